@@ -116,6 +116,12 @@ class Sometimes:
         for severity, text in lines:
             self._say(severity, text)
 
+    def forget(self) -> None:
+        """Forget what was said, as for somebody who has not heard it: all is said at once again."""
+        with self._lock:
+            self._messages.clear()
+            self._others = 0
+
     def close(self) -> None:
         """Say what was left out; from now on, say numbers only when a message recurs."""
         self._closed.set()

@@ -21,6 +21,7 @@ _LONGEST = (
     "test_derivatives",
     "test_replay",
     "test_cflib",
+    "test_running",
     "test_examples",
     "test_floor",
     "test_collisions",
@@ -48,6 +49,8 @@ _LONGEST = (
     "test_pipeline",
     "test_random_calls",
     "test_preparation",
+    "test_supervisor",
+    "test_streamed",
     "test_recorder",
     "test_disturbances",
 )

@@ -67,6 +67,17 @@ def test_it_never_waits_longer_than_a_minute(log: Log) -> None:
     assert max(b - a for a, b in pairwise(times)) == pytest.approx(LONGEST, abs=0.3)
 
 
+def test_what_was_forgotten_is_said_at_once(log: Log) -> None:
+    for _ in range(3):
+        log.says.error("no")
+        log.pass_by(0.1)
+    log.says.forget()
+    log.says.error("no")
+    assert log.texts == ["no", "no"]
+    log.pass_by(LONGEST)
+    assert log.texts == ["no", "no"]
+
+
 def test_all_that_was_left_out_is_counted_when_it_stops(log: Log) -> None:
     for _ in range(7):
         log.says.error("no")

@@ -61,7 +61,7 @@ def report(results: Sequence[Result]) -> str:
         lines.append(
             f"| {kind} | {len(own)} | {failed} "
             f"| {np.degrees(max(v.tilt for v in own)):.0f}° | {max(v.off for v in own):.2f} m "
-            f"| {max(v.error for v in own):.2f} m | {100 * max(v.drift for v in own):.1f} % "
+            f"| {max(v.error for v in own):.2f} m | {max(v.drift for v in own):.2f} m "
             f"| {max(v.speed for v in own):.1f} m/s "
             f"| {min(v.low for v in own):.2f} m |"
         )

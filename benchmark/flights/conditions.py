@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_controller, load_drone
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.estimation import Estimator, Positioning
+from crazyflow_ros.flight import FlightConfig, Rules
 from crazyflow_ros.runtime import SimulationConfig
 
 SPACING = 8.0
@@ -23,6 +24,7 @@ _POSITIONINGS = {
     "flow": Positioning(),
     "mocap": Positioning(flow=False, range=False, motion_capture=True),
 }
+_FOLLOWED = 0.8  # of the speed to which a controller limits itself
 _CALM = 0.4  # share of the groups
 _WITH_GUSTS = 0.5  # of those with wind
 
@@ -62,6 +64,13 @@ class Conditions:
     def ceiling(self) -> float:
         """Height above which drones are not told to fly [m]: a Flow deck sees for 4 m."""
         return 3.0 if self.positioning == "flow" else 6.0
+
+    @property
+    def fastest(self) -> float:
+        """Speed of streams and trajectories [m/s]: PID limits its speed, and follows late."""
+        figures = load_controller(self.drone, Controller.pid, "state")
+        most = float(np.min(figures["vel_max"])) if self.controller == Controller.pid else np.inf
+        return min(Rules.of(self.drone, FlightConfig()).envelope.speed, _FOLLOWED * most)
 
     def config(self, n_drones: int, seed: int) -> SimulationConfig:
         """Return the configuration of a simulation of so many drones, side by side on the floor."""

@@ -154,7 +154,6 @@ def group(
     missions = []
     for i in range(size):
         kind = kinds[i % len(kinds)] if kinds else ""
-        missions.append(
-            mission(np.random.default_rng((seed, i)), home(i), rules, conditions.ceiling, kind)
-        )
+        own, most = np.random.default_rng((seed, i)), (conditions.ceiling, conditions.fastest)
+        missions.append(mission(own, home(i), rules, *most, kind))
     return conditions, missions

@@ -13,10 +13,11 @@ from crazyflow_ros.flight import FlightState, Rules
 
 TILT, ROUGH_TILT = np.radians(60.0), np.radians(95.0)
 """Largest tilts [rad]: of drones on their courses, and of drones that are pushed or caught."""
-CLOSE, GUSTY = 0.25, 0.5
-"""Largest distances from the start at the end [m], as the drone believes: usually, in wind."""
-DRIFT = 0.1
-"""Largest drift of a drone with a Flow deck, as a share of its way."""
+CLOSE, ROUGHLY = 0.25, 0.5
+"""Largest distances from the start at the end [m], as the drone believes: usually, and in wind or
+with a Flow deck."""
+DRIFT, DRIFT_SPEED = 0.1, 0.02
+"""Largest drift of a drone with a Flow deck: as a share of its way, and m/s."""
 
 _TOUCH = 0.05  # of the weight
 _CLEAR = 0.12  # m above the rest, of the reference of a drone that flies
@@ -35,7 +36,7 @@ class Verdict(NamedTuple):
     error: float
     """Distance from the start at the end, as the drone believes, m."""
     drift: float
-    """Error of what it believes at the end, as a share of its way."""
+    """Error of what it believes at the end, m."""
     speed: float
     """Largest speed, m/s."""
     low: float
@@ -55,21 +56,24 @@ def judge(conditions: Conditions, record: Record) -> Verdict:
     goal = (*flown.home, 2.0)
     error = float(np.linalg.norm(record.believed[back] - goal, axis=1).max())
     way = float(np.linalg.norm(np.diff(record.pos[times < flown.back], axis=0), axis=1).sum())
+    most = DRIFT * way + DRIFT_SPEED * flown.back
     wrong = float(np.linalg.norm(record.believed[back] - record.pos[back], axis=1).max())
     verdict = Verdict(
         "",
         float(record.tilt[in_flight].max(initial=0.0)),
         0.0 if flown.rough else float(np.nanmax(away[in_flight], initial=0.0)),
         error,
-        wrong / way,
+        wrong,
         float(np.linalg.norm(record.vel[in_flight], axis=1).max(initial=0.0)),
         float(height[in_flight].min(initial=np.inf)),
     )
     touches = record.touches[in_flight] > _TOUCH * rules.weight
-    return verdict._replace(fault=_fault(conditions, record, verdict, bool(touches.any())))
+    return verdict._replace(fault=_fault(conditions, record, verdict, bool(touches.any()), most))
 
 
-def _fault(conditions: Conditions, record: Record, verdict: Verdict, touches: bool) -> str:
+def _fault(
+    conditions: Conditions, record: Record, verdict: Verdict, touches: bool, most_drift: float
+) -> str:
     rough = record.mission.rough
     kinds = {event.kind: event for event in record.events}
     if "crashed" in kinds:
@@ -84,8 +88,8 @@ def _fault(conditions: Conditions, record: Record, verdict: Verdict, touches: bo
         return kinds["off course"].text
     if verdict.error > _most_error(conditions):
         return f"was {verdict.error:.2f} m from its place at the end"
-    if verdict.drift > DRIFT:
-        return f"believed to be elsewhere, by {100 * verdict.drift:.0f} % of its way"
+    if verdict.drift > most_drift:
+        return f"believed to be elsewhere, by {verdict.drift:.2f} m"
     if record.state != FlightState.landed:
         return f"was {record.state} at the end, not landed"
     return ""
@@ -94,4 +98,6 @@ def _fault(conditions: Conditions, record: Record, verdict: Verdict, touches: bo
 def _most_error(conditions: Conditions) -> float:
     # Brescianini's controller has no integral: wind moves it like a spring.
     springs = conditions.controller == Controller.brescianini
-    return GUSTY * (2.0 if springs else 1.0) if any(conditions.wind) else CLOSE
+    if any(conditions.wind):
+        return ROUGHLY * (2.0 if springs else 1.0)
+    return ROUGHLY if conditions.positioning == "flow" else CLOSE

@@ -78,6 +78,8 @@ class World(NamedTuple):
     rules: Rules
     ceiling: float
     """Height above which it is not told to fly [m]."""
+    fastest: float
+    """Speed of courses that prescribe one [m/s]."""
 
     def place(self, reach: float = _REACH) -> np.ndarray:
         """Return a random place around the start, (3,) m."""
@@ -117,7 +119,7 @@ def poses(world: World) -> Task:
 def stream(world: World) -> Task:
     """Follow a moving goal: a circle, a figure-eight, a line, or a wave."""
     rng, env = world.rng, world.rules.envelope
-    speed = rng.uniform(0.1, 0.6 * env.speed)
+    speed = rng.uniform(0.1, 0.6 * world.fastest)
     # No tighter than the drone can turn at this speed.
     radius = max(rng.uniform(0.3, 2.0), 1.5 * speed**2 / env.acceleration)
     rate = speed / radius * rng.choice([-1.0, 1.0])
@@ -144,6 +146,7 @@ def stream(world: World) -> Task:
     actions: list[tuple[float, Action]] = [(0.0, Pose(first, yaw))]
     wait = rng.choice([0.0, 2.5])  # a careful program lets the drone get there first
     actions += [(wait + arrives, kind(*goal(sent))) for sent, arrives in world.times(duration)]
+    actions.append((wait + duration + 0.3, NotifySetpointsStop()))
     return Task(_in_order(actions), wait + duration + 0.5)
 
 
@@ -210,7 +213,7 @@ def planner(world: World) -> Task:
 
 def trajectories(world: World) -> Task:
     """Fly trajectories, one of which may replace another."""
-    rng, env = world.rng, world.rules.envelope
+    rng = world.rng
     actions: list[tuple[float, Action]] = []
     time, longest = 0.0, rng.uniform(1.0, _LONGEST)
     while time < longest:
@@ -218,7 +221,7 @@ def trajectories(world: World) -> Task:
             n = int(rng.integers(1, 5))
             points = np.array([world.place(3.0) for _ in range(n)])
             ways = np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1)
-            times = np.cumsum(1.5 + 2.5 * ways / env.speed)
+            times = np.cumsum(1.5 + 2.5 * ways / world.fastest)
             zero = np.zeros((n, 3))
             yaws = np.array([world.yaw() for _ in range(n)]) * 0.3
             ticks = (times * 1e9).astype(int)
@@ -256,7 +259,8 @@ def put(world: World) -> Task:
 def fall(world: World) -> Task:
     """Stop the rotors high above the floor, and start them again while the drone falls."""
     rng = world.rng
-    time = float(rng.uniform(0.1, 0.4))
+    # What falls for longer needs more height to be caught.
+    time = float(rng.uniform(0.1, 0.4 if world.ceiling > 5.0 else 0.2))
     high = Pose((*world.home, world.ceiling), world.yaw())
     caught: Setpoint = Velocity((0.5, 0.0, 0.0), 0.3)
     if rng.random() < 0.5:
@@ -280,7 +284,12 @@ ROUGH = ("push", "put elsewhere", "fall")
 
 
 def mission(
-    rng: np.random.Generator, home: np.ndarray, rules: Rules, ceiling: float, kind: str = ""
+    rng: np.random.Generator,
+    home: np.ndarray,
+    rules: Rules,
+    ceiling: float,
+    fastest: float,
+    kind: str = "",
 ) -> Mission:
     """Draw a mission.
 
@@ -289,10 +298,11 @@ def mission(
         home: (2,) the place where the drone stands [m].
         rules: Rules of the drone.
         ceiling: Height above which it is not told to fly [m].
+        fastest: Speed of courses that prescribe one [m/s].
         kind: A key of `TASKS`; by default a random one.
     """
     kind = kind or str(rng.choice([*TASKS]))
-    world = World(rng, home, rules, ceiling)
+    world = World(rng, home, rules, ceiling, fastest)
     begin = float(BEGIN + rng.uniform(0.0, 0.5))
     before = _turn(world) if rng.random() < 0.3 and kind != "planner" else Task([], 0.0)
     task = TASKS[kind](world)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from std_srvs.srv import Trigger
@@ -15,6 +16,7 @@ RECORDS = "records into"
 """How the line begins that the process writes when it records."""
 _DISCOVERY = 3.0  # s of wall time after which a service counts as missing
 _GLANCE = 1.0  # s of wall time to find one that is usually missing
+_END = 5.0  # s of wall time for the process to end
 
 
 def stop_service(simulator: str) -> str:
@@ -64,7 +66,7 @@ def start_recording(simulation: Connection, path: Path) -> Path:
 
 
 def stop_recording(simulation: Connection) -> str:
-    """End the recording, and return what has been written.
+    """End the recording, and return what has been written once another one can start.
 
     Raises:
         SimulationError: Nothing is being recorded, or writing failed.
@@ -72,17 +74,19 @@ def stop_recording(simulation: Connection) -> str:
     if not _is_under_way(simulation, _DISCOVERY):
         raise SimulationError("nothing is being recorded: record start FILE begins")
     answer = checked(simulation.call(Trigger, stop_service(simulation.name)))
+    with suppress(SimulationError):
+        simulation.wait(lambda: not _is_there(simulation), "the recorder has not ended", _END)
     return str(answer.message)
 
 
 def _is_under_way(simulation: Connection, timeout: float) -> bool:
-    name = simulation.node.resolve_service_name(stop_service(simulation.name))
-
-    def is_there() -> bool:
-        return any(found == name for found, _ in simulation.node.get_service_names_and_types())
-
     try:
-        simulation.wait(is_there, f"there is no service {name}", timeout)
+        simulation.wait(lambda: _is_there(simulation), "nothing is being recorded", timeout)
     except SimulationError:
         return False
     return True
+
+
+def _is_there(simulation: Connection) -> bool:
+    name = simulation.node.resolve_service_name(stop_service(simulation.name))
+    return simulation.node.count_services(name) > 0

@@ -35,7 +35,7 @@ class Fleet:
 
     Attributes:
         on_change: Called after a parameter has changed.
-        on_report: Called with each refusal that is logged at once, in any thread.
+        on_report: Called with each refusal, also with those that the log leaves out, in any thread.
     """
 
     def __init__(
@@ -117,10 +117,10 @@ class Fleet:
             crazyflie.take_gains(tuned.get(name, {}))
 
     def report(self, name: str, text: str) -> None:
-        """Report a refusal; those that recur are only logged."""
-        if self._logger.warning(text if text.startswith(f"{name}: ") else f"{name}: {text}"):
-            for show in self.on_report:
-                show(name, text)
+        """Report a refusal."""
+        self._logger.warning(text if text.startswith(f"{name}: ") else f"{name}: {text}")
+        for show in self.on_report:
+            show(name, text)
 
     def _changed(self, name: str, parameter: str, was_set: bool) -> None:
         for tell in self.on_change:

@@ -14,7 +14,8 @@ from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.packets import Port
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.script import Signals
-from crazyflow_ros.crazyflie.server import LOG_RATE, CrazyflieServer, Station
+from crazyflow_ros.crazyflie.server import LOG_RATE, CrazyflieServer
+from crazyflow_ros.crazyflie.station import Station
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import FOREVER, Datagram
 from crazyflow_ros.lockstep.script import LockStep, Script
@@ -86,7 +87,8 @@ class LockStepServer(CrazyflieServer):
         self._serve()
         self._lock_step.settle()
         self._refuse_others()
-        self._logger.catch_up()
+        for log in (self._logger, *(station.console for station in self._stations.values())):
+            log.catch_up()
         found = []
         while self._outbox and self._outbox[0][0] <= self._lock_step.now:
             found.append(heapq.heappop(self._outbox)[2])
@@ -112,6 +114,12 @@ class LockStepServer(CrazyflieServer):
         return -(-tick // period) * period * 1_000_000_000 // freq
 
     # How packets pass.
+
+    def _open(self, name: str) -> Station:
+        """Open a port; what its console leaves out follows simulated time alone."""
+        station = super()._open(name)
+        station.console.close()
+        return station
 
     def _watch(self) -> None:
         """Leave it to `serve` to see the state."""

@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import os
 import selectors
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from math import gcd
 
 import numpy as np
 
-from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
-from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
 from crazyflow_ros.crazyflie.passage import Passage
 from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import State
+from crazyflow_ros.crazyflie.station import Client, Console, Station
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
@@ -45,30 +42,6 @@ _BURST = 64  # packets of one drone that are read before it is the others' turn
 _MAX_WAITING = 64  # snapshots whose values are still to be sent
 _MAX_HELD = 200  # datagrams for a drone that starts, more than a program sends without an answer
 _RECEIVE_SIZE = 64  # bytes, more than any packet
-
-
-@dataclass
-class _Client:
-    blocks: LogBlocks = field(default_factory=LogBlocks)
-    heard: int = 0  # time of its latest packet [ns]
-
-
-@dataclass
-class Station:
-    """A drone and its port."""
-
-    name: str
-    port: int
-    socket: socket.socket
-    firmware: Crazyflie
-    clients: dict[tuple[str, int], _Client] = field(default_factory=dict)
-    held: list[tuple[tuple[str, int], bytes]] = field(default_factory=list)
-    """Datagrams with their senders that wait until the firmware has started."""
-
-    def forget_logs(self) -> None:
-        """Forget the log blocks of all clients, which were in the memory of the firmware."""
-        for client in self.clients.values():
-            client.blocks = LogBlocks()
 
 
 class CrazyflieServer:
@@ -121,7 +94,7 @@ class CrazyflieServer:
         self._follow(physics.names)
         self._watch()
         physics.on_flight_event(lambda event: self._show(event.drone, event.text))
-        fleet.on_report.append(self._show)
+        fleet.on_report.append(self._show_refusal)
         fleet.on_change.append(self._note_change)
 
     @property
@@ -152,7 +125,7 @@ class CrazyflieServer:
             if self._thread.is_alive():
                 raise TimeoutError(f"the Crazyflie server did not end within {timeout} s")
         for station in self._stations.values():
-            station.socket.close()
+            station.close()
 
     def _watch(self) -> None:
         """See the state as often as log variables may be sent."""
@@ -187,6 +160,11 @@ class CrazyflieServer:
         with self._lock:
             self._console.append((name, text))
         self._wake()
+
+    def _show_refusal(self, name: str, text: str) -> None:
+        """Show a refusal on the console of a drone; one that recurs only now and then."""
+        if (station := self._stations.get(name)) is not None:
+            station.console.warning(text)
 
     def _note_change(self, name: str, parameter: str, was_set: bool) -> None:
         """Notify a drone's clients of a parameter's value, except for the one that set it."""
@@ -260,7 +238,7 @@ class CrazyflieServer:
         for name in self._stations.keys() - set(names):
             station = self._stations.pop(name)
             self._selector.unregister(station.socket)
-            station.socket.close()
+            station.close()
         for name in names:
             if name not in self._stations:
                 self._stations[name] = self._open(name)
@@ -280,7 +258,8 @@ class CrazyflieServer:
         opened = self._open_ports.pop(port, None) or OpenPort(
             open_port(self.config.address, port), []
         )
-        station = Station(name, port, opened.socket, firmware, held=opened.held)
+        console = Sometimes(Console(partial(self._show, name)), lambda: self._clock() * 1e-9)
+        station = Station(name, port, opened.socket, firmware, console, held=opened.held)
         self._selector.register(opened.socket, selectors.EVENT_READ, station)
         return station
 
@@ -338,7 +317,7 @@ class CrazyflieServer:
         i = snapshot.names.index(name)
         return supervisor_info(flights[i], snapshot.quat[i], snapshot.time_ns)
 
-    def _client(self, station: Station, sender: tuple[str, int]) -> _Client:
+    def _client(self, station: Station, sender: tuple[str, int]) -> Client:
         """Return the record of a client.
 
         Raises:
@@ -348,7 +327,8 @@ class CrazyflieServer:
         if client is None:
             if len(station.clients) >= _MAX_CLIENTS:
                 raise ValueError(f"it has {_MAX_CLIENTS} clients already")
-            client = station.clients[sender] = _Client()
+            client = station.clients[sender] = Client()
+            station.console.forget()  # which the new client has not heard
         client.heard = self._clock()
         return client
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
-from crazyflow_ros.limits import shown, shown_path
+from crazyflow_ros.limits import shown_path
 from crazyflow_ros.members import member
 
 AnyDrone: TypeAlias = str | os.PathLike[str]
@@ -54,12 +54,14 @@ def resolve(drone: AnyDrone) -> str:
         folder = Path(text).expanduser().resolve()
         is_there = (folder / FIGURES).is_file()
     except (OSError, RuntimeError, ValueError) as error:
-        raise ValueError(f"drone {shown(text)!r} is not a path: {error}") from None
+        raise ValueError(f"drone {shown_path(text)!r} is not a path: {error}") from None
     if not is_there:
-        raise ValueError(f"drone {shown(text)!r}: there is no file {shown_path(folder / FIGURES)}")
+        raise ValueError(
+            f"drone {shown_path(text)!r}: there is no file {shown_path(folder / FIGURES)}"
+        )
     if not _NAME.fullmatch(folder.name):
         raise ValueError(
-            f"drone {shown(text)!r}: folder names may have only letters, digits, '_', '-', '.'"
+            f"drone {shown_path(text)!r}: folder names may have only letters, digits, '_', '-', '.'"
         )
     return str(folder)
 

@@ -1,4 +1,7 @@
-"""Every command, as a process, with a running simulator."""
+"""Every command, with a running simulator: in this process, which saves hundreds of starts.
+
+What a process has of its own, such as its exit code and signals, is tested with processes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,8 @@ from rclpy.node import Node
 from ros_client import Client, SimulatorProcess, own_domain
 from std_msgs.msg import String
 
+from crazyflow_ros import command_line
+
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 pytest.importorskip("crazyflow_ros_interfaces.srv", reason="not installed")
 
@@ -39,9 +45,11 @@ def simulator() -> Iterator[SimulatorProcess]:
     """With room for a drone and for shapes, so that nothing is compiled later."""
     arguments = ["drones:=[cf0,cf1]", "real_time_factor:=4.0", "max_drones:=3"]
     arguments += ["scene:=race_track"]
-    with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
-        said("world load floor")
-        yield process
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", str(DOMAIN))  # of the commands in this process
+        with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
+            said("world load floor")
+            yield process
 
 
 @pytest.fixture
@@ -55,8 +63,17 @@ def standing(simulator: SimulatorProcess) -> SimulatorProcess:
 
 
 def command(words: str, folder: Path = ROOT) -> Done:
-    arguments = "-m", "crazyflow_ros", *shlex.split(words)
-    return run_python(DOMAIN, *arguments, folder=folder)
+    given, told, printed = shlex.split(words), StringIO(), StringIO()
+    with chdir(folder), redirect_stdout(printed), redirect_stderr(told):
+        try:
+            code = command_line.main(given)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Done(given, code, printed.getvalue(), told.getvalue())
+
+
+def run(words: str) -> Done:
+    return run_python(DOMAIN, "-m", "crazyflow_ros", *shlex.split(words))
 
 
 def said(words: str, folder: Path = ROOT) -> str:
@@ -68,8 +85,12 @@ def said(words: str, folder: Path = ROOT) -> str:
 
 def refused(words: str, code: int = 1, folder: Path = ROOT) -> str:
     """Why a command is refused."""
-    done = command(words, folder)
-    assert (done.returncode, done.stdout) == (code, ""), (words, done.stdout, done.stderr)
+    return reason(command(words, folder), code)
+
+
+def reason(done: Done, code: int) -> str:
+    """What a refused command says."""
+    assert (done.returncode, done.stdout) == (code, ""), (done.args, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
     return problem(done.stderr)
 
@@ -79,10 +100,18 @@ def problem(told: str) -> str:
     return "".join(line for line in told.splitlines(True) if not line.startswith("[INFO]"))
 
 
-def at_once(function: Callable[[str], str], *words: str) -> list[str]:
-    """The results of commands that do not mind one another."""
-    with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(function, words))
+def each(function: Callable[[str], str], *words: str) -> list[str]:
+    """The results of several commands."""
+    return [function(one) for one in words]
+
+
+def test_processes(standing: SimulatorProcess) -> None:
+    """They print, exit and find their simulator as the commands of the other tests do."""
+    listed = run("list")
+    assert listed.returncode == 0 and re.search(r"^cf1 +idle +\(", listed.stdout, re.M)
+    assert not problem(listed.stderr)
+    assert "there is no drone 'cf7', have cf0, cf1" in reason(run("takeoff cf7"), 1)
+    assert "from 1 on, not 0" in reason(run("step 0"), 2)
 
 
 def test_flights(standing: SimulatorProcess) -> None:
@@ -103,7 +132,7 @@ def test_flights(standing: SimulatorProcess) -> None:
     landed = said("land all").splitlines()
     assert [line.partition(" at ")[0] for line in landed] == ["cf0 stands", "cf1 stands"]
     assert "land: cf1/land is refused: cf1: land needs a drone in the air" in refused("land cf1")
-    unknown, stands = at_once(refused, "takeoff cf7", "takeoff cf0 -1")
+    unknown, stands = each(refused, "takeoff cf7", "takeoff cf0 -1")
     assert "takeoff: there is no drone 'cf7', have cf0, cf1" in unknown
     assert stands.startswith("takeoff: cf0/takeoff is refused: ")
 
@@ -125,11 +154,11 @@ def test_time(standing: SimulatorProcess) -> None:
     assert said("step 500") == f"500 ticks later, time stands still at {begin + 1.002:.3f} s\n"
     # Without time nobody arrives; where the drones are is known nevertheless.
     assert refused("takeoff cf0") == "takeoff: time stands still: resume the simulation first\n"
-    status, listed = at_once(said, "status", "list")
+    status, listed = each(said, "status", "list")
     assert re.search(r"^simulation +paused$", status, re.M)
     assert re.search(rf"^time +{begin + 1.002:.3f} s, tick \d+$", status, re.M)
     assert re.search(r"^cf0 +idle +\(-0\.50, -0\.50, 0\.01\) m$", listed, re.M)
-    none, negative = at_once(lambda words: refused(words, 2), "step 0", "step -4")
+    none, negative = each(lambda words: refused(words, 2), "step 0", "step -4")
     assert "from 1 on, not 0" in none and "from 1 on, not -4" in negative
     assert said("resume") == "time goes on\n"
     assert refused("step 5") == "step: the simulation is not paused\n"
@@ -141,7 +170,7 @@ def test_drones_and_objects_come_and_go(standing: SimulatorProcess) -> None:
     listed = said("list")
     assert re.search(r"^new +idle +\(2\.00", listed, re.M) and listed.endswith("\nobjects: g\n")
     assert re.match(r"new hovers at \(2\.00, 0\.00", said("takeoff new 0.5"))
-    taken, other, unknown, file, gone = at_once(
+    taken, other, unknown, file, gone = each(
         refused, "spawn new", "spawn b --model hb_x500", "spawn b --model gat",
         "spawn b --model ./gat.xml", "remove nw",
     )  # fmt: skip
@@ -155,14 +184,14 @@ def test_drones_and_objects_come_and_go(standing: SimulatorProcess) -> None:
 
 
 def test_worlds(standing: SimulatorProcess) -> None:
-    listed, current, first = at_once(said, "world list", "world current", "param get scene")
+    listed, current, first = each(said, "world list", "world current", "param get scene")
     assert {line.split()[0] for line in listed.splitlines()} >= {"floor", "room", "race_track"}
     assert (current, first) == ("floor\n", "race_track\n")
     assert "did you mean 'race_track'?" in refused("world load race_trak")
     assert said("world load race_track").startswith("world race_track is loaded; time stands")
     assert "\nobjects: gate0, gate1" in said("list")
     assert said("world unload").startswith("no world is loaded any more")
-    nothing, still = at_once(refused, "world current", "takeoff cf0")
+    nothing, still = each(refused, "world current", "takeoff cf0")
     assert nothing == "world current: no world is loaded\n"
     assert still == "takeoff: time stands still: no world is loaded\n"
     assert "no world is loaded" in said("list")
@@ -182,14 +211,14 @@ def test_wind(standing: SimulatorProcess) -> None:
 
 def test_parameters(standing: SimulatorProcess, tmp_path: Path) -> None:
     assert said("param set real_time_factor 3") == "real_time_factor is 3.0\n"
-    got, flight, described, fixed = at_once(
+    got, flight, described, fixed = each(
         said, "param get real_time_factor", "param list flight.auto",
         "param describe gust_intensity", "param describe freq",
     )  # fmt: skip
     assert got == "3.0\n" and flight.split() == ["flight.auto_arm", "true"]
     assert "from 0 to 10" in described and "while running" in described
     assert "only at the start" in fixed
-    unknown, negative, text, late = at_once(
+    unknown, negative, text, late = each(
         refused, "param get wnd", "param set real_time_factor -1",
         "param set real_time_factor fast", "param set scene room",
     )  # fmt: skip
@@ -236,7 +265,7 @@ def check_is_read_by_rcl(file: Path) -> None:
 
 
 def test_topics_and_services(standing: SimulatorProcess) -> None:
-    topics, odometry, services, every, rate = at_once(
+    topics, odometry, services, every, rate = each(
         said, "topics", "topics 'cf0*nav_msgs/msg/Od'", "services takeoff", "services --all",
         "hz /clock --once",
     )  # fmt: skip
@@ -246,7 +275,7 @@ def test_topics_and_services(standing: SimulatorProcess) -> None:
     assert names == ["/all/takeoff", "/cf0/takeoff", "/cf1/takeoff"]
     assert "/crazyflow/get_parameters" in every
     assert re.fullmatch(r"[\d.]+ messages a second, [\d.]+ a simulated second\n", rate)
-    pose, covariances, latched, relative = at_once(
+    pose, covariances, latched, relative = each(
         said, "echo /cf1/pose --once", "echo /cf1/odom --once",
         "echo /cf0/robot_description --once", "echo cf0/imu --once",
     )  # fmt: skip
@@ -254,9 +283,7 @@ def test_topics_and_services(standing: SimulatorProcess) -> None:
     assert "covariance:\n  - 0.0\n" in covariances  # arrays of NumPy
     assert "<robot" in latched and "angular_velocity" in relative
     for told, hint in zip(
-        at_once(
-            refused, "echo /cf0/odm", "hz /cf0/rang", "call /crazyflow/stp", "pub /cf0/cm_pose"
-        ),
+        each(refused, "echo /cf0/odm", "hz /cf0/rang", "call /crazyflow/stp", "pub /cf0/cm_pose"),
         ("/cf0/odom", "/cf0/range", "/crazyflow/step", "/cf0/cmd_pose"),
     ):
         assert f"did you mean '{hint}'?" in told
@@ -271,21 +298,21 @@ def test_messages_and_requests_of_any_type(standing: SimulatorProcess) -> None:
     several = "--rate 50 --times 25 '{twist: {linear: {z: 0.2}}}'"
     assert said(f"pub cf1/cmd_vel {several}").startswith("25 messages sent to cf1/cmd_vel, ")
     assert re.search(r"^cf1 +(flying|taking off)", said("list"), re.M)
-    nobody, no_type = at_once(
+    nobody, no_type = each(
         refused, "pub /nobody --type std_msgs/msg/Empty", "pub /nobody --type std_msgs/msg/Empt"
     )
     assert "nobody subscribes to /nobody" in nobody and "std_msgs/msg/Empt" in no_type
     answer = yaml.safe_load(said("call crazyflow/get_current_world"))
     assert answer["world"]["name"] in ("floor", "race_track")
     assert said("call /all/land '{duration: {sec: 2}}'") == "/all/land is done\n"
-    battery, early, wrong = at_once(
+    battery, early, wrong = each(
         refused, "call /cf0/set_battery '{charge: 7}'", "call /crazyflow/step",
         "call /cf0/go_to '{goal: {x: .nan}}'",
     )  # fmt: skip
     assert battery.startswith("call: ") and early == "call: the simulation is not paused\n"
     assert "cf0/go_to is refused" in wrong
     for told, reason in zip(
-        at_once(
+        each(
             lambda words: refused(words, 2),
             "call /cf0/takeoff '{hight: 1.0}'",
             "call /cf0/takeoff '{height: high}'",
@@ -410,7 +437,7 @@ def test_a_recording_in_the_background(standing: SimulatorProcess, tmp_path: Pat
     assert summary is not None and summary.statistics is not None
     assert summary.statistics.message_count == int(stopped[1]) > 100
     assert "/cf0/odom" in {channel.topic for channel in summary.channels.values()}
-    exists, nowhere = at_once(
+    exists, nowhere = each(
         lambda file: refused(f"record start {file}", folder=tmp_path), "flight.mcap", "no/f.mcap"
     )
     assert f"{tmp_path / 'flight.mcap'} exists already" in exists
@@ -466,7 +493,7 @@ def test_output_that_nobody_reads_is_no_error(standing: SimulatorProcess) -> Non
 
 
 def test_the_keyboard_flies_a_drone(standing: SimulatorProcess) -> None:
-    assert "needs a terminal" in refused("fly", 2)
+    assert "needs a terminal" in reason(run("fly"), 2)
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "crazyflow_ros", "fly", "cf1"], stdin=theirs, stdout=theirs,

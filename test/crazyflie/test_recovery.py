@@ -159,7 +159,7 @@ def test_a_crashed_drone_recovers_and_flies(
 def test_it_has_to_lie_still(served: Crazyflies, tmp_path: Path) -> None:
     """The firmware refuses while a drone is tumbled; nobody can set one upright in the air."""
     with connected(served, tmp_path) as cf:
-        hover(served)
+        crash(served)
         falls = DroneState(pos=(*LIES, 2.2), quat=UPSIDE_DOWN, ang_vel=(3.0, 1.0, 0.0))
         served.physics.set_drone_states({"cf0": falls}).result(T)
         step(served, 0.2)

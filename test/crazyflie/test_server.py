@@ -130,6 +130,19 @@ def test_a_drone_has_at_most_so_many_clients(
     until(lambda: late.answers(0.5), "room for another client")
 
 
+def test_the_console_tells_each_client_at_once_and_then_now_and_then(served: Crazyflies) -> None:
+    """Although the log leaves out what it has just said, also to another client."""
+    for _ in range(2):
+        link = Link(served.uris[1])
+        for _ in range(20):
+            link.send(BAD["an unknown request"])
+        assert link.receive(Port.console).data.startswith(b"unknown request")
+        link.send(ECHO)
+        while (packet := Packet.parse(link.receive_any())) != ECHO:  # the rest of the line
+            assert packet.port == Port.console and b"unknown" not in packet.data
+        link.close()
+
+
 def test_memory_for_tests_counts_errors(link: Link) -> None:
     count = link.ask(Packet(Port.memory, 0, b"\x01")).data[1]
     tester = next(
@@ -186,7 +199,7 @@ def test_links_have_limits(values: dict[str, object], message: str) -> None:
 
 def test_a_port_that_is_taken_is_named(served: Crazyflies) -> None:
     with (
-        pytest.raises(OSError, match=r"udp://127.0.0.1:\d+ .*in use"),
+        pytest.raises(OSError, match=r"udp://127.0.0.1:\d+: .*in use"),
         crazyflies(1, served.server.config),
     ):
         pass

@@ -50,7 +50,7 @@ def test_without_arguments_it_is_the_default_drone() -> None:
 
 
 def test_unknown_hardware_is_refused_by_both() -> None:
-    with pytest.raises(ValueError, match="one of native, topic, none, got 'radio'"):
+    with pytest.raises(ValueError, match="no hardware 'radio', only native, topic, none"):
         urdf("cf2x_L250", "cf0", "radio")
     with pytest.raises(ValueError, match="topic has no parameter shared_memory; it has joint_"):
         urdf("cf2x_L250", "cf0", "topic", {"shared_memory": "x"})

@@ -53,7 +53,13 @@ def command() -> np.ndarray:
 
 def reference(controller: Controller, gains: dict[str, np.ndarray]) -> np.ndarray:
     """Place of a drone after half a second in a `Sim`."""
-    sim = Sim(drone=DRONE, control="state", controller=controller, true_mass=True)
+    sim = Sim(
+        drone=DRONE,
+        control="state",
+        controller=controller,
+        true_mass=True,
+        power_distribution=SimulationConfig.power_distribution,
+    )
     controls = sim.data.controls
     for name, value in gains.items():
         stage, _, gain = name.partition(".")
