@@ -20,6 +20,7 @@ from benchmark import (
     node,
     page,
     real_time,
+    scripts,
     sensors,
     services,
     sim,
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
     "governor": governor.main,
     "controllers": controllers.main,
     "crazyswarm": crazyswarm.main,
+    "scripts": scripts.main,
     "page": page.main,
     "learn": learn.main,
 }

@@ -7,8 +7,11 @@ import signal
 import sys
 from typing import NoReturn
 
-_OF_ROS = ("--ros-args", "-p", "--param", "-r", "--remap", "--params-file", "--log-level")
-"""Beginnings of command lines that are not commands; those without the first are refused."""
+_OF_ROS = (
+    *("--lock-step", "--ros-args", "-p", "--param", "-r", "--remap"),
+    *("--params-file", "--log-level"),
+)
+"""Beginnings of command lines that are not commands; those without `--ros-args` are refused."""
 
 
 def main(args: list[str] | None = None) -> NoReturn:
@@ -18,10 +21,12 @@ def main(args: list[str] | None = None) -> NoReturn:
         args: Command line, by default that of the process.
     """
     given = sys.argv[1:] if args is None else args
-    if given[:1] == ["crazyflie-server"] and not {"-h", "--help"} & set(given):
+    own = given[: given.index("--")] if "--" in given else given  # without a script in lock-step
+    asks_for_help = bool({"-h", "--help"} & set(own))
+    if given[:1] == ["crazyflie-server"] and not asks_for_help:
         crazyflie_server(given[1:])
     if given and given[0] not in _OF_ROS:
-        if given[0] != "run" or {"-h", "--help"} & set(given):
+        if given[0] != "run" or asks_for_help:
             sys.exit(_command(given))
         args = given[1:]
     _run(args)

@@ -32,8 +32,16 @@ def _crazyflie_server(words: Sequence[str]) -> int:
 def _only_help(name: str, words: Sequence[str]) -> int:
     """Print the help of a simulator, which `__main__` runs unless that is asked for."""
     text = {program.name: program.text for program in COMMANDS}[name]
-    parser = CommandParser(name, text, (f"{name} --ros-args -p drones:=[cf0,cf1]",))
+    drones = "--ros-args -p drones:=[cf0,cf1]"
+    examples = (f"{name} {drones}", f"{name} --lock-step {drones} -- python script.py")
+    parser = CommandParser(name, text, examples)
     parser.add_argument("arguments", nargs="*", help="--ros-args -p name:=value ...")
+    parser.add_argument(
+        "--lock-step",
+        action="store_true",
+        help="let the program after -- live in simulated time: it runs as fast as possible, and "
+        "each time the same",
+    )
     parser.parse_args(words)
     return 0
 

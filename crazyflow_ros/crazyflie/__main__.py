@@ -24,6 +24,8 @@ Then start a program of cflib:
   CFLIB_URI=udp://127.0.0.1:19850 python script.py
 or let the simulator start it with that address, and end with it:
   python -m crazyflow_ros.crazyflie -- python script.py
+or let it live in simulated time, as fast as possible, with the same flight each time:
+  python -m crazyflow_ros.crazyflie --lock-step -- python script.py
 """
 
 
@@ -77,7 +79,16 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--view", action="store_true", help="show the drones in a browser")
     program.add_argument(
-        "--real-time-factor", type=float, default=1.0, help="simulated seconds per second"
+        "--real-time-factor",
+        type=float,
+        default=argparse.SUPPRESS,
+        help="simulated seconds per second (default: 1; in lock-step as many as possible)",
+    )
+    program.add_argument(
+        "--lock-step",
+        action="store_true",
+        help="let the program after -- live in simulated time: it flies as fast as possible, and "
+        "each time the same",
     )
     program.add_argument("--battery", action="store_true", help="let the batteries run down")
     program.add_argument(
@@ -134,6 +145,8 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         if not 1 <= n_drones <= _MOST_DRONES:
             raise ValueError(f"drones must be from 1 to {_MOST_DRONES}, got {n_drones}")
+        if options["lock_step"] and not command:
+            raise ValueError("--lock-step needs a program: --lock-step -- python script.py")
         if command is not None and (not command or shutil.which(command[0]) is None):
             raise ValueError(f"expected a program after --, got {' '.join(command) or 'nothing'}")
         link = LinkConfig(**link_options)

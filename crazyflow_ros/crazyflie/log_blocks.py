@@ -137,6 +137,10 @@ class LogBlocks:
             block.variables.append(variable)
         return 0
 
+    def next_due(self) -> int | None:
+        """Return the earliest time at which a packet is due [ms]; None if no block is running."""
+        return min((block.due for block in self._blocks.values() if block.is_running), default=None)
+
     def due(self, time_ms: int) -> bool:
         """Return whether a packet is due at a simulated time."""
         return any(block.is_due(time_ms) for block in self._blocks.values())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from crazyflow_ros.code_cache import open_cache
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.lock_step import fly
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.positioning import positioning
@@ -64,7 +65,9 @@ def run(
     logging.getLogger("crazyflie").setLevel(logging.INFO)
     logger = Sometimes(logging.getLogger("crazyflie"))
     page = _page() if options.pop("view") else None
-    config, storage = _config(n_drones, link, **options), Storage(link.storage)
+    in_lock_step, factor = options.pop("lock_step"), options.get("real_time_factor", 0.0)
+    config = _config(n_drones, link, start_paused=in_lock_step, **options)
+    storage = Storage(link.storage)
     with ExitStack() as stack:
         code_cache = open_cache(logger.warning)
         stack.callback(code_cache.close)
@@ -72,14 +75,16 @@ def run(
         with StartUp.of_cache(logger.info).compiling(len(names), config.compiled_part()):
             physics = PhysicsThread(config, names, logger=logger)
         stack.callback(physics.stop)
-        fleet = Fleet(physics, config.drone_model, link.decks, logger, storage)
-        server = CrazyflieServer(physics, link, fleet, logger, ports)
-        stack.callback(server.close)
         if page is not None:
             view = page(physics)
             stack.callback(view.close)
             view.start()
             logger.info(f"the page is at {view.viewer.url}")
+        if in_lock_step:
+            return fly(command or (), physics, link, logger, storage, ports, signals, factor)
+        fleet = Fleet(physics, config.drone_model, link.decks, logger, storage)
+        server = CrazyflieServer(physics, link, fleet, logger, ports)
+        stack.callback(server.close)
         physics.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))
         physics.start()
         server.start()

@@ -6,7 +6,7 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 _ENDING = frozenset((signal.SIGINT, signal.SIGTERM))
@@ -72,6 +72,17 @@ class Signals:
                     return code if code >= 0 else _SIGNALLED - code
             elif not came.is_everyones:
                 os.kill(child, came.number)
+
+    def pass_on(self, send: Callable[[int], object]) -> None:
+        """Pass the signals that have not reached a program on to `send`, in a thread of its own."""
+
+        def main() -> None:
+            while True:
+                came = self._kept.get()
+                if came.number in _ENDING and not came.is_everyones:
+                    send(came.number)
+
+        threading.Thread(target=main, name="passing signals on", daemon=True).start()
 
     def _receive(self) -> None:
         while True:

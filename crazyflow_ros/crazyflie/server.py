@@ -6,85 +6,42 @@ its state on. Whatever a packet contains, it affects only the drone that it is a
 
 from __future__ import annotations
 
-import heapq
 import os
 import selectors
-import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from math import gcd
 
 import numpy as np
 
-from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
-from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie.passage import Passage
 from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import State
+from crazyflow_ros.crazyflie.station import Client, Console, Station
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.sometimes import Logger, Sometimes
 
-_LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10 ms
+LOG_RATE = 100
+"""Hz at which log variables may be sent, as the firmware's shortest period is 10 ms."""
+
 _MAX_CLIENTS = 16  # of a drone
-_SILENCE = 5.0  # s of wall time after which a client is forgotten; connected ones send ten a second
-_CHECK_PERIOD = 1.0  # s of wall time between two checks for such clients
+_SILENCE = 5_000_000_000  # ns after which a client is forgotten; connected ones send ten a second
+_CHECK_PERIOD = 1_000_000_000  # ns between two checks for such clients
+_WATCHDOG_PERIOD = 100_000_000  # ns between two checks of the watchdogs of emergency stops
+_START_PERIOD = 20_000_000  # ns between two checks whether a firmware has started
 _BURST = 64  # packets of one drone that are read before it is the others' turn
 _MAX_WAITING = 64  # snapshots whose values are still to be sent
-_MAX_DELAYED = 10_000  # packets
 _MAX_HELD = 200  # datagrams for a drone that starts, more than a program sends without an answer
 _RECEIVE_SIZE = 64  # bytes, more than any packet
-
-
-@dataclass
-class _Client:
-    blocks: LogBlocks = field(default_factory=LogBlocks)
-    heard: float = 0.0  # wall time of its latest packet
-
-
-@dataclass(frozen=True)
-class _Console:
-    """The console of a drone, as a logger."""
-
-    show: Callable[[str], None]
-
-    def info(self, message: str) -> None:
-        self.show(message)
-
-    warning = error = info
-
-
-@dataclass
-class _Station:
-    """A drone and its port."""
-
-    name: str
-    port: int
-    socket: socket.socket
-    firmware: Crazyflie
-    console: Sometimes
-    """Says refusals to the clients; the log may have left them out, for it serves all drones."""
-    clients: dict[tuple[str, int], _Client] = field(default_factory=dict)
-    held: list[tuple[tuple[str, int], bytes]] = field(default_factory=list)
-    """Datagrams with their senders that wait until the firmware has started."""
-
-    def close(self) -> None:
-        """Close the port, and end what belongs to it."""
-        self.console.close()
-        self.socket.close()
-
-    def forget_logs(self) -> None:
-        """Forget the log blocks of all clients, which were in the memory of the firmware."""
-        for client in self.clients.values():
-            client.blocks = LogBlocks()
 
 
 class CrazyflieServer:
@@ -96,11 +53,11 @@ class CrazyflieServer:
         fleet: The firmware of the drones.
         logger: Logs problems.
         ports: Ports that are open already.
+        clock: Time of the link, in ns; by default wall time.
 
     Attributes:
         config: As given.
         malformed: Number of packets refused so far.
-        lost: Number of packets lost on purpose so far.
         skipped: Number of times that log values were not sent because the computer was busy.
     """
 
@@ -111,33 +68,39 @@ class CrazyflieServer:
         fleet: Fleet,
         logger: Logger,
         ports: Ports | None = None,
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._clock, self._check_at = clock, clock()
         self._physics, self.config, self._fleet = physics, config, fleet
         self._logger = Sometimes.of(logger)
-        self.malformed = self.lost = self.skipped = 0
+        self.malformed = self.skipped = 0
         self._open_ports = {} if ports is None else ports.hand_over()
-        self._stations: dict[str, _Station] = {}
+        self._stations: dict[str, Station] = {}
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         self._selector.register(self._wakes, selectors.EVENT_READ)
-        self._lock = threading.Lock()  # guards the four below
+        self._lock = threading.Lock()  # guards the three below
         self._waiting: list[tuple[Snapshot, list[Flight], np.ndarray | None]] = []
-        self._delayed: list[tuple[float, int, Callable[[], None]]] = []
         self._console: list[tuple[str, str]] = []
         self._changed: dict[tuple[str, str], tuple[str, int] | None] = {}
-        self._serving: tuple[str, int] | None = None  # the client whose packet is carried out
+        # The client whose packet is carried out, and the thread that does so.
+        self._serving: tuple[tuple[str, int], int] | None = None
         self._latest = physics.snapshot, physics.flights()
-        self._order, self._random = count(), np.random.default_rng(config.seed)
+        self._passage = Passage(config, clock, self._wake)
         self._logging = self._ranging = False  # read by the physics thread
         self._ending = False
         self._thread = threading.Thread(target=self._main, name="crazyflie", daemon=True)
         self._follow(physics.names)
-        rate = gcd(physics.freq, _LOG_RATE)
-        physics.every(rate, self._observe, "the Crazyflie server", observes=True)
+        self._watch()
         physics.on_flight_event(lambda event: self._show(event.drone, event.text))
         fleet.on_report.append(self._show_refusal)
         fleet.on_change.append(self._note_change)
+
+    @property
+    def lost(self) -> int:
+        """Number of packets lost on purpose so far."""
+        return self._passage.lost
 
     @property
     def uris(self) -> dict[str, str]:
@@ -163,6 +126,11 @@ class CrazyflieServer:
                 raise TimeoutError(f"the Crazyflie server did not end within {timeout} s")
         for station in self._stations.values():
             station.close()
+
+    def _watch(self) -> None:
+        """See the state as often as log variables may be sent."""
+        rate = gcd(self._physics.freq, LOG_RATE)
+        self._physics.every(rate, self._observe, "the Crazyflie server", observes=True)
 
     # In the physics thread.
 
@@ -200,82 +168,69 @@ class CrazyflieServer:
 
     def _note_change(self, name: str, parameter: str, was_set: bool) -> None:
         """Notify a drone's clients of a parameter's value, except for the one that set it."""
-        own = was_set and threading.current_thread() is self._thread
+        client, thread = self._serving or (None, 0)
+        own = was_set and threading.get_ident() == thread
         with self._lock:
-            self._changed[name, parameter] = self._serving if own else None
+            self._changed[name, parameter] = client if own else None
         self._wake()
 
-    def _send(self, station: _Station, to: tuple[str, int], packet: Packet) -> None:
+    def _send(self, station: Station, to: tuple[str, int], packet: Packet) -> None:
         """Send a packet, unless it gets lost."""
-        self._pass_on(partial(self._put, station, to, bytes(packet)))
+        self._passage.take(partial(self._put, station, to, bytes(packet)))
 
-    def _put(self, station: _Station, to: tuple[str, int], datagram: bytes) -> None:
+    def _put(self, station: Station, to: tuple[str, int], datagram: bytes) -> None:
         with suppress(OSError):  # the client has ended, or is too slow
             station.socket.sendto(datagram, to)
-
-    def _pass_on(self, deliver: Callable[[], None]) -> None:
-        """Deliver a packet: at once, later, or never."""
-        with self._lock:
-            if self.config.loss and self._random.random() < self.config.loss:
-                self.lost += 1
-                return
-        if not self.config.latency:
-            deliver()
-        else:
-            with self._lock:
-                if len(self._delayed) >= _MAX_DELAYED:
-                    self.lost += 1
-                    return
-                due = time.monotonic() + self.config.latency
-                heapq.heappush(self._delayed, (due, next(self._order), deliver))
-            self._wake()
 
     # In the server's thread.
 
     def _main(self) -> None:
-        next_check = time.monotonic()
         while not self._ending:
-            for key, _ in self._selector.select(self._patience(next_check)):
+            for key, _ in self._selector.select(self._patience()):
                 if key.data is None:
                     os.read(self._wakes, 4096)
                 else:
-                    self._receive(key.data)
-            self._deliver_delayed()
-            self._show_console()
-            self._show_changes()
-            self._send_logs()
-            now = time.monotonic()
-            if now >= next_check:
-                next_check = now + _CHECK_PERIOD
-                self._forget_silent(now)
-            snapshot, _ = self._latest
-            if snapshot.names != self._followed:
-                try:
-                    self._follow(snapshot.names)
-                except (OSError, ValueError) as error:
-                    self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
-            for station in self._stations.values():
-                station.firmware.supervision.check_watchdog(snapshot.time_ns // 1_000_000)
-                if station.held and station.firmware.power.state is not State.booting:
-                    held, station.held = station.held, []
-                    for sender, datagram in held:
-                        self._take(station, sender, datagram)
+                    for datagram, client in self._received(key.data):
+                        self._accept(key.data, client, datagram)
+            self._serve()
         self._selector.close()
 
-    def _patience(self, next_check: float) -> float:
+    def _serve(self) -> None:
+        """Do everything that is due."""
+        self._passage.deliver_due()
+        self._show_console()
+        self._show_changes()
+        self._send_logs()
+        now = self._clock()
+        if now >= self._check_at:
+            self._check_at = now + _CHECK_PERIOD
+            self._forget_silent(now)
+        snapshot, _ = self._latest
+        if snapshot.names != self._followed:
+            try:
+                self._follow(snapshot.names)
+            except (OSError, ValueError) as error:
+                self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
+        for station in self._stations.values():
+            station.firmware.supervision.check_watchdog(snapshot.time_ns // 1_000_000)
+            if station.held and station.firmware.power.state is not State.booting:
+                held, station.held = station.held, []
+                for sender, datagram in held:
+                    self._take(station, sender, datagram)
+
+    def _patience(self) -> float:
         """Return how long to wait for packets [s]."""
-        due = next_check
+        arrival = self._passage.next_due()
+        due = self._check_at if arrival is None else min(self._check_at, arrival)
         with self._lock:
             if self._waiting or self._console or self._changed:
                 return 0.0
-            if self._delayed:
-                due = min(due, self._delayed[0][0])
         stations = self._stations.values()
         if any(station.held for station in stations):
-            due = min(due, time.monotonic() + 0.02)
+            due = min(due, self._clock() + _START_PERIOD)
         if any(station.firmware.supervision.watchdog_ms is not None for station in stations):
-            due = min(due, time.monotonic() + 0.1)
-        return max(0.0, due - time.monotonic())
+            due = min(due, self._clock() + _WATCHDOG_PERIOD)
+        return max(0.0, (due - self._clock()) * 1e-9)
 
     def _follow(self, names: Sequence[str]) -> None:
         """Open ports for new drones, and close those of removed drones."""
@@ -289,7 +244,7 @@ class CrazyflieServer:
                 self._stations[name] = self._open(name)
         self._stations = {name: self._stations[name] for name in names}
 
-    def _open(self, name: str) -> _Station:
+    def _open(self, name: str) -> Station:
         """Open the lowest port that no drone uses.
 
         Raises:
@@ -303,27 +258,31 @@ class CrazyflieServer:
         opened = self._open_ports.pop(port, None) or OpenPort(
             open_port(self.config.address, port), []
         )
-        console = Sometimes(_Console(partial(self._show, name)))
-        station = _Station(name, port, opened.socket, firmware, console, held=opened.held)
+        console = Sometimes(Console(partial(self._show, name)), lambda: self._clock() * 1e-9)
+        station = Station(name, port, opened.socket, firmware, console, held=opened.held)
         self._selector.register(opened.socket, selectors.EVENT_READ, station)
         return station
 
-    def _receive(self, station: _Station) -> None:
+    def _received(self, station: Station) -> Iterator[tuple[bytes, tuple[str, int]]]:
+        """Return datagrams from the network, each with its sender."""
         for _ in range(_BURST):
             try:
-                datagram, client = station.socket.recvfrom(_RECEIVE_SIZE)
+                yield station.socket.recvfrom(_RECEIVE_SIZE)
             except BlockingIOError:
                 return
             except OSError:  # an answer to a client that has ended came back
                 continue
-            self._pass_on(partial(self._take, station, client, datagram))
 
-    def _take(self, station: _Station, sender: tuple[str, int], datagram: bytes) -> None:
+    def _accept(self, station: Station, client: tuple[str, int], datagram: bytes) -> None:
+        """Accept a datagram, unless it gets lost."""
+        self._passage.take(partial(self._take, station, client, datagram))
+
+    def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
         """Let a drone carry out a datagram."""
         if datagram in NULL_PACKETS:
             is_there = station.firmware.power.state is not State.all_off
             if datagram == PROBE and sender not in station.clients and is_there:
-                self._pass_on(partial(self._put, station, sender, datagram))
+                self._passage.take(partial(self._put, station, sender, datagram))
             return
         try:
             packet = Packet.parse(datagram)
@@ -335,7 +294,7 @@ class CrazyflieServer:
             send = partial(self._send, station, sender)
             info = partial(self._info, station.name)
             time_ms = self._latest[0].time_ns // 1_000_000
-            self._serving = sender
+            self._serving = sender, threading.get_ident()
             station.firmware.receive(packet, client.blocks, info, time_ms, send)
             if station.firmware.power.state is not State.on:
                 station.forget_logs()
@@ -358,7 +317,7 @@ class CrazyflieServer:
         i = snapshot.names.index(name)
         return supervisor_info(flights[i], snapshot.quat[i], snapshot.time_ns)
 
-    def _client(self, station: _Station, sender: tuple[str, int]) -> _Client:
+    def _client(self, station: Station, sender: tuple[str, int]) -> Client:
         """Return the record of a client.
 
         Raises:
@@ -368,9 +327,9 @@ class CrazyflieServer:
         if client is None:
             if len(station.clients) >= _MAX_CLIENTS:
                 raise ValueError(f"it has {_MAX_CLIENTS} clients already")
-            client = station.clients[sender] = _Client()
+            client = station.clients[sender] = Client()
             station.console.forget()  # which the new client has not heard
-        client.heard = time.monotonic()
+        client.heard = self._clock()
         return client
 
     def _note_blocks(self) -> None:
@@ -379,7 +338,7 @@ class CrazyflieServer:
         self._logging = any(block.running for block in blocks)
         self._ranging = any(block.need_ranges for block in blocks)
 
-    def _forget_silent(self, now: float) -> None:
+    def _forget_silent(self, now: int) -> None:
         for station in self._stations.values():
             station.clients = {
                 address: client
@@ -387,14 +346,6 @@ class CrazyflieServer:
                 if now - client.heard < _SILENCE
             }
         self._note_blocks()
-
-    def _deliver_delayed(self) -> None:
-        while True:
-            with self._lock:
-                if not self._delayed or self._delayed[0][0] > time.monotonic():
-                    return
-                _, _, deliver = heapq.heappop(self._delayed)
-            deliver()
 
     def _show_console(self) -> None:
         with self._lock:

@@ -21,6 +21,7 @@ from crazyflow_ros.ros.controllers.command_source import command_source
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
+from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -86,6 +87,7 @@ class SimulatorNode(ParameterNode):
 
     Args:
         name: Name of the node, unless it is remapped.
+        tap: Called before each message is published, in any thread.
 
     Attributes:
         parameters: Parameter values at the start.
@@ -118,7 +120,8 @@ class SimulatorNode(ParameterNode):
     wind: WindParameters
     recorder: Recorder | None = None  # needed while the base class creates its publishers
 
-    def __init__(self, name: str = "crazyflow") -> None:
+    def __init__(self, name: str = "crazyflow", tap: Tap | None = None) -> None:
+        self._tap = tap
         self.log = Sometimes(get_logger(name))
         self.door = Door(self.log)  # rclpy's own services need these, too
         self.answers = Answers(self.call_later, self.log)
@@ -273,10 +276,9 @@ class SimulatorNode(ParameterNode):
         **options: Any,
     ) -> Any:
         """Create a publisher; with a recorder its messages are recorded, unless told otherwise."""
-        publisher = super().create_publisher(msg_type, topic, qos_profile, **options)
-        if self.recorder is None or not recorded:
-            return publisher
-        return self.recorder.tap(publisher)
+        bare = super().create_publisher(msg_type, topic, qos_profile, **options)
+        publisher = TappedPublisher.by(self._tap, bare)
+        return self.recorder.tap(publisher) if self.recorder and recorded else publisher
 
     def create_subscription(
         self,
@@ -394,6 +396,6 @@ class SimulatorNode(ParameterNode):
                 self.physics.set_real_time_factor(change.value)
 
 
-def build() -> SimulatorNode:
-    """Build the node."""
-    return SimulatorNode()
+def build(tap: Tap | None = None) -> SimulatorNode:
+    """Build the node, see `SimulatorNode`."""
+    return SimulatorNode(tap=tap)

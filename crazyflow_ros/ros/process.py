@@ -32,11 +32,18 @@ from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from crazyflow_ros.code_cache import CodeCache
+    from crazyflow_ros.lockstep.script import Script
+    from crazyflow_ros.ros.lock_step import Published
     from crazyflow_ros.ros.node import SimulatorNode
 
 STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
+
+LOCK_STEP = "--lock-step"
+"""Argument after which the last ones are a program that lives in simulated time."""
 
 _STOP_TIMEOUT = 0.6  # s for each of the other threads
 _LAST_RESORT = 10.0  # s for all of them
@@ -59,22 +66,26 @@ def main(
         node: Module with the function `build`, which builds the node; importing it takes seconds.
         name: Name of the node.
     """
+    try:
+        given, command = _split(sys.argv[1:] if args is None else args)
+    except ValueError as error:
+        print(f"simulator: {error}", file=sys.stderr)
+        sys.exit(WRONG_USAGE)
     # When the physics thread wakes up while a callback runs, it needs the interpreter's lock within
     # a fraction of a tick. Python's default of 5 ms is more than a tick.
     sys.setswitchinterval(_SWITCH_INTERVAL)
     _give_memory_back()
     gc.disable()  # until the node is built: imported modules and traced code are permanent
-    process = _Process(node)
+    process = _Process(node, command)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: process.end(STOPPED))
     _check_address_space()
     configure_middleware()
     _ensure_log_folder()
-    given = sys.argv[1:] if args is None else args
     try:
         for warning in check_parameter_files(given, name):
             print(f"simulator: {warning}", file=sys.stderr)
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+        rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
         if unread := remove_ros_args(given):
             words = " ".join(unread)
             raise ValueError(f"arguments of ROS follow --ros-args: write --ros-args {words}")
@@ -90,6 +101,22 @@ def main(
     # Everything is closed by now, unless a thread is still compiling, which cannot be interrupted.
     # A regular exit would wait for that thread, and otherwise takes longer than everything above.
     os._exit(exit_code)
+
+
+def _split(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of ROS, and the program that is to live in simulated time, if any.
+
+    Raises:
+        ValueError: The program is missing.
+    """
+    if LOCK_STEP not in args:
+        return list(args), []
+    end = args.index("--") if "--" in args else len(args)
+    command = list(args[end + 1 :])
+    if not command:
+        raise ValueError(f"{LOCK_STEP} needs a program, at the end: -- python script.py")
+    ours = [word for word in args[:end] if word != LOCK_STEP]
+    return [*ours, "--ros-args", "-p", "start_paused:=true"], command
 
 
 def _give_memory_back() -> None:
@@ -131,8 +158,10 @@ def _ensure_log_folder() -> None:
 class _Process:
     """Threads of the process and its shutdown."""
 
-    def __init__(self, node: str) -> None:
-        self._node = node
+    def __init__(self, node: str, command: Sequence[str]) -> None:
+        self._node, self._command = node, command
+        self._script: Script | None = None
+        self._published: Published | None = None
         self._simulator: SimulatorNode | None = None
         self._cache: CodeCache | None = None
         self._exit_code = STOPPED
@@ -159,6 +188,8 @@ class _Process:
         while not self._ended.is_set():
             os.read(self._wakes, 1)
         may_compile = False
+        if self._script is not None:
+            self._script.stop()
         if self._simulator is not None:
             try:
                 self._simulator.physics.stop(_STOP_TIMEOUT)  # ends the waits of all callbacks
@@ -182,7 +213,7 @@ class _Process:
 
             self._cache = open_cache(get_logger("crazyflow").warning)
             try:
-                self._simulator = simulator = import_module(self._node).build()
+                self._simulator = simulator = self._build()
             except ValueError as error:
                 get_logger("crazyflow").fatal(str(error))
                 self.end(WRONG_USAGE)
@@ -193,6 +224,8 @@ class _Process:
             gc.enable()
             self._cache.postpone()
             simulator.start()
+            if self._published is not None:
+                self._start_script(simulator, self._published)
             executor = new_executor()
             executor.add_node(simulator)
             while not self._ended.is_set():
@@ -206,6 +239,31 @@ class _Process:
             simulator.destroy_node()
         except BaseException as error:
             self._fail(error)
+
+    def _build(self) -> SimulatorNode:
+        """Build the node."""
+        build: Callable[..., SimulatorNode] = import_module(self._node).build
+        if not self._command:
+            return build()
+        from crazyflow_ros.ros.lock_step import Published
+
+        self._published = Published()
+        return build(self._published.note)
+
+    def _start_script(self, simulator: SimulatorNode, published: Published) -> None:
+        """Start the program that lives in simulated time, with which the process ends."""
+        from crazyflow_ros.ros.lock_step import RosLockStep, start_script
+
+        lock_step = RosLockStep(simulator, published)
+        self._script = script = start_script(self._command, simulator)
+
+        def run() -> None:
+            try:
+                self.end(lock_step.run(script))
+            except BaseException as error:
+                self._fail(error)
+
+        threading.Thread(target=run, name="script", daemon=True).start()
 
     def _fail(self, error: BaseException) -> None:
         if not self._ended.is_set():  # failures during shutdown do not matter

@@ -101,6 +101,11 @@ class Loop:
         self._requests.put(lambda: self._add(steps), steps)
         self._interrupt_source()
 
+    @property
+    def busy(self) -> bool:
+        """Whether requests, or changes that take long to prepare, are under way."""
+        return self._requests.open or bool(self.preparation.under_way())
+
     # In the physics thread, called by requests.
 
     @property

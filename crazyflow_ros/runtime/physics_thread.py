@@ -137,6 +137,11 @@ class PhysicsThread(Changes):
         return self._loop.paused
 
     @property
+    def busy(self) -> bool:
+        """Whether requests of other threads, or changes for them, are still to be carried out."""
+        return self._loop.busy
+
+    @property
     def stepping(self) -> bool:
         """Whether a step is under way. Physics thread only."""
         return self._loop.stepping

@@ -72,6 +72,11 @@ class Preparation:
         tried.add_done_callback(prepare_if_need_be)
         return future
 
+    def under_way(self) -> tuple[Future[Any], ...]:
+        """Futures of the changes that are not made yet. From any thread."""
+        with self._lock:
+            return tuple(self._open)
+
     def close(self, reason: str) -> None:
         """Refuse open changes, and all later ones."""
         with self._lock:

@@ -28,8 +28,9 @@ class Requests:
 
     def __init__(self, note_failure: Callable[[str, Exception], None]) -> None:
         self._note_failure = note_failure
-        self._wake = threading.Condition()  # guards the three below
+        self._wake = threading.Condition()  # guards the four below
         self._queue: deque[tuple[Callable[[], None], Future[Any]]] = deque()
+        self._serving = False
         self._closed = ""
         self.stopping = False
 
@@ -67,6 +68,12 @@ class Requests:
                 self._queue.append((action, future))
                 self._wake.notify_all()
 
+    @property
+    def open(self) -> bool:
+        """Whether any request is not carried out yet."""
+        with self._wake:
+            return bool(self._queue) or self._serving
+
     def stop(self) -> None:
         """Wake the thread for the last time."""
         with self._wake:
@@ -84,7 +91,11 @@ class Requests:
         while self._queue:
             with self._wake:
                 action, _ = self._queue.popleft()
-            action()
+                self._serving = True
+            try:
+                action()
+            finally:
+                self._serving = False
 
     def sleep(self, timeout: float) -> bool:
         """Wait until a request arrives; return True if the timeout [s] has expired."""

@@ -75,6 +75,17 @@ for _ in range(2):
 """
 
 
+START = """
+import os, subprocess, time
+subprocess.Popen(["sleep", "600"])
+if os.fork() == 0:
+    time.sleep(600)
+print("waits", flush=True)
+while True:
+    pass
+"""
+
+
 def port() -> str:
     return str(free_port(2))
 
@@ -227,26 +238,95 @@ def test_drones_stand_where_they_are_told_to(tmp_path: Path) -> None:
     assert second == pytest.approx([-2.0, 1.0, 0.0138, -57.3], abs=0.01)
 
 
-def test_signals_reach_the_program_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--lock-step",)], ids=["real time", "lock-step"])
+def test_signals_reach_the_program_once(tmp_path: Path, options: tuple[str, ...]) -> None:
     """One for the simulator alone is passed on; one of a terminal has reached both."""
-    program = written(tmp_path, CATCH)
-    with started(tmp_path, *PROGRAM, "--port", port(), "--", *program) as alone:
+    program = [*options, "--", *written(tmp_path, CATCH)]
+    with started(tmp_path, *PROGRAM, "--port", port(), *program) as alone:
         alone.until(lambda text: "waits" in text, "the program")
         alone.process.send_signal(signal.SIGINT)
         assert alone.process.wait(T) == 5, alone.text
         assert alone.text.count("interrupted") == 1 and "Traceback" not in alone.text
-    keyboard, terminal = os.openpty()
-    # Its own, as a shell would give it.
-    take = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    take += "os.execv(sys.argv[1], sys.argv[1:])"
-    words = [sys.executable, "-c", take, *PROGRAM, "--port", port(), "--", *program]
-    with started(tmp_path, *words, stdin=terminal, start_new_session=True) as typed:
+    with in_terminal(tmp_path, *PROGRAM, "--port", port(), *program) as (typed, keyboard):
         typed.until(lambda text: "waits" in text, "the program")
         os.write(keyboard, b"\x03")
         assert typed.process.wait(T) == 5, typed.text
         assert typed.text.count("interrupted") == 1 and "Traceback" not in typed.text
-    for end in (keyboard, terminal):
-        os.close(end)
+
+
+@contextmanager
+def in_terminal(folder: Path, *words: str) -> Iterator[tuple[Running, int]]:
+    """Start a process with a terminal of its own, as a shell would give it; also its keyboard."""
+    keyboard, terminal = os.openpty()
+    take = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    take += "os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", take, *words]
+    try:
+        with started(folder, *command, stdin=terminal, start_new_session=True) as running:
+            yield running, keyboard
+    finally:
+        for end in (keyboard, terminal):
+            os.close(end)
+
+
+def test_an_interrupted_lock_step_leaves_no_process(tmp_path: Path) -> None:
+    """Although it never waits, and has started other programs."""
+    program = written(tmp_path, START)
+    words = [*PROGRAM, "--port", port(), "--lock-step", "--", *program]
+    with in_terminal(tmp_path, *words) as (typed, keyboard):
+        typed.until(lambda text: "waits" in text, "the program")
+        assert len(session(typed.process.pid)) == 4  # simulator, script, its fork, and `sleep`
+        os.write(keyboard, b"\x03")
+        assert typed.process.wait(T) in (1, 130), typed.text
+        assert "KeyboardInterrupt" in typed.text
+        until_gone(typed)
+
+
+def test_a_script_ends_with_a_simulator_that_is_killed(tmp_path: Path) -> None:
+    program = written(
+        tmp_path, "import time\nprint('waits', flush=True)\nwhile True: time.sleep(1.0)"
+    )
+    words = [*PROGRAM, "--port", port(), "--lock-step", "--", *program]
+    with started(tmp_path, *words, start_new_session=True) as drones:
+        drones.until(lambda text: "waits" in text, "the program")
+        drones.process.kill()
+        drones.process.wait(T)
+        until_gone(drones)
+        assert "lock-step: the simulator has ended, and with it this script" in drones.text
+
+
+def test_a_script_that_is_not_there_or_fails_ends_the_lock_step(tmp_path: Path) -> None:
+    """With its own message and exit code."""
+    fails = written(tmp_path, "import time\ntime.sleep(1.5)\nraise SystemExit(3)")
+    for program, code, message in (
+        ([sys.executable, "none.py"], 2, "can't open file"),
+        (fails, 3, "INFO: 1.500 s of simulated time took "),
+        (["/bin/false"], 1, "was never in simulated time: only programs in Python are"),
+    ):
+        done = run("--port", port(), "--lock-step", "--", *program)
+        assert done.returncode == code and message in done.stderr, done.stderr
+
+
+def until_gone(running: Running) -> None:
+    """Wait until no process of a session is left."""
+    deadline = time.monotonic() + T
+    while left := session(running.process.pid):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def session(leader: int) -> list[str]:
+    """The processes of a session that still run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, fields = path.read_text().rpartition(") ")
+        except OSError:  # it has ended
+            continue
+        state, _, _, its_leader, *_ = fields.split()
+        if int(its_leader) == leader and state != "Z":
+            found.append(name)
+    return found
 
 
 def test_a_signal_during_the_start_ends_it(tmp_path: Path) -> None:

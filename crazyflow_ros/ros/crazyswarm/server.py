@@ -16,6 +16,7 @@ from crazyflow_ros.plain_values import ParameterError, Spec
 from crazyflow_ros.ros.crazyswarm import tree
 from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, Swarm
 from crazyflow_ros.ros.crazyswarm.traffic import Traffic
+from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.node import SimulatorNode
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -91,9 +92,9 @@ class CrazyflieServer(SimulatorNode):
     traffic: Traffic
     log_topics: LogTopics
 
-    def __init__(self) -> None:
+    def __init__(self, tap: Tap | None = None) -> None:
         self.traffic = Traffic()
-        super().__init__(NODE)
+        super().__init__(NODE, tap)
 
     def _read_parameters(self) -> Parameters:
         self.settings = given = declare(self, ServerParameters, others=("",))
@@ -168,6 +169,6 @@ def _number(uri: str) -> int:
         return _NUMBER
 
 
-def build() -> CrazyflieServer:
-    """Build the node."""
-    return CrazyflieServer()
+def build(tap: Tap | None = None) -> CrazyflieServer:
+    """Build the node, see `SimulatorNode`."""
+    return CrazyflieServer(tap)

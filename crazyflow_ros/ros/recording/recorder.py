@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 from rclpy.qos import QoSProfile
-from rclpy.serialization import serialize_message
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
 from crazyflow_ros.ros.messages.type_names import type_name
 from crazyflow_ros.ros.recording.message_definitions import definition
 
@@ -192,33 +192,12 @@ class Recorder:
         return self._numbers[key]
 
 
-class RecordedPublisher:
+class RecordedPublisher(TappedPublisher):
     """A publisher whose messages are recorded, too; the recorder counts as a subscriber."""
-
-    def __init__(self, publisher: Publisher[Any], write: Callable[[bytes], None]) -> None:
-        self._publisher, self._write = publisher, write
-        self._publish_raw = publisher.handle.publish_raw
-
-    @property
-    def handle(self) -> RecordedPublisher:
-        """The object with `publish_raw`."""
-        return self
-
-    def publish(self, message: Any) -> None:
-        """Publish a message, serialised or not."""
-        self.publish_raw(message if isinstance(message, bytes) else serialize_message(message))
-
-    def publish_raw(self, payload: bytes) -> None:
-        """Publish a serialised message."""
-        self._write(payload)
-        self._publish_raw(payload)
 
     def get_subscription_count(self) -> int:
         """Return the number of subscribers, including the recorder."""
-        return self._publisher.get_subscription_count() + 1
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._publisher, name)
+        return self.publisher.get_subscription_count() + 1
 
 
 def _qos_text(qos: QoSProfile) -> str:

@@ -1,0 +1,1 @@
+"""On the path of scripts in simulated time."""

@@ -1,0 +1,301 @@
+"""Scripts in simulated time: a program runs, and the simulation waits while it does.
+
+The script's process begins with the package `in_script/simulated_time`, which replaces its clocks
+and waits. When all its threads wait, it asks to let time run until the earliest deadline.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from math import gcd, inf
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.lockstep.child import Child
+from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
+    FOREVER,
+    VARIABLE,
+    Advance,
+    Datagram,
+    Endpoint,
+    Reached,
+    Reader,
+    Settings,
+    answer,
+)
+from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.sometimes import Logger
+
+FOLDER = Path(__file__).parent / "in_script"
+"""What a script in simulated time has on its path."""
+
+_PATIENCE = 10.0  # s of wall time after which it is said what the script waits for
+_START = 30.0  # s of wall time that it may take until the script has connected
+_SHORTEST, _LOOK = 50e-6, 0.05  # s of wall time between two looks at what takes long
+_STRETCH_NS = 1_000_000_000  # after which the script may look around, at most
+_TEXT_RATE = 10  # Hz at which texts of drones reach the script, at least
+_CHECK = 1.0  # s of wall time between two checks whether the simulation has failed
+_ADVICE = "simulated time: only programs in Python are, which must not be started with -I, -E or -S"
+
+
+class Exchange(Protocol):
+    """What takes a script's datagrams to drones, and has some for the script."""
+
+    def take(self, datagram: Datagram) -> None:
+        """Take a datagram of the script."""
+
+    def serve(self, snapshot: Snapshot) -> list[Datagram]:
+        """Do what is due at the script's time; return what it receives now, in order."""
+
+    def due(self) -> int:
+        """When `serve` has to be called next [ns]; `FOREVER` if no time is known."""
+
+
+class _Nobody:
+    """Of scripts that send no datagrams."""
+
+    def take(self, datagram: Datagram) -> None:
+        del datagram
+
+    def serve(self, snapshot: Snapshot) -> list[Datagram]:
+        del snapshot
+        return []
+
+    def due(self) -> int:
+        return FOREVER
+
+
+class LockStep:
+    """Lets the time of a simulation run as far as a script asks for.
+
+    Args:
+        physics: The simulation, paused; nobody else lets its time run.
+        factor: Simulated seconds per second, at most; 0 for as many as possible.
+
+    Attributes:
+        exchange: Takes the script's datagrams.
+        now: The script's time [ns]; the simulation is at the latest tick that is not later.
+    """
+
+    def __init__(self, physics: PhysicsThread, factor: float = 0.0) -> None:
+        self._physics, self._factor = physics, factor
+        self.exchange: Exchange = _Nobody()
+        self.now = self._begin = physics.snapshot.time_ns
+        self._took = 0.0
+
+    def serve(self, stream: socket.socket) -> None:
+        """Serve a script until it ends.
+
+        Raises:
+            ValueError: It has sent what is no message.
+            RuntimeError: The simulation has failed.
+        """
+        began = time.monotonic()
+        try:
+            with stream, stream.makefile("rb") as file, suppress(ConnectionError):
+                self._serve(stream, Reader(file))  # until the script ends, in whatever way
+        finally:
+            self._took = time.monotonic() - began
+
+    def summary(self) -> Iterator[str]:
+        """Say how long it took, and where the drones are now."""
+        end = self._physics.snapshot
+        seconds = (end.time_ns - self._begin) * 1e-9
+        factor = seconds / self._took if self._took else 0.0
+        yield f"{seconds:.3f} s of simulated time took {self._took:.2f} s: {factor:.1f} x"
+        for name, pos in zip(end.names, end.pos.tolist()):
+            yield f"{name} ended at {', '.join(map(repr, pos))} m"
+
+    def _serve(self, stream: socket.socket, reader: Reader) -> None:
+        while (message := reader.request()) is not None:
+            if isinstance(message, Advance):
+                self.advance(message, lambda reached: stream.sendall(answer(reached)))
+            elif isinstance(message, Datagram):
+                self.now = max(self.now, message.time_ns)
+                self.exchange.take(message)
+            else:
+                self.note(message)
+
+    def advance(self, asked: Advance, reply: Callable[[Reached], object]) -> None:
+        """Let time run, and reply."""
+        reply(self._advance(asked))
+
+    def note(self, endpoint: Endpoint) -> None:
+        """Note a new endpoint of the script."""
+
+    def settle(self) -> None:
+        """Wait until the simulation has carried out all requests, also those that take long.
+
+        Raises:
+            RuntimeError: The simulation has failed.
+        """
+        pause = _SHORTEST
+        while self._physics.busy:
+            self._finish(self._physics.pause())  # after all other requests
+            if self._physics.busy:  # something is being compiled
+                time.sleep(pause)
+                pause = min(2 * pause, _LOOK)
+
+    def _advance(self, asked: Advance) -> Reached:
+        """Let time run as far as the script wants, or until it receives something."""
+        self.now = max(self.now, asked.now_ns)
+        latest = min(asked.until_ns, self.now + _STRETCH_NS)
+        while True:
+            datagrams = self.exchange.serve(self._physics.snapshot)
+            if datagrams or self.now >= latest:
+                return Reached(self.now, datagrams)
+            goal = min(latest, max(self.exchange.due(), self.now + 1))
+            if not self._run_to(goal):
+                self.now = goal
+
+    def _run_to(self, goal: int) -> bool:
+        """Advance to the latest tick that is not later, or part of the way; return whether."""
+        physics, tick = self._physics, self._physics.snapshot.tick
+        period = physics.freq // gcd(physics.freq, _TEXT_RATE)
+        last = ((goal + 1) * physics.freq - 1) // 1_000_000_000
+        ticks = min(last, (tick // period + 1) * period) - tick
+        if ticks < 1:
+            return False
+        began = time.monotonic()
+        self._finish(physics.step(ticks))
+        if self._factor:
+            time.sleep(max(0.0, began + ticks / physics.freq / self._factor - time.monotonic()))
+        self.now = max(self.now, physics.snapshot.time_ns)
+        return True
+
+    def _finish(self, future: Future[Any]) -> None:
+        """Wait for the simulation.
+
+        Raises:
+            RuntimeError: It has failed.
+        """
+        while self._physics.failed is None:
+            with suppress(TimeoutError):
+                future.result(_CHECK)
+                return
+        raise RuntimeError(f"the simulation has failed: {self._physics.failed!r}")
+
+
+class Extension(NamedTuple):
+    """What else lives in simulated time in a script's process."""
+
+    folder: Path
+    """Folder of the module."""
+    module: str
+    """Its function `begin` is called, see `Settings`."""
+    arguments: Sequence[Any]
+
+
+class Script:
+    """The process of a script. Its constructor starts it.
+
+    Args:
+        command: Program and arguments.
+        logger: Logs what goes wrong.
+        ports: UDP ports of the drones.
+        address: Network address of the drones.
+        environment: Additional environment variables.
+        seed: Seed of random numbers that the script does not seed.
+        extension: Of `Settings`.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        logger: Logger,
+        ports: Sequence[int] = (),
+        address: str = "127.0.0.1",
+        environment: Mapping[str, str] | None = None,
+        seed: int = 0,
+        extension: Extension | None = None,
+    ) -> None:
+        self._name, self._logger = shlex.join(command), logger
+        self._folder = tempfile.TemporaryDirectory(prefix="crazyflow_ros.")
+        path = f"{self._folder.name}/time"
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(path)
+        self._listener.listen(1)
+        self._listener.settimeout(_LOOK)
+        folders, path_before = [str(FOLDER)], os.environ.get("PYTHONPATH")
+        module, arguments = "", ()
+        if extension is not None:
+            folders.append(str(extension.folder))
+            module, arguments = extension.module, tuple(extension.arguments)
+        settings = Settings(
+            *(path, address, list(ports), seed, _PATIENCE),
+            *(folders, path_before, module, arguments),
+        )
+        variables = {
+            "PYTHONHASHSEED": "0",  # or sets of strings would have another order each time
+            **os.environ,
+            **(environment or {}),
+            "PYTHONPATH": os.pathsep.join([*folders, *filter(None, [path_before])]),
+            VARIABLE: json.dumps(settings._asdict()),
+        }
+        try:
+            self._child = Child(command, variables)
+        except OSError:
+            self._close()
+            raise
+
+    def run(self, lock_step: LockStep) -> int:
+        """Let it run to its end.
+
+        Returns:
+            Its exit code, see `Child.wait`; 1 if the simulation failed.
+        """
+        try:
+            stream = self._connect()
+            if stream is not None:
+                lock_step.serve(stream)
+            code = self._child.wait() or 0
+            if stream is None:
+                self._logger.warning(f"{self._name} has ended, and was never in {_ADVICE}")
+        except (RuntimeError, ValueError) as error:
+            self._logger.error(f"lock-step: {error}")
+            self._child.stop()
+            code = 1
+        finally:
+            self._child.close()
+            self._close()
+        return code
+
+    def stop(self) -> None:
+        """End it; `run` then returns. From any thread."""
+        self.send(signal.SIGTERM)
+
+    def send(self, number: int) -> None:
+        """Send it a signal. From any thread."""
+        self._child.send(number)
+
+    def _connect(self) -> socket.socket | None:
+        """Wait until the script has connected; return None if it ends before."""
+        late = time.monotonic() + _START
+        while self._child.wait(0.0) is None:
+            try:
+                stream, _ = self._listener.accept()
+            except TimeoutError:
+                if time.monotonic() > late:
+                    late = inf
+                    self._logger.warning(f"{self._name} is not in {_ADVICE}")
+            else:
+                stream.setblocking(True)
+                return stream
+        return None
+
+    def _close(self) -> None:
+        self._listener.close()
+        self._folder.cleanup()

@@ -1,0 +1,1 @@
+"""On the path of programs of ROS in simulated time."""
