@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{len(results)} flown, {faults} failed, {spent:.0f} s: {found[0].conditions}",
             flush=True,
         )
+        for name, kind, _, verdict in found:
+            if verdict.fault:
+                print(f"  FAILED {name}, {kind}: {verdict.fault}", flush=True)
     if given.json:
         given.json.write_text(json.dumps([[*r[:3], r.verdict._asdict()] for r in results]))
     print(report(results))

@@ -18,7 +18,7 @@ SPACING = 8.0
 """Distance between the starts of two drones [m], which pass through each other."""
 
 _COLUMNS = 16
-_MOST_WIND, _MOST_DRAUGHT = 0.25, 0.05  # drag over weight, outside and in rooms
+_MOST_WIND = {"none": 0.25, "mocap": 0.1, "flow": 0.05}  # drag over weight
 _POSITIONINGS = {
     "none": None,
     "flow": Positioning(),
@@ -99,13 +99,12 @@ class Conditions:
 def most_wind(drone: str, positioning: str) -> float:
     """Return the strongest wind in which a drone flies missions [m/s].
 
-    A Flow deck is for rooms: the filter neglects drag, as the firmware's does, and in wind it takes
-    the drag for a tilt, which only the measured position of other sensors makes up for.
+    There is less for drones that fly on an estimate: as the firmware's, the filter neglects drag,
+    and takes that of a wind for a tilt.
     """
     figures = load_drone(drone)
     weight = -float(figures["mass"] * figures["gravity_vec"][2])
-    share = _MOST_DRAUGHT if positioning == "flow" else _MOST_WIND
-    return share * weight / float(np.abs(np.diag(figures["drag_matrix"])).max())
+    return _MOST_WIND[positioning] * weight / float(np.abs(np.diag(figures["drag_matrix"])).max())
 
 
 def home(number: np.ndarray | int) -> np.ndarray:

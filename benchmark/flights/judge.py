@@ -16,12 +16,12 @@ TILT, ROUGH_TILT = np.radians(60.0), np.radians(95.0)
 CLOSE, ROUGHLY = 0.25, 0.5
 """Largest distances from the start at the end [m], as the drone believes: usually, and in wind or
 with a Flow deck."""
-DRIFT, DRIFT_SPEED = 0.1, 0.02
+DRIFT, DRIFT_SPEED = 0.1, 0.05
 """Largest drift of a drone with a Flow deck: as a share of its way, and m/s."""
 
 _TOUCH = 0.05  # of the weight
 _CLEAR = 0.12  # m above the rest, of the reference of a drone that flies
-_AFTER = 0.5  # s after the take-off before the floor counts
+_AFTER = 1.0  # s after the reference has left the floor, before the floor counts
 
 
 class Verdict(NamedTuple):
@@ -48,8 +48,8 @@ def judge(conditions: Conditions, record: Record) -> Verdict:
     flown, rules = record.mission, Rules.of(conditions.drone, conditions.config(1, 0).flight)
     times = np.arange(1, len(record.tilt) + 1) / RATE
     up = record.reference[:, 2] > rules.rest_height + _CLEAR
-    began = times > times[up.argmax()] + _AFTER if up.any() else np.zeros(len(times), bool)
-    in_flight = up & began & (times < flown.back)
+    low = np.maximum.accumulate(np.where(up, 0.0, times))  # when the reference was there last
+    in_flight = (times > low + _AFTER) & (times < flown.back)
     height = record.pos[:, 2] - rules.rest_height
     away = np.linalg.norm(record.believed - record.reference, axis=1)
     back = (times > flown.back - 1.0) & (times < flown.back)

@@ -42,6 +42,7 @@ RETURN, DESCENT = 12.0, 7.0
 """Times for the way back to the start, and for the landing [s]."""
 _LONGEST = 8.0  # s after which nothing begins any more
 _REACH = 5.0  # m from the start
+_LOWEST = 0.5  # m, height to which sticks lead
 
 
 class Task(NamedTuple):
@@ -84,7 +85,7 @@ class World(NamedTuple):
     def place(self, reach: float = _REACH) -> np.ndarray:
         """Return a random place around the start, (3,) m."""
         away = self.rng.uniform(-reach, reach, 2)
-        return np.array([*(self.home + away), self.rng.uniform(0.5, 2 / 3 * self.ceiling)])
+        return np.array([*(self.home + away), self.rng.uniform(_LOWEST, 2 / 3 * self.ceiling)])
 
     def yaw(self) -> float:
         """Return a random heading [rad]."""
@@ -173,7 +174,7 @@ def sticks(world: World) -> Task:
         if number not in pushed:
             pushed[number] = rng.choice([-1.0, 1.0], 4) * rng.choice([1.0, rng.random()], 4)
             climbed = hold * 0.5 * env.climb * sum(stick[2] for stick in pushed.values())
-            if begin + climbed > world.ceiling:
+            if not _LOWEST < begin + climbed < world.ceiling:
                 pushed[number][2] *= -1.0
         x, y, z, turn = pushed[number]
         vel, rate = (x * env.speed, y * env.speed), float(turn * env.yaw_rate)

@@ -8,12 +8,15 @@ import numpy as np
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import has_battery, load_controller, load_drone
+from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.flight import Ability
+from crazyflow_ros.estimation import Estimator
+from crazyflow_ros.flight import Ability, Rules
 from crazyflow_ros.sim.actuation import Battery
 
 _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is for catching up
+_DRIFTING = 0.6  # of the accelerations: in steep tilts, the filter would lose itself
 _GUSTS = 2.0  # standard deviations of the horizontal gusts, which are twice as strong as others
 
 
@@ -21,11 +24,14 @@ class Authority:
     """Computes what drones can do, with batteries, motors, wind and controllers.
 
     Args:
-        drone: Model of the drones.
+        config: Configuration of the simulation.
     """
 
-    def __init__(self, drone: str) -> None:
+    def __init__(self, config: SimulationConfig) -> None:
+        drone, estimates = config.drone_model, config.estimator != Estimator.none
         figures = load_drone(drone)
+        self._share = _DRIFTING if estimates and config.positioning.drifts else 1.0
+        self._speed = Rules.of(drone, config.flight).envelope.speed
         self._most = 4 * float(figures["thrust_max"])
         self._weight = -float(figures["mass"] * figures["gravity_vec"][2])
         most = load_controller(drone, Controller.pid, "state")["vel_max"]
@@ -46,7 +52,8 @@ class Authority:
 
         Returns:
             The thrust that exceeds what hovering takes, over that of an intact drone with a full
-            battery in calm air, and how fast the controller can follow.
+            battery in calm air, and how fast the controller can follow. Drones that no source tells
+            their position have less.
         """
         most = self._most * (1 - motor_loss.max(axis=1)) ** 2  # of four rotors like the weakest
         if snapshot.battery is not None and self._battery is not None:
@@ -54,6 +61,8 @@ class Authority:
             most = most * np.minimum(speed, 1.0) ** 2
         air = np.abs(wind.mean) + _GUSTS * wind.gust_intensity * np.array([2.0, 2.0, 1.0])
         holding = np.linalg.norm(self._drag * air + (0.0, 0.0, self._weight))
-        share: np.ndarray = (most - holding) / (self._most - self._weight)
+        share: np.ndarray = self._share * (most - holding) / (self._most - self._weight)
         fastest = self._fastest if controller is Controller.pid else inf
+        if controller.lag:
+            fastest = min(fastest, self._speed)
         return Ability(np.clip(share, 0.0, 1.0), fastest, controller.lag)

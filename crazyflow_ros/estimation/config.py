@@ -37,6 +37,11 @@ class Positioning:
     anchors: tuple[tuple[float, float, float], ...] = ()
     """Positions [m] of radio anchors of the Loco deck, whose distances are measured in turn."""
 
+    @property
+    def drifts(self) -> bool:
+        """Whether no source tells the position, so that the estimate drifts."""
+        return not (self.motion_capture or self.external or self.anchors)
+
     def __post_init__(self) -> None:
         for anchor in self.anchors:
             limits.vector("an anchor", anchor, (3,), limits.POSITION)

@@ -231,7 +231,8 @@ class Commander:
             return False
         reference = order.plan.course.at(order.seconds(now.time_ns))
         away = float(np.linalg.norm(now.reference.pos[:3] - reference.pos[:3]))
-        if away <= _MAX_DEVIATION + _LATER * lag * self.rules.envelope.speed:
+        speed = max(self.rules.envelope.speed, float(np.linalg.norm(reference.vel[:3])))
+        if away <= _MAX_DEVIATION + _LATER * lag * speed:
             return False
         return self.restart(now)
 

@@ -82,7 +82,7 @@ class Simulation:
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         rules = Rules.of(config.drone_model, config.flight)
-        self._authority = Authority(config.drone_model)
+        self._authority = Authority(config)
         self.commands = DroneCommands(
             *(rules, self.control, self.control_period, health),
             *(self._ability, self._neighbour, surroundings),

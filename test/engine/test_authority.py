@@ -11,8 +11,10 @@ import pytest
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import Drone, has_battery, load_drone
 from crazyflow_ros.engine.authority import Authority
+from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import Ability
 
 INTACT = np.zeros((1, 4))
@@ -25,9 +27,10 @@ def ability(
     wind: Wind | None = None,
     controller: Controller = Controller.mellinger,
 ) -> Ability:
+    config = SimulationConfig(drone_model=drone)
     battery = None if volts is None else np.array([[volts, 0.0, 0.0]] * len(loss))
     snapshot = cast(Snapshot, SimpleNamespace(battery=battery))  # nothing else counts
-    return Authority(drone).of(snapshot, loss, wind or Wind(), controller)
+    return Authority(config).of(snapshot, loss, wind or Wind(), controller)
 
 
 @pytest.mark.parametrize("drone", Drone)
@@ -68,5 +71,27 @@ def test_a_low_battery_and_wind_leave_less() -> None:
 def test_only_pid_limits_the_speed_and_late_controllers_say_how_late() -> None:
     found = {c: ability("cf2x_P250", controller=c) for c in Controller}
     assert 0.9 < found[Controller.pid].fastest < 1.1  # m/s, the limit of the controller itself
-    assert {c for c, able in found.items() if able.fastest == np.inf} == {*Controller} - {"pid"}
+    assert (
+        found[Controller.indi].fastest == 2.0
+    )  # m/s, the default of `flight.speed`: it follows late
+    assert {c for c, able in found.items() if able.fastest == np.inf} == {
+        "mellinger",
+        "brescianini",
+    }
     assert {c for c, able in found.items() if able.lag > 0} == {Controller.pid, Controller.indi}
+
+
+def test_drones_that_drift_accelerate_less() -> None:
+    """In steep tilts, a filter that no source tells the position would lose itself."""
+    shares = [
+        Authority(SimulationConfig(estimator="kalman", positioning=positioning))
+        .of(cast(Snapshot, SimpleNamespace(battery=None)), INTACT, Wind(), Controller.mellinger)
+        .authority
+        for positioning in (
+            Positioning(),
+            Positioning(flow=False),
+            Positioning(motion_capture=True),
+        )
+    ]
+    assert shares[0] == shares[1] == pytest.approx(0.6 * shares[2])
+    assert shares[2] == pytest.approx(1.0)

@@ -1,0 +1,75 @@
+"""Random missions, which nothing ordinary makes fail; see `make flights` for thousands of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmark.flights.conditions import Conditions
+from benchmark.flights.flown import Record, fly, group
+from benchmark.flights.judge import judge
+from benchmark.flights.missions import TASKS
+from crazyflow_ros.control import Controller
+from crazyflow_ros.drones import Drone
+from crazyflow_ros.flight import Commander
+from crazyflow_ros.runtime import SimulationConfig
+
+_SEED = 31
+_CONDITIONS: tuple[Mapping[str, object], ...] = (
+    {"drone": Drone.cf2x_L250, "controller": Controller.mellinger, "positioning": "none",
+     "battery": True, "wind": (0.0, 0.0), "gusts": 0.0},
+    {"drone": Drone.cf2x_P250, "controller": Controller.mellinger, "positioning": "flow",
+     "battery": False, "wind": (0.0, 0.0), "gusts": 0.0},
+    {"drone": Drone.cf21B_500, "controller": Controller.pid, "positioning": "mocap",
+     "battery": False, "wind": (1.5, -1.0), "gusts": 0.2},
+)  # fmt: skip
+_EACH = 100  # missions
+
+
+@pytest.mark.parametrize("given", _CONDITIONS, ids=lambda given: given["positioning"])
+def test_nobody_falls_touches_the_floor_or_leaves_the_limits(given: Mapping[str, object]) -> None:
+    conditions, missions = group(_SEED, _EACH, kinds=[*TASKS], **given)
+    records = fly(conditions, missions, _SEED)
+    faults = {
+        f"{i}, {record.mission.kind}": fault
+        for i, record in enumerate(records)
+        if (fault := judge(conditions, record).fault)
+    }
+    assert not faults
+    tilts = [float(record.tilt.max()) for record in records]
+    assert min(tilts) > 0.02, "somebody did not fly"
+
+
+def test_the_campaign_finds_the_fault_of_the_old_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poses of a stream were places to stop at, and motors were clipped one by one."""
+    given = dict(_CONDITIONS[0])
+    conditions, missions = group(_SEED, 16, kinds=["stream", "steps"], **given)
+    assert not _faults(conditions, fly(conditions, missions, _SEED))
+
+    with monkeypatch.context() as old:
+        old.setattr("crazyflow_ros.flight.pose_and_velocity.follow", lambda *_: None)
+        old.setattr(Commander, "_repeats", lambda *_: False)
+        old.setattr(Commander, "_is_restless", lambda *_: False)
+        config = Conditions.config
+
+        def clipped(self: Conditions, n_drones: int, seed: int) -> SimulationConfig:
+            return replace(config(self, n_drones, seed), power_distribution="clipped")
+
+        old.setattr(Conditions, "config", clipped)
+        assert _faults(conditions, fly(conditions, missions, _SEED))
+
+
+def test_a_flight_is_replayed_to_the_bit() -> None:
+    given = dict(_CONDITIONS[0]) | {"wind": (0.5, 0.5), "gusts": 0.2}
+    conditions, missions = group(_SEED, 4, kinds=["stream", "sticks", "push", "planner"], **given)
+    first, again = (fly(conditions, missions, _SEED) for _ in range(2))
+    for one, other in zip(first, again):
+        np.testing.assert_array_equal(one.pos, other.pos)
+        assert [event.text for event in one.events] == [event.text for event in other.events]
+
+
+def _faults(conditions: Conditions, records: list[Record]) -> list[str]:
+    return [fault for record in records if (fault := judge(conditions, record).fault)]
