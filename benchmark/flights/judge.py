@@ -13,14 +13,14 @@ from crazyflow_ros.flight import FlightState, Rules
 
 TILT, ROUGH_TILT = np.radians(60.0), np.radians(95.0)
 """Largest tilts [rad]: of drones on their courses, and of drones that are pushed or caught."""
-CLOSE, ROUGHLY = 0.25, 0.5
+CLOSE, ROUGHLY = 0.25, 0.6
 """Largest distances from the start at the end [m], as the drone believes: usually, and in wind or
 with a Flow deck."""
 DRIFT, DRIFT_SPEED = 0.1, 0.05
 """Largest drift of a drone with a Flow deck: as a share of its way, and m/s."""
 
 _TOUCH = 0.05  # of the weight
-_CLEAR = 0.12  # m above the rest, of the reference of a drone that flies
+_CLEAR = 0.25  # m above the rest, of the reference of a drone that flies: with a load, some sag
 _AFTER = 1.0  # s after the reference has left the floor, before the floor counts
 
 

@@ -25,6 +25,7 @@ _ROUNDS = 8  # of lengthening a segment; from rest to rest one is enough
 _LONGER = 1.001
 _WORSE = 2.0  # times the least excess, from which on longer pieces are no better
 _MIN_DURATION = 0.05  # s
+_MOMENT = 0.4  # s, in which a drone reaches the velocity of a straight line, and stops
 _SWING = 0.05  # m, by which a polynomial may go farther than its ends and the braking distance
 
 
@@ -99,14 +100,14 @@ def straight_to(
         pos: (3,) m, world frame.
         yaw: rad; the drone takes the shorter turn, at a constant rate.
         duration: s; longer if the envelope requires it.
-        envelope: Bounds.
+        envelope: Bounds. The speed is one that the drone reaches, and stops from, in a moment.
     """
     way = _end(start, pos, yaw).pos - start.pos
 
     def piece(duration: float) -> np.ndarray:
         return np.column_stack((start.pos, way / duration, np.zeros((AXES, ORDER - 2))))
 
-    return lengthened(piece, duration, envelope)
+    return lengthened(piece, duration, envelope.slower(_MOMENT * envelope.acceleration))
 
 
 def spiral(
