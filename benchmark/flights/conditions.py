@@ -61,9 +61,9 @@ class Conditions:
         )
 
     @property
-    def ceiling(self) -> float:
-        """Height above which drones are not told to fly [m]: a Flow deck sees for 4 m."""
-        return 3.0 if self.positioning == "flow" else 6.0
+    def drifts(self) -> bool:
+        """Whether drones know their position from a Flow deck alone."""
+        return self.positioning == "flow"
 
     @property
     def fastest(self) -> float:

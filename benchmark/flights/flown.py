@@ -154,6 +154,6 @@ def group(
     missions = []
     for i in range(size):
         kind = kinds[i % len(kinds)] if kinds else ""
-        own, most = np.random.default_rng((seed, i)), (conditions.ceiling, conditions.fastest)
+        own, most = np.random.default_rng((seed, i)), (conditions.fastest, conditions.drifts)
         missions.append(mission(own, home(i), rules, *most, kind))
     return conditions, missions

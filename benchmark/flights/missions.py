@@ -77,10 +77,15 @@ class World(NamedTuple):
     rng: np.random.Generator
     home: np.ndarray
     rules: Rules
-    ceiling: float
-    """Height above which it is not told to fly [m]."""
     fastest: float
     """Speed of courses that prescribe one [m/s]."""
+    drifts: bool
+    """Whether it knows its position from a Flow deck alone, which sees for 4 m."""
+
+    @property
+    def ceiling(self) -> float:
+        """Height above which the drone is not told to fly [m]."""
+        return 3.0 if self.drifts else 6.0
 
     def place(self, reach: float = _REACH) -> np.ndarray:
         """Return a random place around the start, (3,) m."""
@@ -204,7 +209,9 @@ def planner(world: World) -> Task:
             if relative:
                 pos = rng.uniform(-1.5, 1.5, 3) * (1, 1, 0.3)
             linear = bool(rng.random() < 0.1)
-            actions.append((time, GoTo(pos, world.yaw(), duration, relative, linear=linear)))
+            # On the floor, the filter forgets the heading, as the firmware's does.
+            yaw = world.yaw() * (not world.drifts)
+            actions.append((time, GoTo(pos, yaw, duration, relative, linear=linear)))
             time += float(rng.uniform(0.2, 4.0))
         else:
             actions += [(time, Land(duration=duration)), (time + 6.0, Takeoff(1.5, duration))]
@@ -261,7 +268,7 @@ def fall(world: World) -> Task:
     """Stop the rotors high above the floor, and start them again while the drone falls."""
     rng = world.rng
     # What falls for longer needs more height to be caught.
-    time = float(rng.uniform(0.1, 0.4 if world.ceiling > 5.0 else 0.2))
+    time = float(rng.uniform(0.1, 0.2 if world.drifts else 0.4))
     high = Pose((*world.home, world.ceiling), world.yaw())
     caught: Setpoint = Velocity((0.5, 0.0, 0.0), 0.3)
     if rng.random() < 0.5:
@@ -288,8 +295,8 @@ def mission(
     rng: np.random.Generator,
     home: np.ndarray,
     rules: Rules,
-    ceiling: float,
     fastest: float,
+    drifts: bool,
     kind: str = "",
 ) -> Mission:
     """Draw a mission.
@@ -298,12 +305,12 @@ def mission(
         rng: Random numbers.
         home: (2,) the place where the drone stands [m].
         rules: Rules of the drone.
-        ceiling: Height above which it is not told to fly [m].
         fastest: Speed of courses that prescribe one [m/s].
+        drifts: Whether it knows its position from a Flow deck alone.
         kind: A key of `TASKS`; by default a random one.
     """
     kind = kind or str(rng.choice([*TASKS]))
-    world = World(rng, home, rules, ceiling, fastest)
+    world = World(rng, home, rules, fastest, drifts)
     begin = float(BEGIN + rng.uniform(0.0, 0.5))
     before = _turn(world) if rng.random() < 0.3 and kind != "planner" else Task([], 0.0)
     task = TASKS[kind](world)
