@@ -39,14 +39,14 @@ def test_nobody_falls_touches_the_floor_or_leaves_the_limits(given: Mapping[str,
         if (fault := judge(conditions, record).fault)
     }
     assert not faults
-    tilts = [float(record.tilt.max()) for record in records]
-    assert min(tilts) > 0.02, "somebody did not fly"
+    speeds = [float(np.linalg.norm(record.vel, axis=1).max()) for record in records]
+    assert min(speeds) > 0.3, "somebody did not fly"
 
 
 def test_the_campaign_finds_the_fault_of_the_old_planner(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poses of a stream were places to stop at, and motors were clipped one by one."""
-    given = dict(_CONDITIONS[0])
-    conditions, missions = group(_SEED, 16, kinds=["stream", "steps"], **given)
+    given = dict(_CONDITIONS[0]) | {"wind": (1.5, 0.0)}
+    conditions, missions = group(_SEED, 24, kinds=["push", "fall"], **given)
     assert not _faults(conditions, fly(conditions, missions, _SEED))
 
     with monkeypatch.context() as old:
@@ -59,7 +59,7 @@ def test_the_campaign_finds_the_fault_of_the_old_planner(monkeypatch: pytest.Mon
             return replace(config(self, n_drones, seed), power_distribution="clipped")
 
         old.setattr(Conditions, "config", clipped)
-        assert _faults(conditions, fly(conditions, missions, _SEED))
+        assert len(_faults(conditions, fly(conditions, missions, _SEED))) >= 3
 
 
 def test_a_flight_is_replayed_to_the_bit() -> None:
