@@ -20,7 +20,8 @@ from crazyflow_ros.flight import (
     Takeoff,
     VelocityWorld,
 )
-from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
+from crazyflow_ros.runtime import DroneState, PhysicsThread, SimulationConfig
+from crazyflow_ros.scene.frames import yaw
 
 T = 300.0  # s
 DRONE, FREQ, STREAM = "cf2x_L250", 500, 10  # Hz
@@ -136,6 +137,28 @@ def rises(
     np.testing.assert_allclose(known.pos[:, 2], height, atol=0.05)
     flight.fly(Land(0.0, 2.0), 4)
     assert dict(physics.flight_states) == dict.fromkeys(physics.names, FlightState.landed)
+
+
+def test_a_drone_that_is_put_elsewhere_knows_it(over_a_flow_deck: PhysicsThread) -> None:
+    """No sensor of a Flow deck could tell: it hovers on, there, and the others where they are."""
+    physics = over_a_flow_deck
+    physics.reset().result(T)
+    flight = Flight(physics)
+    flight.wait(1)
+    flight.fly(Takeoff(0.7, 1.5), 3)
+    before = physics.snapshot
+    turned = np.array([0.0, 0.0, np.sin(0.6), np.cos(0.6)])
+    physics.set_drone_states({"cf4": DroneState(pos=(7.0, -5.0, 1.6), quat=turned)}).result(T)
+    flight.most_tilted = 0.0
+    flight.wait(2)
+    assert flight.most_tilted < 15
+    known, now = physics.snapshot.believed, physics.snapshot
+    assert known is not None and before.believed is not None
+    np.testing.assert_allclose(known.pos[4], (7.0, -5.0, 1.6), atol=0.2)
+    np.testing.assert_allclose(now.pos[4], known.pos[4], atol=0.2)
+    assert abs(yaw(now.quat[4]) - 1.2) < 0.1
+    others = np.arange(N) != 4
+    np.testing.assert_allclose(now.pos[others], before.pos[others], atol=0.3)
 
 
 @pytest.mark.soak
