@@ -118,11 +118,8 @@ class Rules:
         """Return the rules for what a drone can do at the start of a plan."""
         if start.authority >= 1 and start.fastest == inf:
             return self
-        now, most = (
-            bounds.weaker(start.authority).slower(start.fastest)
-            for bounds in (self.envelope, self.utmost)
-        )
-        return replace(self, envelope=now, utmost=most)
+        envelope = self.envelope.weaker(start.authority).slower(start.fastest)
+        return replace(self, envelope=envelope, utmost=self.utmost.weaker(start.authority))
 
     def bounds(self, duration: float) -> Envelope:
         """Return the bounds of a flight with a required duration [s]; 0 for any duration."""

@@ -16,6 +16,7 @@ from crazyflow_ros.flight.planner import lengthened
 from crazyflow_ros.flight.setpoint import StateSetpoint
 
 _MIN_INTERVAL_NS = 100_000  # ns between two points of a trajectory
+_FASTER = 1.5  # times the first point's speed, on the way to it
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,10 @@ class Trajectory(StateSetpoint):
         way = (int(times[0]) - joins) * 1e-9
         durations, note = np.diff(times) * 1e-9, ""
         if way > 0:
-            join = lengthened(partial(_piece, before, points[0]), way, rules.utmost)
+            # As fast as the controller can follow, or as the trajectory begins.
+            fastest = max(start.fastest, _FASTER * float(np.linalg.norm(points[0, 1, :3])))
+            bounds = rules.utmost.slower(fastest)
+            join = lengthened(partial(_piece, before, points[0]), way, bounds)
             pieces = np.concatenate((join.coefficients[:, 0, :6].T[None], pieces))
             durations = np.concatenate(([join.end], durations))
             if join.end > way:
