@@ -32,7 +32,7 @@ from crazyflow_ros.sim.wind import N_FILTERS
 
 _DRAWN = "plugins.battery"  # leaf with the charge drawn from each battery
 _POSE = ("states.pos", "plugins." + POS_LOW, "states.quat")
-_ESTIMATED_QUAT = "estimate.quat"  # zeros let the filter start with the true state
+_BEGUN = ("estimate.quat", "estimate.seen")  # with zeros, the filter starts with the true state
 _NEVER = -1  # tick of loss of a drone that is not lost
 _NONE = np.zeros((0, 0, 0))
 _MANY = 1_000_000  # external poses, after which their numbers start again
@@ -181,10 +181,11 @@ class Engine:
         slots, leaves = self._slots_of(names), self._world.leaves
         before = [leaves[path][0, slots] for path in _POSE]
         self._fill(leaves, slots, fields)
-        if _ESTIMATED_QUAT in leaves:
+        if _BEGUN[0] in leaves:
             after = [leaves[path][0, slots] for path in _POSE]
             moved = np.any([(a != b).any(axis=1) for a, b in zip(before, after)], axis=0)
-            leaves[_ESTIMATED_QUAT][0, slots[moved]] = 0
+            for path in _BEGUN:
+                leaves[path][0, slots[moved]] = 0
             self._world.leaves = leaves
 
     def capture_initial_state(self, state: Snapshot, *, commands: bool) -> None:

@@ -140,25 +140,25 @@ def rises(
 
 
 def test_a_drone_that_is_put_elsewhere_knows_it(over_a_flow_deck: PhysicsThread) -> None:
-    """No sensor of a Flow deck could tell: it hovers on, there, and the others where they are."""
+    """No sensor of a Flow deck could tell: it flies back, upright, and the others stay."""
     physics = over_a_flow_deck
     physics.reset().result(T)
     flight = Flight(physics)
     flight.wait(1)
     flight.fly(Takeoff(0.7, 1.5), 3)
-    before = physics.snapshot
-    turned = np.array([0.0, 0.0, np.sin(0.6), np.cos(0.6)])
-    physics.set_drone_states({"cf4": DroneState(pos=(7.0, -5.0, 1.6), quat=turned)}).result(T)
+    before, turned = physics.snapshot, np.array([0.0, 0.0, np.sin(0.6), np.cos(0.6)])
+    there = DroneState(pos=np.array([3.0, -2.0, 1.6]), quat=turned)
+    physics.set_drone_states({"cf4": there}).result(T)
     flight.most_tilted = 0.0
-    flight.wait(2)
-    assert flight.most_tilted < 15
+    flight.wait(0.2)
     known, now = physics.snapshot.believed, physics.snapshot
-    assert known is not None and before.believed is not None
-    np.testing.assert_allclose(known.pos[4], (7.0, -5.0, 1.6), atol=0.2)
-    np.testing.assert_allclose(now.pos[4], known.pos[4], atol=0.2)
-    assert abs(yaw(now.quat[4]) - 1.2) < 0.1
-    others = np.arange(N) != 4
-    np.testing.assert_allclose(now.pos[others], before.pos[others], atol=0.3)
+    assert known is not None
+    np.testing.assert_allclose(known.pos[4], (3.0, -2.0, 1.6), atol=0.1)
+    np.testing.assert_allclose(known.pos[4], now.pos[4], atol=0.03)
+    assert yaw(known.quat[4]) == pytest.approx(yaw(now.quat[4]), abs=0.05)
+    flight.wait(6)
+    assert flight.most_tilted < 30
+    np.testing.assert_allclose(physics.snapshot.pos, before.pos, atol=0.5)  # it drifts
 
 
 @pytest.mark.soak
