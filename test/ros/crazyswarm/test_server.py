@@ -136,7 +136,9 @@ def test_parameters_are_those_that_clients_ask_for(client: Client) -> None:
 
 def test_firmware_parameters_of_robots_types_and_all(client: Client, server: ServerProcess) -> None:
     led = ("cf1.params.led.bitmask", "cf2.params.led.bitmask")
-    assert value_of(client, *led, "cf1.params.locSrv.extPosStdDev") == [3, 5, pytest.approx(1e-3)]
+    given = [*led, "cf1.params.locSrv.extPosStdDev"]
+    values = [3, 5, pytest.approx(1e-3)]
+    client.until(lambda: value_of(client, *given) == values, "the values of the file")
     assert "cf2: the firmware has no parameter no.such" in server.log
     assert client.set_parameter("cf1.params.led.bitmask", 128).successful
     assert value_of(client, *led) == [128, 5]

@@ -142,6 +142,7 @@ def test_random_numbers_that_worlds_share_are_drawn_by_one_core(use_cores: UseCo
 def test_an_interrupted_step_loses_nothing(n_cores: int) -> None:
     script = f"""
 import os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells ignore for background jobs
 import numpy as np
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.compile import cores

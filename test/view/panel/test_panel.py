@@ -28,6 +28,7 @@ from ros_client import (
     time_ns,
 )
 from rosgraph_msgs.msg import Clock
+from std_srvs.srv import SetBool
 
 from benchmark.chromium import open_chromium
 from crazyflow_ros.ros.recording.replay import ReplayError, replay
@@ -84,7 +85,8 @@ def port(simulators: list[SimulatorProcess], recordings: Path) -> Iterator[int]:
 def tab(port: int, client: Client) -> Iterator[Tab]:
     """A tab of a page that shows two drones on the floor, in time that goes on."""
     with Tab(port) as tab:
-        client.pause(False)
+        # The world that a test has loaded last may still be compiled.
+        until(lambda: client.call(SetBool, "crazyflow/pause", data=False).success, "the world")
         client.reset()
         until(lambda: tab.value("Drone") in ("cf0", "cf1"), "the drones")
         tab.set("Drone", "cf0")
