@@ -35,6 +35,7 @@ _LONGEST = (
     "test_hostile",
     "test_conformance",
     "test_flight_services",
+    "test_campaign",
     "test_sensor_topics",
     "test_controllers",
     "test_sharding",

@@ -11,7 +11,7 @@ from benchmark.flights.flown import RATE, Record
 from crazyflow_ros.control import Controller
 from crazyflow_ros.flight import FlightState, Rules
 
-TILT, ROUGH_TILT = np.radians(60.0), np.radians(95.0)
+TILT, ROUGH_TILT = np.radians(70.0), np.radians(95.0)
 """Largest tilts [rad]: of drones on their courses, and of drones that are pushed or caught."""
 CLOSE, ROUGHLY = 0.25, 0.6
 """Largest distances from the start at the end [m], as the drone believes: usually, and in wind or

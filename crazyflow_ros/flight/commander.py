@@ -36,6 +36,8 @@ from crazyflow_ros.flight.streamed import (
 _NS = 1_000_000_000
 _ALWAYS = (Arm, NotifySetpointsStop, Stop, Emergency, SwitchOff)  # that need no armed drone
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
+# A drone that follows its reference late is still in the air when the course of its landing ends.
+_ARRIVED, _LATEST = 0.05, 3.0  # m above the end of the course, s after it
 _RESTLESS = 0.5  # s between poses elsewhere, below which they are flown to gently
 _LATER = 1.3  # of its lag, by which a drone is late when the setpoint turns back
 _MAX_DEVIATION = 0.75  # m from the reference position, at which a drone tilts by 35 degrees
@@ -212,11 +214,16 @@ class Commander:
             order = self.order  # None if the drone has landed
         if order is None or order.plan.course is None:
             return text
-        if order.seconds(time_ns) >= order.plan.course.end:
-            if order.plan.after.stands:
-                self.stop(order.plan.after)
-            else:
-                self.state = order.plan.after
+        end = order.plan.course.end
+        late = order.seconds(time_ns) - end
+        if late < 0:
+            return text
+        if not order.plan.after.stands:
+            self.state = order.plan.after
+            return text
+        above = motion().reference.pos[2] - order.plan.course.at(end).pos[2]
+        if late > _LATEST or above < _ARRIVED:
+            self.stop(order.plan.after)
         return text
 
     def restart_if_lost(self, now: Start, lag: float = 0.0) -> bool:

@@ -101,13 +101,31 @@ def straight_to(
         yaw: rad; the drone takes the shorter turn, at a constant rate.
         duration: s; longer if the envelope requires it.
         envelope: Bounds. The speed is one that the drone reaches, and stops from, in a moment.
+
+    Returns:
+        The line; within bounds, a drone that moves otherwise than along it brakes first.
     """
-    way = _end(start, pos, yaw).pos - start.pos
+    most = _MOMENT * envelope.acceleration  # m/s
+    bounds = envelope.slower(most)
+    found = _line(start, _end(start, pos, yaw), duration, bounds)
+    jump = found.at(0.0).vel - start.vel
+    if float(np.linalg.norm(jump[:3])) <= most * _LONGER or not start.vel[:3].any():
+        return found
+    braked = to_rest(start, envelope)
+    there = braked.at(braked.end)
+    zero = Reference.at_rest(np.zeros(3), 0.0)
+    away = zero._replace(pos=_end(there, pos, yaw).pos - there.pos)
+    after = _line(zero, away, duration - braked.end, bounds)
+    return braked.plus(after.delayed([braked.end] * AXES))
+
+
+def _line(start: Reference, end: Reference, duration: float, envelope: Envelope) -> Course:
+    way = end.pos - start.pos
 
     def piece(duration: float) -> np.ndarray:
         return np.column_stack((start.pos, way / duration, np.zeros((AXES, ORDER - 2))))
 
-    return lengthened(piece, duration, envelope.slower(_MOMENT * envelope.acceleration))
+    return lengthened(piece, duration, envelope)
 
 
 def spiral(

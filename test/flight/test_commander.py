@@ -336,6 +336,28 @@ def test_landed_drones_stop_their_rotors() -> None:
     assert pilot.state is Is.landed and pilot.commander.order is None
 
 
+@pytest.mark.parametrize("arrives", [True, False])
+def test_rotors_turn_until_a_drone_that_follows_late_has_landed(arrives: bool) -> None:
+    """With INDI it is 0.4 m high when its reference is on the floor."""
+    pilot = Pilot().fly()
+    pilot.tell(Land(0.0, 3.0))
+    pilot.wait(2.9)
+    high = Reference.at_rest((0.0, 0.0, REST + 0.4), 0.0)
+
+    def look(after: float, reference: Reference) -> None:
+        pilot.time_ns += round(after * SECOND)
+        pilot.commander.update(pilot.time_ns, lambda: Start(pilot.time_ns, reference, pilot.state))
+
+    for after in (0.2, 1.0, 1.8):
+        look(after, high)
+        assert pilot.state is Is.landing and pilot.commander.order is not None
+    look(
+        0.05 if arrives else 0.2,
+        Reference.at_rest((0.0, 0.0, REST + 0.03), 0.0) if arrives else high,
+    )
+    assert pilot.state is Is.landed and pilot.commander.order is None
+
+
 @pytest.mark.parametrize(
     ("told", "expected"),
     [

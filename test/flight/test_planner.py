@@ -184,6 +184,21 @@ def test_linear_go_to_is_a_straight_line_at_a_constant_velocity() -> None:
     assert course_of(low).at(60.0).pos[2] == pytest.approx(RULES.rest_height + 0.15)
 
 
+def test_a_linear_go_to_brakes_first_unless_the_drone_moves_along_it() -> None:
+    most = 0.4 * ENVELOPE.acceleration  # m/s, what it can reach at once
+    there = airborne((0.0, 0.0, 2.0), 0.0)
+    for velocity, brakes in ((1.2, False), (-1.2, True)):
+        moving = Reference.at_rest((0.0, 0.0, 2.0), 0.0)._replace(vel=np.array([velocity, 0, 0, 0]))
+        start = replace(there, reference=moving)
+        course = course_of(GoTo((6.0, 0.0, 2.0), 0.0, 5.0, linear=True).plan(start, RULES))
+        assert course.at(0.0).vel[0] == pytest.approx(velocity if brakes else 1.2)
+        np.testing.assert_allclose(course.at(course.end).pos, (6.0, 0.0, 2.0, 0.0), atol=1e-9)
+        vel = course.along(np.linspace(0.0, course.end - 1e-3, 2000))[1][:, 0]
+        assert np.abs(np.diff(vel, prepend=velocity)).max() <= most * 1.01
+        exact = course_of(GoTo((6.0, 0.0, 2.0), 0.0, 5.0, linear=True).plan(start, EXACT))
+        assert exact.end == 5.0 and exact.at(0.0).vel[0] == pytest.approx(1.2)
+
+
 @pytest.mark.parametrize("height", [0.6, 2.0])
 def test_takeoff_and_landing_take_as_long_as_their_mean_velocity_says(height: float) -> None:
     floor = Start(0, Reference.at_rest((0.0, 0.0, RULES.rest_height), 0.4), FlightState.idle)
