@@ -24,7 +24,7 @@ _YAW_JERK_TIME = 0.1  # s to reach the acceleration of a turn
 # would reduce the thrust that they need.
 _TURN_SHARE = 0.2
 # What a drone can do for a moment: a share of what its rotors can, and rates that it can follow.
-_UTMOST, _UTMOST_TILT = 0.75, radians(35.0)
+_UTMOST, _UTMOST_TILT, _UTMOST_LIFT = 0.75, radians(28.0), 0.4
 _UTMOST_SPEED, _UTMOST_JERK, _UTMOST_TURN = 5.0, 25.0, 6.0  # m/s, m/s^3, rad/s
 _LEAST = 0.1  # share of the bounds with which a drone that can hardly fly still moves
 
@@ -96,7 +96,7 @@ class Envelope:
             speed=_UTMOST_SPEED,
             climb=_UTMOST_SPEED,
             acceleration=min(level, gravity * tan(_UTMOST_TILT)),
-            lift=_UTMOST * (most - gravity),
+            lift=_UTMOST_LIFT * (most - gravity),
             catch=_UTMOST * (most - gravity),
             jerk=_UTMOST_JERK,
             yaw_rate=_UTMOST_TURN,
