@@ -25,6 +25,7 @@ _POSITIONINGS = {
     "mocap": Positioning(flow=False, range=False, motion_capture=True),
 }
 _FOLLOWED = 0.8  # of the speed to which a controller limits itself
+_FASTEST_DRIFTING = 1.0  # m/s, of drones with a Flow deck
 _CALM = 0.4  # share of the groups
 _WITH_GUSTS = 0.5  # of those with wind
 
@@ -67,10 +68,12 @@ class Conditions:
 
     @property
     def fastest(self) -> float:
-        """Speed of streams and trajectories [m/s]: PID limits its speed, and follows late."""
-        figures = load_controller(self.drone, Controller.pid, "state")
-        most = float(np.min(figures["vel_max"])) if self.controller == Controller.pid else np.inf
-        return min(Rules.of(self.drone, FlightConfig()).envelope.speed, _FOLLOWED * most)
+        """Speed of streams and trajectories [m/s]: no more than the commander or PID allow."""
+        most = Rules.of(self.drone, FlightConfig()).envelope.speed
+        if self.controller == Controller.pid:
+            figures = load_controller(self.drone, Controller.pid, "state")
+            most = min(most, _FOLLOWED * float(np.min(figures["vel_max"])))
+        return min(most, _FASTEST_DRIFTING) if self.drifts else most
 
     def config(self, n_drones: int, seed: int) -> SimulationConfig:
         """Return the configuration of a simulation of so many drones, side by side on the floor."""

@@ -168,8 +168,12 @@ def steps(world: World) -> Task:
 
 def sticks(world: World) -> Task:
     """Fly with sticks that are moved at random, often from one end to the other."""
+    return _with_sticks(world, "velocity", "hover", "world", "altitude")
+
+
+def _with_sticks(world: World, *kinds: str) -> Task:
     rng, env = world.rng, world.rules.envelope
-    kind = rng.choice(["velocity", "hover", "world", "altitude"])
+    kind = rng.choice(kinds)
     duration, hold = rng.uniform(3.0, _LONGEST), rng.uniform(0.3, 2.0)
     begin = world.ceiling / 2
     pushed: dict[int, np.ndarray] = {}
@@ -195,6 +199,11 @@ def sticks(world: World) -> Task:
     actions += [(1.5 + arrives, setpoint(sent)) for sent, arrives in world.times(duration)]
     actions.append((1.8 + duration, NotifySetpointsStop()))
     return Task(_in_order(actions), duration + 2.0)
+
+
+def _with_heights(world: World) -> Task:
+    """Fly with sticks that give the height, which others would lead to the floor after a jump."""
+    return _with_sticks(world, "hover", "altitude")
 
 
 def planner(world: World) -> Task:
@@ -257,7 +266,7 @@ def push(world: World) -> Task:
 def put(world: World) -> Task:
     """Put a drone elsewhere while it hovers or flies."""
     rng = world.rng
-    actions, duration = _one_of(rng, poses, stream, sticks)(world)
+    actions, duration = _one_of(rng, poses, stream, _with_heights)(world)
     for _ in range(rng.integers(1, 3)):
         state = DroneState(pos=world.place(), vel=rng.choice([0.0, 1.0]) * rng.normal(0, 0.5, 3))
         actions.append((float(rng.uniform(0.5, 6.0)), state))

@@ -16,7 +16,10 @@ from crazyflow_ros.flight import Ability, Rules
 from crazyflow_ros.sim.actuation import Battery
 
 _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is for catching up
-_DRIFTING = 0.6  # of the accelerations: in steep tilts, the filter would lose itself
+# Of drones with a Flow deck alone: a share of the accelerations, because the filter loses itself in
+# steep tilts, and a speed [m/s], because it neglects drag, and the camera saturates near the floor.
+# The firmware limits its position controller to the same speed (posCtlPid.xVelMax).
+_DRIFTING, _DRIFTING_SPEED = 0.6, 1.0
 _GUSTS = 2.0  # standard deviations of the horizontal gusts, which are twice as strong as others
 
 
@@ -30,12 +33,13 @@ class Authority:
     def __init__(self, config: SimulationConfig) -> None:
         drone, estimates = config.drone_model, config.estimator != Estimator.none
         figures = load_drone(drone)
-        self._share = _DRIFTING if estimates and config.positioning.drifts else 1.0
+        drifts = estimates and config.positioning.drifts
+        self._share, self._fastest = (_DRIFTING, _DRIFTING_SPEED) if drifts else (1.0, inf)
         self._speed = Rules.of(drone, config.flight).envelope.speed
         self._most = 4 * float(figures["thrust_max"])
         self._weight = -float(figures["mass"] * figures["gravity_vec"][2])
         most = load_controller(drone, Controller.pid, "state")["vel_max"]
-        self._fastest = _FOLLOWED * float(np.min(most))
+        self._pid_fastest = _FOLLOWED * float(np.min(most))
         self._drag = np.abs(np.diag(figures["drag_matrix"]))
         self._battery = Battery.of(drone) if has_battery(drone) else None
 
@@ -62,7 +66,9 @@ class Authority:
         air = np.abs(wind.mean) + _GUSTS * wind.gust_intensity * np.array([2.0, 2.0, 1.0])
         holding = np.linalg.norm(self._drag * air + (0.0, 0.0, self._weight))
         share: np.ndarray = self._share * (most - holding) / (self._most - self._weight)
-        fastest = self._fastest if controller is Controller.pid else inf
+        fastest = self._fastest
+        if controller is Controller.pid:
+            fastest = min(fastest, self._pid_fastest)
         if controller.lag:
             fastest = min(fastest, self._speed)
         return Ability(np.clip(share, 0.0, 1.0), fastest, controller.lag)

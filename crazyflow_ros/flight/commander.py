@@ -27,6 +27,7 @@ from crazyflow_ros.flight.stop_and_arm import (
 from crazyflow_ros.flight.streamed import (
     HIGH_LEVEL,
     AltitudeHold,
+    HoldHeight,
     Hover,
     Position,
     Streamed,
@@ -237,6 +238,10 @@ class Commander:
         if order is None or order.plan.course is None or not order.plan.bounded:
             return False
         reference = order.plan.course.at(order.seconds(now.time_ns))
+        if self.state is FlightState.landing:
+            rest = float(order.plan.course.at(order.plan.course.end).pos[2]) + _ARRIVED
+            if max(reference.pos[2], now.reference.pos[2]) < rest:
+                return False  # it is down, where the floor shakes it, and its camera sees nothing
         away = float(np.linalg.norm(now.reference.pos[:3] - reference.pos[:3]))
         speed = max(self.rules.envelope.speed, float(np.linalg.norm(reference.vel[:3])))
         if away <= _MAX_DEVIATION + _LATER * lag * speed:
@@ -252,7 +257,7 @@ class Commander:
         if isinstance(setpoint, Velocity | Hover | AltitudeHold | VelocityWorld):
             # Continuing would extend its time-out; the next velocity arrives soon.
             setpoint = setpoint.lapsed(self.rules)
-        elif not isinstance(setpoint, Pose | Position | Land | Brake):
+        elif not isinstance(setpoint, Pose | Position | HoldHeight | Land | Brake):
             end = order.plan.course.at(order.plan.course.end).pos
             setpoint = Pose(end[:3], float(end[3]))
         state = FlightState.flying if self.state is FlightState.landing else self.state

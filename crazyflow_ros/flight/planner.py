@@ -78,9 +78,10 @@ def to_rest_at(
     there = braked.at(braked.end)
     if duration >= _MIN_DURATION:
         found = piece(duration)
+        course = Course.of_polynomials([duration], found[None])
         box = np.stack((start.pos, end.pos, there.pos), axis=1)[:3]
-        if _excess(found, duration, envelope) <= 1 and not _leaves(found, duration, box):
-            return Course.of_polynomials([duration], found[None])
+        if _excess(found, duration, envelope) <= 1 and not swings_out(course, box):
+            return course
     swift = to_pose(start, end.pos[:3].tolist(), yaw, envelope)
     if swift.end >= duration:
         return swift
@@ -187,6 +188,13 @@ def lengthened(piece: Callable[[float], np.ndarray], duration: float, envelope: 
     return Course.of_polynomials([best], piece(best)[None])
 
 
+def swings_out(course: Course, points: np.ndarray) -> bool:
+    """Return whether a course leaves the box around points, (3, n) m, by more than a little."""
+    pos = course.along(np.linspace(0.0, course.end, _SAMPLES.shape[-1]))[0, :, :3]
+    low, high = points.min(axis=1), points.max(axis=1)
+    return bool(max((low - pos).max(), (pos - high).max()) > _SWING)
+
+
 def check_world(durations: np.ndarray, pieces: np.ndarray) -> None:
     """Raise ValueError if polynomials leave the world or are faster than the physics can compute.
 
@@ -220,13 +228,6 @@ def _sampled(pieces: np.ndarray, durations: ArrayLike) -> np.ndarray:
     scale = np.asarray(durations)[..., None, None]
     unit = pieces * scale ** np.arange(ORDER)  # of the time in units of the duration
     return np.stack([unit @ samples / scale**k for k, samples in enumerate(_SAMPLES)])
-
-
-def _leaves(piece: np.ndarray, duration: float, box: np.ndarray) -> bool:
-    """Return whether a polynomial leaves a box (3, n), given by points on its faces."""
-    pos = _sampled(piece, duration)[0, :3]
-    low, high = box.min(axis=1, keepdims=True), box.max(axis=1, keepdims=True)
-    return bool(max((low - pos).max(), (pos - high).max()) > _SWING)
 
 
 def _excess(piece: np.ndarray, duration: float, envelope: Envelope) -> float:

@@ -32,7 +32,7 @@ from crazyflow_ros.flight.setpoint import (
 from crazyflow_ros.flight.stop_and_arm import Stop
 
 LEVEL_TIMEOUT = 0.5
-"""Time [s] without a streamed setpoint after which a drone levels out."""
+"""Time [s] without a streamed setpoint after which a drone levels out or brakes."""
 STOP_TIMEOUT = 2.0
 """Time [s] without a streamed setpoint after which its rotors stop."""
 _GRAVITY = 9.81  # m/s^2
@@ -149,8 +149,48 @@ class HoverOn(Brake, Streamed):
 
 
 @dataclass(frozen=True)
+class HoldHeight(StateSetpoint, Streamed):
+    """Come to rest, but for the height; follows the setpoints of the position controller below.
+
+    The firmware levels such a drone, and keeps the height or the vertical velocity of its setpoint
+    (`supervisor.c`): drag alone would stop it.
+    """
+
+    title = "an order to hold the height"
+
+    height: float = nan
+    """Height of the centre of mass above the floor z = 0 [m]; NaN flies at `climb` instead."""
+    climb: float = 0.0
+    """m/s, upwards."""
+
+    when_lapsed = f"no setpoint for {STOP_TIMEOUT:g} s: rotors stopped"
+
+    def __post_init__(self) -> None:
+        limits.number("climb", self.climb, limits.VELOCITY)
+        if not isnan(self.height):
+            limits.number("height", self.height, limits.POSITION)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan a course that brakes and keeps the height, until the rotors stop."""
+        at, envelope, z = start.reference, rules.envelope, None
+        if not isnan(self.height):
+            z = descent(at, max(self.height, rules.rest_height), envelope.climb, envelope)
+        elif self.climb < 0:
+            z = descent(at, rules.rest_height, self.climb, envelope)
+        timeout = STOP_TIMEOUT - LEVEL_TIMEOUT
+        vel = (0.0, 0.0, self.climb)
+        course = at_velocity(at, vel, 0.0, timeout + LAPSE_MARGIN, envelope, z, in_world=True)
+        return Plan(course, timeout=timeout)
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """Stop the rotors."""
+        del rules
+        return Stop()
+
+
+@dataclass(frozen=True)
 class Position(StateSetpoint, Streamed):
-    """Fly to a position and heading as for `Pose`; level out if it is not repeated in time."""
+    """Fly to a position and heading as for `Pose`; hold the height if it is not repeated."""
 
     title = "a position setpoint"
 
@@ -175,13 +215,14 @@ class Position(StateSetpoint, Streamed):
         return replace(Pose(pos, self.yaw).plan(start, rules), timeout=LEVEL_TIMEOUT)
 
     def lapsed(self, rules: Rules) -> Setpoint:
-        """Level out, with the thrust that balances gravity."""
-        return LevelOut(rules.weight)
+        """Brake at the height of the position."""
+        del rules
+        return HoldHeight(float(np.asarray(self.pos)[2]))
 
 
 @dataclass(frozen=True)
 class VelocityWorld(StateSetpoint, Streamed):
-    """Fly at a velocity in the world frame; level out if it is not repeated in time.
+    """Fly at a velocity in the world frame; keep only the vertical one if it is not repeated.
 
     A drone on the floor lifts off if the velocity points up; one that descends to the floor lands.
     """
@@ -216,8 +257,9 @@ class VelocityWorld(StateSetpoint, Streamed):
         return Plan(course, during=during, timeout=LEVEL_TIMEOUT)
 
     def lapsed(self, rules: Rules) -> Setpoint:
-        """Level out, with the thrust that balances gravity."""
-        return LevelOut(rules.weight)
+        """Brake at the same vertical velocity."""
+        del rules
+        return HoldHeight(climb=float(np.asarray(self.vel)[2]))
 
 
 @dataclass(frozen=True)
@@ -262,8 +304,9 @@ class FullState(StateSetpoint, Streamed):
         return Plan(command=np.concatenate(parts), bounded=False, timeout=LEVEL_TIMEOUT)
 
     def lapsed(self, rules: Rules) -> Setpoint:
-        """Level out, with the thrust that balances gravity."""
-        return LevelOut(rules.weight)
+        """Brake at the height of the state."""
+        del rules
+        return HoldHeight(float(np.asarray(self.pos)[2]))
 
 
 class AttitudeSetpoint(Streamed):
@@ -337,7 +380,7 @@ class AttitudeThrust(AttitudeSetpoint):
 
 @dataclass(frozen=True)
 class LevelOut(AttitudeSetpoint):
-    """Stay level and stop turning for a while; follows the setpoints above when they lapse."""
+    """Stay level and stop turning for a while; follows a setpoint of attitude and thrust."""
 
     title = "an order to level out"
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
-from crazyflow_ros.flight.course import Course, quintic
-from crazyflow_ros.flight.governor import onto, shortest_turn
+from crazyflow_ros.flight.course import Course, Reference, quintic
+from crazyflow_ros.flight.envelope import Envelope
+from crazyflow_ros.flight.governor import onto, shortest_turn, to_rest
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
-from crazyflow_ros.flight.planner import lengthened
+from crazyflow_ros.flight.planner import lengthened, swings_out
 from crazyflow_ros.flight.setpoint import StateSetpoint
 
 _MIN_INTERVAL_NS = 100_000  # ns between two points of a trajectory
@@ -77,15 +77,12 @@ class Trajectory(StateSetpoint):
         begin_ns = start.time_ns if self.start_ns is None else self.start_ns
         joins = 0 if self.start_ns is None else min(0, start.time_ns - self.start_ns)
         points, pieces = self._points, self._pieces
-        before = np.array(start.reference)
-        before[0, 3] = shortest_turn(float(points[0, 0, 3]), float(before[0, 3]))
         way = (int(times[0]) - joins) * 1e-9
         durations, note = np.diff(times) * 1e-9, ""
         if way > 0:
             # As fast as the controller can follow, or as the trajectory begins.
             fastest = max(start.fastest, _FASTER * float(np.linalg.norm(points[0, 1, :3])))
-            bounds = rules.utmost.slower(fastest)
-            join = lengthened(partial(_piece, before, points[0]), way, bounds)
+            join = _join(start.reference, points[0], way, rules.utmost.slower(fastest), rules)
             pieces = np.concatenate((join.coefficients[:, 0, :6].T[None], pieces))
             durations = np.concatenate(([join.end], durations))
             if join.end > way:
@@ -109,6 +106,37 @@ class Trajectory(StateSetpoint):
         )
 
 
-def _piece(before: np.ndarray, after: np.ndarray, duration: float) -> np.ndarray:
-    """Return the (4, 8) coefficients of a piece between two points."""
-    return np.pad(quintic(before, after, duration).T, ((0, 0), (0, 2)))
+def _join(
+    start: Reference, point: np.ndarray, way: float, bounds: Envelope, rules: Rules
+) -> Course:
+    """Return the piece to a trajectory's first point, in a time [s] or as soon as bounds allow.
+
+    Between the motions at its ends a long piece swings out, below the floor for example. Then it
+    begins where the drone comes to rest, and the drone brakes on its way there.
+    """
+    ends = [start, Reference(*point)]
+    course = _lengthened_from(start, point, way, bounds)
+    if not (start.vel.any() or start.acc.any()):
+        return course
+    ends += [_rest(start, rules), _rest(ends[1]._replace(vel=-ends[1].vel), rules)]
+    if swings_out(course, np.stack([end.pos[:3] for end in ends], axis=1)):
+        return _lengthened_from(ends[2], point, way, rules.envelope.slower(bounds.speed))
+    return course
+
+
+def _rest(motion: Reference, rules: Rules) -> Reference:
+    """Return where a drone comes to rest."""
+    course = to_rest(motion, rules.envelope)
+    return course.at(course.end)
+
+
+def _lengthened_from(
+    start: Reference, point: np.ndarray, duration: float, bounds: Envelope
+) -> Course:
+    before = np.array(start)
+    before[0, 3] = shortest_turn(float(point[0, 3]), float(before[0, 3]))
+
+    def piece(duration: float) -> np.ndarray:
+        return np.pad(quintic(before, point, duration).T, ((0, 0), (0, 2)))
+
+    return lengthened(piece, duration, bounds)

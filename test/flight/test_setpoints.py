@@ -42,6 +42,7 @@ RULES = replace(Rules.of(DRONE, FlightConfig(velocity_timeout=8.0)), utmost=UNBO
 START = airborne((1.0, 2.0, 3.0), 0.5)
 REST = RULES.rest_height
 NO_DRAG = np.zeros(3)
+ZERO = np.zeros((1, 3))
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray, float, float]
 
 
@@ -256,6 +257,39 @@ def test_a_trajectory_begins_with_the_motion_that_the_drone_has(early: float) ->
     begun = (plan.begin_ns - start_ns) * 1e-9
     later = course_of(plan).at(12.0 - begun).pos[:3]
     np.testing.assert_allclose(later, (3.5**2, np.sin(3.5), 3.5), atol=1e-9)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 4.0, 15.0])
+def test_a_descending_drone_does_not_swing_out_below_the_floor(seconds: float) -> None:
+    """A polynomial to a first point that is far, or late, goes on for metres before it turns."""
+    rules = Rules.of(DRONE, FlightConfig())
+    speed = rules.envelope.climb
+    motion = np.array([[0.0, 0.0, 1.2, 0.0], [-1.2, 0.0, -speed, 0.0], np.zeros(4)])
+    moving = replace(START, reference=Reference(*motion), fastest=1.0)
+    told = Trajectory([round(seconds * 1e9)], [[4.0, 1.0, 1.1]], [0.0], ZERO, ZERO)
+    plan = told.plan(moving, rules)
+    course = course_of(plan)
+    _, (pos, vel, acc) = sampled(course)
+    assert pos[:, 2].min() > 0.25  # it stops within 1.2^2 / 2 / 1.2 m, and the jerk takes 0.1 m
+    assert pos[:, 0].min() > -0.7
+    assert pos[-1] == pytest.approx([4.0, 1.0, 1.1, 0.0], abs=1e-9)
+    assert course.end >= seconds and np.abs(vel[:, 2]).max() <= 1.01 * speed
+    assert np.hypot(acc[:, 0], acc[:, 1]).max() < 2.1 * rules.envelope.acceleration
+    for found, wanted in zip(course.at(0.0), motion):
+        assert found == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_short_way_to_the_first_point_is_flown_without_a_stop() -> None:
+    """Planners replace trajectories many times a second by ones that begin just ahead."""
+    motion = np.array([[0.0, 0.0, 1.2, 0.0], [1.5, 0.0, 0.0, 0.0], np.zeros(4)])
+    moving = replace(START, reference=Reference(*motion))
+    point, vel = [[0.31, 0.02, 1.2]], [[1.6, 0.1, 0.0]]
+    plan = Trajectory([200_000_000], point, [0.0], vel, ZERO).plan(
+        moving, Rules.of(DRONE, FlightConfig())
+    )
+    on_the_way = course_of(plan).along(np.linspace(0.0, 0.1999, 50))
+    assert not plan.note and on_the_way[1, :, 0].min() > 1.4
+    assert on_the_way[0, -1, :3] == pytest.approx(point[0], abs=1e-3)
 
 
 def test_trajectory_turns_the_short_way_and_holds_its_end() -> None:

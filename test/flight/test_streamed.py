@@ -19,6 +19,7 @@ from crazyflow_ros.flight import (
     FlightState,
     FullState,
     GoTo,
+    HoldHeight,
     Hover,
     Land,
     LevelOut,
@@ -29,13 +30,14 @@ from crazyflow_ros.flight import (
     Rules,
     Setpoint,
     Start,
+    Stop,
     Takeoff,
     VelocityWorld,
 )
 from crazyflow_ros.flight.plan import Attitude
 from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
 from crazyflow_ros.flight.setpoint import CLEARANCE
-from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot, Wrench
 from crazyflow_ros.scene.frames import yaw
 
 RULES = Rules.of(DRONE, FlightConfig())
@@ -44,6 +46,7 @@ FREQ = 500
 T = 60.0  # s
 ZEROS = np.zeros(3)
 NAMES = ("cf0", "cf1")
+AT_A_METRE = {"kind": "HoldHeight", "height": 1.0}
 
 
 def standing(state: FlightState = FlightState.idle) -> Start:
@@ -143,6 +146,7 @@ def test_a_height_on_the_floor_lands(height: float) -> None:
         (lambda: AttitudeThrust(0.0, 0.0, 0.0, -0.1), "thrust must not be negative, got -0.1 N"),
         (lambda: AttitudeThrust(0.0, 0.0, 0.0, 2e3), "thrust must be within 1000 N, got 2000"),
         (lambda: LevelOut(-1.0), "thrust must not be negative, got -1 N"),
+        (lambda: HoldHeight(np.inf), "height must be finite, got inf"),
         (lambda: Position((0, 0), 0.0), "position must be 3 finite numbers"),
         (lambda: Position(ZEROS, np.nan), "yaw must be finite, got nan"),
         (lambda: VelocityWorld((0, 0, 2e3), 0.0), "velocity must be within 1000 m/s"),
@@ -285,17 +289,25 @@ def test_attitudes_are_followed_as_in_attitude_control() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "thrust"),
+    ("told", "then", "rises"),
     [
-        (AttitudeThrust(0.2, 0.0, 1.0, 1.1 * RULES.weight), 1.1 * RULES.weight),
-        (FullState((-0.4, -0.5, 1.0), (0.2, 0, 0), ZEROS, 0.0), RULES.weight),
-        (Position((0.0, -0.5, 1.0), 0.0), RULES.weight),
-        (VelocityWorld((0.1, 0.0, 0.0), 0.0), RULES.weight),
+        (
+            AttitudeThrust(0.2, 0.0, 1.0, 1.1 * RULES.weight),
+            {"kind": "LevelOut", "thrust": 1.1 * RULES.weight},
+            0.981,
+        ),
+        (FullState((-0.4, -0.5, 1.0), (0.2, 0, 0), ZEROS, 0.0), AT_A_METRE, 0.0),
+        (Position((0.0, -0.5, 1.0), 0.0), AT_A_METRE, 0.0),
+        (VelocityWorld((0.1, 0.0, 0.0), 0.0), {"kind": "HoldHeight", "climb": 0.0}, 0.0),
     ],
-    ids=lambda x: type(x).__name__,
+    ids=lambda x: type(x).__name__ if isinstance(x, Setpoint) else "",
 )
 def test_a_program_that_falls_silent(
-    physics: PhysicsThread, events: list[FlightEvent], told: Setpoint, thrust: float
+    physics: PhysicsThread,
+    events: list[FlightEvent],
+    told: Setpoint,
+    then: dict[str, object],
+    rises: float,
 ) -> None:
     """Level after 0.5 s, rotors stopped after 2 s, on exact ticks."""
     fly(physics, told, 0.4)
@@ -303,10 +315,10 @@ def test_a_program_that_falls_silent(
     physics.step(begin + FREQ // 2 - 1 - physics.snapshot.tick).result(T)
     assert followed(physics)["kind"] == type(told).__name__
     physics.step(2).result(T)
-    assert followed(physics) == {"kind": "LevelOut", "thrust": thrust}
+    found = followed(physics)
+    assert {name: found[name] for name in then} == then
     now = physics.step(FREQ).result(T)
-    assert tilt(now) < 0.02 and abs(now.ang_vel[0]).max() < 0.05
-    rises = 9.81 * (thrust / RULES.weight - 1)
+    assert tilt(now) < 0.02 and abs(now.ang_vel[0]).max() < 0.1
     assert 0.5 * rises - 0.05 < now.acc[0, 2] < rises + 0.05  # there is drag
     physics.step(begin + 2 * FREQ - 1 - physics.snapshot.tick).result(T)
     assert physics.flight_states["cf0"] == "flying" and not events
@@ -326,6 +338,38 @@ def followed(physics: PhysicsThread) -> dict[str, object]:
         physics.checkpoint().result(T).about["orders"]["cf0"]["order"]["setpoint"]
     )
     return setpoint
+
+
+@pytest.mark.parametrize(
+    ("told", "climb"),
+    [
+        (Position((0.0, 0.0, 1.4), 0.0), 0.0),
+        (VelocityWorld((0.8, 0.0, -0.3), 0.0), -0.3),
+        (VelocityWorld((0.8, 0.0, 0.4), 0.0), 0.4),
+    ],
+)
+def test_a_drone_with_a_load_keeps_its_height_when_its_program_falls_silent(
+    physics: PhysicsThread, told: Setpoint, climb: float
+) -> None:
+    """As the firmware does, with a load of which nobody knows: weight alone would let it fall."""
+    weight = (0.0, 0.0, -0.15 * RULES.weight)
+    physics.apply_wrench("cf0", Wrench(weight, (0.0, 0.0, 0.0), np.inf))
+    physics.step(10 * FREQ).result(T)
+    fly(physics, told, 3.0 if climb == 0 else 0.6)
+    before = physics.step(FREQ // 2).result(T)
+    now = physics.step(FREQ).result(T)
+    assert followed(physics)["kind"] == "HoldHeight"
+    assert now.vel[0] == pytest.approx((0.0, 0.0, climb), abs=0.06)
+    assert now.pos[0, 2] - before.pos[0, 2] == pytest.approx(climb, abs=0.1)
+
+
+def test_a_falling_program_lets_a_drone_come_down_to_the_floor_and_no_farther() -> None:
+    told = VelocityWorld((0.3, 0.0, -0.6), 0.0).lapsed(RULES)
+    plan = told.plan(airborne((0.0, 0.0, REST + 0.3)), RULES)
+    course = course_of(plan)
+    heights = course.along(np.linspace(0.0, 1.5, 300))[0, :, 2]
+    assert heights.min() == pytest.approx(REST, abs=1e-6) and plan.timeout == 1.5
+    assert isinstance(told.lapsed(RULES), Stop)
 
 
 def test_the_planner_waits_until_no_more_setpoints_come(physics: PhysicsThread) -> None:

@@ -36,6 +36,7 @@ from crazyflow_ros.flight import (
     FullState,
     Goal,
     GoTo,
+    HoldHeight,
     Hover,
     HoverOn,
     Land,
@@ -258,6 +259,7 @@ KEPT = (
     ),
     *(Arm(False), Emergency(), Recover(), SwitchOff(), Goal((1, 2), 0.4)),
     *(Hover((0.1, 0.2), 0.3, 1.0), HoverOn(), AttitudeThrust(0.1, 0.2, 0.3, 0.4), LevelOut(0.4)),
+    *(HoldHeight(0.5), HoldHeight(climb=-0.2)),
     FullState((1, 2, 3), (4, 5, 6), (7, 8, 9), 0.5, (0.1, 0.2, 0.3)),
     *(Position((1, 2, 3), 0.4), VelocityWorld((1, 2, 3), 0.4), AltitudeHold(0.1, 0.2, 0.3, 1.0)),
 )
