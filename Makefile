@@ -55,7 +55,7 @@ hostile: $(VENV)/.ready ## Send a simulator 20,000 hostile inputs (ARGS="--input
 
 soak: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run a simulator for 20 minutes under random commands, and tests at length (ARGS="--minutes 2")
 	@PYTHONPATH=test $(PYTHON) test/soak.py $(ARGS)
-	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q test/lockstep/test_lock_step.py
+	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q test/lockstep/test_lock_step.py test/runtime/test_checkpoint_file.py
 	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q -m soak
 	@CRAZYFLOW_ROS_SOAK=1 CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m pytest test/parity -q
 

@@ -108,6 +108,7 @@ def crazyswarm(name: str, folder: Path) -> Flown:
     command += ["--ros-args", "-p", f"crazyflies_yaml_file:={folder}/crazyflies.yaml", "--"]
     command += [sys.executable, "-c", f"from crazyflie_examples.{name} import main; main()"]
     paths = [str(checkout / part) for part in ("crazyflie_py", "crazyflie_examples")]
+    paths += filter(None, [os.environ.get("PYTHONPATH")])
     environment = {"PYTHONPATH": os.pathsep.join(paths), "MPLBACKEND": "Agg"}
     if "ROS_DOMAIN_ID" not in os.environ:
         environment["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 100)

@@ -34,7 +34,9 @@ class Authority:
         drone, estimates = config.drone_model, config.estimator != Estimator.none
         figures = load_drone(drone)
         drifts = estimates and config.positioning.drifts
-        self._share, self._fastest = (_DRIFTING, _DRIFTING_SPEED) if drifts else (1.0, inf)
+        self._share, self._fastest = 1.0, inf
+        if drifts:
+            self._share, self._fastest = _DRIFTING, config.flight.speed or _DRIFTING_SPEED
         self._speed = Rules.of(drone, config.flight).envelope.speed
         self._most = 4 * float(figures["thrust_max"])
         self._weight = -float(figures["mass"] * figures["gravity_vec"][2])

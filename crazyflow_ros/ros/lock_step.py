@@ -96,6 +96,8 @@ class RosLockStep(LockStep):
         def tell(reached: Reached) -> None:
             reply(reached._replace(published=self._published.take()))
 
+        while self._run_to(asked.now_ns):
+            pass  # the program may be ahead if nothing was published for a while
         if not asked.by_service:
             super().advance(asked, tell)
             return

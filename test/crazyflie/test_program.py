@@ -144,7 +144,7 @@ def test_help_lists_what_there_is() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--scene", "rom"], "there is no scene 'rom', only floor, race_track, room; did you mean"),
+        (["--scene", "flor"], "there is no scene 'flor', only floor, race_track, room; did you"),
         (["2", "--positions", "0", "1"], "--positions: expected 6, 8 or 14 numbers for 2 drones"),
         (["--positions", "0", "nan", "0"], "--positions: expected finite numbers, got [0.0, nan"),
         (["--model", "cf3"], "invalid choice: 'cf3' (choose from"),

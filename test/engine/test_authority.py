@@ -15,7 +15,7 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Positioning
-from crazyflow_ros.flight import Ability
+from crazyflow_ros.flight import Ability, FlightConfig
 
 INTACT = np.zeros((1, 4))
 
@@ -81,17 +81,19 @@ def test_only_pid_limits_the_speed_and_late_controllers_say_how_late() -> None:
     assert {c for c, able in found.items() if able.lag > 0} == {Controller.pid, Controller.indi}
 
 
-def test_drones_that_drift_accelerate_less() -> None:
-    """In steep tilts, a filter that no source tells the position would lose itself."""
-    shares = [
-        Authority(SimulationConfig(estimator="kalman", positioning=positioning))
-        .of(cast(Snapshot, SimpleNamespace(battery=None)), INTACT, Wind(), Controller.mellinger)
-        .authority
-        for positioning in (
-            Positioning(),
-            Positioning(flow=False),
-            Positioning(motion_capture=True),
-        )
-    ]
-    assert shares[0] == shares[1] == pytest.approx(0.6 * shares[2])
-    assert shares[2] == pytest.approx(1.0)
+def test_drones_that_drift_fly_gently() -> None:
+    """A filter that no source tells the position would lose itself."""
+
+    def able(positioning: Positioning, speed: float = 0.0) -> Ability:
+        flight = FlightConfig(speed=speed)
+        config = SimulationConfig(estimator="kalman", positioning=positioning, flight=flight)
+        snapshot = cast(Snapshot, SimpleNamespace(battery=None))
+        return Authority(config).of(snapshot, INTACT, Wind(), Controller.mellinger)
+
+    deck, blind, hall = map(
+        able, (Positioning(), Positioning(flow=False), Positioning(motion_capture=True))
+    )
+    assert deck.authority == blind.authority == pytest.approx(0.6 * hall.authority)
+    assert hall.authority == pytest.approx(1.0)
+    assert (deck.fastest, blind.fastest, hall.fastest) == (1.0, 1.0, np.inf)
+    assert able(Positioning(), 1.7).fastest == 1.7  # m/s, if somebody asks for it

@@ -8,7 +8,9 @@ simulator's service arrives before it, and so with the answer.
 
 from __future__ import annotations
 
+import atexit
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Protocol
@@ -37,7 +39,10 @@ from std_srvs.srv import Trigger
 
 _PATIENCE = 60.0  # s of wall time for which time stands still until a service answers
 _LOOK = 0.05  # s of wall time between two looks of other threads meanwhile
-_OTHERS = 5  # advances between two looks for messages of other programs
+_OTHERS = 5  # questions to the simulator between two looks for messages of other programs
+# A script that only looks around asks the simulator when the next messages are due, as far as their
+# recent intervals tell: others arrive late by up to a stretch.
+_INTERVALS, _SILENCE, _STRETCH = 8, 200_000_000, 100_000_000  # the latter in ns of simulated time
 _EVENTS = 50  # looks for callbacks between two in which those of the middleware's events are called
 _SHORT = 2e-3  # s of wall time between two looks for a service
 
@@ -97,9 +102,12 @@ class _Ros:
         self._service = service
         self._node: Any = None
         self._client: Any = None
-        self._has_sent = False
+        self._has_sent = self._is_ahead = False
         self._advances = self.news = 0
+        self._asked = self._published = 0  # when the simulator was asked, and when it published, ns
+        self._intervals: deque[int] = deque(maxlen=_INTERVALS)
         self.sources: WeakSet[Any] = WeakSet()
+        atexit.register(self._catch_up)
         acts = ((Publisher, "publish"), (Client, "call_async"), (GuardCondition, "trigger"))
         for cls, name in acts:
             sends = cls is not GuardCondition
@@ -110,14 +118,20 @@ class _Ros:
     def advance(self, now_ns: int, until_ns: int) -> Reached:
         """See `Simulator` of the kernel."""
         connected = self._connect()
-        reached = self._ask(now_ns, until_ns, by_service=connected and self._has_sent)
-        self._has_sent = False
-        if reached.published and connected:  # wait until the messages have arrived
-            self.news += 1
-            self._ask(reached.now_ns, reached.now_ns, by_service=True)
-        self._advances += 1
-        if self._advances % _OTHERS == 0:
-            self.news += 1
+        if now_ns < until_ns and self._is_quiet(until_ns):
+            self._is_ahead, reached = True, Reached(until_ns, [])
+        else:
+            reached = self._ask(now_ns, until_ns, by_service=connected and self._has_sent)
+            self._has_sent = self._is_ahead = False
+            self._asked = reached.now_ns
+            self._advances += 1
+            if self._advances % _OTHERS == 0:
+                self.news += 1
+            if reached.published and connected:  # wait until the messages have arrived
+                self.news += 1
+                self._intervals.append(reached.now_ns - self._published)
+                self._published = reached.now_ns
+                self._ask(reached.now_ns, reached.now_ns, by_service=True)
         for source in self.sources:
             self.set_time(source, reached.now_ns)
         return reached
@@ -127,6 +141,19 @@ class _Ros:
         source._last_time_set = Time(nanoseconds=now_ns, clock_type=ClockType.ROS_TIME)
         for clock in source._associated_clocks:
             clock.set_ros_time_override(source._last_time_set)
+
+    def _is_quiet(self, until_ns: int) -> bool:
+        """Return whether the simulator need not be asked: no messages are expected until then."""
+        if self._has_sent or until_ns > self._asked + _STRETCH:
+            return False
+        if len(self._intervals) == _INTERVALS and until_ns < self._published + min(self._intervals):
+            return True
+        return self._asked > self._published + _SILENCE
+
+    def _catch_up(self) -> None:
+        """Let the simulator reach the script's time, in which it may be ahead."""
+        if self._is_ahead and self._kernel.task() is not None:
+            self._kernel.refresh()
 
     def _ask(self, now_ns: int, until_ns: int, *, by_service: bool) -> Reached:
         self._simulator.send(Advance(now_ns, until_ns, by_service))
@@ -172,7 +199,9 @@ class _Ros:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             self.news += 1
-            self._has_sent |= sends
+            if sends:
+                self._catch_up()  # what is sent takes effect now, not in the past
+                self._has_sent = True
             return method(*args, **kwargs)
 
         return call

@@ -284,6 +284,25 @@ def test_misspelt_topics_and_services_are_named(pilot: Pilot, simulator: Simulat
     node.destroy_client(client)
 
 
+def test_a_hovering_drone_that_is_put_elsewhere_flies_on(pilot: Pilot) -> None:
+    """It comes back without a fall: its course used to restart at the speed of a fall."""
+    from simulation_interfaces.msg import EntityState
+    from simulation_interfaces.srv import SetEntityState
+
+    pilot.takeoff(1.2, "cf1")
+    pilot.until_at(0.5, -0.5, 1.2, drone="cf1")
+    pilot.events.clear()
+    state = EntityState(pose=Pose(position=Point(x=-3.5, y=2.0, z=2.3)))
+    state.pose.orientation = Quaternion(z=math.sin(1.0), w=math.cos(1.0))
+    state.twist.linear = Vector3(x=0.4, y=-0.3, z=-0.5)
+    pilot.call(SetEntityState, "crazyflow/set_entity_state", entity="cf1", state=state,
+               set_pose=True, set_twist=True)  # fmt: skip
+    pilot.until_at(0.5, -0.5, 1.2, drone="cf1")
+    pilot.until_still("cf1")
+    kinds = {event.message.split(" at ")[0] for event in pilot.events}
+    assert kinds <= {"off course"}, pilot.events
+
+
 def test_a_drone_that_fell_says_so(pilot: Pilot, simulator: SimulatorProcess) -> None:
     from simulation_interfaces.msg import EntityState
     from simulation_interfaces.srv import SetEntityState

@@ -111,6 +111,35 @@ print(len(poses), poses[-1], heard, round(now(), 3))
 )
 
 
+RARELY = (
+    HEAD
+    + """
+import sys
+from crazyflie_interfaces.msg import Status
+seen = []
+node.create_subscription(Status, "/cf1/status", lambda m: seen.append((m.header.stamp, now())), 10)
+publisher = node.create_publisher(FullState, "/cf1/cmd_full_state", 1)
+other = node.create_publisher(FullState, "other", 1)
+def wait(duration):
+    end = now() + duration
+    while now() < end:
+        if TALKS: other.publish(FullState())  # which nobody hears, but the simulator is asked
+        rclpy.spin_once(node, timeout_sec=0)
+takeoff = service(Takeoff, "/all/takeoff")
+takeoff.call_async(Takeoff.Request(height=1.0, duration=Duration(seconds=2.0).to_msg()))
+wait(4.333)
+message = FullState()
+message.pose.orientation.w, message.pose.position.z = 1.0, 1.0
+message.pose.position.x = 0.4
+publisher.publish(message)
+wait(0.45)
+late = [at - stamp.sec - stamp.nanosec * 1e-9 for stamp, at in seen]
+assert len(seen) >= 4 and 0.0 <= min(late) and max(late) < (0.011 if TALKS else 0.111), late
+print("ends", now())
+"""
+)
+
+
 @dataclass
 class Done:
     code: int
@@ -149,6 +178,17 @@ def test_a_program_flies_the_same_way_each_time(tmp_path: Path) -> None:
     assert said[0] == said[1] and len(said[0]) == 1, said
     x, _, z = map(float, re.findall(r"[-\d.e]+", first.ends[0].partition(" at ")[2])[:3])
     assert x == pytest.approx(0.5, abs=0.1) and z < 0.05
+
+
+def test_a_program_that_hears_little_asks_rarely_and_commands_at_once(tmp_path: Path) -> None:
+    """Between two messages of 1 Hz, the simulator is some ticks behind until it is needed."""
+    rare, often = (fly(tmp_path, f"TALKS = {talks}\n{RARELY}") for talks in (False, True))
+    assert rare.code == often.code == 0, rare.text + often.text
+    assert len(rare.ends) == 2 and rare.ends == often.ends
+    ends = re.search(r"^ends (.*)", rare.text, re.MULTILINE)
+    took = re.search(r"([\d.]+) s of simulated time", rare.text)
+    assert ends and took and float(took[1]) == pytest.approx(float(ends[1]), abs=0.011)
+    assert 0.1 < float(rare.ends[0].partition(" at ")[2].split(",")[0]) < 0.4  # on its way
 
 
 def test_a_program_that_fails_ends_the_simulator_with_its_code(tmp_path: Path) -> None:
