@@ -20,6 +20,7 @@ _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is
 # steep tilts, and a speed [m/s], because it neglects drag, and the camera saturates near the floor.
 # The firmware limits its position controller to the same speed (posCtlPid.xVelMax).
 _DRIFTING, _DRIFTING_SPEED = 0.6, 1.0
+_HEADWIND = 0.5  # of the lag, by which a wind at the drone's own speed adds to it
 _GUSTS = 2.0  # standard deviations of the horizontal gusts, which are twice as strong as others
 
 
@@ -73,4 +74,6 @@ class Authority:
             fastest = min(fastest, self._pid_fastest)
         if controller.lag:
             fastest = min(fastest, self._speed)
-        return Ability(np.clip(share, 0.0, 1.0), fastest, controller.lag)
+        headwind = float(np.linalg.norm(wind.mean)) / self._speed
+        lag = controller.lag * (1 + _HEADWIND * headwind)
+        return Ability(np.clip(share, 0.0, 1.0), fastest, lag)

@@ -79,6 +79,8 @@ def test_only_pid_limits_the_speed_and_late_controllers_say_how_late() -> None:
         "brescianini",
     }
     assert {c for c, able in found.items() if able.lag > 0} == {Controller.pid, Controller.indi}
+    windy = ability("cf2x_P250", controller=Controller.indi, wind=Wind(np.array([-2.0, 0.0, 0.0])))
+    assert windy.lag == pytest.approx(1.5 * found[Controller.indi].lag)
 
 
 def test_drones_that_drift_fly_gently() -> None:
