@@ -19,6 +19,7 @@ SPACING = 8.0
 
 _COLUMNS = 16
 _MOST_WIND = {"none": 0.25, "mocap": 0.1, "flow": 0.05}  # drag over weight
+_MOST_FOR_INDI = 0.1  # which tilts by 10 degrees at most
 _POSITIONINGS = {
     "none": None,
     "flow": Positioning(),
@@ -51,10 +52,12 @@ class Conditions:
         positioning = str(rng.choice([*_POSITIONINGS]))
         strength = 0.0 if rng.random() < _CALM else rng.uniform(0.0, most_wind(drone, positioning))
         angle = rng.uniform(-np.pi, np.pi)
+        controller = str(rng.choice([*Controller]))
+        strength = min(strength, most_wind(drone, positioning, controller))
         wind = float(strength * np.cos(angle)), float(strength * np.sin(angle))
         return cls(
             drone,
-            str(rng.choice([*Controller])),
+            controller,
             positioning,
             bool(rng.random() < 0.5),
             wind,
@@ -99,15 +102,18 @@ class Conditions:
         return replace(config, estimator=Estimator.kalman, positioning=positioning)
 
 
-def most_wind(drone: str, positioning: str) -> float:
+def most_wind(drone: str, positioning: str, controller: str = Controller.mellinger) -> float:
     """Return the strongest wind in which a drone flies missions [m/s].
 
     There is less for drones that fly on an estimate: as the firmware's, the filter neglects drag,
-    and takes that of a wind for a tilt.
+    and takes that of a wind for a tilt. There is less for INDI, which limits its tilt.
     """
     figures = load_drone(drone)
     weight = -float(figures["mass"] * figures["gravity_vec"][2])
-    return _MOST_WIND[positioning] * weight / float(np.abs(np.diag(figures["drag_matrix"])).max())
+    most = _MOST_WIND[positioning]
+    if controller == Controller.indi:
+        most = min(most, _MOST_FOR_INDI)
+    return most * weight / float(np.abs(np.diag(figures["drag_matrix"])).max())
 
 
 def home(number: np.ndarray | int) -> np.ndarray:

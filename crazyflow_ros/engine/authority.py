@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, radians, tan
 
 import numpy as np
 
@@ -20,7 +20,7 @@ _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is
 # steep tilts, and a speed [m/s], because it neglects drag, and the camera saturates near the floor.
 # The firmware limits its position controller to the same speed (posCtlPid.xVelMax).
 _DRIFTING, _DRIFTING_SPEED = 0.6, 1.0
-_HEADWIND = 0.5  # of the lag, by which a wind at the drone's own speed adds to it
+_SLOWEST = 0.2  # m/s, in a wind against which the controller could not hold the drone
 _GUSTS = 2.0  # standard deviations of the horizontal gusts, which are twice as strong as others
 
 
@@ -44,6 +44,13 @@ class Authority:
         most = load_controller(drone, Controller.pid, "state")["vel_max"]
         self._pid_fastest = _FOLLOWED * float(np.min(most))
         self._drag = np.abs(np.diag(figures["drag_matrix"]))
+        # Speed through the air at which drag balances the tilt to which a controller limits itself.
+        level = self._weight / float(self._drag[:2].max())
+        self._airspeed = {
+            each: level * tan(radians(own["tilt_max"]))
+            for each in Controller
+            if "tilt_max" in (own := load_controller(drone, each, "state"))
+        }
         self._battery = Battery.of(drone) if has_battery(drone) else None
 
     def of(
@@ -74,6 +81,7 @@ class Authority:
             fastest = min(fastest, self._pid_fastest)
         if controller.lag:
             fastest = min(fastest, self._speed)
-        headwind = float(np.linalg.norm(wind.mean)) / self._speed
-        lag = controller.lag * (1 + _HEADWIND * headwind)
-        return Ability(np.clip(share, 0.0, 1.0), fastest, lag)
+        if controller in self._airspeed:
+            upwind = self._airspeed[controller] - float(np.linalg.norm(wind.mean))
+            fastest = min(fastest, max(_FOLLOWED * upwind, _SLOWEST))
+        return Ability(np.clip(share, 0.0, 1.0), fastest, controller.lag)

@@ -79,8 +79,15 @@ def test_only_pid_limits_the_speed_and_late_controllers_say_how_late() -> None:
         "brescianini",
     }
     assert {c for c, able in found.items() if able.lag > 0} == {Controller.pid, Controller.indi}
-    windy = ability("cf2x_P250", controller=Controller.indi, wind=Wind(np.array([-2.0, 0.0, 0.0])))
-    assert windy.lag == pytest.approx(1.5 * found[Controller.indi].lag)
+
+
+@pytest.mark.parametrize(("speed", "fastest"), [(0.0, 2.0), (2.0, 1.86), (9.0, 0.2)])
+def test_a_controller_that_limits_its_tilt_is_slower_upwind(speed: float, fastest: float) -> None:
+    """INDI tilts by 10 degrees, at which drag stops a cf2x_P250 at 4.07 m/s through the air."""
+    wind = Wind((0.6 * speed, -0.8 * speed, 0.0))
+    found = {c: ability("cf2x_P250", controller=c, wind=wind).fastest for c in Controller}
+    assert found[Controller.indi] == pytest.approx(fastest, abs=0.01)
+    assert found[Controller.mellinger] == np.inf
 
 
 def test_drones_that_drift_fly_gently() -> None:
