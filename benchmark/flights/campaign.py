@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from benchmark.flights.judge import Verdict, judge
 SIZE = 128
 """Drones of a group."""
 _WORST = 5  # flights that are named, of each kind of worst
+_METRES = "{:.2f} m".format
 
 
 class Result(NamedTuple):
@@ -49,21 +50,23 @@ def groups(seed: int, missions: int, processes: int) -> Iterator[list[Result]]:
 
 
 def report(results: Sequence[Result]) -> str:
-    """Return a table by kind of mission, and the names of the worst flights."""
+    """Return a table by kind of mission, which names its worst flights, and the worst of all."""
     lines = [
-        "| mission | flights | failed | largest tilt | farthest from the course | "
-        "farthest from the start at the end | drift | fastest | lowest |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| mission | flights | failed | most tilted | farthest from its course | "
+        "farthest from the start at the end | slowest | fastest | largest drift | lowest |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for kind in [*sorted({result.kind for result in results}), "all"]:
-        own = [r.verdict for r in results if kind in (r.kind, "all")]
-        failed = sum(bool(verdict.fault) for verdict in own)
+        own = [r for r in results if kind in (r.kind, "all")]
+        failed = sum(bool(result.verdict.fault) for result in own)
+        verdicts = [result.verdict for result in own]
         lines.append(
             f"| {kind} | {len(own)} | {failed} "
-            f"| {np.degrees(max(v.tilt for v in own)):.0f}° | {max(v.off for v in own):.2f} m "
-            f"| {max(v.error for v in own):.2f} m | {max(v.drift for v in own):.2f} m "
-            f"| {max(v.speed for v in own):.1f} m/s "
-            f"| {min(v.low for v in own):.2f} m |"
+            f"| {_worst(own, 'tilt', lambda x: f'{np.degrees(x):.0f}°')} "
+            f"| {_worst(own, 'off', _METRES)} | {_worst(own, 'error', _METRES)} "
+            f"| {_worst(own, 'speed', lambda x: f'{x:.1f} m/s', min)} "
+            f"| {max(v.speed for v in verdicts):.1f} m/s "
+            f"| {max(v.drift for v in verdicts):.2f} m | {min(v.low for v in verdicts):.2f} m |"
         )
     lines.append("")
     for what, field in (
@@ -75,3 +78,15 @@ def report(results: Sequence[Result]) -> str:
         named = ", ".join(f"{name} ({value:.2f})" for value, name in found[:_WORST])
         lines.append(f"{what}: {named}")
     return "\n".join(lines)
+
+
+def _worst(
+    results: Sequence[Result],
+    field: str,
+    shown: Callable[[float], str],
+    worst: Callable[..., Result] = max,
+) -> str:
+    """Return the worst value of a field, and the flight that has it; missions may have none."""
+    found = worst(results, key=lambda result: getattr(result.verdict, field))
+    value = getattr(found.verdict, field)
+    return f"{shown(value)} ({found.name})" if value else "-"
