@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from mcap.reader import make_reader
 from paths import ROOT
 from rclpy.context import Context
 from rclpy.node import Node
-from ros_client import Client, SimulatorProcess, own_domain
+from ros_client import Client, SimulatorProcess, own_domain, usual_signals
 from std_msgs.msg import String
 
 from crazyflow_ros import command_line
@@ -444,12 +444,20 @@ def test_a_recording_in_the_background(standing: SimulatorProcess, tmp_path: Pat
     assert "nothing is recorded: " in nowhere and "no/f.mcap" in nowhere
 
 
-def start(words: str, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "crazyflow_ros", *shlex.split(words)],
-        env=environment(DOMAIN), cwd=ROOT, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, **options,
-    )  # fmt: skip
+@contextmanager
+def start(words: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Start a command, which ends with the block at the latest."""
+    command = [sys.executable, "-m", "crazyflow_ros", *shlex.split(words)]
+    options |= {"env": environment(DOMAIN), "cwd": ROOT, "text": True}
+    with usual_signals():
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+        )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_ctrl_c_ends_quietly(standing: SimulatorProcess) -> None:
