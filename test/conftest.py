@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     All processes that tests start share them, too, by their environment.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # else a worker of pytest-xdist, which inherits it
         folder = cache_folder().with_name("crazyflow_ros_test")
         os.environ["XDG_CACHE_HOME"] = str(folder)
