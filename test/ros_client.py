@@ -101,7 +101,7 @@ def numbers(message: Any) -> np.ndarray:
 
 
 @contextmanager
-def usual_signals() -> Iterator[None]:
+def _usual_signals() -> Iterator[None]:
     """Processes that are started within do not inherit that signals are ignored.
 
     As they are in the background of a shell, from which somebody may run the tests.
@@ -140,7 +140,7 @@ class RosProcess:
         stdin: int | None = None,
     ) -> None:
         self._file = tempfile.NamedTemporaryFile(mode="r", errors="replace")  # noqa: SIM115
-        with usual_signals():
+        with _usual_signals():
             self.process = subprocess.Popen(
                 command,
                 stdin=stdin,

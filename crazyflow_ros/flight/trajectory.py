@@ -114,14 +114,15 @@ def _join(
     Between the motions at its ends a long piece swings out, below the floor for example. Then it
     begins where the drone comes to rest, and the drone brakes on its way there.
     """
-    ends = [start, Reference(*point)]
     course = _lengthened_from(start, point, way, bounds)
     if not (start.vel.any() or start.acc.any()):
         return course
-    ends += [_rest(start, rules), _rest(ends[1]._replace(vel=-ends[1].vel), rules)]
-    if swings_out(course, np.stack([end.pos[:3] for end in ends], axis=1)):
-        return _lengthened_from(ends[2], point, way, rules.envelope.slower(bounds.speed))
-    return course
+    end, there = Reference(*point), _rest(start, rules)
+    run_up = _rest(end._replace(vel=-end.vel), rules)
+    places = np.stack([motion.pos[:3] for motion in (start, end, there, run_up)], axis=1)
+    if not swings_out(course, places):
+        return course
+    return _lengthened_from(there, point, way, rules.envelope.slower(bounds.speed))
 
 
 def _rest(motion: Reference, rules: Rules) -> Reference:

@@ -28,7 +28,7 @@ from mcap.reader import make_reader
 from paths import ROOT
 from rclpy.context import Context
 from rclpy.node import Node
-from ros_client import Client, SimulatorProcess, own_domain, usual_signals
+from ros_client import Client, SimulatorProcess, own_domain
 from std_msgs.msg import String
 
 from crazyflow_ros import command_line
@@ -449,11 +449,8 @@ def start(words: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """Start a command, which ends with the block at the latest."""
     command = [sys.executable, "-m", "crazyflow_ros", *shlex.split(words)]
     options |= {"env": environment(DOMAIN), "cwd": ROOT, "text": True}
-    with usual_signals():
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
-        )
-    with process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, **options) as process:
         try:
             yield process
         finally:

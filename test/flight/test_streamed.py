@@ -318,7 +318,8 @@ def test_a_program_that_falls_silent(
     found = followed(physics)
     assert {name: found[name] for name in then} == then
     now = physics.step(FREQ).result(T)
-    assert tilt(now) < 0.02 and abs(now.ang_vel[0]).max() < 0.1
+    turns = 0.1 if isinstance(told, FullState) else 0.05  # rad/s; it still brakes
+    assert tilt(now) < 0.02 and abs(now.ang_vel[0]).max() < turns
     assert 0.5 * rises - 0.05 < now.acc[0, 2] < rises + 0.05  # there is drag
     physics.step(begin + 2 * FREQ - 1 - physics.snapshot.tick).result(T)
     assert physics.flight_states["cf0"] == "flying" and not events

@@ -114,7 +114,6 @@ print(len(poses), poses[-1], heard, round(now(), 3))
 RARELY = (
     HEAD
     + """
-import sys
 from crazyflie_interfaces.msg import Status
 seen = []
 node.create_subscription(Status, "/cf1/status", lambda m: seen.append((m.header.stamp, now())), 10)
