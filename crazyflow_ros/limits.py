@@ -86,17 +86,19 @@ TAGS = 100
 DESCRIPTION_BYTES = 1 << 20
 """Bytes of a world or an object, including its files."""
 DESCRIPTION_ELEMENTS = 2000
-"""Elements of a world or an object, including its files and replicated elements."""
+"""Bodies, joints, geoms and the like that MuJoCo makes of a world or an object."""
 DESCRIPTION_DEPTH = 60
 """Depth of nested elements, and of files that include one another."""
-DESCRIPTION_PIECES = 200
-"""Parts of composite and flexcomp elements."""
 ASSET_BYTES = 16 << 20
 """Bytes of all mesh, texture and height field files of a description."""
-ASSET_PIXELS = 1 << 22
-"""Pixels of all its textures, including all sides, and points of its height fields."""
-MODEL_MEBIBYTES = 256
-"""Memory that a description may reserve, MiB."""
+MODEL_BYTES = 64 << 20
+"""Bytes of the model that MuJoCo makes of a description, and bytes of its state."""
+PICTURE_SIDE = 8192
+"""Width and height of pictures and shadow maps that a description may ask for, pixels."""
+SANDBOX_BYTES = 1 << 30
+"""Memory with which MuJoCo has to get along when it builds a description."""
+SANDBOX_SECONDS = 10.0
+"""Time within which MuJoCo has to build a description, on a busy machine."""
 
 
 def shown(value: object, most: int = _SHOWN) -> str:

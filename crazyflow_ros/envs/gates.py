@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.envs.tasks import Flight, Start, Verdict, check, length, side_by_side, within
-from crazyflow_ros.scene.assembly import scene_path
+from crazyflow_ros.scene import read_scene
 
 _FRAME = 0.06  # m, width of the bars around an opening
 _RADIUS = 0.05  # m, of a drone
@@ -40,7 +40,7 @@ def gates_of(scene: str) -> Gates:
     Raises:
         ValueError: There is no such scene, or it has no gates or no start.
     """
-    model = mujoco.MjSpec.from_file(str(scene_path(scene))).compile()
+    model = read_scene(scene).compiled()
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     names = [model.site(i).name for i in range(model.nsite)]

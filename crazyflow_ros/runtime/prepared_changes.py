@@ -37,6 +37,7 @@ from crazyflow_ros.runtime.roster import (
 )
 from crazyflow_ros.runtime.schedule import SnapshotCallback
 from crazyflow_ros.runtime.simulation import Simulation
+from crazyflow_ros.scene.description import Description
 
 T = TypeVar("T")
 
@@ -136,21 +137,21 @@ class PreparedChanges:
         return self._prepare(wanted, self._exchange)
 
     def set_scene(
-        self, scene: str | Path | None = None, edit: SceneEdit | None = None
+        self, scene: str | Path | Description | None = None, edit: SceneEdit | None = None
     ) -> Future[Snapshot]:
         """Move the drones, as they are, into another scene.
 
         If there is no room for all collision shapes, this takes some seconds, to compile.
 
         Args:
-            scene: As in `SimulationConfig`; None is the present one.
+            scene: As for `build_spec`; None is the present one.
             edit: Changes the MjSpec before it is compiled, now and each time drones are added or
                 removed; called in another thread; may refuse with ValueError.
 
         The future raises ValueError if there is no such scene, or it does not compile.
         """
-        path = self._roster.plan().scene.path if scene is None else str(scene)
-        source = SceneSource(path) if edit is None else SceneSource(path, edit)
+        wanted = self._roster.plan().scene.description if scene is None else scene
+        source = SceneSource(wanted) if edit is None else SceneSource(wanted, edit)
         return self._prepare(lambda: replace(self._roster.plan(), scene=source), self._exchange)
 
     def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -18,8 +20,8 @@ from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.scene import Mirror, build_spec, scene_path
-from crazyflow_ros.scene.description import check_scene
+from crazyflow_ros.scene import Mirror, build_spec, read_scene
+from crazyflow_ros.scene.description import Description
 from crazyflow_ros.scene.mirror import MadeModel, made_model
 from crazyflow_ros.scene.obstacles import obstacles_of
 
@@ -34,12 +36,17 @@ def _no_edit(spec: mujoco.MjSpec) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SceneSource:
-    """Source of the scene around the drones. Files change, so each instance is read again."""
+    """Source of the scene around the drones."""
 
-    path: str
-    """As in `SimulationConfig`."""
+    scene: str | Path | Description
+    """As for `build_spec`."""
     edit: SceneEdit = _no_edit
     """Changes the MjSpec before it is compiled; may refuse with ValueError."""
+
+    @cached_property
+    def description(self) -> Description:
+        """The scene, which is read once."""
+        return read_scene(self.scene)
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,6 @@ class Roster:
         Raises:
             ValueError: There is no such scene, or it does not compile.
         """
-        check_scene(scene_path(config.scene))
         build_spec(config.drone_model, ["cf0"], scene=config.scene).compile()
 
     def poses(self) -> dict[str, np.ndarray]:
@@ -249,12 +255,11 @@ class Roster:
         """Compile the scene with the drones.
 
         Raises:
-            ValueError: The scene is too large, or does not compile.
+            ValueError: There is no such scene, or it does not compile with these drones.
         """
-        # The file may have changed since it was checked.
-        check_scene(scene_path(plan.scene.path))
-        poses = np.array(list(plan.poses.values()))
-        spec = build_spec(self._drone_model, tuple(plan.poses), scene=plan.scene.path, poses=poses)
+        names, poses = tuple(plan.poses), np.array(list(plan.poses.values()))
+        scene = plan.scene.description
+        spec = build_spec(self._drone_model, names, scene=scene, poses=poses)
         plan.scene.edit(spec)
         return spec.compile()
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crazyflow_ros.scene.assembly import build_spec, scene_path, scenes, unweld
+    from crazyflow_ros.scene.assembly import build_spec, read_scene, scene_path, scenes, unweld
     from crazyflow_ros.scene.controls import Controls
     from crazyflow_ros.scene.mirror import Imu, Mirror, PhysicsRequests
     from crazyflow_ros.scene.renderers import RenderingUnavailable
@@ -20,6 +20,7 @@ __all__ = [
     "PhysicsRequests",
     "RenderingUnavailable",
     "build_spec",
+    "read_scene",
     "scene_path",
     "scenes",
     "unweld",

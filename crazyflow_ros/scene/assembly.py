@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from crazyflow_ros.drones import AnyDrone, drawing_of, load_drone, model_name, resolve
 from crazyflow_ros.limits import shown_path, unknown
 from crazyflow_ros.resources import resource
+from crazyflow_ros.scene.description import Description, NotADescription, read
 from crazyflow_ros.scene.drone import LED, load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
@@ -35,7 +36,7 @@ def build_spec(
     drone_model: AnyDrone | Sequence[AnyDrone],
     names: Sequence[str],
     *,
-    scene: str | Path = "floor",
+    scene: str | Path | Description = "floor",
     mocap: bool = False,
     fused: bool = False,
     poses: ArrayLike | None = None,
@@ -52,7 +53,8 @@ def build_spec(
         drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of a
             drone's folder; or one of each drone.
         names: Names of the drones: letters, digits and underscores.
-        scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF file.
+        scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF or URDF file; or what was read
+            from one before.
         mocap: See above.
         fused: Draw a drone as one box, which saves memory in MJX; only with `mocap`.
         poses: Initial position [m] and attitude (xyzw) in the world, shape (len(names), 7), as
@@ -65,11 +67,8 @@ def build_spec(
         ValueError: Unknown drone model or scene, or invalid names or poses.
     """
     _check_names(names)
-    path = str(scene_path(scene))
-    try:
-        spec = mujoco.MjSpec.from_file(path)
-    except ValueError as error:
-        raise ValueError(f"scene {path!r} cannot be read: {error}") from None
+    spec = read_scene(scene).spec()
+    _confine_settings(spec)
     if isinstance(drone_model, str | os.PathLike):
         models = [resolve(drone_model)] * len(names)
     else:
@@ -85,7 +84,9 @@ def build_spec(
         part = slice(start, start := start + len(list(group)))
         drawing = load_drawing(model, mocap=mocap, fused=fused)
         try:
-            swarm = mujoco.MjSpec.from_string(_swarm_xml(drawing, names[part], resolved[part]))
+            swarm = mujoco.MjSpec.from_string(
+                _swarm_xml(drawing.mjcf, names[part], resolved[part]), assets=dict(drawing.assets)
+            )
             if "/" in model:  # a user's drawing, whose errors are found only now
                 swarm.copy().compile()
         except ValueError as error:
@@ -98,7 +99,7 @@ def build_spec(
     spec.copy_during_attach = True
     if mocap:
         _fit_to_mjx(spec, len(names))
-    else:
+    elif spec.key("home") is None:
         spec.add_key(name="home")  # without values it holds the initial poses
     return spec
 
@@ -126,6 +127,26 @@ def scene_path(scene: str | Path) -> Path:
     return path
 
 
+def read_scene(scene: str | Path | Description) -> Description:
+    """Read a scene.
+
+    Args:
+        scene: As for `build_spec`.
+
+    Raises:
+        ValueError: The scene does not exist, or is refused.
+    """
+    if isinstance(scene, Description):
+        return scene
+    path = scene_path(scene)
+    try:
+        return read(path)
+    except NotADescription as error:
+        raise ValueError(f"scene {str(path)!r} is not XML: {error}") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"scene {str(path)!r}: {error}") from None
+
+
 def unweld(model: mujoco.MjModel, names: Sequence[str]) -> None:
     """Let MJX report contacts of mocap drones, and none between parts of the scenery.
 
@@ -138,6 +159,15 @@ def unweld(model: mujoco.MjModel, names: Sequence[str]) -> None:
     for name in names:
         root = model.body(f"drone:{name}").id
         model.body_weldid[roots == root] = root
+
+
+def _confine_settings(spec: mujoco.MjSpec) -> None:
+    """Let settings for all bodies and geoms of the world act on the world, not on drones in it."""
+    compiler = spec.compiler
+    if compiler.discardvisual or compiler.fusestatic:
+        spec.compile()  # removes from the specification what they remove
+        compiler.discardvisual = compiler.fusestatic = False
+    compiler.settotalmass = -1.0  # nothing in the world moves
 
 
 def _check_names(names: Sequence[str]) -> None:

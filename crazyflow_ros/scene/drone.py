@@ -8,21 +8,17 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
 from crazyflow_ros.drones import drawing_of, load_drone
-from crazyflow_ros.limits import read_text, shown, unknown
-from crazyflow_ros.scene.description import check_description
+from crazyflow_ros.limits import shown, unknown
+from crazyflow_ros.scene.description import read
+from crazyflow_ros.scene.groups import UNUSED_GROUP
 
 N_ROTORS = 4
-COLLISION_GROUP = 3
-"""Geom group of collision shapes in the drawings."""
-UNUSED_GROUP = 5
-"""Geom group of the collision shape that is not used; viewers hide it."""
 LED = "led_"
 """Prefix of the materials that each drone has of its own, so that their colours can differ, and of
 the geoms with these materials."""
@@ -51,7 +47,16 @@ _NEEDED = (
 """Parts that a drawing has to have, besides the drone's body and its two collision shapes."""
 
 
-def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) -> ET.Element:
+class Drawing(NamedTuple):
+    """The MJCF of one drone."""
+
+    mjcf: ET.Element
+    """Element `mujoco` with the body "drone" in its worldbody."""
+    assets: Mapping[str, bytes]
+    """Content of the files that it names."""
+
+
+def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) -> Drawing:
     """Return the MJCF of one drone with inertias, limits and collision shape.
 
     Args:
@@ -61,16 +66,13 @@ def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) 
             and the sphere as collision shape, instead of a free joint "free" and the box.
         fused: Drawn as one box, without rotors and LEDs; only with `mocap`.
 
-    Returns:
-        Element `mujoco` with the body "drone" in its worldbody.
-
     Raises:
         ValueError: There is no such drone model, or its drawing cannot be used.
     """
     figures = load_drone(drone_model)
     file, names = drawing_of(drone_model)
     try:
-        mjcf = _read(file, names)
+        mjcf, assets = _read(file, names)
         drone = _child(mjcf, "worldbody/body[@name='drone']")
         rotors = [_child(drone, f"body[@name='rotor{i}']") for i in range(N_ROTORS)]
         _set_inertials(drone, rotors, figures)
@@ -99,10 +101,10 @@ def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) 
             ET.SubElement(
                 actuators, "velocity", name=name, joint=name, kv=gain, ctrlrange=speed_limit
             )
-    return mjcf
+    return Drawing(mjcf, assets)
 
 
-def _read(file: Path, figures: Mapping[str, Any]) -> ET.Element:
+def _read(file: Path, figures: Mapping[str, Any]) -> Drawing:
     """Return the drawing in a file, with its placeholders filled in.
 
     `{name}` in an attribute is a figure. An element with `{i}` in its name is drawn for each rotor,
@@ -110,11 +112,11 @@ def _read(file: Path, figures: Mapping[str, Any]) -> ET.Element:
     or -, of its sense of rotation and of the other one.
 
     Raises:
-        ValueError: It is no MJCF of a drone, too large, or has a placeholder without a figure.
+        OSError: It cannot be read.
+        ValueError: It is no MJCF of a drone, or has a placeholder without a figure.
     """
-    text = read_text(file, limits.DESCRIPTION_BYTES)
-    check_description(text, file.parent)
-    mjcf = ET.fromstring(text)
+    description = read(file)
+    mjcf = ET.fromstring(description.text)
     arm = figures["L"]
     values = {name: numbers(value) for name, value in figures.items()}
     rotors = [
@@ -130,12 +132,7 @@ def _read(file: Path, figures: Mapping[str, Any]) -> ET.Element:
     _fill(mjcf, values, rotors)
     for path in _NEEDED:
         _child(mjcf, path)
-    compiler = mjcf.find("compiler")
-    for asset in mjcf.iterfind("asset/*[@file]"):  # MuJoCo would look in the working folder
-        kind = "texturedir" if asset.tag == "texture" else "meshdir"
-        folder = "" if compiler is None else compiler.get(kind, compiler.get("assetdir", ""))
-        asset.set("file", str(file.parent / folder / asset.get("file", "")))
-    return mjcf
+    return Drawing(mjcf, description.assets)
 
 
 def _fill(element: ET.Element, values: dict[str, str], rotors: list[dict[str, str]]) -> None:

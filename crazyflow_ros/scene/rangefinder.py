@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.drone import UNUSED_GROUP
+from crazyflow_ros.scene.groups import UNUSED_GROUP
 
 MAX_RANGE = 4.0
 """Maximum range of a VL53L1x, the sensor of the Crazyflie's Flow and Z-ranger decks [m]."""

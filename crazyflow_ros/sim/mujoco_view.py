@@ -341,7 +341,7 @@ def use_box_collision(sim: SimScene, enable: bool = True) -> None:
         sim: The simulation.
         enable: Whether the shapes are boxes.
     """
-    from crazyflow_ros.scene.drone import COLLISION_GROUP, UNUSED_GROUP
+    from crazyflow_ros.scene.groups import COLLISION_GROUP, UNUSED_GROUP
 
     for geom in sim.spec.geoms:
         shape = geom.name.partition(":")[0]

@@ -41,6 +41,71 @@ def test_every_element_of_a_drone_carries_its_name(drone_model: str) -> None:
         assert model.site(f"CoM:{name}").bodyid == model.body(f"drone:{name}").id
 
 
+HALL = """<mujoco>{head}<worldbody><geom name="floor" type="plane" size="9 9 .1"/>
+<body name="crate" pos="2 2 .3"><freejoint/><geom type="box" size=".2 .2 .2" mass="1"/></body>
+<body name="sign" pos="0 3 1"><geom size=".1" contype="0" conaffinity="0"/></body></worldbody>
+<keyframe><key name="{key}" qpos="1 1 .3 1 0 0 0"/><key name="other" time="3"/></keyframe>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("mocap", [False, True])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'discardvisual="true"',
+        'fusestatic="true"',
+        'settotalmass="7"',
+        'boundmass="1" boundinertia="1"',
+        'inertiafromgeom="true"',
+        'inertiagrouprange="0 0"',
+        'angle="radian" eulerseq="zyx"',
+        'autolimits="false"',
+        'strippath="true" meshdir="nowhere"',
+    ],
+)
+def test_settings_of_the_world_do_not_change_the_drones(
+    setting: str, mocap: bool, tmp_path: Path
+) -> None:
+    def drones(head: str) -> dict[str, np.ndarray]:
+        (tmp_path / "hall.xml").write_text(HALL.format(head=head, key="start"))
+        spec = build_spec("cf2x_P250", ["cf0", "b"], scene=tmp_path / "hall.xml", mocap=mocap)
+        model = spec.compile()
+        roots = model.body_rootid
+        own = [model.body(int(root)).name.startswith("drone:") for root in roots]
+        of_bodies = ("body_mass", "body_inertia", "body_pos", "body_quat")
+        of_geoms = ("geom_size", "geom_pos", "geom_contype", "geom_group", "geom_rgba")
+        geoms = np.array(own)[model.geom_bodyid]
+        return {name: getattr(model, name)[own] for name in of_bodies} | {
+            name: getattr(model, name)[geoms] for name in of_geoms
+        }
+
+    plain, under_it = drones(""), drones(f"<compiler {setting}/>")
+    for name in plain:
+        np.testing.assert_allclose(under_it[name], plain[name], err_msg=name)
+
+
+def test_a_world_that_discards_visuals_discards_its_own(tmp_path: Path) -> None:
+    (tmp_path / "hall.xml").write_text(
+        HALL.format(head='<compiler discardvisual="true"/>', key="start")
+    )
+    model = build_spec("cf2x_P250", ["cf0"], scene=tmp_path / "hall.xml").compile()
+    assert model.body("sign").geomnum == 0 and model.body("crate").geomnum == 1
+
+
+def test_the_keyframe_home_of_a_world_is_kept_with_the_drones_at_their_places(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "hall.xml").write_text(HALL.format(head="", key="home"))
+    pose = [0.5, -0.5, 1.0, 0.0, 0.0, 0.0, 1.0]
+    model = build_spec("cf2x_P250", ["b"], scene=tmp_path / "hall.xml", poses=[pose]).compile()
+    crate, drone = model.body("crate").jntadr[0], model.joint("free:b").id
+    crate, drone = (int(model.jnt_qposadr[joint]) for joint in (crate, drone))
+    key = model.key("home").qpos
+    np.testing.assert_allclose(key[crate : crate + 3], [1, 1, 0.3])
+    np.testing.assert_allclose(key[drone : drone + 7], [0.5, -0.5, 1, 1, 0, 0, 0])
+    assert model.nkey == 2 and model.key("other").time == 3
+
+
 def test_drones_share_their_materials(drone_model: str) -> None:
     one, many = (build_spec(drone_model, list(names)).compile() for names in ("a", "abc"))
     assert one.nmat == many.nmat > 0

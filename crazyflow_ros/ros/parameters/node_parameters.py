@@ -31,8 +31,7 @@ from crazyflow_ros.ros.parameters.groups import (
 )
 from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import SimulationConfig
-from crazyflow_ros.scene import scene_path
-from crazyflow_ros.scene.description import check_scene
+from crazyflow_ros.scene import read_scene
 from crazyflow_ros.sim import Integrator
 from crazyflow_ros.sim.cascade import modes_of
 
@@ -283,7 +282,7 @@ class Parameters:
             ValueError: The initial poses do not fit the drones, the policy cannot fly them, or the
                 scene cannot be used.
         """
-        check_scene(scene_path(self.scene))
+        read_scene(self.scene)
         own = {"initial_poses", "flight", "positioning"}
         shared = {f.name for f in fields(SimulationConfig)} - own
         values = {name: getattr(self, name) for name in shared}

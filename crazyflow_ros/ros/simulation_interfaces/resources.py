@@ -1,37 +1,37 @@
-"""Descriptions of worlds and objects: MJCF and URDF, from files and strings."""
+"""Resources of requests: MJCF and URDF of worlds and objects, from files and strings."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import mujoco
 from simulation_interfaces.msg import Resource, Result
 
 from crazyflow_ros import limits
+from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.door import Refusal
-from crazyflow_ros.scene.description import NotADescription, check_description
+from crazyflow_ros.scene import description as descriptions
+from crazyflow_ros.scene.description import Description, Sandbox
 
-FORMATS = {"mujoco": "mjcf", "robot": "urdf"}
-"""Formats by name of the root element."""
+SUFFIXES = (".xml", ".urdf")
+"""Of files with descriptions."""
 _UNNAMED = "MuJoCo Model"  # MuJoCo's name for a model without one
 
 
 @dataclass(frozen=True)
-class Description:
-    """A parsed description that MuJoCo can compile."""
+class Model:
+    """What a resource describes."""
 
     name: str
     """Name of the model, or else of the file; may be empty."""
-    spec: mujoco.MjSpec
     resource: Resource
-    elements: int
-    """Number of elements after expansion."""
+    description: Description
+    spec: mujoco.MjSpec
 
     def text(self, what: str) -> str:
         """Return the data of a text element; empty if there is none."""
@@ -46,29 +46,25 @@ def resource_of(message: Any, field: str) -> Resource:
 
 
 def path_of(uri: str, codes: Any) -> Path:
-    """Convert a URI, either a file: URI or a plain path, to a path.
+    """Return the path of a URI, see `scene.description.path_of`.
 
     Args:
         uri: The URI.
         codes: Class with the result codes of the service.
 
     Raises:
-        Refusal: The URI has another scheme or is not a valid path.
+        Refusal: The URI has another scheme, is not a valid path, or there is no such package.
     """
     if not uri:
         raise Refusal(codes.RESOURCE_PARSE_ERROR, "uri is empty")
     try:
-        parts = urlsplit(limits.text("uri", uri))
-        path = Path(unquote(parts.path) if parts.scheme else uri).expanduser()
-        os.stat(path)
-    except (ValueError, RuntimeError) as error:  # RuntimeError: unknown user
+        return descriptions.path_of(uri)
+    except descriptions.UnknownScheme as error:
+        raise Refusal(codes.UNSUPPORTED_FORMAT, str(error)) from None
+    except FileNotFoundError as error:
+        raise Refusal(Result.RESULT_NOT_FOUND, str(error)) from None
+    except ValueError as error:
         raise Refusal(codes.RESOURCE_PARSE_ERROR, f"uri: {error}") from None
-    except OSError:
-        pass  # reported when the file is opened
-    if parts.scheme not in ("", "file"):
-        text = f"expected a file: URI or a path, got {limits.shown(uri)!r}"
-        raise Refusal(codes.UNSUPPORTED_FORMAT, text)
-    return path
 
 
 def by_name(
@@ -96,39 +92,68 @@ def by_name(
     return wanted
 
 
-def read(resource: Resource, codes: Any, formats: tuple[str, ...]) -> Description:
-    """Read and compile a description. It is slow, so call it in a worker.
+class Reader:
+    """Reads resources. What is not the user's own has to be small, and is tried out before.
 
     Args:
-        resource: The resource.
-        codes: Class with the result codes of the service.
-        formats: Allowed formats.
-
-    Raises:
-        Refusal: The description is invalid; the text has the reason.
+        own: Files that the user or this package provides.
     """
-    if resource.uri:
-        path = path_of(resource.uri, codes)
+
+    def __init__(self, own: Iterable[Path]) -> None:
+        self._own = {path.resolve() for path in own}
+        self._sandbox = Sandbox()
+
+    def close(self) -> None:
+        """End the process in which models are tried out."""
+        self._sandbox.close()
+
+    def read(self, wanted: Resource, codes: Any, formats: Sequence[str]) -> Model:
+        """Read a resource. It is slow, so call it in a worker.
+
+        Args:
+            wanted: The resource.
+            codes: Class with the result codes of the service.
+            formats: Allowed formats.
+
+        Raises:
+            Refusal: The description is invalid; the text has the reason.
+        """
+        path = path_of(wanted.uri, codes) if wanted.uri else None
+        if path is not None and not path.is_file():
+            what = "is not a regular file" if path.exists() else "does not exist"
+            raise Refusal(Result.RESULT_NOT_FOUND, f"{limits.shown_path(path)} {what}")
+        if path is None and not wanted.resource_string:
+            raise Refusal(codes.NO_RESOURCE, "neither uri nor resource_string is given")
+        name = "the text" if path is None else path.name
         try:
-            text = limits.read_text(path, limits.DESCRIPTION_BYTES)
-        except FileNotFoundError:
-            what = f"there is no file {limits.shown(resource.uri)!r}"
-            raise Refusal(Result.RESULT_NOT_FOUND, what) from None
+            own = path is not None and path.resolve() in self._own
+            if path is None:
+                description = descriptions.read_text(wanted.resource_string, limited=True)
+            else:
+                description = descriptions.read(path, limited=not own)
+            if description.format not in formats:
+                expected = f"expected {' or '.join(formats)}, got {description.format}"
+                raise descriptions.UnknownFormat(expected)
+            if not own:
+                self._sandbox.check(description)
+            spec = description.spec()
+        except descriptions.UnknownFormat as error:
+            raise Refusal(codes.UNSUPPORTED_FORMAT, f"{name}: {error}") from None
+        except descriptions.NotADescription as error:
+            raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name} is not XML: {error}") from None
+        except FileNotFoundError as error:
+            raise Refusal(codes.MISSING_ASSETS, f"{name}: {error}") from None
         except (OSError, ValueError) as error:
-            what = f"{limits.shown(resource.uri)}: {error}"
-            raise Refusal(Result.RESULT_NOT_FOUND, what) from None
-        elements = _checked(text, path.name, path.parent, codes, formats)
-        spec = _parsed(lambda: mujoco.MjSpec.from_file(str(path)), codes)
-        resource, stem = Resource(uri=path.absolute().as_uri()), path.stem
-    elif resource.resource_string:
-        text = resource.resource_string
-        elements = _checked(text, "the text", None, codes, formats)
-        spec = _parsed(lambda: mujoco.MjSpec.from_string(text), codes)
-        stem = ""
-    else:
-        raise Refusal(codes.NO_RESOURCE, "neither uri nor resource_string is given")
-    own = spec.modelname
-    return Description(stem if own == _UNNAMED else own, spec, resource, elements)
+            raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name}: {error}") from None
+        if path is not None:
+            wanted = Resource(uri=path.absolute().as_uri())
+        named = spec.modelname if spec.modelname != _UNNAMED else description.stem
+        return Model(named, wanted, description, spec)
+
+
+def objects() -> dict[str, Path]:
+    """Return the objects of this package, by name."""
+    return {path.stem: path for path in listed(resource("urdf_mjcf", "objects"), SUFFIXES)}
 
 
 def listed(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
@@ -149,30 +174,3 @@ def check_files(paths: Sequence[Path]) -> None:
     if len(paths) > limits.LISTED:
         text = f"the sources have more than {limits.LISTED} files"
         raise Refusal(Result.RESULT_OPERATION_FAILED, text)
-
-
-def _checked(
-    text: str, name: str, folder: Path | None, codes: Any, formats: tuple[str, ...]
-) -> int:
-    """Refuse content that is unsafe for MuJoCo; return the number of elements."""
-    try:
-        root, elements = check_description(text, folder)
-    except NotADescription as error:
-        raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name} is not XML: {error}") from None
-    except (OSError, ValueError) as error:
-        raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name}: {error}") from None
-    if FORMATS.get(root) not in formats:
-        expected = f"expected {' or '.join(formats)}, got a root element <{limits.shown(root)}>"
-        raise Refusal(codes.UNSUPPORTED_FORMAT, f"{name}: {expected}")
-    return elements
-
-
-def _parsed(parse: Callable[[], mujoco.MjSpec], codes: Any) -> mujoco.MjSpec:
-    try:
-        spec = parse()
-        spec.copy().compile()
-    except (ValueError, FileNotFoundError) as error:
-        missing = "opening file" in str(error) or "resource not found" in str(error).lower()
-        code = codes.MISSING_ASSETS if missing else codes.RESOURCE_PARSE_ERROR
-        raise Refusal(code, str(error)) from None
-    return spec

@@ -12,8 +12,8 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene import Mirror
-from crazyflow_ros.scene.drone import UNUSED_GROUP
 from crazyflow_ros.scene.frames import body_to_world, multiply, wxyz_to_xyzw
+from crazyflow_ros.scene.groups import UNUSED_GROUP
 
 Box = tuple[np.ndarray, np.ndarray]
 """Lower and upper corner [m], each (3,)."""

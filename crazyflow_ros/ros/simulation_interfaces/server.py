@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, WorldResource
@@ -16,8 +15,11 @@ from crazyflow_ros import limits
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
+from crazyflow_ros.ros.simulation_interfaces.resources import Reader, objects
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
 from crazyflow_ros.runtime import ResetScope, Snapshot
+from crazyflow_ros.scene import scene_path, scenes
+from crazyflow_ros.scene.description import Description
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
@@ -33,6 +35,7 @@ class Server:
         physics: The running simulation.
         features: Supported features, constants of `SimulatorFeatures`.
         spawn_formats: Formats of spawnable descriptions.
+        resources: Reads the resources of requests.
         scenery: Bodies of the world other than drones.
         world: The loaded world; None if there is none.
         loading: Whether a world is being loaded.
@@ -54,6 +57,9 @@ class Server:
         self.stopped_at = self.now()
         self.info: dict[str, EntityInfo] = {}
         self.resets_time: bool = simulator.parameters.ros2_control.mode == "off"
+        own = [*scenes().values(), *objects().values(), scene_path(simulator.parameters.scene)]
+        self.resources = Reader(own)
+        simulator.on_close(self.resources.close)
         self._turns: list[Future[None]] = []
 
     def supports(self, *features: str) -> None:
@@ -128,7 +134,7 @@ class Server:
         await self.wait(paused)
         self.stopped_at = (snapshot.tick, snapshot.epoch)
 
-    async def change_world(self, changes: WorldChanges, scene: Path | None = None) -> None:
+    async def change_world(self, changes: WorldChanges, scene: Description | None = None) -> None:
         """Set the changes of a new scene, or of the present one.
 
         Raises:

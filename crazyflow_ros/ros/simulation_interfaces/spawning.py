@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -18,7 +18,6 @@ from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities
 
 from crazyflow_ros import limits
 from crazyflow_ros.drones import Drone, model_name
-from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.entities import named
@@ -26,23 +25,22 @@ from crazyflow_ros.ros.simulation_interfaces.frames import frame
 from crazyflow_ros.ros.simulation_interfaces.motion import motions
 from crazyflow_ros.ros.simulation_interfaces.objects import standing
 from crazyflow_ros.ros.simulation_interfaces.resources import (
-    FORMATS,
-    Description,
+    SUFFIXES,
+    Reader,
     by_name,
     check_files,
     check_sources,
     listed,
+    objects,
     path_of,
-    read,
     resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
+from crazyflow_ros.scene.description import FORMATS, Size
 
-_FORMATS = tuple(FORMATS.values())
 _NAME = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
-_SUFFIXES = (".xml", ".urdf")
 
 
 class Spawning:
@@ -50,7 +48,7 @@ class Spawning:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        server.spawn_formats += _FORMATS
+        server.spawn_formats += FORMATS
         server.serve(GetSpawnables, self._get_spawnables, "SPAWNABLES")
         server.serve(SpawnEntity, self._spawn_one, "SPAWNING", "SPAWNING_RESOURCE_STRING")
         server.serve(SpawnEntities, self._spawn_several, "SPAWNING_ENTITIES")
@@ -59,7 +57,8 @@ class Spawning:
     async def _get_spawnables(
         self, request: GetSpawnables.Request, response: GetSpawnables.Response
     ) -> None:
-        found, unknown = await self._server.work(lambda: _spawnables(request.sources))
+        reader = self._server.resources
+        found, unknown = await self._server.work(lambda: _spawnables(reader, request.sources))
         response.spawnables = found
         if unknown:
             text = ", ".join(limits.shown(source) for source in unknown[: limits.REQUESTED])
@@ -101,15 +100,18 @@ class Spawning:
             if wanted.uri in set(Drone):
                 text = f"all drones of this simulation are {own}, not {wanted.uri}: see drone_model"
                 raise Refusal(Result.RESULT_OPERATION_FAILED, text)
-            wanted = by_name(wanted, "object", _shipped(), also=own)
-            description, spec = await self._server.work(lambda: _read(wanted))
+            wanted = by_name(wanted, "object", objects(), also=own)
+            resources = self._server.resources
+            spawned = await self._server.work(lambda: _read(resources, wanted))
             self._server.need_world()  # the world may have been unloaded meanwhile
-            own_name = wish.name or description.name
+            own_name = wish.name or spawned.name
             name = self._free_name(namespace, own_name, wish.allow_renaming)
             origin = frame(self._server, wish.initial_pose)
             pose = origin.pose(wish.initial_pose.pose, SpawnResult.INVALID_POSE)
             try:
-                changes = self._server.changes.with_spawned(name, spec, description.elements, pose)
+                changes = self._server.changes.with_spawned(
+                    name, spawned.spec, spawned.elements, pose
+                )
                 await self._server.change_world(changes)
             except ValueError as error:
                 raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, str(error)) from None
@@ -185,20 +187,29 @@ def _namespace(text: str) -> str:
     return f"{text.strip('/')}/"
 
 
-def _read(wanted: Resource) -> tuple[Description, mujoco.MjSpec]:
-    """Read a description and return it with a static copy of its model. Runs in the worker."""
-    description = read(wanted, SpawnResult, _FORMATS)
-    return description, standing(description.spec)
+class _Object(NamedTuple):
+    """An object to spawn."""
+
+    name: str
+    spec: mujoco.MjSpec
+    elements: int
 
 
-def _spawnables(sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:
+def _read(reader: Reader, wanted: Resource) -> _Object:
+    """Read an object that is to stand still. Runs in the worker."""
+    model = reader.read(wanted, SpawnResult, FORMATS)
+    spec = standing(model.spec)
+    return _Object(model.name, spec, Size.of(spec.copy().compile()).elements)
+
+
+def _spawnables(reader: Reader, sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:
     """Return the spawnables of package and sources, and unusable files. Runs in the worker.
 
     Raises:
         Refusal: There are too many files.
     """
     check_sources(sources)
-    found, unknown, paths = [], [], list(_shipped().values())
+    found, unknown, paths = [], [], list(objects().values())
     for source in sources:
         try:
             path = path_of(source, SpawnResult)
@@ -211,32 +222,27 @@ def _spawnables(sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:
     check_files(paths)
     for path in paths:
         try:
-            found.append(_spawnable(path))
+            found.append(_spawnable(reader, path))
         except Refusal:
             unknown.append(str(path))
     return found, unknown
 
 
-def _shipped() -> dict[str, Path]:
-    """Return the objects of this package by name."""
-    return {path.stem: path for path in _files(resource("urdf_mjcf", "objects"))}
-
-
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        yield from listed(path, _SUFFIXES)
+        yield from listed(path, SUFFIXES)
     elif path.is_file():
         yield path
 
 
-def _spawnable(path: Path) -> Spawnable:
-    description = read(Resource(uri=str(path)), SpawnResult, _FORMATS)
-    bounds = box_message(box_of(description.spec.copy().compile()))
-    spawnable = Spawnable(description=description.text("description"), spawn_bounds=bounds)
+def _spawnable(reader: Reader, path: Path) -> Spawnable:
+    model = reader.read(Resource(uri=str(path)), SpawnResult, FORMATS)
+    bounds = box_message(box_of(model.spec.copy().compile()))
+    spawnable = Spawnable(description=model.text("description"), spawn_bounds=bounds)
     if hasattr(spawnable, "entity_resource"):
-        spawnable.entity_resource = description.resource
+        spawnable.entity_resource = model.resource
     else:  # before version 2
-        spawnable.uri = description.resource.uri
+        spawnable.uri = model.resource.uri
     return spawnable
 
 

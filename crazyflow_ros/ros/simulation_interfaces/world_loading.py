@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from functools import cached_property
-from pathlib import Path
-
 from simulation_interfaces.msg import WorldResource
 from simulation_interfaces.srv import LoadWorld, UnloadWorld
 
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
-from crazyflow_ros.ros.simulation_interfaces.resources import (
-    Description,
-    by_name,
-    path_of,
-    read,
-    resource_of,
-)
+from crazyflow_ros.ros.simulation_interfaces.resources import by_name, resource_of
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.worlds import FORMATS, world_message
 from crazyflow_ros.scene import scenes
+from crazyflow_ros.scene.description import Description, read_text
 
 _EMPTY = '<mujoco model="empty"/>'
 _CODES = LoadWorld.Response
@@ -38,13 +28,14 @@ class WorldLoading:
     async def _load(self, request: LoadWorld.Request, response: LoadWorld.Response) -> None:
         async with self._server.alone():
             wanted = by_name(resource_of(request, "world_resource"), "world", scenes())
-            world = await self._server.work(lambda: read(wanted, _CODES, FORMATS))
+            resources = self._server.resources
+            world = await self._server.work(lambda: resources.read(wanted, _CODES, FORMATS))
             if request.fail_on_unsupported_element and (world.spec.joints or world.spec.actuators):
                 text = "only drones can move, but the world has joints or actuators"
                 raise Refusal(_CODES.UNSUPPORTED_ELEMENTS, text)
             self._server.loading = True
             try:
-                await self._exchange(world_message(world), self._file_of(world))
+                await self._exchange(world_message(world), world.description)
             finally:
                 self._server.loading = False
             response.world = world_message(world)
@@ -53,9 +44,9 @@ class WorldLoading:
         async with self._server.alone():
             if self._server.world is None:
                 raise Refusal(response.NO_WORLD_LOADED, "no world is loaded")
-            await self._exchange(None, self._written("empty", _EMPTY))
+            await self._exchange(None, read_text(_EMPTY))
 
-    async def _exchange(self, world: WorldResource | None, scene: Path) -> None:
+    async def _exchange(self, world: WorldResource | None, scene: Description) -> None:
         """Hold time, replace the scene and reset everything; on failure change nothing."""
         server = self._server
         await server.wait(self._physics.hold("a world is being loaded"))
@@ -70,22 +61,6 @@ class WorldLoading:
             else:
                 await server.wait(self._physics.release())
         await server.stop()
-
-    def _file_of(self, world: Description) -> Path:
-        if world.resource.uri:
-            return path_of(world.resource.uri, _CODES)
-        return self._written("world", world.resource.resource_string)
-
-    @cached_property
-    def _folder(self) -> Path:
-        folder = tempfile.mkdtemp(prefix="crazyflow_ros_")
-        self._server.simulator.on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
-        return Path(folder)
-
-    def _written(self, name: str, text: str) -> Path:
-        path = self._folder / f"{name}.xml"
-        path.write_text(text)
-        return path
 
 
 def declare(server: Server) -> None:

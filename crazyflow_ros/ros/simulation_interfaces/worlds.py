@@ -11,12 +11,12 @@ from simulation_interfaces.srv import GetAvailableWorlds, GetCurrentWorld, LoadW
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.resources import (
-    Description,
+    Model,
+    Reader,
     check_files,
     check_sources,
     listed,
     path_of,
-    read,
 )
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.scene import scene_path, scenes
@@ -30,7 +30,7 @@ class WorldServices:
     def __init__(self, server: Server) -> None:
         self._server = server
         path = scene_path(server.simulator.parameters.scene)
-        server.world = read_world(Resource(uri=str(path)))
+        server.world = read_world(server.resources, path)
         server.serve(GetAvailableWorlds, self._get_available, "AVAILABLE_WORLDS", "WORLD_TAGS")
         server.serve(GetCurrentWorld, self._get_current, "WORLD_INFO_GETTING")
 
@@ -38,8 +38,9 @@ class WorldServices:
         self, request: GetAvailableWorlds.Request, response: GetAvailableWorlds.Response
     ) -> None:
         same_tags(request.filter, [])  # refuses an invalid filter
-        sources, skip_bad = request.additional_sources, request.continue_on_error
-        worlds = await self._server.work(lambda: _available(sources, skip_bad=skip_bad))
+        reader, sources = self._server.resources, request.additional_sources
+        skip_bad = request.continue_on_error
+        worlds = await self._server.work(lambda: _available(reader, sources, skip_bad=skip_bad))
         response.worlds = [world for world in worlds if same_tags(request.filter, world.tags)]
 
     def _get_current(
@@ -50,16 +51,16 @@ class WorldServices:
         response.world = self._server.world
 
 
-def read_world(resource: Resource) -> WorldResource:
+def read_world(reader: Reader, path: Path) -> WorldResource:
     """Read the description of a world.
 
     Raises:
-        Refusal: The description is invalid, see `resources.read`.
+        Refusal: The description is invalid, see `Reader.read`.
     """
-    return world_message(read(resource, LoadWorld.Response, FORMATS))
+    return world_message(reader.read(Resource(uri=str(path)), LoadWorld.Response, FORMATS))
 
 
-def world_message(world: Description) -> WorldResource:
+def world_message(world: Model) -> WorldResource:
     """Convert a description to a message."""
     return WorldResource(
         name=world.name,
@@ -69,7 +70,7 @@ def world_message(world: Description) -> WorldResource:
     )
 
 
-def _available(sources: Sequence[str], *, skip_bad: bool) -> list[WorldResource]:
+def _available(reader: Reader, sources: Sequence[str], *, skip_bad: bool) -> list[WorldResource]:
     """Return the worlds of the package and of the sources. Runs in the worker.
 
     Raises:
@@ -80,7 +81,7 @@ def _available(sources: Sequence[str], *, skip_bad: bool) -> list[WorldResource]
     check_files(paths)
     for path in paths:
         try:
-            worlds.append(read_world(Resource(uri=str(path))))
+            worlds.append(read_world(reader, path))
         except Refusal as error:
             if not skip_bad:
                 raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None

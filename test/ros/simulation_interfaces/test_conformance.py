@@ -80,6 +80,8 @@ WORLD = """
     <text name="tags:door" data="entrance"/>
     <text name="description:hut" data="A hut."/>
   </custom>
+  <asset><texture type="skybox" builtin="flat" width="900" height="5400"/></asset>
+  <keyframe><key name="home"/></keyframe>
   <worldbody>
     <geom name="floor" type="plane" size="0 0 1"/>
     <body name="hut" pos="5 0 0" quat="0 0 0 1">
@@ -101,6 +103,13 @@ ROBOT = """
   <link name="base"><visual><geometry><box size="1 1 1"/></geometry></visual></link>
 </robot>
 """
+ARM = """
+<robot name="arm"><link name="base">
+  <visual><geometry><mesh filename="package://some_arm/meshes/arm.obj"/></geometry></visual>
+  <collision><geometry><sphere radius="0.1"/></geometry></collision>
+</link></robot>
+"""
+ARM_MESH = "v 0 0 0\nv 1 0 0\nv 0 2 0\nv 0 0 3\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
 POSES = """
 station:
   position: [1, 2, 3]
@@ -116,6 +125,10 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "yard.xml").write_text(WORLD)
     (folder / "robot.urdf").write_text(ROBOT)
     (folder / "poses.yaml").write_text(POSES)
+    for part in ("urdf", "meshes"):
+        (folder / "some_arm" / part).mkdir(parents=True)
+    (folder / "some_arm" / "urdf" / "arm.urdf").write_text(ARM)
+    (folder / "some_arm" / "meshes" / "arm.obj").write_text(ARM_MESH)
     return folder
 
 
@@ -590,6 +603,26 @@ def test_objects_come_and_go(client: Client, paused: None) -> None:
     done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
     assert entities(client) == ["cf0", "cf1", "hut"]
     refused(client, DeleteEntity, Result.RESULT_NOT_FOUND, "'ball'", entity="ball")
+
+
+def test_robots_are_seen_with_their_meshes(client: Client, paused: None, worlds: Path) -> None:
+    scenes = client.collect(MarkerArray, "crazyflow/scene", LATCHED)
+    spawn(client, name="arm", uri=f"file://{worlds}/some_arm/urdf/arm.urdf")
+    points = done(client, GetEntityBounds, entity="arm").bounds.points
+    upper, lower = (numbers(point) for point in points)
+    # Around the box that MuJoCo lays along the principal axes of the mesh.
+    np.testing.assert_array_less((1 - 1e-6, 2 - 1e-6, 3 - 1e-6), upper)
+    np.testing.assert_allclose(upper, (1, 2, 3), atol=0.5)
+    assert (lower <= -0.1 + 1e-6).all()
+
+    def meshes() -> list[Marker]:
+        shown = scenes[-1].markers if scenes else []
+        return [marker for marker in shown if marker.type == Marker.TRIANGLE_LIST]
+
+    client.until(lambda: len(meshes()) == 1, "mesh of the arm in the scene")
+    spheres = [m for m in scenes[-1].markers if m.type == Marker.SPHERE and m.scale.x == 0.2]
+    assert not spheres  # the collision shape behind the mesh
+    done(client, DeleteEntity, entity="arm")
 
 
 def test_the_scene_shows_objects(client: Client, paused: None) -> None:

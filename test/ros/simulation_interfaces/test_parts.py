@@ -20,11 +20,10 @@ from simulation_interfaces.msg import (
 )
 from simulation_interfaces.srv import SetEntityState, SetSimulationState
 
-from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.simulation_interfaces import entity_states, spawning, states
 from crazyflow_ros.ros.simulation_interfaces.frames import WORLD
 from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion
-from crazyflow_ros.ros.simulation_interfaces.resources import resource_of
+from crazyflow_ros.ros.simulation_interfaces.resources import Reader, objects, resource_of
 from crazyflow_ros.ros.simulation_interfaces.server import Refusal, service_name
 from crazyflow_ros.runtime import InvalidState
 
@@ -43,8 +42,8 @@ def test_spawnables_before_version_2(monkeypatch: pytest.MonkeyPatch):
             self.uri, self.description, self.bounds = "", description, spawn_bounds
 
     monkeypatch.setattr(spawning, "Spawnable", Spawnable)
-    gate = resource("urdf_mjcf", "objects", "gate.xml")
-    assert spawning._spawnable(gate).uri == gate.as_uri()
+    gate = objects()["gate"]
+    assert spawning._spawnable(Reader([gate]), gate).uri == gate.as_uri()
 
 
 def test_before_version_2_a_state_is_set_as_a_whole():

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Twist, Vector3
-from ros_client import Client, SimulatorProcess, own_domain
+from ros_client import Client, SimulatorProcess, own_domain, time_ns
+from rosgraph_msgs.msg import Clock
 from simulation_interfaces.msg import (
     Bounds,
     EntityCategory,
@@ -42,7 +43,9 @@ from crazyflow_ros.ros.simulation_interfaces.server import service_name
 
 DOMAIN = own_domain("test_ros_hostile_simulation_interfaces")
 GEOM = "<geom size='1'/>"
+FLEX = '<flexcomp type="grid" dim="3" name="f{}" spacing=".1 .1 .1" mass="1" radius=".01"/>'
 WORLD = "<mujoco><worldbody>{}</worldbody></mujoco>"
+BALL = Resource(resource_string=WORLD.format(GEOM))
 ANSWER = 60.0  # s; a machine may be busy
 
 
@@ -58,6 +61,8 @@ def client() -> Iterator[Client]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     os.mkfifo(folder / "pipe.xml")
+    (folder / "part.xml").write_text('<mujoco><include file="pipe.xml" xmlns="a"/></mujoco>')
+    (folder / "whole.xml").write_text('<mujoco><include file="part.xml"/></mujoco>')
     (folder / "many").mkdir()
     for i in range(limits.LISTED + 1):
         (folder / "many" / f"{i}.xml").write_text(WORLD.format(GEOM))
@@ -79,11 +84,12 @@ def refused(client: Client, kind: Any, text: str, /, **request: Any) -> Any:
 
 
 def test_descriptions(client: Client, folder: Path) -> None:
-    replicate = WORLD.format(f"<replicate count='1000000'>{GEOM}</replicate>")
+    replicate = WORLD.format(f"<replicate count='3000'>{GEOM}</replicate>")
     for uri, text in (
         ("/dev/zero", "not a regular file"),
         (str(folder / "pipe.xml"), "not a regular file"),
         (str(folder), "not a regular file"),
+        (str(folder / "whole.xml"), "not a regular file"),
         ("file:///%00", "null"),
         ("/" + "a" * 300, "too long"),
         ("a" * 20_000, "at most 4096 characters"),
@@ -91,13 +97,24 @@ def test_descriptions(client: Client, folder: Path) -> None:
         refused(client, SpawnEntity, text, name="x", entity_resource=Resource(uri=uri))
         refused(client, LoadWorld, text, world_resource=Resource(uri=uri))
     for description, text in (
-        (replicate, "2000 elements"),
+        (replicate, "at most 2000 bodies"),
         (WORLD.format(GEOM * 100_000), "at most 1048576"),
         (WORLD.format("<geom type='mesh' mesh='m'/>"), "mesh"),
+        (WORLD.format(FLEX.format(0)), "at most 2000 bodies"),
+        ("<mujoco><size nuserdata='900000000'/></mujoco>", "memory"),
     ):
         given = Resource(resource_string=description)
         refused(client, SpawnEntity, text, name="x", entity_resource=given)
         refused(client, LoadWorld, text, world_resource=given)
+
+
+def test_what_mujoco_builds_for_minutes_is_given_up_while_time_goes_on(client: Client) -> None:
+    world = WORLD.format("".join(FLEX.format(i) for i in range(200)))
+    began = time_ns(client.latest(Clock, "/clock").clock)
+    given = Resource(resource_string=world)
+    refused(client, LoadWorld, "must not need more than 10 s", world_resource=given)
+    assert time_ns(client.latest(Clock, "/clock").clock) - began > 2e9
+    refused(client, SpawnEntity, "a name must have", name="?", entity_resource=BALL)
 
 
 def test_sources(client: Client, folder: Path) -> None:
@@ -111,7 +128,6 @@ def test_sources(client: Client, folder: Path) -> None:
 
 
 def test_names_and_numbers(client: Client) -> None:
-    ball = Resource(resource_string=WORLD.format(GEOM))
     long = "a" * 300
     for name, namespace, code in (
         (long, "", SpawnResult.NAME_INVALID),
@@ -120,13 +136,13 @@ def test_names_and_numbers(client: Client) -> None:
     ):
         answer = refused(
             client, SpawnEntity, "at most 255 characters", name=name, entity_namespace=namespace,
-            entity_resource=ball,
+            entity_resource=BALL,
         )  # fmt: skip
         assert answer.result.result == code
     for x in (1e308, 1e5, float("inf"), float("nan")):
         pose = Pose(position=Point(x=x), orientation=Quaternion(w=1.0))
         answer = refused(
-            client, SpawnEntity, "position", name="far", entity_resource=ball,
+            client, SpawnEntity, "position", name="far", entity_resource=BALL,
             initial_pose=PoseStamped(pose=pose),
         )  # fmt: skip
         assert answer.result.result == SpawnResult.INVALID_POSE
@@ -182,9 +198,9 @@ import time
 from crazyflow_ros.ros.simulation_interfaces import server, spawning
 server.LOADING_TIMEOUT = spawning.LOADING_TIMEOUT = 3.0
 read = spawning._read
-def read_slowly(wanted):
+def read_slowly(reader, wanted):
     time.sleep(8.0 * ("slow" in wanted.resource_string))
-    return read(wanted)
+    return read(reader, wanted)
 spawning._read = read_slowly
 """
 

@@ -1,0 +1,30 @@
+"""Descriptions of worlds, objects and drones: read once, with all that they name.
+
+`read` and `read_text` are the only way in which MJCF and URDF reach MuJoCo. What comes from others
+than the user has to pass `Sandbox.check` first.
+"""
+
+from crazyflow_ros.scene.description.elements import NotADescription
+from crazyflow_ros.scene.description.places import UnknownScheme, path_of
+from crazyflow_ros.scene.description.reader import (
+    FORMATS,
+    Description,
+    UnknownFormat,
+    read,
+    read_text,
+)
+from crazyflow_ros.scene.description.sandbox import Sandbox
+from crazyflow_ros.scene.description.size import Size
+
+__all__ = [
+    "FORMATS",
+    "Description",
+    "NotADescription",
+    "Sandbox",
+    "Size",
+    "UnknownFormat",
+    "UnknownScheme",
+    "path_of",
+    "read",
+    "read_text",
+]

@@ -1,0 +1,369 @@
+"""Reads a description once: one text, and the bytes of all files that it names.
+
+MuJoCo opens any file that a description names. So a description is resolved here first, in the way
+of MuJoCo's parser: included files are put in, and meshes, textures, height fields, skins and models
+are read and get names of their own, below which MuJoCo finds exactly these bytes in a virtual file
+system. Unlike in MuJoCo, files may also be `package://`, `model://` and `file:` URIs, the meshes of
+a URDF need not lie beside it, and a URDF keeps its visuals.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import mujoco
+
+from crazyflow_ros import limits
+from crazyflow_ros.scene.description.elements import Element, Place, parsed, written
+from crazyflow_ros.scene.description.places import path_of
+from crazyflow_ros.scene.groups import COLLISION_GROUP
+
+FORMATS = ("mjcf", "urdf")
+_ROOTS = dict(zip(("mujoco", "robot"), FORMATS, strict=True))
+"""Formats by name of the root element."""
+
+_FLEX = "flexcomp"
+_FILES = {
+    "mesh": ("file", "filename"),  # filename in URDF
+    "skin": ("file",),
+    "hfield": ("file",),
+    _FLEX: ("file",),
+    "texture": tuple(
+        f"file{side}" for side in ("", "right", "left", "up", "down", "front", "back")
+    ),
+}
+"""Attributes that name files, by element."""
+_FOLDERS = {"mesh": "meshdir", "texture": "texturedir", "hfield": "meshdir", "skin": "meshdir"}
+"""Attribute of `compiler` with the folder of these files, by element; without it, assetdir."""
+_MODEL = "model"  # an asset that is a description itself
+_VISUAL_GROUP = 1  # of the visuals of a URDF in MuJoCo
+_LINE = re.compile(r"\bline (\d+)")
+
+
+class UnknownFormat(ValueError):
+    """The description is neither MJCF nor URDF."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A world, an object or a drone, complete in memory."""
+
+    text: str
+    """MJCF or URDF without includes; its files have the names in `assets`."""
+    assets: Mapping[str, bytes]
+    """Content by name of files that MuJoCo needs to compile."""
+    parts: Mapping[str, bytes]
+    """The same of files that MuJoCo already needs to read the text: models, meshes of flexcomp."""
+    format: str
+    """One of `FORMATS`."""
+    stem: str = ""
+    """Name of the file without its suffix; empty for a text."""
+    _places: tuple[Place, ...] = field(default=(), repr=False)
+
+    def spec(self) -> mujoco.MjSpec:
+        """Return a new specification, which can be part of a larger one.
+
+        Raises:
+            ValueError: MuJoCo refuses it.
+        """
+        try:
+            spec = mujoco.MjSpec.from_string(
+                self.text, include=dict(self.parts), assets=dict(self.assets)
+            )
+            if self.format == "urdf":
+                _hide_drawn_collisions(spec)
+        except ValueError as error:
+            raise ValueError(self._explained(error)) from None
+        return spec
+
+    def compiled(self) -> mujoco.MjModel:
+        """Return the model that MuJoCo makes of it alone.
+
+        Raises:
+            ValueError: MuJoCo refuses it.
+        """
+        spec = self.spec()
+        try:
+            return spec.compile()
+        except ValueError as error:
+            raise ValueError(self._explained(error)) from None
+
+    def _explained(self, error: Exception) -> str:
+        """Return an error of MuJoCo with the files and lines of the description."""
+
+        def place(match: re.Match[str]) -> str:
+            line = int(match[1]) - 1
+            return str(self._places[line]) if line < len(self._places) else match[0]
+
+        return _LINE.sub(place, " ".join(str(error).split()))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of everything."""
+        content = hashlib.sha256(self.text.encode())
+        for files in (self.assets, self.parts):
+            for name in sorted(files):
+                content.update(name.encode() + hashlib.sha256(files[name]).digest())
+        return content.digest()
+
+
+def read(path: Path, *, limited: bool = False) -> Description:
+    """Read a description from a file.
+
+    Args:
+        path: The file.
+        limited: Whether it comes from somebody else than the user, and may only have the size that
+            `limits` allow.
+
+    Raises:
+        FileNotFoundError: It does not exist, or a file that it names.
+        OSError: A file cannot be read.
+        NotADescription: A file is not XML.
+        ValueError: A file is refused.
+    """
+    reader = _Reader(limited)
+    return reader.description(reader.bytes_of(path, text=True), path.parent, path)
+
+
+def read_text(text: str, *, limited: bool = False) -> Description:
+    """Return the description in a text; its files are searched in the working folder.
+
+    Raises:
+        Exception: As `read`.
+    """
+    reader = _Reader(limited)
+    reader.count(len(text), text=True)
+    return reader.description(text, Path.cwd(), None)
+
+
+class _Reader:
+    """Reads one description with all its files."""
+
+    def __init__(self, limited: bool) -> None:
+        self._left = {
+            True: limits.DESCRIPTION_BYTES if limited else sys.maxsize,
+            False: limits.ASSET_BYTES if limited else sys.maxsize,
+        }  # bytes of texts, and of other files
+        self._assets: dict[str, bytes] = {}
+        self._parts: dict[str, bytes] = {}
+        self._read: dict[Path, tuple[str, bytes]] = {}  # names and contents of files
+        self._reading: list[Path] = []  # models that contain one another
+
+    def description(self, content: str | bytes, folder: Path, path: Path | None) -> Description:
+        root = parsed(content, "" if path is None else path.name)
+        kind = _ROOTS.get(root.tag.lower())
+        if kind is None:
+            expected = " or ".join(f"<{tag}>" for tag in _ROOTS)
+            got = limits.shown(root.tag)
+            raise UnknownFormat(f"the root element has to be {expected}, got <{got}>")
+        root.tag = root.tag.lower()
+        if kind == "mjcf":
+            _Mjcf(self, root, folder, path).resolve()
+        else:
+            _resolve_urdf(self, root, folder)
+        text, places = written(root)
+        stem = "" if path is None else path.stem
+        return Description(text, self._assets, self._parts, kind, stem, places)
+
+    def count(self, size: int, *, text: bool) -> None:
+        """Take bytes off what may still be read.
+
+        Raises:
+            ValueError: It is too much.
+        """
+        self._left[text] -= size
+        if self._left[text] < 0:
+            most = limits.DESCRIPTION_BYTES if text else limits.ASSET_BYTES
+            what = "" if text else " of meshes, textures and height fields"
+            raise ValueError(f"a description may have at most {most} bytes{what}, got more")
+
+    def bytes_of(self, path: Path, *, text: bool) -> bytes:
+        """Return the content of a file.
+
+        Raises:
+            OSError: It does not exist or cannot be read.
+            ValueError: It is not a regular file, or too large.
+        """
+        with limits.open_file(path, sys.maxsize) as file:
+            size = os.fstat(file.fileno()).st_size
+            self.count(size, text=text)
+            content = file.read(size + 1)
+        if len(content) != size:
+            raise ValueError(f"{limits.shown_path(path)} changes while it is read")
+        return content
+
+    def asset(self, element: str, path: Path) -> str:
+        """Read a file that an element names, and return its name in the virtual file system."""
+        path = path.resolve()
+        if path not in self._read:
+            content = self.bytes_of(path, text=False)
+            self._read[path] = f"{_short(content)}/{path.name}", content
+        name, content = self._read[path]
+        (self._parts if element == _FLEX else self._assets)[name] = content
+        return name
+
+    def model(self, path: Path) -> str:
+        """Read another description, and return its name in the virtual file system."""
+        path = path.resolve()
+        if path in self._reading or len(self._reading) >= limits.DESCRIPTION_DEPTH:
+            raise ValueError(f"{limits.shown_path(path)} contains itself")
+        self._reading.append(path)
+        content = self.description(self.bytes_of(path, text=True), path.parent, path).text.encode()
+        self._reading.pop()
+        name = f"{_short(content)}/{path.name}"
+        self._parts[name] = content
+        return name
+
+
+@dataclass
+class _Mjcf:
+    """An MJCF document and where MuJoCo searches its files."""
+
+    reader: _Reader
+    root: Element
+    folder: Path
+    path: Path | None
+    included: set[str] = field(default_factory=set)
+    folders: dict[str, str] = field(default_factory=dict)
+    """Attributes of all `compiler` elements; the last one counts."""
+
+    def resolve(self) -> None:
+        """Put in included files, and name assets as in the virtual file system."""
+        if self.path is not None:
+            self.included.add(str(self.path))
+        origins = {id(self.root): self.folder}
+        self._include(self.root, self.folder, origins, depth=1)
+        for compiler in (e for e in self.root.iter() if e.tag == "compiler"):
+            for name in ("assetdir", "meshdir", "texturedir", "strippath"):
+                if name in compiler.attributes:
+                    self.folders[name] = compiler.attributes.pop(name)
+        waiting = [(self.root, self.folder)]
+        while waiting:
+            element, origin = waiting.pop()
+            origin = origins.get(id(element), origin)
+            for name in _FILES.get(element.tag, ()):
+                if file := element.get(name):
+                    path = self._found(element, file, origin)
+                    element.attributes[name] = self.reader.asset(element.tag, path)
+            if element.tag == _MODEL and (file := element.get("file")):
+                element.attributes["file"] = self.reader.model(self._found(element, file, origin))
+            waiting += [(child, origin) for child in reversed(element.children)]
+
+    def _include(self, parent: Element, here: Path, origins: dict[int, Path], depth: int) -> None:
+        """Replace the includes below an element by the content of their files.
+
+        Args:
+            parent: The element.
+            here: Folder of the file that it comes from.
+            origins: Gets the folders of elements that come from other files than their parents.
+            depth: Depth of files that include one another.
+        """
+        if depth > limits.DESCRIPTION_DEPTH:
+            most = limits.DESCRIPTION_DEPTH
+            raise ValueError(f"descriptions may include one another at most {most} deep")
+        children: list[Element] = []
+        for child in parent.children:
+            if child.tag.lower() != "include":
+                self._include(child, here, origins, depth)
+                children.append(child)
+                continue
+            path = self._included_file(child, here)
+            root = parsed(self.reader.bytes_of(path, text=True), path.name)
+            if not root.children:
+                raise ValueError(f"include in {child.place}: {path.name} has no elements")
+            self._include(root, path.parent, origins, depth + 1)
+            for element in root.children:
+                origins.setdefault(id(element), path.parent)
+            children += root.children
+        parent.children = children
+
+    def _included_file(self, include: Element, here: Path) -> Path:
+        """Return the file of an include."""
+        name = include.get("file")
+        if not name or include.children:
+            rule = "needs the attribute file" if not name else "must not have elements inside"
+            raise ValueError(f"include in {include.place} {rule}")
+        path = path_of(name, here)
+        places = [path] if path.is_absolute() else [self.folder / path, here / path]
+        path = _first(places, f"include in {include.place}")
+        key = str(path.resolve())
+        if key in self.included:
+            raise ValueError(f"include in {include.place}: {name!r} is already included")
+        self.included.add(key)
+        return path
+
+    def _found(self, element: Element, file: str, origin: Path) -> Path:
+        """Return the file that an element names, where MuJoCo would find it."""
+        path = path_of(file, origin)
+        what = f"{element.tag} in {element.place}"
+        if self.folders.get("strippath") == "true":
+            path = Path(path.name)
+        if path.is_absolute():
+            return _first([path], what)
+        kind = _FOLDERS.get(element.tag)
+        folder = self.folder
+        if kind is not None:
+            own = self.folders.get(kind) or self.folders.get("assetdir", "")
+            folder /= path_of(own, self.folder) if own else ""
+        inside = os.path.relpath(origin, self.folder)
+        return _first([folder / path, origin / path, folder / inside / path], what)
+
+
+def _resolve_urdf(reader: _Reader, root: Element, folder: Path) -> None:
+    """Name the meshes of a URDF as in the virtual file system, and keep its visuals."""
+    extension = next((child for child in root.children if child.tag == "mujoco"), None)
+    if extension is None:
+        extension = Element("mujoco", {}, root.place)
+        root.children.insert(0, extension)
+    compiler = next((child for child in extension.children if child.tag == "compiler"), None)
+    if compiler is None:
+        compiler = Element("compiler", {}, root.place)
+        extension.children.insert(0, compiler)
+    meshes = folder / (compiler.attributes.pop("meshdir", "") or compiler.get("assetdir"))
+    for name in ("assetdir", "texturedir"):
+        compiler.attributes.pop(name, None)
+    compiler.attributes["strippath"] = "false"
+    compiler.attributes.setdefault("discardvisual", "false")
+    for element in root.iter():
+        if element.tag.startswith("xacro:"):
+            raise ValueError(f"{element.tag} in {element.place}: expand it with xacro first")
+        if element.tag == "mesh" and (file := element.get("filename")):
+            path = path_of(file, folder)
+            what = f"mesh in {element.place}"
+            places = [meshes / path, folder / path, meshes / path.name]
+            element.attributes["filename"] = reader.asset("mesh", _first(places, what))
+
+
+def _first(places: Iterable[Path], what: str) -> Path:
+    """Return the first place at which there is something.
+
+    Raises:
+        FileNotFoundError: There is nothing at any of them.
+    """
+    looked_in = list(dict.fromkeys(places))
+    for place in looked_in:
+        if os.path.exists(place):
+            return place
+    names = " or ".join(limits.shown_path(place) for place in looked_in)
+    raise FileNotFoundError(f"{what}: there is no file {names}")
+
+
+def _short(content: bytes) -> str:
+    """Return a folder of the virtual file system for a content, so that equal names differ."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _hide_drawn_collisions(spec: mujoco.MjSpec) -> None:
+    """Hide the collision shapes of links that have visuals, as other tools for URDF do."""
+    for body in spec.bodies:
+        if any(geom.group == _VISUAL_GROUP and not geom.contype for geom in body.geoms):
+            for geom in body.geoms:
+                if geom.contype:
+                    geom.group = COLLISION_GROUP

@@ -1,0 +1,133 @@
+"""Tries out descriptions of others in a process that can be killed.
+
+What MuJoCo builds of a description cannot be told from its text: a few hundred bytes can become
+gigabytes, or take minutes. So it is built first in a child of this process, which cannot open files
+and has limited memory and time; what is measured is what MuJoCo has built. Only then does this
+process build it, from the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from crazyflow_ros import limits
+from crazyflow_ros.scene.description.reader import Description
+from crazyflow_ros.scene.description.size import Size
+
+_CHILD = "crazyflow_ros.scene.description.sandbox_child"
+_ROOT = Path(__file__).parents[3]  # of the folder with the package
+_START_SECONDS = 60.0  # for the start of the process on a busy machine
+_REMEMBERED = 256  # results
+
+
+class Sandbox:
+    """Checks descriptions, one after the other. The process starts with the first one.
+
+    It ends when `close` is called, or with this process.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards all members
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection[bytes, bytes] | None = None
+        self._known: OrderedDict[bytes, Size | str] = OrderedDict()
+        self._closed = False
+
+    def check(self, description: Description) -> Size:
+        """Build a description, and return the size of what MuJoCo makes of it.
+
+        Raises:
+            ValueError: MuJoCo refuses it, or it is too large or takes too long.
+        """
+        with self._lock:
+            answer = self._known.get(description.digest)
+            if answer is None:
+                answer = self._answer(description)
+                self._known[description.digest] = answer
+                if len(self._known) > _REMEMBERED:
+                    self._known.popitem(last=False)
+        if isinstance(answer, str):
+            raise ValueError(answer)
+        answer.check()
+        return answer
+
+    def close(self) -> None:
+        """End the process for good; a check that is under way fails."""
+        self._closed = True
+        process = self._process
+        if process is not None:
+            process.kill()
+        with self._lock:
+            self._end()
+
+    def _answer(self, description: Description) -> Size | str:
+        """Return the size that the process finds, or why MuJoCo refuses the description.
+
+        Raises:
+            ValueError: It takes too long, or too much memory.
+        """
+        connection = self._started()
+        try:
+            connection.send_bytes(pickle.dumps(description))
+            if connection.poll(limits.SANDBOX_SECONDS):
+                answer = json.loads(connection.recv_bytes())
+                return answer if isinstance(answer, str) else Size(*answer)
+            why = f"MuJoCo must not need more than {limits.SANDBOX_SECONDS:g} s to build it"
+        except (OSError, EOFError):
+            most = f"more than {limits.SANDBOX_BYTES} bytes"
+            why = f"MuJoCo must not crash, or need {most}, when it builds it"
+        self._end()
+        raise ValueError(why)
+
+    def _started(self) -> Connection[bytes, bytes]:
+        """Return the connection to the process, which waits for a description.
+
+        Raises:
+            ValueError: It does not start.
+        """
+        if self._closed:
+            raise ValueError("the simulator is closing")
+        if self._connection is not None:
+            return self._connection
+        ours, theirs = Pipe()
+        paths = filter(None, (str(_ROOT), os.environ.get("PYTHONPATH")))
+        with theirs:
+            self._connection, self._process = (
+                ours,
+                subprocess.Popen(
+                    [sys.executable, "-P", "-m", _CHILD, str(theirs.fileno())],
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C is for this process, which ends the other one
+                ),
+            )
+        try:
+            if ours.poll(_START_SECONDS):
+                ours.recv_bytes()
+                return ours
+            why = f"not within {_START_SECONDS:g} s"
+        except (OSError, EOFError) as error:
+            why = str(error) or "it ends at once"
+        self._end()
+        raise ValueError(f"the process that checks descriptions does not start: {why}")
+
+    def _end(self) -> None:
+        process, connection = self._process, self._connection
+        self._process = self._connection = None
+        if connection is not None:
+            connection.close()
+        if process is not None:
+            process.kill()
+            process.wait()
