@@ -20,6 +20,7 @@ features = {
     "view": ["viser==1.1.1"],  # the page, whose guard stands before the server of this version
     "foxglove": ["foxglove-sdk>=0.30,<0.31"],
     "learn": ["optax>=0.2.4,<0.3", "matplotlib", "gymnasium>=1.1"],
+    "collada": ["pycollada>=0.7,<1"],  # meshes of robots
     "foundation": ["h5py>=3.10,<4"],  # policies of foundation-policy
     "onnx": ["onnx>=1.16,<2"],  # policies of ONNX
 }
@@ -106,6 +107,7 @@ setup(
             *features["filters"],
             *features["view"],
             *features["foxglove"],
+            *features["collada"],
         ],
         "gym": ["gymnasium>=1.1"],
         "swarm": ["gymnasium>=1.1", "pettingzoo>=1.24"],

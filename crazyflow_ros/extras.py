@@ -20,6 +20,7 @@ _NEEDED = {
     "sb3": ("stable_baselines3", "stable-baselines3"),
     "foxglove": ("foxglove", "foxglove-sdk"),
     "learn": ("optax", "optax"),
+    "collada": ("collada", "pycollada"),
     "foundation": ("h5py", "h5py"),
     "onnx": ("onnx", "onnx"),
 }

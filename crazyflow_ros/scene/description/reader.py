@@ -21,6 +21,7 @@ from pathlib import Path
 import mujoco
 
 from crazyflow_ros import limits
+from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.elements import Element, Place, parsed, written
 from crazyflow_ros.scene.description.places import path_of
 from crazyflow_ros.scene.groups import COLLISION_GROUP
@@ -44,6 +45,7 @@ _FOLDERS = {"mesh": "meshdir", "texture": "texturedir", "hfield": "meshdir", "sk
 """Attribute of `compiler` with the folder of these files, by element; without it, assetdir."""
 _MODEL = "model"  # an asset that is a description itself
 _VISUAL_GROUP = 1  # of the visuals of a URDF in MuJoCo
+_CONVERTED = f"{collada.SUFFIX}.obj"  # of meshes that MuJoCo gets as OBJ
 _LINE = re.compile(r"\bline (\d+)")
 
 
@@ -75,8 +77,11 @@ class Description:
         """
         try:
             spec = mujoco.MjSpec.from_string(
-                self.text, include=dict(self.parts), assets=dict(self.assets)
+                self.text, include=dict(self.parts), assets=self._readable
             )
+            for mesh in spec.meshes:
+                if mesh.file.endswith(_CONVERTED):
+                    mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # may be flat
             if self.format == "urdf":
                 _hide_drawn_collisions(spec)
         except ValueError as error:
@@ -103,6 +108,11 @@ class Description:
             return str(self._places[line]) if line < len(self._places) else match[0]
 
         return _LINE.sub(place, " ".join(str(error).split()))
+
+    @cached_property
+    def _readable(self) -> dict[str, bytes]:
+        """The files in formats that MuJoCo reads."""
+        return {name: _converted(name, content) for name, content in self.assets.items()}
 
     @cached_property
     def digest(self) -> bytes:
@@ -204,7 +214,8 @@ class _Reader:
         path = path.resolve()
         if path not in self._read:
             content = self.bytes_of(path, text=False)
-            self._read[path] = f"{_short(content)}/{path.name}", content
+            suffix = _CONVERTED if path.suffix.lower() == collada.SUFFIX else path.suffix
+            self._read[path] = f"{_short(content)}/{path.stem}{suffix}", content
         name, content = self._read[path]
         (self._parts if element == _FLEX else self._assets)[name] = content
         return name
@@ -329,6 +340,10 @@ def _resolve_urdf(reader: _Reader, root: Element, folder: Path) -> None:
     meshes = folder / (compiler.attributes.pop("meshdir", "") or compiler.get("assetdir"))
     for name in ("assetdir", "texturedir"):
         compiler.attributes.pop(name, None)
+    for element in root.iter():  # MuJoCo refuses shapes without a size, which nobody sees
+        element.children = [
+            child for child in element.children if child.tag != "visual" or not _is_nothing(child)
+        ]
     compiler.attributes["strippath"] = "false"
     compiler.attributes.setdefault("discardvisual", "false")
     for element in root.iter():
@@ -339,6 +354,17 @@ def _resolve_urdf(reader: _Reader, root: Element, folder: Path) -> None:
             what = f"mesh in {element.place}"
             places = [meshes / path, folder / path, meshes / path.name]
             element.attributes["filename"] = reader.asset("mesh", _first(places, what))
+
+
+def _is_nothing(visual: Element) -> bool:
+    """Return whether the shape of a visual has no size at all."""
+    sizes = [
+        element.get(name).split()
+        for element in visual.iter()
+        for name in ("size", "radius", "length")
+        if name in element.attributes
+    ]
+    return bool(sizes) and all(number.strip("0.") == "" for size in sizes for number in size)
 
 
 def _first(places: Iterable[Path], what: str) -> Path:
@@ -353,6 +379,20 @@ def _first(places: Iterable[Path], what: str) -> Path:
             return place
     names = " or ".join(limits.shown_path(place) for place in looked_in)
     raise FileNotFoundError(f"{what}: there is no file {names}")
+
+
+def _converted(name: str, content: bytes) -> bytes:
+    """Return the content of a file in a format that MuJoCo reads.
+
+    Raises:
+        ValueError: It cannot be converted.
+    """
+    if not name.endswith(_CONVERTED):
+        return content
+    try:
+        return collada.as_obj(content)
+    except (ValueError, ModuleNotFoundError) as error:
+        raise ValueError(f"{Path(name).stem}: {error}") from None
 
 
 def _short(content: bytes) -> str:

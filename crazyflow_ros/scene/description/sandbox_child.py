@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 import mujoco
 
 from crazyflow_ros import limits
+from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.reader import Description
 from crazyflow_ros.scene.description.size import Size
 
@@ -41,6 +42,8 @@ def _confine() -> None:
     warnings.simplefilter("ignore")
     os.nice(_BEHIND)
     mujoco.MjSpec.from_string("<mujoco/>").compile()  # loads what is loaded at first use
+    with suppress(ValueError, ModuleNotFoundError):
+        collada.as_obj(b"")
     with open("/proc/self/statm") as file:
         present = int(file.read().split()[0]) * resource.getpagesize()
     _limit(resource.RLIMIT_AS, present + limits.SANDBOX_BYTES)
