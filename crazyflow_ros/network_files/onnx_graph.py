@@ -241,11 +241,9 @@ class Graph:
         for index in self._run(node, [np.arange(n).reshape(units.shape), *others]):
             if index.size > MOST_UNITS:
                 raise ValueError(f"expected at most {MOST_UNITS} units, got {index.size}")
-            same = index.shape == units.shape and index.size == n
-            is_all = np.array_equal(index.ravel(), np.arange(n))
-            results.append(
-                units if same and is_all else units.then(Rows(index.ravel()), index.shape)
-            )
+            rows = index.ravel()
+            is_same = index.shape == units.shape and np.array_equal(rows, np.arange(n))
+            results.append(units if is_same else units.then(Rows(rows), index.shape))
         return results
 
     def _product(self, node: Any, units: Units, others: list[Any]) -> Value:

@@ -34,12 +34,17 @@ def read_network(
     Raises:
         ValueError: It is another kind of file, is damaged, or takes too much to read.
     """
-    command = [sys.executable, "-P", "-m", "crazyflow_ros.network_files", kind, *options]
+    program = ["-P", "-W", "ignore", "-m", "crazyflow_ros.network_files"]
     packages = os.pathsep.join(map(os.path.abspath, sys.path))  # those of this process
     own = os.environ | {"PYTHONPATH": packages, "OPENBLAS_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
-            command, input=content, capture_output=True, timeout=_PATIENCE, check=False, env=own
+            [sys.executable, *program, kind, *options],
+            input=content,
+            capture_output=True,
+            timeout=_PATIENCE,
+            check=False,
+            env=own,
         )
     except subprocess.TimeoutExpired:
         raise ValueError(f"reading it takes more than {_PATIENCE:g} s") from None
