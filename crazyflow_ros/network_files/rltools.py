@@ -17,6 +17,7 @@ from crazyflow_ros.limits import shown, unknown
 from crazyflow_ros.network_files import DENSE, GRU, MOST_LAYERS
 
 _MOST_NUMBERS = 1_000_000  # of an array, and of a chunk
+_ERRORS = (AttributeError, KeyError, OSError, OverflowError, RuntimeError, TypeError)  # of h5py
 _MOST_TEXT = 100  # bytes of an attribute
 _STORED = {
     "dense": dict(zip(DENSE, ("weights", "biases"))),
@@ -53,7 +54,7 @@ def read(content: bytes) -> tuple[list[dict[str, str]], dict[str, np.ndarray]]:
                 layer, own = _layer(i, _member(group, str(i)))
                 layers.append(layer)
                 arrays |= {f"{i}.{name}": array for name, array in own.items()}
-    except (KeyError, OSError, RuntimeError, AttributeError, TypeError) as error:  # h5py's
+    except _ERRORS as error:
         raise ValueError(f"it is not an RLtools checkpoint ({shown(str(error))})") from None
     return layers, arrays
 
