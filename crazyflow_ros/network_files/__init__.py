@@ -21,7 +21,7 @@ MOST_NODES = 1000
 MOST_NUMBERS = MOST_BYTES // 4
 """Most weights of a policy, in single precision."""
 MEMORY = 1 << 30
-"""Address space of the process that reads a file [bytes]."""
+"""Address space that the process may need beyond its own to read a file [bytes]."""
 SECONDS = 3
 """Processor time in which it has to read the file."""
 REFUSED = 3

@@ -1,28 +1,22 @@
-"""Reads a network: `python -m crazyflow_ros.network_files KIND [OUTPUT] <FILE >ARCHIVE`."""
+"""Reads a network: `python -m crazyflow_ros.network_files KIND [OUTPUT]`.
+
+The content of the file comes in on the standard input, and an archive goes out on the standard
+output, which is a pipe.
+"""
 
 from __future__ import annotations
 
 import json
-import resource
 import sys
-import time
 from importlib import import_module
 
 import numpy as np
 
 from crazyflow_ros.archive import write_arrays
+from crazyflow_ros.confinement import confine
 from crazyflow_ros.network_files import MEMORY, REFUSED, SECONDS
 
 _KINDS = ("onnx_model", "rltools")
-
-
-def _limit() -> None:
-    """Allow little memory and time, no core dump, and no other file, whatever a library tries."""
-    for which in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE):
-        resource.setrlimit(which, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    end = int(time.process_time()) + 1 + SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (end, end + 1))  # SIGXCPU, and then SIGKILL
 
 
 def main(kind: str, *options: str) -> None:
@@ -36,7 +30,7 @@ def main(kind: str, *options: str) -> None:
         raise SystemExit(f"expected one of {', '.join(_KINDS)}, got {kind!r}")
     read = import_module(f"crazyflow_ros.network_files.{kind}").read  # with all that it needs
     content = sys.stdin.buffer.read()
-    _limit()
+    confine(MEMORY, SECONDS)
     try:
         layers, arrays = read(content, *options)
     except MemoryError:

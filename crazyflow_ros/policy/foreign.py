@@ -34,7 +34,7 @@ def read_network(
     Raises:
         ValueError: It is another kind of file, is damaged, or takes too much to read.
     """
-    program = ["-P", "-W", "ignore", "-m", "crazyflow_ros.network_files"]
+    program = ["-P", "-m", "crazyflow_ros.network_files"]
     packages = os.pathsep.join(map(os.path.abspath, sys.path))  # those of this process
     own = os.environ | {"PYTHONPATH": packages, "OPENBLAS_NUM_THREADS": "1"}
     try:

@@ -136,10 +136,10 @@ def test_the_process_reads_no_other_file(tmp_path: Path) -> None:
     """Whatever a library tries: here without the checks of this package."""
     content = hdf5(in_another_file, tmp_path)
     read = "f = h5py.File(content); print(f['actor/layers/0/weights/parameters'][()].sum())"
-    for limit, code in (("", 0), ("m._limit()", 1)):
+    for limit, code in (("", 0), ("confine(1 << 30)", 1)):
         script = f"""
 import h5py, io, sys
-from crazyflow_ros.network_files import __main__ as m
+from crazyflow_ros.confinement import confine
 content = io.BytesIO(sys.stdin.buffer.read())
 {limit}
 {read}
