@@ -38,15 +38,30 @@ def extra(name: str) -> Iterator[None]:
     Raises:
         ModuleNotFoundError: It is not installed; the message says how to install it.
     """
-    module, package = _NEEDED[name]
+    module, _ = _NEEDED[name]
     try:
         with _without_warp() if name == "mjx" else nullcontext():
             yield
     except ImportError as error:
         if find_spec(module) is not None:  # it is there, and something else is wrong with it
             raise
-        text = f"the Python package {package} is not installed: pip install 'crazyflow_ros[{name}]'"
-        raise ModuleNotFoundError(text, name=module) from error
+        raise _missing(name) from error
+
+
+def require(name: str) -> None:
+    """Check that the packages of an extra are there, for a process that imports them.
+
+    Raises:
+        ModuleNotFoundError: It is not installed; the message says how to install it.
+    """
+    if find_spec(_NEEDED[name][0]) is None:
+        raise _missing(name)
+
+
+def _missing(name: str) -> ModuleNotFoundError:
+    module, package = _NEEDED[name]
+    text = f"the Python package {package} is not installed: pip install 'crazyflow_ros[{name}]'"
+    return ModuleNotFoundError(text, name=module)
 
 
 @contextmanager

@@ -270,6 +270,24 @@ def open_file(path: str | Path, most: int) -> BinaryIO:
         raise
 
 
+def read_bytes(path: str | Path, most: int) -> bytes:
+    """Return the content of a regular file of limited size.
+
+    Args:
+        path: Path of the file.
+        most: Maximum size in bytes.
+
+    Raises:
+        OSError: It does not exist or cannot be read.
+        ValueError: It is not a regular file, or too large.
+    """
+    with open_file(path, most) as file:
+        content = file.read(most + 1)
+    if len(content) > most:  # it has grown since
+        raise ValueError(f"{shown_path(path)} is too large: expected at most {most} bytes")
+    return content
+
+
 def read_text(path: str | Path, most: int) -> str:
     """Return the text of a regular UTF-8 file of limited size.
 
@@ -281,12 +299,8 @@ def read_text(path: str | Path, most: int) -> str:
         OSError: It does not exist or cannot be read.
         ValueError: It is not a regular file, too large, or not UTF-8.
     """
-    with open_file(path, most) as file:
-        content = file.read(most + 1)
-    if len(content) > most:  # it has grown since
-        raise ValueError(f"{shown_path(path)} is too large: expected at most {most} bytes")
     try:
-        return content.decode()
+        return read_bytes(path, most).decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"{shown_path(path)} is not UTF-8: {error}") from None
 

@@ -5,7 +5,8 @@
 What can be sent is taken from the running node: all topics that it subscribes to, all services and
 actions that it serves, and all parameters that can be set. The fields of each message are random:
 plausible names and numbers, of which some are replaced by what nobody should send. Files of all
-kinds that a request can name are whole, damaged, huge, or no files at all.
+kinds that a request can name are whole, damaged, huge, or no files at all. Policies reach a node
+only at its start, so files of them are read beside it, as a node that starts does.
 
 Nothing of that may end or hang the simulator, fail inside of it, or make its memory grow.
 """
@@ -22,13 +23,16 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
+from hostile_policies import KINDS, PolicyFiles, damaged
 from nav_msgs.msg import Odometry
 from paths import ROOT
 from rcl_interfaces.msg import Parameter, ParameterValue
@@ -53,6 +57,9 @@ from simulation_interfaces.srv import (
     SpawnEntity,
 )
 from std_srvs.srv import SetBool, Trigger
+
+from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.ros.parameters.policy import usable_policy
 
 PILOT, VICTIMS, FRAMES = "ace", ("cf0", "cf1"), ("odom", "base_link")
 RADIUS, HEIGHT, LAP = 0.5, 1.0, 10.0  # m, m, s of the pilot's figure
@@ -190,21 +197,9 @@ class Files:
 
     def damage(self) -> None:
         """Write another damaged file, made from a good one."""
-        rng = self._rng
-        source = rng.choice([*self._objects, *self._scenes, self.checkpoint])
-        content = bytearray(source.read_bytes() if source.is_file() else b"?")
-        for _ in range(rng.choice((1, 1, 5, 50))):
-            if not content:
-                break
-            place = rng.randrange(len(content))
-            match rng.randrange(3):
-                case 0:
-                    content[place] ^= 1 << rng.randrange(8)
-                case 1:
-                    del content[place:]
-                case 2:
-                    content[place:place] = content[rng.randrange(len(content)) :][:200]
-        (self._folder / "damaged").write_bytes(content)
+        source = self._rng.choice([*self._objects, *self._scenes, self.checkpoint])
+        content = source.read_bytes() if source.is_file() else b"?"
+        (self._folder / "damaged").write_bytes(damaged(content, self._rng))
 
 
 class Hostile:
@@ -222,6 +217,8 @@ class Hostile:
     ) -> None:
         self.client, self._simulator, self._rng = Client(domain), simulator, rng
         self.files = Files(folder, rng)
+        self._policies = PolicyFiles(folder, rng)
+        self._reader = ThreadPoolExecutor(1)
         self.counts: dict[str, Counter[str]] = {}
         self.pauses: list[float] = []
         self.memory: list[float] = []
@@ -257,7 +254,7 @@ class Hostile:
         self._actions: dict[str, ActionClient] = {}
 
     def _interface(self) -> list[tuple[str, str, Any]]:
-        """Kind, name and type of all that the node listens to, but for what is the pilot's."""
+        """Kind, name and type of all that the node takes, but for what is the pilot's."""
         node = self.client.node
         self.client.until(lambda: "crazyflow" in node.get_node_names(), "node in the graph")
         found = []
@@ -269,6 +266,7 @@ class Hostile:
             for name, types in every:
                 if "/_action/" not in name and not name.startswith(f"/{PILOT}/"):
                     found.append((kind, name, _type(types[0])))
+        found += [("policy", kind, None) for kind in KINDS]
         return sorted(found, key=lambda entry: entry[:2])
 
     def run(self, n_inputs: int, told: Callable[[str], object] = print) -> None:
@@ -366,6 +364,10 @@ class Hostile:
         answer.add_done_callback(follow)
         self._open.append((f"action {name}", answer))
 
+    def _send_policy(self, kind: str, _: None, __: float) -> None:
+        answer = self._reader.submit(_read_policy, self._policies.next(kind))
+        self._open.append((f"policy {kind}", answer))
+
     def _collect(self) -> None:
         """Count the answers that there are."""
         left = []
@@ -456,6 +458,18 @@ class Hostile:
         return {name: float(values[name]) for name in names}
 
 
+def _read_policy(path: Path) -> Trigger.Response:
+    """Read a policy as a node that starts does, and say whether it takes it."""
+    fits = {"freq": 500, "control": "state", "dynamics": "first_principles", "source": "off"}
+    try:
+        usable_policy(str(path), "cf2x_L250", **fits)
+    except ParameterError as error:
+        return Trigger.Response(success=False, message=str(error))
+    finally:
+        path.unlink()
+    return Trigger.Response(success=True)
+
+
 def _is_refusal(response: Any) -> bool:
     """An answer that says no, in whatever way its type has."""
     if response is None or getattr(response, "accepted", True) is False:
@@ -507,6 +521,7 @@ def main() -> None:
         try:
             hostile.run(options.inputs)
             wrong, figures = check(hostile, it), hostile.figures()
+            reading = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024  # MB, before the simulator ends
         finally:
             hostile.client.close()
         code, _ = it.end()
@@ -524,7 +539,8 @@ def main() -> None:
     )
     memory = hostile.memory
     print(
-        f"memory {memory[0]:.0f} MB at first, {max(memory):.0f} at most, {memory[-1]:.0f} at last"
+        f"memory {memory[0]:.0f} MB at first, {max(memory):.0f} at most, {memory[-1]:.0f} at last; "
+        f"{reading:.0f} MB at most to read a policy"
     )
     print(*wrong, f"exit code {code}", sep="\n")
     sys.exit(bool(wrong or code))

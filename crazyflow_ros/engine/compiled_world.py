@@ -26,9 +26,9 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Form, Leaves
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
-from crazyflow_ros.limits import open_file
+from crazyflow_ros.limits import read_bytes
 from crazyflow_ros.members import member
-from crazyflow_ros.policy.checked import MOST_BYTES
+from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.sim.leaves import layout
 
 SHARED = f"plugins.{GUSTS}"
@@ -198,8 +198,7 @@ class CompiledWorld:
         figures = (folder_of(config.drone_model) / FIGURES).read_bytes()
         weights = ""
         if config.policy:
-            with open_file(config.policy, MOST_BYTES) as file:
-                weights = hashlib.sha256(file.read()).hexdigest()
+            weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
         return config, figures, weights, self.n_drones, self._levels, self.gusts
 
     def _found_form(self) -> Form:

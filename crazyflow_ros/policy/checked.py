@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,22 +12,18 @@ import numpy as np
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.limits import Limit, shown, text, vector
+from crazyflow_ros.limits import Limit, shown, text, unknown, vector
 from crazyflow_ros.members import member
+from crazyflow_ros.network_files import DENSE, GRU, MOST_LAYERS, MOST_UNITS
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.network import Dense, Gru, Network, known_activation
 from crazyflow_ros.policy.observation import Observation
 from crazyflow_ros.policy.policy import Policy
 
-MOST_BYTES = 16 * 1024 * 1024
-"""Largest size of a file, and of its arrays."""
-MOST_LAYERS, MOST_UNITS = 32, 4096
 FASTEST = 100_000
 """Largest number of actions per second."""
 NUMBER = Limit(1e6, "")
 """Largest weight."""
-GRU = ("input_weights", "hidden_weights", "input_bias", "hidden_bias", "initial")
-"""Arrays of a recurrent layer."""
 
 _LEAST_STD = 1e-6
 _MOST_TEXT = 100_000  # characters of JSON
@@ -154,6 +150,44 @@ def gru(where: str, arrays: Mapping[str, Any]) -> Gru:
             for name, shape in zip(GRU, shapes)
         )
     )
+
+
+_ARRAYS = {"dense": DENSE, "gru": GRU}
+
+
+@dataclass(frozen=True)
+class LayerNames:
+    """All of a layer except its numbers, as in JSON."""
+
+    kind: str
+    activation: str = ""
+
+    @classmethod
+    def of(cls, layer: Dense | Gru) -> LayerNames:
+        """Return the names of a layer."""
+        return cls("dense", layer.activation) if isinstance(layer, Dense) else cls("gru")
+
+    def layer(self, i: int, arrays: dict[str, np.ndarray]) -> Dense | Gru:
+        """Return the layer of number `i`, and take its arrays, which are checked.
+
+        Raises:
+            ValueError: The kind is unknown, or an array is missing or does not fit.
+        """
+        if self.kind not in _ARRAYS:
+            raise ValueError(f"layer {i}: {unknown('kind', self.kind, _ARRAYS)}")
+        own = {name: arrays.pop(f"{i}.{name}", None) for name in _ARRAYS[self.kind]}
+        if self.kind == "gru":
+            return gru(str(i), own)
+        return dense(str(i), own["weights"], own["bias"], self.activation)
+
+
+def layer_arrays(layers: Sequence[Dense | Gru]) -> dict[str, np.ndarray]:
+    """Return the arrays of layers by the names in files."""
+    return {
+        f"{i}.{name}": np.asarray(getattr(layer, name))
+        for i, layer in enumerate(layers)
+        for name in _ARRAYS[LayerNames.of(layer).kind]
+    }
 
 
 def _shape(name: str, array: Any) -> tuple[int, int]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,23 +16,22 @@ import numpy as np
 from crazyflow_ros.archive import read_arrays, write_arrays
 from crazyflow_ros.drones import AnyDrone
 from crazyflow_ros.files import write_file
-from crazyflow_ros.limits import open_file, shown, shown_path, unknown
+from crazyflow_ros.limits import read_bytes, shown, shown_path
+from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.plain_values import convert
 from crazyflow_ros.policy import foundation, onnx_file
-from crazyflow_ros.policy.checked import GRU, MOST_BYTES, Specification, dense, gru, parsed, plain
-from crazyflow_ros.policy.network import Dense, Gru
+from crazyflow_ros.policy.checked import (
+    LayerNames,
+    Specification,
+    layer_arrays,
+    parsed,
+    plain,
+)
 from crazyflow_ros.policy.policy import Policy
 
 FORMAT = "crazyflow_ros policy 1"
 
-_REASON = 300  # characters of an error
-_ARRAYS = {"dense": ("weights", "bias"), "gru": GRU}
-
-
-@dataclass(frozen=True)
-class _Layer:
-    kind: str
-    activation: str = ""
+_REASON = 600  # characters of an error
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class _About:
     """The JSON of a file."""
 
     format: str
-    layers: tuple[_Layer, ...]
+    layers: tuple[LayerNames, ...]
     policy: Specification
 
 
@@ -50,16 +50,10 @@ def save(policy: Policy, path: str | Path) -> None:
         OSError: The file cannot be written.
         ValueError: `load` would refuse the policy.
     """
-    layers, arrays = [], {"mean": np.asarray(policy.mean), "std": np.asarray(policy.std)}
-    for i, layer in enumerate(policy.network.layers):
-        match layer:
-            case Dense():
-                layers.append(_Layer("dense", layer.activation))
-            case Gru():
-                layers.append(_Layer("gru"))
-        for name in _ARRAYS[layers[-1].kind]:
-            arrays[f"{i}.{name}"] = np.asarray(getattr(layer, name))
-    about = plain(_About(FORMAT, tuple(layers), Specification.of(policy)))
+    layers = policy.network.layers
+    arrays = {"mean": np.asarray(policy.mean), "std": np.asarray(policy.std)}
+    arrays |= layer_arrays(layers)
+    about = plain(_About(FORMAT, tuple(map(LayerNames.of, layers)), Specification.of(policy)))
     _policy(about, dict(arrays))
     write_file(path, write_arrays({"about": np.array(json.dumps(about)), **arrays}))
 
@@ -77,13 +71,13 @@ def load(path: str | Path, drone: AnyDrone | None = None) -> Policy:
         ModuleNotFoundError: Files of this kind need a package that is not installed.
     """
     try:
-        with open_file(path, MOST_BYTES) as file:
-            match Path(path).suffix.lower():
-                case ".h5":
-                    return foundation.read(file, drone)
-                case ".onnx":
-                    return onnx_file.read(file, Path(path).with_suffix(".json"))
-            arrays = read_arrays(file, MOST_BYTES)
+        content = read_bytes(path, MOST_BYTES)
+        match Path(path).suffix.lower():
+            case ".h5":
+                return foundation.read(content, drone)
+            case ".onnx":
+                return onnx_file.read(content, Path(path).with_suffix(".json"))
+        arrays = read_arrays(io.BytesIO(content), MOST_BYTES)
         return _policy(_read_about(arrays.pop("about", None)), arrays)
     except (OSError, ValueError, TypeError) as error:
         reason = str(error)[:_REASON]
@@ -101,18 +95,8 @@ def _policy(values: Any, arrays: dict[str, np.ndarray]) -> Policy:
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise ValueError(f"it is not a {FORMAT}")
     about: _About = convert(values, _About, "about")
-    layers = tuple(_layer(i, layer, arrays) for i, layer in enumerate(about.layers))
+    layers = tuple(layer.layer(i, arrays) for i, layer in enumerate(about.layers))
     normalisation = arrays.pop("mean", None), arrays.pop("std", None)
     if arrays:
         raise ValueError(f"unknown array {shown(min(arrays))!r}")
     return about.policy.policy(layers, normalisation)
-
-
-def _layer(i: int, layer: _Layer, arrays: dict[str, np.ndarray]) -> Dense | Gru:
-    """Return a layer, and take its arrays."""
-    if layer.kind not in _ARRAYS:
-        raise ValueError(f"layer {i}: {unknown('kind', layer.kind, _ARRAYS)}")
-    own = {name: arrays.pop(f"{i}.{name}", None) for name in _ARRAYS[layer.kind]}
-    if layer.kind == "gru":
-        return gru(str(i), own)
-    return dense(str(i), own["weights"], own["bias"], layer.activation)

@@ -10,22 +10,14 @@ and full speed. In PX4, its authors clip the errors of position and velocity to 
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
-
 import numpy as np
 
 from crazyflow_ros.drones import AnyDrone, model_name, resolve
 from crazyflow_ros.dynamics.first_principles import Params
-from crazyflow_ros.extras import extra
-from crazyflow_ros.limits import unknown
-from crazyflow_ros.policy.checked import (
-    MOST_LAYERS,
-    ActionNumbers,
-    Specification,
-    dense,
-    gru,
-)
-from crazyflow_ros.policy.network import Dense, Gru
+from crazyflow_ros.extras import require
+from crazyflow_ros.policy.checked import ActionNumbers, Specification
+from crazyflow_ros.policy.foreign import read_network
+from crazyflow_ros.policy.network import Dense
 from crazyflow_ros.policy.observation import Observation
 from crazyflow_ros.policy.policy import Policy
 
@@ -36,60 +28,27 @@ _OBSERVATION = Observation(
     largest_errors=(0.5, 1.0),
 )
 _NEGATED = [*range(3), *range(12, 15)]  # of the drone relative to the goal, not of the goal
-_MOST_NUMBERS = 1_000_000  # of an array
-_GRU = {
-    "input_weights": "weights_input",
-    "hidden_weights": "weights_hidden",
-    "input_bias": "biases_input",
-    "hidden_bias": "biases_hidden",
-    "initial": "initial_hidden_state",
-}
 
 
-def read(file: BinaryIO, drone: AnyDrone | None) -> Policy:
-    """Return the policy of an open file, for a drone.
+def read(content: bytes, drone: AnyDrone | None) -> Policy:
+    """Return the policy in the content of a file, for a drone.
 
     Raises:
         ValueError: It is another kind of file, or no drone is given.
         ModuleNotFoundError: h5py is not installed.
     """
-    with extra("foundation"):
-        import h5py
+    require("foundation")
     if drone is None:
         raise ValueError("it can fly any drone: name the drone that it flies")
     model = resolve(drone)
-    try:
-        with h5py.File(file, "r") as content:
-            actor = content["actor"]
-            groups = [actor["layers"][str(i)] for i in range(len(actor["layers"]))]
-            layers = [_layer(i, group) for i, group in enumerate(groups[: MOST_LAYERS + 1])]
-    except (KeyError, OSError, RuntimeError, AttributeError) as error:
-        raise ValueError(f"it is not an RLtools checkpoint ({error})") from None
-    first = layers[0] if layers else None
+    layers, _ = read_network("rltools", content)
+    first, *others = layers
     if not isinstance(first, Dense) or first.n_in != _OBSERVATION.size:
         raise ValueError(f"the first layer must be dense, with {_OBSERVATION.size} inputs")
-    layers[0] = first.replace(weights=first.weights.at[:, np.array(_NEGATED)].multiply(-1))
+    first = first.replace(weights=first.weights.at[:, np.array(_NEGATED)].multiply(-1))
     half = float(Params.create(model).rotor_vel_limits[1]) / 2
     action = ActionNumbers("rotor_vel", (half,) * 4, (half,) * 4)
     about = "foundation-policy"
     return Specification(_OBSERVATION, action, FREQ, model_name(model), about=about).policy(
-        tuple(layers)
+        (first, *others)
     )
-
-
-def _layer(i: int, group: Any) -> Dense | Gru:
-    kind = group.attrs.get("type")
-    if kind == "dense":
-        weights, bias = (_array(group, name) for name in ("weights", "biases"))
-        activation = str(group.attrs.get("activation_function")).lower()
-        return dense(str(i), weights, bias.ravel(), activation)
-    if kind == "gru":
-        return gru(str(i), {own: _array(group, name) for own, name in _GRU.items()})
-    raise ValueError(f"layer {i}: {unknown('kind', kind, ('dense', 'gru'))}")
-
-
-def _array(group: Any, name: str) -> np.ndarray:
-    stored = group[name]["parameters"]
-    if stored.size > _MOST_NUMBERS or stored.dtype.kind != "f":
-        raise ValueError(f"{name} must be at most {_MOST_NUMBERS} numbers, got {stored.size}")
-    return np.asarray(stored[()])

@@ -20,6 +20,18 @@ Product = Callable[[Array, Array], Array]
 """Maps inputs (..., n) and weights (m, n) to (..., m)."""
 
 
+def _softplus(x: Array) -> Array:
+    return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+
+
+def _elu(x: Array) -> Array:
+    return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1)
+
+
+def _selu(x: Array) -> Array:
+    return 1.05070102 * jnp.where(x > 0, x, 1.67326324 * (jnp.exp(jnp.minimum(x, 0)) - 1))
+
+
 def _fast_tanh(x: Array) -> Array:
     x = jnp.clip(x, -3, 3)
     return x * (27 + x * x) / (27 + 9 * x * x)
@@ -29,10 +41,15 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "identity": lambda x: x,
     "relu": lambda x: jnp.maximum(x, 0),
     "leaky_relu": lambda x: jnp.where(x >= 0, x, 0.01 * x),
-    "elu": lambda x: jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1),
+    "elu": _elu,
+    "selu": _selu,
+    "gelu": lambda x: x * (1 + jax.lax.erf(x * 0.5**0.5)) / 2,
+    "softplus": _softplus,
+    "mish": lambda x: x * jnp.tanh(_softplus(x)),
     "sigmoid": lambda x: (jnp.tanh(x / 2) + 1) / 2,
     "silu": lambda x: x * (jnp.tanh(x / 2) + 1) / 2,
     "tanh": jnp.tanh,
+    "hard_tanh": lambda x: jnp.clip(x, -1, 1),
     "fast_tanh": _fast_tanh,
     "softsign": lambda x: x / (1 + jnp.abs(x)),
 }

@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import resource
 import sys
-import warnings
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
 import mujoco
 
 from crazyflow_ros import limits
+from crazyflow_ros.confinement import confine
 from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.reader import Description
 from crazyflow_ros.scene.description.size import Size
@@ -39,23 +38,11 @@ def main() -> None:
 
 def _confine() -> None:
     """Take away what a description must not use."""
-    warnings.simplefilter("ignore")
     os.nice(_BEHIND)
     mujoco.MjSpec.from_string("<mujoco/>").compile()  # loads what is loaded at first use
     with suppress(ValueError, ModuleNotFoundError):
         collada.as_obj(b"")
-    with open("/proc/self/statm") as file:
-        present = int(file.read().split()[0]) * resource.getpagesize()
-    _limit(resource.RLIMIT_AS, present + limits.SANDBOX_BYTES)
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, 0)
-    _limit(resource.RLIMIT_NOFILE, 0)  # opened ones stay open
-
-
-def _limit(what: int, most: int) -> None:
-    _, hard = resource.getrlimit(what)
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(what, (most, most))
+    confine(limits.SANDBOX_BYTES)
 
 
 def _answer(description: Description) -> Size | str:
