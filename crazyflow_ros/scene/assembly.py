@@ -239,7 +239,8 @@ def _fit_to_mjx(spec: mujoco.MjSpec, n_drones: int) -> None:
     """Satisfy the requirements of MJX: at least one degree of freedom, and not too many pairs."""
     anchor = spec.worldbody.add_body(name="anchor", mass=1.0, inertia=[1.0, 1.0, 1.0])
     anchor.explicitinertial = True
-    anchor.add_joint(name="anchor", type=mujoco.mjtJoint.mjJNT_SLIDE)
+    joint = anchor.add_joint(name="anchor", type=mujoco.mjtJoint.mjJNT_SLIDE)
+    joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE  # whatever the world's defaults are
     if n_drones >= _MANY_DRONES:
         spec.add_numeric(name="max_geom_pairs", size=1, data=[2.0 * n_drones])
 

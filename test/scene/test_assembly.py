@@ -50,21 +50,22 @@ HALL = """<mujoco>{head}<worldbody><geom name="floor" type="plane" size="9 9 .1"
 
 @pytest.mark.parametrize("mocap", [False, True])
 @pytest.mark.parametrize(
-    "setting",
+    "settings",
     [
-        'discardvisual="true"',
-        'fusestatic="true"',
-        'settotalmass="7"',
-        'boundmass="1" boundinertia="1"',
-        'inertiafromgeom="true"',
-        'inertiagrouprange="0 0"',
-        'angle="radian" eulerseq="zyx"',
-        'autolimits="false"',
-        'strippath="true" meshdir="nowhere"',
+        '<compiler discardvisual="true"/>',
+        '<compiler fusestatic="true"/>',
+        '<compiler settotalmass="7"/>',
+        '<compiler boundmass="1" boundinertia="1"/>',
+        '<compiler inertiafromgeom="true"/>',
+        '<compiler inertiagrouprange="0 0"/>',
+        '<compiler angle="radian" eulerseq="zyx"/>',
+        '<compiler autolimits="false"/>',
+        '<compiler strippath="true" meshdir="nowhere"/>',
+        '<default><joint limited="true" armature="1"/><geom density="3" rgba="1 0 0 1"/></default>',
     ],
 )
 def test_settings_of_the_world_do_not_change_the_drones(
-    setting: str, mocap: bool, tmp_path: Path
+    settings: str, mocap: bool, tmp_path: Path
 ) -> None:
     def drones(head: str) -> dict[str, np.ndarray]:
         (tmp_path / "hall.xml").write_text(HALL.format(head=head, key="start"))
@@ -79,7 +80,7 @@ def test_settings_of_the_world_do_not_change_the_drones(
             name: getattr(model, name)[geoms] for name in of_geoms
         }
 
-    plain, under_it = drones(""), drones(f"<compiler {setting}/>")
+    plain, under_it = drones(""), drones(settings)
     for name in plain:
         np.testing.assert_allclose(under_it[name], plain[name], err_msg=name)
 
