@@ -31,6 +31,9 @@ def fly(mesh: Mesh | None, show: Callable[[str, dict[str, jax.Array]], None]) ->
     sim.step(7)
     sim.rotor_vel_control(command[::-1])  # on packed data
     sim.step(20)
+    vel = np.random.default_rng(1).normal(size=(N, M, 3))
+    sim.data = sim.data.replace(states=sim.data.states.replace(vel=vel))
+    sim.step(3)
     show("flown", _leaves(sim.data))
     sim.reset(np.arange(N) % 3 == 0)
     gusts = Dryden(wind=(3.0, 1.0))

@@ -88,6 +88,8 @@ sim.step(2)
 named = Sim(2, control="rotor_vel", device=device)
 assert named.device == sim.device == device
 named.seed(3)
+mass = named.data.params.replace(mass=0.04)
+named.data = named.data.replace(params=mass, plugins={"mine": np.ones((2, 1, 5))})
 named.rotor_vel_control(np.full((2, 1, 4), 15e3))
 named.step()
 for leaf in jax.tree.leaves((moved, sim.data, named.data)):
