@@ -64,7 +64,9 @@ def test_devices_and_processes_fly_the_bits_of_one_device(tmp_path: Path) -> Non
                 assert start // len(part) // DEVICES == process
                 whole = whole[start : start + len(part)]
             np.testing.assert_array_equal(part, whole, err_msg=f"{label} of {process}")
-    assert {name.split(" .")[0] for name in divided} == {"flown", "in gusts"}
+    assert {name.split(" .")[0] for name in divided} == {"flown", "in gusts", "contacts"}
+    touching = shown["contacts .touching"]
+    assert touching.any() and not touching.all()
     for leaf in (".states.pos", ".params.mass", ".params.wind", ".plugins['dryden']"):
         assert f"in gusts {leaf}" in divided
     gusts = shown["in gusts .plugins['dryden']"]
