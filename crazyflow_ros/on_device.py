@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
 
-def on_device(values: ArrayLike) -> Array:
-    """Return a copy of numbers in JAX's precision.
+def on_device(values: ArrayLike, device: Any = None) -> Array:
+    """Return a copy of numbers in JAX's precision, on a device or JAX's default one.
 
     `jnp.array` compiles a function for each shape, which takes half of the time to build a `Sim`.
     """
-    array: Array = jax.device_put(np.array(values))
+    array: Array = jax.device_put(np.array(values), device)
     return array
 
 

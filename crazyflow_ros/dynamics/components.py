@@ -162,6 +162,15 @@ def matrix_rows(matrix: Array) -> Matrix3:
     return (rows[0], rows[1], rows[2])
 
 
+def inverse(matrix: Matrix3) -> Matrix3:
+    """Invert a matrix by its cofactors, which kernels compute, unlike LAPACK."""
+    a, b, c = matrix
+    columns = (cross(b, c), cross(c, a), cross(a, b))
+    share = 1 / dot(a, columns[0])
+    x, y, z = (scale(column, share) for column in columns)
+    return transpose((x, y, z))
+
+
 def rotation_matrix(quat: Vec4) -> Matrix3:
     """Return the rotation matrix (body to world) of a unit quaternion (xyzw)."""
     x, y, z, w = quat

@@ -18,9 +18,11 @@ from crazyflow_ros.dynamics.components import (
     Vec4,
     Wrench,
     add,
+    inverse,
     matrix_rows,
     rotation_matrix,
     scale,
+    stack,
     transform,
     transpose,
 )
@@ -48,7 +50,7 @@ class RigidBody(Struct):
     J: Array
     """(3, 3) kg m^2, inertia about the centre of mass, body frame."""
     J_inv: Array
-    """(3, 3) 1/(kg m^2)."""
+    """(3, 3) 1/(kg m^2), the inverse of `J`, see `replace`."""
     obstacles: Obstacles | None = field(default=None, kw_only=True)
     """Obstacles in the world, see `forces.collisions.obstacle_contact`."""
 
@@ -75,6 +77,20 @@ class RigidBody(Struct):
         """Load the parameters of a drone, by its name or the path of its folder."""
         fields: dict[str, Any] = {k: on_device(v) for k, v in cls.figures(drone).items()}
         return cls(**fields)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some parameters changed.
+
+        `J` and `J_inv` follow each other, so the gradient with respect to the new one is complete.
+        If both are given, they are used as they are.
+        """
+        for given, other in (("J", "J_inv"), ("J_inv", "J")):
+            matrix = changes.get(given)
+            is_one = isinstance(matrix, Array | np.ndarray) and matrix.shape[-2:] == (3, 3)
+            if is_one and other not in changes:
+                changes[other] = _inverse(matrix)
+                break
+        return super().replace(**changes)
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """Return the time derivative of the state.
@@ -113,6 +129,12 @@ class RigidBody(Struct):
         del state
         share = -self.mass[..., 0] * self.gravity_vec[..., 2] / 4
         return (share, share, share, share)
+
+
+@jax.jit
+def _inverse(matrix: Array) -> Array:
+    """Return the inverse of matrices (..., 3, 3)."""
+    return jnp.stack([stack(row) for row in inverse(matrix_rows(matrix))], axis=-2)
 
 
 def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:

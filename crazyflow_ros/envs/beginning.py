@@ -42,7 +42,8 @@ class Beginning:
         """
         self._task, self._stages = task, stages
         n_worlds, leaves = default.core.n_worlds, jax.tree.leaves(default)
-        first = [x[:1] if own else x for x, own in zip(leaves, owned)]
+        with jax.ensure_compile_time_eval():  # the caller may be within a transformation
+            first = [x[:1] if own else x for x, own in zip(leaves, owned)]
         core = default.core.replace(n_worlds=1)
         self._treedef = jax.tree.structure(default.replace(core=core))
         # Stages may give parameters an axis of worlds.
@@ -54,10 +55,11 @@ class Beginning:
         ]
         flags = changed_leaves(traced(self._begun, self._data(self._first)))
         self.drawn = [i for i, flag in enumerate(flags) if flag]
-        whole = [
-            jnp.broadcast_to(x, (n_worlds, *x.shape[1:])) if own else x
-            for x, own in zip(self._first, self._owned)
-        ]
+        with jax.ensure_compile_time_eval():
+            whole = [
+                jnp.broadcast_to(x, (n_worlds, *x.shape[1:])) if own else x
+                for x, own in zip(self._first, self._owned)
+            ]
         self.default: SimData = jax.tree.unflatten(jax.tree.structure(default), whole)
 
     def _data(self, leaves: Sequence[Any]) -> SimData:
@@ -107,6 +109,15 @@ class Beginning:
             leaves[i] = x
         begun: SimData = jax.tree.unflatten(treedef, leaves)
         return begun
+
+    def chosen(self, worlds: Array, new: SimData, data: SimData) -> SimData:
+        """Return data with some worlds, (N,) bool, from `new`."""
+        leaves, treedef = jax.tree.flatten(data)
+        for i, (own, x) in enumerate(zip(self._owned, jax.tree.leaves(new))):
+            if own:
+                leaves[i] = jnp.where(worlds.reshape(-1, *[1] * (x.ndim - 1)), x, leaves[i])
+        merged: SimData = jax.tree.unflatten(treedef, leaves)
+        return merged
 
     def where(self, ended: Array, data: SimData, changed: Sequence[bool]) -> SimData:
         """Return data in which some worlds begin an episode.

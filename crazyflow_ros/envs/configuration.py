@@ -29,7 +29,7 @@ class Autoreset(StrEnum):
     same_step = "same_step"
     """In the same step, which returns the first observation together with the final one."""
     disabled = "disabled"
-    """Never: a world that has ended flies on until all are reset."""
+    """Never: a world that has ended flies on until it is reset."""
 
 
 @dataclass(frozen=True)

@@ -213,14 +213,8 @@ class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Reset all worlds.
-
-        Raises:
-            ValueError: There are options, which are not supported.
-        """
-        if options:
-            raise ValueError(f"options of a reset are not supported, got {sorted(options)}")
-        obs, info = self.worlds.reset(seed=seed)
+        """See `QuadrotorVectorEnv.reset`."""
+        obs, info = self.worlds.reset(seed=seed, options=options)
         return self._divided(obs), info
 
     def step(

@@ -16,7 +16,7 @@ from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.sim import Sim, SimData, functional
 from crazyflow_ros.sim.arguments import whole
-from crazyflow_ros.sim.compile.programs import Stepping
+from crazyflow_ros.sim.compile.programs import Composed, Stepping
 from crazyflow_ros.sim.compile.stepping import tick_of
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import insert_before
@@ -120,6 +120,26 @@ class Environment:
         state = beginning.all(key)
         seen, state = self._observed(state, None, jnp.ones(self.num_envs, bool))
         return state.replace(plugins=state.plugins | {OBSERVATION: seen})
+
+    def restart(self, state: SimData, worlds: Array, key: Array) -> tuple[SimData, Array]:
+        """Begin an episode in some worlds, the one that they would begin after `reset(key)`.
+
+        Args:
+            state: The state. The other worlds keep theirs.
+            worlds: (num_envs,) bool.
+            key: A random key.
+
+        Returns:
+            The state, and the observations of all worlds, as for `reset`.
+        """
+        state, seen = self.compiled.restart(state, worlds, key)
+        return state, self._without_drones(seen)
+
+    def _restart(
+        self, beginning: Beginning, state: SimData, worlds: Array, key: Array
+    ) -> tuple[SimData, Array]:
+        state = beginning.chosen(worlds, self._reset(beginning, key), state)
+        return state, state.plugins[OBSERVATION]
 
     def step(self, state: SimData, action: Array) -> tuple[SimData, Timestep]:
         """Apply actions until the next ones are due.
@@ -333,8 +353,10 @@ class _Compiled:
     Attributes:
         pipelines: The pipelines.
         reset: `Environment.reset`.
+        restart: `Environment.restart`.
         step: A step, after the actions have been stored in the data.
         program: The same on packed data, see `Sim.run`.
+        restarting: `restart` on packed data.
     """
 
     def __init__(self, env: Environment) -> None:
@@ -345,6 +367,8 @@ class _Compiled:
         changed = changed_leaves(traced(tick, self.beginning.default))
         last = partial(env._finish, self.beginning, changed)
         self.reset = jax.jit(partial(env._reset, self.beginning))
+        restart = partial(env._restart, self.beginning)
+        self.restart, self.restarting = jax.jit(restart), Composed(restart)
         self.step = sim.build_step_fn(last=last)
         results = (OBSERVATION, REWARD, TERMINATED, TRUNCATED, SUCCESS, FINAL)
         outputs = tuple(name for name in results if name in default.plugins)

@@ -9,6 +9,7 @@ import numpy as np
 
 from crazyflow_ros.envs.tasks import Task
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
+from crazyflow_ros.limits import shown
 from crazyflow_ros.sim import Sim
 
 
@@ -48,9 +49,15 @@ class QuadrotorEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode; see `QuadrotorVectorEnv.reset`."""
+        """Begin an episode; see `QuadrotorVectorEnv.reset`.
+
+        Raises:
+            ValueError: There are options.
+        """
+        if options:
+            raise ValueError(f"a reset has no options, got {shown(list(options))}")
         super().reset(seed=seed)
-        obs, _ = self.worlds.reset(seed=int(self.np_random.integers(2**31)), options=options)
+        obs, _ = self.worlds.reset(seed=int(self.np_random.integers(2**31)))
         return obs[0], {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:

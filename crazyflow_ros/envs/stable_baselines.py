@@ -9,6 +9,7 @@ import numpy as np
 
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 from crazyflow_ros.extras import extra
+from crazyflow_ros.limits import shown
 
 with extra("sb3"):
     from stable_baselines3.common.vec_env import VecEnv
@@ -45,6 +46,16 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
         """Set the seed of the next reset."""
         self._seed = seed
         return [seed] * self.num_envs
+
+    def set_options(self, options: Any = None) -> None:
+        """Set the options of the next reset, of which there are none.
+
+        Raises:
+            ValueError: There are some.
+        """
+        given = [options] if isinstance(options, dict) else options or []
+        if any(given):
+            raise ValueError(f"a reset has no options, got {shown(options)}")
 
     def reset(self) -> np.ndarray:
         """Begin an episode in each world, and return the observations."""

@@ -69,8 +69,12 @@ class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type informat
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
-        """Begin an episode; see `QuadrotorVectorEnv.reset`."""
-        obs, _ = self.worlds.reset(seed=seed, options=options)
+        """Begin an episode; see `QuadrotorVectorEnv.reset`.
+
+        `options` have no effect: PettingZoo's test of environments gives some that none knows.
+        """
+        del options
+        obs, _ = self.worlds.reset(seed=seed)
         self.agents = list(self.possible_agents)
         return dict(zip(self.agents, obs[0])), {name: {} for name in self.agents}
 

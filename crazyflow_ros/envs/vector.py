@@ -14,10 +14,14 @@ from gymnasium.vector.utils import batch_space
 from crazyflow_ros.envs.configuration import Autoreset
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.arguments import mask_of
 from crazyflow_ros.sim.compile.stepping import count
 
+_MASK = "reset_mask"
+"""The option of Gymnasium's `VectorEnv.reset`."""
 _MODES = {
     Autoreset.next_step: AutoresetMode.NEXT_STEP,
     Autoreset.same_step: AutoresetMode.SAME_STEP,
@@ -83,22 +87,46 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Reset all worlds.
+        """Begin an episode in all worlds, or in some.
 
         Args:
             seed: Seed of the random numbers, which make episodes reproducible. None continues the
                 present ones.
-            options: Not used.
+            options: `{"reset_mask": mask}`, (num_envs,) bool, for the worlds of the mask alone. The
+                others fly on. A world begins the episode that it would begin if all did.
 
         Returns:
-            Observations, and an empty dictionary.
+            Observations of all worlds, and an empty dictionary.
+
+        Raises:
+            ValueError: There is no such option, or the mask has another shape or dtype, or holds no
+                world.
+            ResetNeeded: There is a mask, but not all worlds have begun an episode.
         """
-        del options
+        mask = self._mask(options or {})
         super().reset(seed=seed)
         key = jax.random.key(int(self.np_random.integers(2**31)))
-        self.sim.data, obs = self.environment.reset(key)
-        self._ended = np.zeros(self.num_envs, bool)
-        return np.array(obs), {}
+        if self._ended is None or mask is None:
+            self.sim.data, seen = self.environment.reset(key)
+            self._ended = np.zeros(self.num_envs, bool)
+        else:
+            seen = self.sim.run(self.environment.compiled.restarting, mask, key)
+            self._ended = self._ended & ~mask
+        return np.array(seen).reshape(self.observation_space.shape), {}
+
+    def _mask(self, options: dict[str, Any]) -> np.ndarray | None:
+        """Return which worlds `reset` concerns, (num_envs,) bool; None for all."""
+        for name in options:
+            if name != _MASK:
+                raise ValueError(unknown("option of a reset", name, [_MASK]))
+        if _MASK not in options:
+            return None
+        mask = mask_of(options[_MASK], self.num_envs, _MASK)
+        if not mask.any():
+            raise ValueError(f"{_MASK} must hold True for at least one world")
+        if self._ended is None:
+            raise ResetNeeded(f"call reset() without {_MASK} first, for all worlds")
+        return mask
 
     def step(
         self, actions: np.ndarray

@@ -19,13 +19,15 @@ from crazyflow_ros.identification.flight import Flight
 from crazyflow_ros.identification.residuals import (
     ROTATION,
     TRANSLATION,
+    WINDOW,
     Residuals,
     rotation_error,
     sign,
     translation_error,
 )
 
-_MOST_UNCERTAIN = 0.5  # standard deviation of a parameter, as a part of its value
+_LEAST_SEGMENTS = 5
+_MOST_UNCERTAIN = 0.5  # of a parameter, as a part of its value, if all errors were independent
 _LEAST_VARIANCE = 1e-24  # of residuals; smaller ones are rounding errors
 _RANGE = 6.0  # of the logarithm of a parameter, on both sides of the initial guess
 _AT_REST = {  # initial guesses; absolute values
@@ -45,7 +47,7 @@ class Fit:
     values: dict[str, np.ndarray]
     """Values by name: (2,) for roll and pitch, and for yaw; or (1,)."""
     deviations: dict[str, np.ndarray]
-    """Standard deviations of the parameters, from the residuals as if these were independent."""
+    """Standard deviations of the parameters, see `deviations`."""
     rms: float
     """Root mean square of the residuals, rad or m."""
 
@@ -71,8 +73,8 @@ def identify(flights: Sequence[Flight], drone: str) -> dict[str, Fit]:
         `rotation`, and the translation by the name of each fitted model.
 
     Raises:
-        ValueError: There is no flight or no such drone, or the flights do not determine a
-            parameter; the message names it.
+        ValueError: There is no flight or no such drone, or the flights are too short or do not
+            determine a parameter; the message names it.
     """
     if not flights:
         raise ValueError("identification needs at least one flight")
@@ -120,10 +122,16 @@ def _solve(
 ) -> Fit:
     slopes = [jax.jacfwd(part) for part in residuals]
     start = np.repeat(np.log([guesses[name] for name in names]), size)
+    shapes = [jax.eval_shape(part, start).shape for part in residuals]
+    if (n := sum(segments for segments, _ in shapes)) < _LEAST_SEGMENTS:
+        raise ValueError(
+            f"the flights must have at least {_LEAST_SEGMENTS} segments of {WINDOW:g} s, without "
+            f"the first of each, got {n}"
+        )
     found = least_squares(
         lambda theta: _all(residuals, theta),
         start,
-        lambda theta: _all(slopes, theta),
+        lambda theta: _all(slopes, theta).reshape(-1, len(start)),
         bounds=(start - _RANGE, start + _RANGE),
         xtol=1e-10,
         ftol=1e-10,
@@ -138,6 +146,8 @@ def _solve(
                 f"the flights do not determine {name}: the commands have to change more, or more "
                 "often"
             )
+    ends = np.cumsum(np.concatenate([np.full(*shape) for shape in shapes]))[:-1]
+    spread = deviations(np.split(found.fun, ends), np.split(found.jac, ends)).reshape(-1, size)
     values = np.exp(found.x).reshape(-1, size)
     return Fit(
         {name: sign(name) * value for name, value in zip(names, values)},
@@ -146,8 +156,28 @@ def _solve(
     )
 
 
+def deviations(errors: Sequence[np.ndarray], slopes: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the standard deviations of the parameters of a least squares fit, by the jackknife.
+
+    They follow from how much the parameters change where a segment of the flights is left out. The
+    errors within a segment depend on each other, because noise of the recorded attitude adds up to
+    errors of the position. (J. MacKinnon, H. White, "Some heteroskedasticity-consistent covariance
+    matrix estimators", 1985, with segments in place of samples.)
+
+    Args:
+        errors: Errors of each segment, (n,).
+        slopes: Their derivatives with respect to the parameters, (n, k).
+    """
+    products = [slope.T @ slope for slope in slopes]
+    whole, shifts = np.sum(products, axis=0), []
+    for error, slope, own in zip(errors, slopes, products):
+        shifts.append(np.linalg.pinv(whole - own, hermitian=True) @ slope.T @ error)
+    n = len(shifts)
+    return np.sqrt((n - 1) / n * np.sum(np.square(shifts), axis=0))
+
+
 def _all(functions: Sequence[Residuals], theta: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.asarray(function(theta)) for function in functions])  # type: ignore[arg-type]
+    return np.concatenate([np.ravel(function(theta)) for function in functions])  # type: ignore[arg-type]
 
 
 def _rms(errors: np.ndarray) -> float:

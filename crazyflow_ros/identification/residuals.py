@@ -20,9 +20,11 @@ from crazyflow_ros.dynamics.components import BodyState, no_wrench, split, stack
 from crazyflow_ros.identification.flight import Flight
 
 WINDOW = 1.0
-"""Time [s] after which a simulated position starts again from the recorded one."""
+"""Time [s] after which a simulated position starts again from the recorded one, and after which
+errors are taken as independent."""
 _SUBSTEP = 0.005  # s, longest step of the integration of an attitude
 _SHORTEST = 10  # samples of a window
+_NEAR = 0.07  # s, to both sides of a sample, from which its velocity is computed
 
 ROTATION = ("rpy_coef", "rpy_rates_coef", "cmd_rpy_coef")
 """Each has two values: for roll and pitch, and for yaw."""
@@ -34,7 +36,7 @@ TRANSLATION = {
 
 
 Residuals = Callable[[Array], Array]
-"""Errors as a function of parameters."""
+"""Errors (segments, n) as a function of parameters; segments last about `WINDOW`."""
 
 
 def sign(name: str) -> int:
@@ -45,18 +47,17 @@ def sign(name: str) -> int:
 def rotation_error(flight: Flight) -> Residuals:
     """Return the errors of roll, pitch and yaw [rad], simulated from the commands alone.
 
-    They are a function of (6,) logarithms of the parameters `ROTATION`. The first second is left
-    out: the initial rates, about which the samples say little, decay in it.
+    They are a function of (6,) logarithms of the parameters `ROTATION`. At least the first second
+    is left out: the initial rates, about which the samples say little, decay in it.
 
     Args:
         flight: The recorded flight.
     """
     dt, rpy = np.diff(flight.time), flight.rpy
     start = np.stack([rpy[0], (rpy[1] - rpy[0]) / dt[0]])
-    skip = int(np.searchsorted(flight.time, flight.time[0] + WINDOW))
-    n = ceil(dt.max() / _SUBSTEP)
+    k, n = _samples(dt), ceil(dt.max() / _SUBSTEP)
     arrays = map(jnp.array, (start, dt, flight.command[:-1], rpy[1:]))
-    return partial(_rotation_error, *arrays, n=n, skip=skip)
+    return partial(_rotation_error, *arrays, n=n, k=k)
 
 
 def translation_error(model: Dynamics, mass: float, flight: Flight) -> Residuals:
@@ -72,15 +73,30 @@ def translation_error(model: Dynamics, mass: float, flight: Flight) -> Residuals
         flight: The recorded flight.
     """
     dt = np.diff(flight.time)
-    k = max(_SHORTEST, round(WINDOW / float(np.median(dt))))
-    vel = np.gradient(flight.pos, flight.time, axis=0)
-    rows = (dt, np.arange(len(dt)) % k == 0, flight.pos, vel, flight.quat, flight.command)
+    k = _samples(dt)
+    is_first, vel = np.arange(len(dt)) % k == 0, np.zeros_like(flight.pos)
+    for i in range(k, len(dt) // k * k, k):  # without the first window, which does not count
+        vel[i] = _velocity(flight, i, max(2, round(k * _NEAR / WINDOW)))
+    rows = (dt, is_first, flight.pos, vel, flight.quat, flight.command)
     return partial(_translation_error, jnp.array(mass), *map(jnp.array, rows), model=model, k=k)
 
 
-@partial(jax.jit, static_argnames=("n", "skip"))
+def _samples(dt: np.ndarray) -> int:
+    """Return the number of samples of a window."""
+    return max(_SHORTEST, round(WINDOW / float(np.median(dt))))
+
+
+def _velocity(flight: Flight, sample: int, n: int) -> np.ndarray:
+    """Return the velocity at a sample, that of the cubic fitted to it and `n` to each side."""
+    near = slice(sample - n, sample + n + 1)
+    time = flight.time[near] - flight.time[sample]
+    slope: np.ndarray = np.polynomial.polynomial.polyfit(time, flight.pos[near], 3)[1]
+    return slope
+
+
+@partial(jax.jit, static_argnames=("n", "k"))
 def _rotation_error(
-    start: Array, dt: Array, command: Array, rpy: Array, theta: Array, *, n: int, skip: int
+    start: Array, dt: Array, command: Array, rpy: Array, theta: Array, *, n: int, k: int
 ) -> Array:
     params = _rotation_params(theta)
 
@@ -98,7 +114,8 @@ def _rotation_error(
         return state, state[0]
 
     _, angles = jax.lax.scan(step, start, (dt, command))
-    return (angles - rpy)[skip:].ravel()
+    segments = max(0, len(dt) // k - 1)
+    return (angles - rpy)[len(dt) - segments * k :].reshape(segments, 3 * k)
 
 
 @partial(jax.jit, static_argnames=("model", "k"))
@@ -140,7 +157,7 @@ def _translation_error(
     windows = (flown - pos[1:])[: n * k].reshape(n, k, 3)
     line, _ = np.linalg.qr(np.stack([np.ones(k), np.arange(k)], axis=1))
     windows -= jnp.einsum("it,jt,njd->nid", line, line, windows)
-    return windows[1:].ravel()  # the thrust before the first window is not known
+    return windows[1:].reshape(-1, 3 * k)  # the thrust before the first window is not known
 
 
 def _rotation_params(theta: Array) -> so_rpy.Params:

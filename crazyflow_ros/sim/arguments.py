@@ -16,6 +16,7 @@ from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
+from crazyflow_ros.limits import shown
 
 MAX_STEPS = 2**31 - 1
 """Maximum number of ticks of a step, which are counted in 32 bits."""
@@ -56,17 +57,22 @@ def steps_of(n_steps: Any) -> int:
     return n_steps
 
 
-def mask_of(mask: ArrayLike, n_worlds: int) -> np.ndarray:
+def mask_of(mask: ArrayLike, n_worlds: int, name: str = "mask") -> np.ndarray:
     """Return a mask of worlds, (n_worlds,) bool.
+
+    Args:
+        mask: The mask.
+        n_worlds: Number of worlds.
+        name: Its name in the error message.
 
     Raises:
         ValueError: It has another shape or dtype.
     """
     mask = np.asarray(mask)
     if mask.shape != (n_worlds,):
-        raise ValueError(f"mask must have shape ({n_worlds},), got {mask.shape}")
+        raise ValueError(f"{name} must have shape ({n_worlds},), got {mask.shape}")
     if mask.dtype != bool:
-        raise ValueError(f"mask holds a bool for each world, got {mask.tolist()}")
+        raise ValueError(f"{name} holds a bool for each world, got {shown(mask)}")
     return mask
 
 

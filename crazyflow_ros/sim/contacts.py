@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+from jax.sharding import NamedSharding
 
 from crazyflow_ros.compiler import works
 from crazyflow_ros.scene import frames
+from crazyflow_ros.sim.worlds import of_world
 
 if TYPE_CHECKING:
     import mujoco
@@ -73,7 +75,11 @@ class ContactQuery:
         jaxpr = jax.make_jaxpr(find)(pos, quat, ids, leaves)
         pruned, used = _pruned(jaxpr.jaxpr, 3)
         self._used, self._ids = used[3:], ids
-        self._call = jax.jit(jaxpr_as_fun(ClosedJaxpr(pruned, jaxpr.consts)))
+        on_mesh = isinstance(pos.sharding, NamedSharding)
+        self._call = jax.jit(
+            jaxpr_as_fun(ClosedJaxpr(pruned, jaxpr.consts)),
+            out_shardings=pos.sharding if on_mesh else None,
+        )
         self.take(model, mjx_data)
 
     def take(self, model: mjx.Model, mjx_data: mjx.Data) -> None:
@@ -160,8 +166,8 @@ def listed(
     slots: ContactSlots, world: int, touching: Array, model: mujoco.MjModel
 ) -> list[Contact]:
     """Return the contacts of a world for which `touching`, (N, K), is true, deepest first."""
-    distance, pos, normal, geoms = (np.asarray(x)[world] for x in slots[1:])
-    (places,) = np.nonzero(np.asarray(touching)[world])
+    distance, pos, normal, geoms = (np.asarray(of_world(x, world)) for x in slots[1:])
+    (places,) = np.nonzero(of_world(touching, world))
 
     def name(geom: int) -> str:
         return model.geom(geom).name or f"geom {geom}"

@@ -24,6 +24,7 @@ from crazyflow_ros.sim.contacts import (
     with_drones,
 )
 from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.worlds import of_world, put
 
 # MuJoCo is imported where the scene is needed: most users of `Sim` only step.
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class SimScene:
         """Return the contacts in a world, deepest first; with `body`, only those of that body.
 
         Raises:
-            ValueError: The world does not exist.
+            ValueError: The world does not exist, or is that of another process.
         """
         self._check_world(world)
         touching = self.contacts(body)
@@ -200,8 +201,8 @@ class SimScene:
             is in metres along the optical axis, infinite where there is nothing.
 
         Raises:
-            ValueError: The mode, world, camera or its configuration is unknown, or the size is not
-                positive.
+            ValueError: The mode, world, camera or its configuration is unknown, the world is that
+                of another process, or the size is not positive.
             RenderingUnavailable: OpenGL is not available, or there is no display for a window.
         """
         if mode not in _MODES:
@@ -215,10 +216,11 @@ class SimScene:
         model, data = self._compiled()
         if self._mjx is not None:  # obstacles that have moved
             moved = self._mjx[1]
-            data.mocap_pos[:], data.mocap_quat[:] = moved.mocap_pos[world], moved.mocap_quat[world]
+            data.mocap_pos[:] = of_world(moved.mocap_pos, world)
+            data.mocap_quat[:] = of_world(moved.mocap_quat, world)
         states, ids = self.data.states, np.asarray(self.data.core.drone_mocap_ids)
-        data.mocap_pos[ids] = states.pos[world]
-        data.mocap_quat[ids] = frames.xyzw_to_wxyz(np.asarray(states.quat[world]))
+        data.mocap_pos[ids] = of_world(states.pos, world)
+        data.mocap_quat[ids] = frames.xyzw_to_wxyz(np.asarray(of_world(states.quat, world)))
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         mujoco.mj_camlight(model, data)
@@ -268,17 +270,22 @@ class SimScene:
 
             model, data = self._compiled()
             unweld(model, [str(i) for i in range(self.n_drones)])
-            batch = jax.tree.map(
-                lambda x: jnp.repeat(jnp.asarray(x)[None], self.n_worlds, axis=0),
-                mjx.put_data(model, data),
+            sharding = self.data.states.pos.sharding
+            device = next(iter(sharding.addressable_devices))
+            batch = jax.tree.map(  # with NumPy, because JAX would compile a function for each shape
+                lambda x: np.repeat(np.asarray(x)[None], self.n_worlds, axis=0),
+                mjx.put_data(model, data, device=device),  # by default that of the first process
             )
             # The placement after the first sync; otherwise the second sync would
             # recompile.
-            whole = sharding = self.data.states.pos.sharding
+            whole = sharding
             if isinstance(sharding, NamedSharding):
                 whole = NamedSharding(sharding.mesh, PartitionSpec())
-            shared = jax.device_put(mjx.put_model(model), whole)
-            self._mjx = (shared, jax.device_put(batch, sharding))
+            shared = mjx.put_model(model, device=device)
+            self._mjx = (
+                jax.tree.map(lambda x: put(x, whole), shared),
+                jax.tree.map(lambda x: put(x, sharding), batch),
+            )
         return self._mjx
 
 

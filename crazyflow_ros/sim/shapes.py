@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 from jax import Array
 from jax.tree_util import GetAttrKey
 
 from crazyflow_ros.dynamics.obstacles import FIGURE_NDIM
+from crazyflow_ros.on_device import on_device
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.leaves import described, layout, path_name
 
 Path = tuple[Any, ...]
+
+_OF_NUMPY = (np.ndarray, np.generic, bool, int, float)
+"""Types that JAX accepts in place of its own arrays."""
 
 
 class Shapes:
@@ -50,26 +56,46 @@ class Shapes:
             )
         return lead
 
-    def check(self, data: SimData, now: SimData) -> None:
-        """Check that data fit this simulation.
+    def checked(self, data: SimData, now: SimData, device: Any = None) -> SimData:
+        """Return data that fit this simulation, with arrays of JAX in place of those of NumPy.
 
         Unlike in the initial data, parameters may have leading axes, and there may be additional
-        arrays with axes of worlds and drones.
+        arrays with axes of worlds and drones. A number stands for an array of size 1.
 
         Args:
             data: The data. In lazy data, only fields that have been read or replaced are checked.
             now: Valid data, which may share fields with `data`.
+            device: Device or sharding of arrays that come from NumPy; None for JAX's default.
 
         Raises:
             ValueError: Something has another shape or dtype, or is missing; the message names it.
         """
         if not isinstance(data, SimData):
             raise ValueError(f"data must be a SimData, got {data!r}")
-        fine = now.present
+        fine, put = now.present, dict[str, Any]()
         for name, field in data.present.items():
-            if field is not fine.get(name) and (key := (name, layout(field))) not in self._checked:
+            if field is fine.get(name):
+                continue
+            kinds = set(map(type, jax.tree.leaves(field)))
+            if any(issubclass(kind, _OF_NUMPY) for kind in kinds):
+                convert = partial(self._on_device, device, GetAttrKey(name))
+                field = put[name] = jax.tree.map_with_path(convert, field)
+            if (key := (name, layout(field))) not in self._checked:
                 self._check_field(GetAttrKey(name), field)
                 self._checked.add(key)
+        return data.replace(**put) if put else data
+
+    def _on_device(self, device: Any, name: GetAttrKey, path: Path, leaf: Any) -> Any:
+        """Return numbers as an array of JAX. What is none stays as it is, and is refused."""
+        first = self._first.get(path := (name, *path))
+        is_number = isinstance(leaf, bool | int | float | np.generic)
+        if is_number and first is not None:
+            shape = first.shape[self._mixed :] if is_param(path) else first.shape
+            if shape in ((), (1,)):
+                leaf = np.full(shape, leaf)
+        if not isinstance(leaf, np.ndarray) or leaf.dtype.kind not in "biufc":
+            return leaf
+        return on_device(leaf, device)
 
     def _check_field(self, name: GetAttrKey, field: Any) -> None:
         given = {(name, *path): leaf for path, leaf in jax.tree.leaves_with_path(field)}
@@ -83,7 +109,7 @@ class Shapes:
 
     def _check_leaf(self, path: Path, leaf: Any) -> None:
         first = self._first.get(path)
-        if not hasattr(leaf, "dtype"):
+        if not isinstance(leaf, Array):
             expected = f", {described(first)}" if first is not None else ""
             raise ValueError(f"{path_name(path)} must be an array{expected}, got {leaf!r}")
         if is_param(path):

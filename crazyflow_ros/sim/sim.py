@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import jax
@@ -18,6 +19,7 @@ from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
+from crazyflow_ros.kernels import inlined
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.arguments import (
@@ -185,6 +187,7 @@ class Sim(SimScene):
             data = jax.device_put(data, self.device)
         self._first = self.default_data = data
         self._live = LiveData(data, self._worlds, self.derivative)
+        self._contact_wrench = inlined(partial(stages.contact_wrench, forces=self.forces))
         self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
         super().__init__(scene, fused_mjx_model)
@@ -364,7 +367,7 @@ class Sim(SimScene):
         Returns:
             (N, M, 6) force [N] and torque [N m] on the centre of mass, world frame.
         """
-        return stages.contact_wrench(data, self.forces)
+        return self._contact_wrench(data)
 
     def build_step_fn(self, derivative: bool = True, last: Ending | None = None) -> StepFn:
         """Return the present pipeline as a pure function of data and number of ticks.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.shapes import Shapes, is_param
@@ -80,13 +80,13 @@ class Worlds:
         shardings = self.shardings(data)
         if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data)):
             return jax.lax.with_sharding_constraint(data, shardings)
-        return jax.tree.map(_put, data, shardings)
+        return jax.tree.map(put, data, shardings)
 
     def placed_array(self, array: Array | np.ndarray) -> Array | np.ndarray:
         """Return an array with an axis of worlds, each world on its device."""
         if self.mesh is None:
             return array
-        return _put(
+        return put(
             jnp.asarray(array), NamedSharding(self.mesh, PartitionSpec(self.mesh.axis_names))
         )
 
@@ -108,13 +108,32 @@ class Worlds:
         return mapped
 
 
-def _put(array: Array, sharding: NamedSharding) -> Array:
-    if array.sharding.is_equivalent_to(sharding, array.ndim):
-        return array
-    if sharding.is_fully_addressable or not array.is_fully_addressable:
+def of_world(array: Array, world: int) -> Array:
+    """Return the part of an array with an axis of worlds that belongs to a world.
+
+    Raises:
+        ValueError: Another process has that world.
+    """
+    first, end = array.shape[0], 0
+    for shard in array.addressable_shards:
+        start = (shard.index[0].start or 0) if shard.index else 0
+        first, end = min(first, start), max(end, start + len(shard.data))
+        if start <= world < start + len(shard.data):
+            return shard.data[world - start]
+    raise ValueError(f"world {world} is that of another process; this one has {first} to {end - 1}")
+
+
+def put(array: Array | np.ndarray, sharding: Sharding) -> Array:
+    """Return an array with a sharding; all processes give the same array."""
+    if isinstance(array, Array):
+        if array.sharding.is_equivalent_to(sharding, array.ndim):
+            return array
+        if not array.is_fully_addressable:
+            return jax.device_put(array, sharding)
+    if sharding.is_fully_addressable:
         return jax.device_put(array, sharding)
     # All processes have the same array, so nothing is sent.
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(_put(jax.random.key_data(array), sharding))
+        return jax.random.wrap_key_data(put(jax.random.key_data(array), sharding))
     values = np.asarray(array)
     return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])

@@ -16,7 +16,7 @@ from quadrotor_reference import SPIN, Quadrotor, State, angle_between, tumbling
 from scipy.integrate import solve_ivp
 
 from crazyflow_ros.dynamics import Drone, Dynamics, first_principles
-from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
+from crazyflow_ros.dynamics.components import BodyState, Wrench, no_wrench, split, stack
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.sim import Sim
@@ -88,17 +88,49 @@ def test_derivative_agrees_with_newton_and_euler(drone: str) -> None:
     np.testing.assert_array_equal(ours["ang_vel"], [s.ang_vel for s in states])
 
 
-def test_a_full_inertia_matrix_is_used() -> None:
+@pytest.mark.parametrize("names", [("J",), ("J_inv",), ("J", "J_inv")])
+@pytest.mark.parametrize("array", [np.asarray, jnp.asarray])
+def test_a_full_inertia_matrix_is_used(names: tuple[str, ...], array: Any) -> None:
+    """J and its inverse follow each other, also one for each of several drones."""
     quadrotor, rng = Quadrotor("cf2x_L250"), np.random.default_rng(2)
     tilt = rng.normal(size=(3, 3)) * 2e-6
     quadrotor.J = quadrotor.J + tilt + tilt.T
-    params = Params.create("cf2x_L250")
-    params = params.replace(J=jnp.asarray(quadrotor.J), J_inv=jnp.linalg.inv(quadrotor.J))
     state, command = tumbling(quadrotor), np.full(4, quadrotor.hover_speed())
     zero = np.zeros(3)
     expected = quadrotor.derivative(state, command, zero, zero).ang_vel
-    ours = derivative([state], command[None], params)["ang_acc"][0]
+    params, known = Params.create("cf2x_L250"), {"J": quadrotor.J}
+    known["J_inv"] = np.linalg.inv(quadrotor.J)
+    changes = {k: array(known[k]) for k in names}
+    ours = derivative([state], command[None], params.replace(**changes))["ang_acc"][0]
     np.testing.assert_allclose(ours, expected, rtol=1e-11)
+    changes = {k: array([known[k], 2 * getattr(params, k)]) for k in names}
+    both = derivative([state] * 2, np.stack([command] * 2), params.replace(**changes))["ang_acc"]
+    np.testing.assert_allclose(both[0], expected, rtol=1e-11)
+
+
+def test_the_gradient_of_the_inertia_is_that_of_the_equations() -> None:
+    """Of the angular acceleration, against differences of the reference."""
+    quadrotor, rng = Quadrotor("cf21B_500"), np.random.default_rng(5)
+    state, command, zero = tumbling(quadrotor), np.full(4, quadrotor.hover_speed()), np.zeros(3)
+    weights, nominal, params = rng.normal(size=3), quadrotor.J, Params.create("cf21B_500")
+    body = BodyState(*(split(jnp.asarray(x)) for x in vars(state).values()))
+
+    def ours(J: jax.Array) -> jax.Array:
+        external = no_wrench(jnp.zeros(()))
+        changed = params.replace(J=J)
+        rate = first_principles.derivative(body, split(jnp.asarray(command)), external, changed)
+        return stack(rate.ang_acc) @ weights
+
+    def theirs(J: np.ndarray) -> float:
+        quadrotor.J = J
+        return float(weights @ quadrotor.derivative(state, command, zero, zero).ang_vel)
+
+    gradient = np.asarray(jax.jit(jax.grad(ours))(jnp.asarray(nominal)))
+    for _ in range(4):
+        step = rng.normal(size=(3, 3)) * 1e-11
+        step = step + step.T
+        slope = (theirs(nominal + step) - theirs(nominal - step)) / 2
+        np.testing.assert_allclose((gradient * step).sum(), slope, rtol=1e-5)
 
 
 def test_figures_may_differ_by_rotor_and_by_drone() -> None:

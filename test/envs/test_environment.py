@@ -62,6 +62,22 @@ def test_pure_functions_give_what_the_vector_environment_gives(worlds: Quadrotor
     assert steps.terminated[:, 0].any() and not steps.terminated[:, 0].all()
 
 
+def test_a_new_environment_begins_within_transformations() -> None:
+    keys = jax.random.split(jax.random.key(5), 2)
+
+    def new() -> Environment:
+        return Environment(2, Reach(), randomizers=(randomize_mass(0.2),), **SMALL)
+
+    env = new()
+    states, seen = jax.vmap(env.reset)(keys)
+    for i, key in enumerate(keys):
+        state, alone = env.reset(key)  # keeps nothing of the transformation
+        np.testing.assert_allclose(seen[i], alone, rtol=1e-6)
+        np.testing.assert_allclose(states.params.mass[i], state.params.mass, rtol=1e-6)
+    jax.eval_shape(new().step, state, jnp.zeros((2, 4)))
+    jax.eval_shape(new().before_episodes, keys[0])
+
+
 def test_an_episode_that_ends_gives_its_final_observation_beside_the_next(
     worlds: QuadrotorVectorEnv,
 ) -> None:

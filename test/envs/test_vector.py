@@ -115,6 +115,77 @@ def test_stages_added_to_the_pipelines_act_in_steps_and_in_every_reset() -> None
     assert (np.array(env.sim.data.states.vel[:, 0, 0]) > 1).all()
 
 
+def test_a_mask_resets_its_worlds_alone() -> None:
+    """These begin as after a reset of all with the seed; the others fly on to the bit."""
+    env = QuadrotorVectorEnv(
+        5,
+        FigureEight(),
+        n_drones=2,
+        drone="cf21B_500",
+        dynamics="so_rpy",
+        freq=100,
+        autoreset="disabled",
+        randomizers=(randomize_mass(0.3),),
+    )
+    mask = np.array([False, True, False, False, True])
+    with pytest.raises(gymnasium.error.ResetNeeded, match="without reset_mask first"):
+        env.reset(options={"reset_mask": mask})
+    actions = np.linspace(-0.3, 0.3, 40).reshape(env.action_space.shape)
+
+    def flown() -> dict[str, np.ndarray]:
+        obs, *_ = env.step(actions)
+        data = env.sim.data
+        states = {name: np.array(array) for name, array in vars(data.states).items()}
+        masses = np.broadcast_to(np.array(data.params.mass), (5, 2, 1))
+        rate, ticks = np.array(data.states_deriv.acc), np.array(data.core.steps)
+        return states | {"obs": np.array(obs), "mass": masses, "acc": rate, "steps": ticks}
+
+    begun, _ = env.reset(seed=8)
+    anew = flown()
+    env.reset(seed=3)
+    for _ in range(4):
+        last, *_ = env.step(actions)
+    last, before = np.array(last), env.sim.data
+    onwards = flown()
+    env.sim.data = before
+    options = {"reset_mask": mask}
+    seen, info = env.reset(seed=8, options=options)
+    assert info == {} and list(options) == ["reset_mask"]
+    np.testing.assert_array_equal(seen, np.where(mask[:, None, None], begun, last))
+    np.testing.assert_array_equal(env.sim.data.core.steps[:, 0], np.where(mask, 0, 8))
+    for name, array in flown().items():
+        np.testing.assert_array_equal(array[mask], anew[name][mask], err_msg=name)
+        np.testing.assert_array_equal(array[~mask], onwards[name][~mask], err_msg=name)
+
+    now = np.array(env.sim.data.states.pos)
+    for options, message in (
+        ({"reset_mask": mask[:4]}, r"reset_mask must have shape \(5,\), got \(4,\)"),
+        ({"reset_mask": mask.astype(int)}, "reset_mask holds a bool for each world"),
+        ({"reset_mask": mask & False}, "reset_mask must hold True for at least one world"),
+        ({"mask": mask}, "no option of a reset 'mask', only reset_mask"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            env.reset(options=options)
+    np.testing.assert_array_equal(env.sim.data.states.pos, now)
+
+
+def test_worlds_of_a_mask_do_not_begin_once_more(env: QuadrotorVectorEnv) -> None:
+    """In the step after the one in which their episodes have ended."""
+    env.reset(seed=2)
+    ended = np.zeros(N, bool)
+    while not ended.any():
+        _, _, ended, _, _ = env.step(np.tile([0.0, 0, 0, -1], (N, 1)))
+    ended = np.array(ended)
+    worlds = np.flatnonzero(ended)[:1]
+    env.reset(options={"reset_mask": np.isin(np.arange(N), worlds)})
+    *_, info = env.step(np.zeros((N, 4)))
+    assert info["_is_success"][worlds].all()
+    assert (info["_is_success"] == ~ended)[np.delete(np.arange(N), worlds)].all()
+    ticks = np.array(env.sim.data.core.steps[:, 0])
+    assert (ticks[worlds] == 2).all()
+    assert (ticks[np.setdiff1d(np.flatnonzero(ended), worlds)] == 0).all()
+
+
 def test_a_plain_controller_solves_the_task(env: QuadrotorVectorEnv) -> None:
     recorded = RecordEpisodeStatistics(env)
     obs, _ = recorded.reset(seed=3)

@@ -40,6 +40,8 @@ class LiveData:
 
         self._worlds, self._compiled_derivative = worlds, derive
         self._any_rate = data.states_deriv  # for data whose derivative nothing reads
+        pos = data.states.pos
+        self._device = pos.sharding if worlds.mesh is None and pos.committed else None
         self._programs: dict[object, PackedStep] = {}
         self._assign(data)
 
@@ -64,15 +66,12 @@ class LiveData:
 
     @data.setter
     def data(self, data: SimData) -> None:
-        synced: Any = data.core.mjx_synced if isinstance(data, SimData) else None
-        if isinstance(synced, bool):  # as programs for Crazyflow assign it
-            data = data.replace(core=data.core.replace(mjx_synced=on_device(synced)))
-        self._worlds.shapes.check(data, self._before)
+        data = self._worlds.shapes.checked(data, self._before, self._device)
         self._assign(self._worlds.placed(unsynced(data)))
 
     def restart(self, data: SimData) -> None:
         """Hold data after a reset. Their `states_deriv` are evaluated when they are read."""
-        self._worlds.shapes.check(data, self._before)
+        self._worlds.shapes.checked(data, self._before)
 
         def field(name: str) -> Any:
             return self._derive(data) if name == "states_deriv" else getattr(data, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -100,6 +101,24 @@ def test_a_dropped_drone_comes_to_rest_on_its_feet(freq: int, drone: str) -> Non
 
 
 MODELS = [str(drone) for drone in Drone]
+
+
+def test_the_wrench_of_contacts_is_one_compiled_function(caplog: pytest.LogCaptureFixture) -> None:
+    """Its force balances the weight, and whatever pushes a drone that stays where it is."""
+    quadrotor, z = Quadrotor(DRONE), rest_height(DRONE)
+    weight, pushed = quadrotor.mass * G, 1.5 * quadrotor.mass * G
+    sim = drones(
+        pos=[[0, 0, z], [1, 2, z], [0, 0, 3]], force=[[0, 0, 0], [0.1, 0, weight - pushed]]
+    )
+    sim.step(500)
+    data = sim.data
+    jax.block_until_ready(data.states_deriv)
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        wrench = np.asarray(sim.contact_wrench(data))
+    compiled = [r for r in caplog.records if r.getMessage().startswith("Compiling ")]
+    assert len(compiled) == 1
+    expected = [[0, 0, weight], [-0.1, 0, pushed], [0, 0, 0]]
+    np.testing.assert_allclose(wrench[:3, 0, :3], expected, atol=1e-3 * weight)
 
 
 @pytest.fixture(scope="module", params=["euler", "symplectic_euler", "rk4"])

@@ -64,7 +64,9 @@ def test_devices_and_processes_fly_the_bits_of_one_device(tmp_path: Path) -> Non
                 assert start // len(part) // DEVICES == process
                 whole = whole[start : start + len(part)]
             np.testing.assert_array_equal(part, whole, err_msg=f"{label} of {process}")
-    assert {name.split(" .")[0] for name in divided} == {"flown", "in gusts"}
+    assert {name.split(" .")[0] for name in divided} == {"flown", "in gusts", "contacts"}
+    touching = shown["contacts .touching"]
+    assert touching.any() and not touching.all()
     for leaf in (".states.pos", ".params.mass", ".params.wind", ".plugins['dryden']"):
         assert f"in gusts {leaf}" in divided
     gusts = shown["in gusts .plugins['dryden']"]
@@ -88,6 +90,8 @@ sim.step(2)
 named = Sim(2, control="rotor_vel", device=device)
 assert named.device == sim.device == device
 named.seed(3)
+mass = named.data.params.replace(mass=0.04)
+named.data = named.data.replace(params=mass, plugins={"mine": np.ones((2, 1, 5))})
 named.rotor_vel_control(np.full((2, 1, 4), 15e3))
 named.step()
 for leaf in jax.tree.leaves((moved, sim.data, named.data)):
