@@ -64,6 +64,7 @@ def test_one_manager_takes_all_drones(launched: Launcher) -> None:
     assert "robot_description:=/crazyflow/robot_description" in manager.command
     assert manager.parameters["use_sim_time"] is True
     assert spawner.arguments == [
+        "--activate-as-group",
         "joint_state_broadcaster",
         *(f"{drone}_{name}" for drone in ("cf0", "cf1") for name in (*BROADCASTERS, *CHAIN)),
     ]
@@ -88,7 +89,8 @@ def test_each_drone_has_a_manager_in_its_namespace(launched: Launcher) -> None:
         declared = manager.parameters["controller_manager"]["ros__parameters"]
         assert declared["attitude"]["type"].startswith("forward_command_controller/")
         assert manager.parameters["attitude"]["ros__parameters"]["joint"] == f"{drone}_body"
-        assert spawner.arguments == ["joint_state_broadcaster", *BROADCASTERS, "attitude"]
+        names = ["joint_state_broadcaster", *BROADCASTERS, "attitude"]
+        assert spawner.arguments == ["--activate-as-group", *names]
 
 
 @pytest.mark.parametrize(
@@ -129,21 +131,6 @@ def test_wrong_argument_is_named(
 ) -> None:
     with pytest.raises((ValueError, FileNotFoundError, RuntimeError), match=message):
         visit(FILE, **{argument: value})
-
-
-@pytest.mark.parametrize("file", [FILE, "sim.launch.py", "teleop.launch.py"])
-def test_an_argument_that_nobody_knows_is_refused(
-    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Launcher(file, tmp_path, monkeypatch)  # has the packages
-    argv = ["dynamic:=so_rpy", "n_drones:=2"]
-    monkeypatch.setattr("sys.argv", ["ros2", "launch", "crazyflow_ros", file, *argv])
-    message = rf"{file} has no argument 'dynamic' \(did you mean 'dynamics'\?\); it has control, "
-    with pytest.raises(ValueError, match=message):
-        visit(file, argv, n_drones="2", dynamic="so_rpy")
-    # Those of another launch file, which includes ours, may be more.
-    monkeypatch.setattr("sys.argv", ["ros2", "launch", "my_drones", file, *argv])
-    visit(file, argv, n_drones="2", dynamic="so_rpy")
 
 
 def test_managers_wait_for_the_description(
