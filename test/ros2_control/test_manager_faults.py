@@ -83,7 +83,9 @@ def test_ordinary_switches_are_not_refused_but_an_absurd_command_is(
     flying.fly_to(HOME)
     assert manager.switch(start=["cf0_attitude"], stop=POSITION)
     # Stock controllers drop messages with NaN themselves.
-    refusal = "cf0: command [10000.0, 0.0, 0.0, 0.35] is refused: level 2, attitude"
+    refusal = (
+        "cf0: command roll 10000 rad, pitch 0 rad, yaw 0 rad, thrust 0.35 N is refused: level 2"
+    )
 
     def refused() -> bool:
         # Their reader is best-effort: it may miss the first messages of a publisher.
