@@ -15,10 +15,16 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from crazyswarm import configuration
-from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument
-from launch.frontend import Parser
-from launching import Launcher, description, include, visit, visit_all
+from launching import (
+    LaunchContext,
+    LaunchDescription,
+    Launcher,
+    description,
+    include,
+    launch_actions,
+    visit,
+    visit_all,
+)
 from paths import ROOT
 
 from crazyflow_ros.resources import resource
@@ -265,6 +271,8 @@ def test_an_argument_that_nobody_knows_is_refused(file: str, given: str, hint: s
 
 def xml_parent(file: str, argument: str) -> LaunchDescription:
     pytest.importorskip("launch_xml")
+    from launch.frontend import Parser
+
     path = resource("launch", file)
     text = f'<launch><include file="{path}"><arg name="{argument}" value="1"/></include></launch>'
     entity, parser = Parser.load(StringIO(text))
@@ -275,8 +283,8 @@ def test_arguments_of_another_launch_file_are_its_own(launched: Launcher) -> Non
     """An included file sees them, too, and some are called nearly as its own."""
     parent = LaunchDescription(
         [
-            DeclareLaunchArgument("drone", default_value="cf7"),
-            DeclareLaunchArgument("n_dronez", default_value="3"),
+            launch_actions.DeclareLaunchArgument("drone", default_value="cf7"),
+            launch_actions.DeclareLaunchArgument("n_dronez", default_value="3"),
             include(FILE, n_drones="2"),
         ]
     )
