@@ -59,18 +59,16 @@ def _passed(file: str, context: LaunchContext) -> list[str]:
     callers.
     """
     frame = inspect.currentframe()
-    while frame is not None:
-        action = frame.f_locals.get("entity")
-        if isinstance(action, IncludeLaunchDescription):
-            if Path(action.launch_description_source.location).samefile(file):
-                names = (name for name, _ in action.launch_arguments)
-                return [
-                    perform_substitutions(context, normalize_to_list_of_substitutions(name))
-                    for name in names
-                ]
-            break
+    while frame and not isinstance(frame.f_locals.get("entity"), IncludeLaunchDescription):
         frame = frame.f_back
-    return []
+    if frame is None:
+        return []
+    action = frame.f_locals["entity"]
+    location = Path(action.launch_description_source.location)  # of a file or `<script>`
+    if not location.exists() or not location.samefile(file):
+        return []
+    names = (normalize_to_list_of_substitutions(name) for name, _ in action.launch_arguments)
+    return [perform_substitutions(context, name) for name in names]
 
 
 def require(*packages: str) -> None:

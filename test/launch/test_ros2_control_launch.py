@@ -70,6 +70,28 @@ def test_one_manager_takes_all_drones(launched: Launcher) -> None:
     ]
 
 
+def test_controllers_that_share_a_level_are_activated_together(
+    launched: Launcher, tmp_path: Path
+) -> None:
+    """Each alone would claim a part of a level, which the hardware refuses."""
+    nodes = yaml.safe_load(CONTROLLERS.read_text())["/**"]
+    pid = "pid_controller/PidController"
+    shared = {"cf0_lift": ("thrust", "cf0_z"), "cf0_tilt": ("pitch", "cf0_x")}
+    for name, (command, axis) in shared.items():
+        nodes["controller_manager"]["ros__parameters"][name] = {"type": pid}
+        dofs = {"dof_names": ["cf0_body"], "reference_and_state_dof_names": [axis]}
+        nodes[name] = {"ros__parameters": {**dofs, "command_interface": command}}
+    nodes["controller_manager"]["ros__parameters"]["cf0_course"] = {"type": pid}
+    nodes["cf0_course"] = {"ros__parameters": {"dof_names": ["cf0_lift/cf0_z", "cf0_tilt/cf0_x"]}}
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump({"/**": nodes}))
+    processes = launched(3, controllers_file=str(file), controller="course", drones="[kite]")
+    (spawner,) = (process for process in processes if process.executable == "spawner")
+    first, *names = spawner.arguments
+    assert first == "--activate-as-group"
+    assert names[-3:] == ["kite_lift", "kite_tilt", "kite_course"]
+
+
 def test_a_clock_of_its_own_is_kept(launched: Launcher) -> None:
     """The simulator checks it: without lock-step it may be faster than the manager."""
     processes = launched(3, mode="free_running", **{"publish_rates.clock": "500"})
