@@ -40,6 +40,7 @@ def test_the_manager_ends_at_ctrl_c_and_does_not_crash(flown: tuple[Flight, Mana
     code, _ = manager.end(signal.SIGINT)
     # The statistics thread of ros2_control_node 5.16 sometimes aborts it.
     assert code in (0, -signal.SIGABRT), manager.log
+    flying.simulator.wait_for("cf0: its controller manager, process ")  # has left, in flight
     flying.positions(0.5)  # time runs on
 
 
