@@ -90,7 +90,7 @@ $(VENV)/.empty $(PARITY_VENV)/.empty:
 	@sh tools/make_venv.sh $(@D)
 	@touch $@
 
-$(VENV)/.installed: setup.py package.xml constraints.txt crazyflow_ros/ros/messages/outbox.c | $(VENV)/.empty
+$(VENV)/.installed: setup.py crazyflow_ros/extras.py package.xml constraints.txt crazyflow_ros/ros/messages/outbox.c | $(VENV)/.empty
 	@$(PYTHON) interfaces/build.py --check
 	@rm $(VENV)/.empty
 	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools hatchling

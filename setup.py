@@ -1,5 +1,6 @@
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from runpy import run_path
 
 from setuptools import Extension, find_packages, setup
 
@@ -10,19 +11,9 @@ assert maintainer is not None
 name = manifest.findtext("name", "")
 share = f"share/{name}"
 
-# Extras for single features; crazyflow_ros/extras.py names the missing one.
 features = {
-    "casadi": ["casadi>=3.6,<4"],  # models for predictive controllers
-    "mjx": ["mujoco-mjx>=3.17,<3.18"],  # contacts of `Sim`, sensors over its worlds
-    "record": ["mcap>=1.2,<2", "mcap-ros2-support>=0.5,<1"],
-    "images": ["pillow>=10"],  # compressed pictures
-    "filters": ["google-re2>=1.1,<2"],  # of simulation_interfaces
-    "view": ["viser==1.1.1"],  # the page, whose guard stands before the server of this version
-    "foxglove": ["foxglove-sdk>=0.30,<0.31"],
-    "learn": ["optax>=0.2.4,<0.3", "matplotlib", "gymnasium>=1.1"],
-    "collada": ["pycollada>=0.7,<1"],  # meshes of robots
-    "foundation": ["h5py>=3.10,<4"],  # policies of foundation-policy
-    "onnx": ["onnx>=1.16,<2"],  # policies of ONNX
+    name: list(extra.requirements)
+    for name, extra in run_path(str(root / name / "extras.py"))["EXTRAS"].items()
 }
 
 
@@ -109,9 +100,6 @@ setup(
             *features["foxglove"],
             *features["collada"],
         ],
-        "gym": ["gymnasium>=1.1"],
-        "swarm": ["gymnasium>=1.1", "pettingzoo>=1.24"],
-        "sb3": ["gymnasium>=1.1", "stable-baselines3>=2.4"],
         "dev": [
             "pytest",
             "pytest-xdist",
@@ -121,12 +109,12 @@ setup(
             "matplotlib",
             "xacro",
             "hypothesis",
-            "pettingzoo>=1.24",
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
             "playwright",  # drives a Chromium, which looks at the page
             "robo-ws-bridge",  # a client of Foxglove's protocol
             "foundation-policy==1.0.2",  # flies all our drones
-            *(package for packages in features.values() for package in packages),
+            # All but the 2 GB of torch.
+            *(need for extra, needs in features.items() if extra != "sb3" for need in needs),
         ],
     },
 )

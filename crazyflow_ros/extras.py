@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import builtins
+import re
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
-_NEEDED = {
-    "casadi": ("casadi", "casadi"),
-    "mjx": ("mujoco.mjx", "mujoco-mjx"),
-    "record": ("mcap", "mcap"),
-    "images": ("PIL", "pillow"),
-    "filters": ("re2", "google-re2"),
-    "view": ("viser", "viser"),
-    "swarm": ("pettingzoo", "pettingzoo"),
-    "sb3": ("stable_baselines3", "stable-baselines3"),
-    "foxglove": ("foxglove", "foxglove-sdk"),
-    "learn": ("optax", "optax"),
-    "collada": ("collada", "pycollada"),
-    "foundation": ("h5py", "h5py"),
-    "onnx": ("onnx", "onnx"),
+
+class Extra(NamedTuple):
+    """What a feature needs."""
+
+    module: str
+    requirements: tuple[str, ...]
+    """Packages on PyPI with their versions; the first one brings the module."""
+
+
+EXTRAS = {
+    # models for predictive controllers
+    "casadi": Extra("casadi", ("casadi>=3.6,<4",)),
+    # contacts of `Sim`, sensors over its worlds
+    "mjx": Extra("mujoco.mjx", ("mujoco-mjx>=3.17,<3.18",)),
+    "record": Extra("mcap", ("mcap>=1.2,<2", "mcap-ros2-support>=0.5,<1")),
+    "collada": Extra("collada", ("pycollada>=0.7,<1",)),  # meshes of robots
+    "images": Extra("PIL", ("pillow>=10",)),  # compressed pictures
+    "filters": Extra("re2", ("google-re2>=1.1,<2",)),  # of simulation_interfaces
+    # the page, whose guard stands before the server of this version
+    "view": Extra("viser", ("viser==1.1.1",)),
+    "foxglove": Extra("foxglove", ("foxglove-sdk>=0.30,<0.31",)),
+    "learn": Extra("optax", ("optax>=0.2.4,<0.3", "matplotlib", "gymnasium>=1.1")),
+    "foundation": Extra("h5py", ("h5py>=3.10,<4",)),  # policies of foundation-policy
+    "onnx": Extra("onnx", ("onnx>=1.16,<2",)),  # policies of ONNX
+    "gym": Extra("gymnasium", ("gymnasium>=1.1",)),
+    "swarm": Extra("pettingzoo", ("pettingzoo>=1.24", "gymnasium>=1.1")),
+    "sb3": Extra("stable_baselines3", ("stable-baselines3>=2.4", "gymnasium>=1.1")),
 }
-"""The module and the package that each extra provides."""
-
+"""The extras of this package, which setup.py reads here."""
 
 _OF_WARP = ("Failed to import warp:", "Failed to import mujoco_warp:")
 """What MJX prints when it is imported without warp, its back end for GPUs, which we do not use."""
@@ -38,7 +52,7 @@ def extra(name: str) -> Iterator[None]:
     Raises:
         ModuleNotFoundError: It is not installed; the message says how to install it.
     """
-    module, _ = _NEEDED[name]
+    module = EXTRAS[name].module
     try:
         with _without_warp() if name == "mjx" else nullcontext():
             yield
@@ -54,13 +68,15 @@ def require(name: str) -> None:
     Raises:
         ModuleNotFoundError: It is not installed; the message says how to install it.
     """
-    if find_spec(_NEEDED[name][0]) is None:
+    if find_spec(EXTRAS[name].module) is None:
         raise _missing(name)
 
 
 def _missing(name: str) -> ModuleNotFoundError:
-    module, package = _NEEDED[name]
-    text = f"the Python package {package} is not installed: pip install 'crazyflow_ros[{name}]'"
+    module, requirements = EXTRAS[name]
+    (package,) = re.findall(r"^[\w-]+", requirements[0])
+    install = shlex.join([sys.executable, "-m", "pip", "install", *requirements])
+    text = f"the Python package {package} is not installed: {install}"
     return ModuleNotFoundError(text, name=module)
 
 

@@ -7,19 +7,16 @@ Run scripts of crazyswarm2 with `--ros-args -p use_sim_time:=true`.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
-from crazyflow_ros.plain_values import declarations
 from crazyflow_ros.ros.crazyswarm.configuration import Swarm
 from crazyflow_ros.ros.crazyswarm.tree import read_files
-from crazyflow_ros.ros.launch_nodes import end, rviz_nodes, typed
-from crazyflow_ros.ros.launch_support import refuse_unknown
-from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.launch_nodes import described, end, rviz_nodes, typed
+from crazyflow_ros.ros.launch_support import factor, flag, whole
 
 NODE = "crazyflie_server"
 FILES = {
@@ -39,10 +36,9 @@ PARAMETERS = {
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments; `_start` starts the nodes."""
-    default = {d.name: d.default for d in declarations(Parameters)}
-    return LaunchDescription(
+    return described(
+        __file__,
         [
-            OpaqueFunction(function=_check_arguments),
             DeclareLaunchArgument(
                 "crazyflies_yaml_file", description=FILES["crazyflies_yaml_file"]
             ),
@@ -52,7 +48,7 @@ def generate_launch_description() -> LaunchDescription:
             ),
             *(
                 DeclareLaunchArgument(
-                    name, default_value=str(default[name]).lower(), description=text
+                    name, default_value="", description=f"{text} (default: the parameter's)"
                 )
                 for name, text in PARAMETERS.items()
             ),
@@ -63,25 +59,15 @@ def generate_launch_description() -> LaunchDescription:
                 description="Also start RViz and a robot_state_publisher per drone",
             ),
             OpaqueFunction(function=_start),
-        ]
+        ],
     )
-
-
-def _check_arguments(context: LaunchContext) -> None:
-    known = [argument.name for argument in generate_launch_description().get_launch_arguments()]
-    refuse_unknown(__file__, known, context.argv, sys.argv)
 
 
 def _start(context: LaunchContext) -> list[Node]:
     given = context.launch_configurations
     files = [given[name] for name in FILES]
     swarm = Swarm(read_files(*files))
-    parameters: dict[str, Any] = dict(zip(FILES, files))
-    for declaration in declarations(Parameters):
-        if declaration.name in PARAMETERS:
-            text = given[declaration.name]
-            value = text == "true" if text in ("true", "false") else declaration.parsed(text)
-            parameters[declaration.name] = declaration.checked(value)
+    parameters = dict(zip(FILES, files)) | _parse(given)
     if given["rviz"] == "true":
         parameters["publish_rates.joint_states"] = 100  # for the rotors
     server = Node(
@@ -98,6 +84,23 @@ def _start(context: LaunchContext) -> list[Node]:
     frame = swarm.robots[0].settings.reference_frame
     model = swarm.robots[0].drone_model
     shown = rviz_nodes(
-        names, model, parameters["sensors"], fixed_frame=frame, simulator="crazyflie_server"
+        names, model, given["sensors"], fixed_frame=frame, simulator="crazyflie_server"
     )
     return [server, *shown]
+
+
+def _parse(given: dict[str, str]) -> dict[str, Any]:
+    """Convert launch arguments to parameters of the right types."""
+    parameters: dict[str, Any] = {}
+    for name in PARAMETERS:
+        if not given[name]:
+            continue
+        if name == "real_time_factor":
+            parameters[name] = factor(given, name)
+        elif name == "headless":
+            parameters[name] = flag(given, name)
+        elif name == "crazyflie.port":
+            parameters[name] = whole(given, name, 0)
+        else:
+            parameters[name] = given[name]
+    return parameters

@@ -12,7 +12,6 @@ All arguments of `sim.launch.py` are passed to the simulator.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -33,8 +32,8 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
 
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.launch_nodes import require
-from crazyflow_ros.ros.launch_support import READY, drone_names, read_nodes, refuse_unknown
+from crazyflow_ros.ros.launch_nodes import described, require
+from crazyflow_ros.ros.launch_support import READY, drone_names, read_nodes
 
 TEMPLATE = "cf0"  # the drone in the file of controllers
 BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
@@ -42,9 +41,9 @@ BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments; `sim.launch.py` and `_start` start the nodes."""
-    return LaunchDescription(
+    return described(
+        __file__,
         [
-            OpaqueFunction(function=_check_arguments),
             DeclareLaunchArgument(
                 "n_drones", default_value="1", description="Number of drones, named cf0, cf1, ..."
             ),
@@ -83,13 +82,8 @@ def generate_launch_description() -> LaunchDescription:
             IncludeLaunchDescription(
                 PythonLaunchDescriptionSource(str(resource("launch", "sim.launch.py")))
             ),
-        ]
+        ],
     )
-
-
-def _check_arguments(context: LaunchContext) -> None:
-    known = [argument.name for argument in generate_launch_description().get_launch_arguments()]
-    refuse_unknown(__file__, known, context.argv, sys.argv)
 
 
 def _configure(context: LaunchContext) -> None:
@@ -191,7 +185,8 @@ def _manager(
         package="controller_manager",
         executable="spawner",
         namespace=namespace,
-        arguments=["joint_state_broadcaster", *names],
+        # Some levels are claimed by several controllers: one alone would be refused.
+        arguments=["--activate-as-group", "joint_state_broadcaster", *names],
         output="screen",
     )
     return manager, spawner

@@ -8,8 +8,6 @@ them. All nodes except the simulator, which publishes /clock, use simulated time
 
 from __future__ import annotations
 
-import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,8 @@ from launch_ros.actions import Node
 
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.launch_nodes import end, rviz_nodes, typed
-from crazyflow_ros.ros.launch_support import drone_names, read_nodes, refuse_unknown, whole
+from crazyflow_ros.ros.launch_nodes import described, end, rviz_nodes, typed
+from crazyflow_ros.ros.launch_support import drone_names, factor, flag, read_nodes, whole
 
 NODE = "crazyflow"
 ARGUMENTS = {
@@ -46,9 +44,9 @@ ARGUMENTS = {
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments; `_start` starts the nodes."""
-    return LaunchDescription(
+    return described(
+        __file__,
         [
-            OpaqueFunction(function=_check_arguments),
             *(
                 DeclareLaunchArgument(
                     name, default_value="", description=f"{text} (default: value in params_file)"
@@ -82,13 +80,8 @@ def generate_launch_description() -> LaunchDescription:
                 description="Also serve the simulation to Foxglove at ws://localhost:8765",
             ),
             OpaqueFunction(function=_start),
-        ]
+        ],
     )
-
-
-def _check_arguments(context: LaunchContext) -> None:
-    known = [argument.name for argument in generate_launch_description().get_launch_arguments()]
-    refuse_unknown(__file__, known, context.argv, sys.argv)
 
 
 def _start(context: LaunchContext) -> list[Node]:
@@ -136,13 +129,11 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     if drones := drone_names(given):
         parameters["drones"] = drones
-    if text := given["real_time_factor"]:
-        parameters["real_time_factor"] = _factor(text)
+    if given["real_time_factor"]:
+        parameters["real_time_factor"] = factor(given, "real_time_factor")
     for key in ("start_paused", "headless"):
-        if text := given[key]:
-            if text not in ("true", "false"):
-                raise ValueError(f"{key}: expected true or false, got {text!r}")
-            parameters[key] = text == "true"
+        if given[key]:
+            parameters[key] = flag(given, key)
     for key in ("freq", "ros2_control.rate", "publish_rates.clock"):
         if given[key]:
             parameters[key] = whole(given, key)
@@ -154,16 +145,6 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
     )
     parameters.update({key: given[key] for key in texts if given[key]})
     return parameters
-
-
-def _factor(text: str) -> float:
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = math.nan
-    if not 0 <= factor < math.inf:
-        raise ValueError(f"real_time_factor: expected a number of at least 0, got {text!r}")
-    return factor
 
 
 def _read_parameters(params_file: str, namespace: str) -> dict[str, Any]:

@@ -9,16 +9,14 @@ For a keyboard, use a separate terminal:
 
 from __future__ import annotations
 
-import sys
-
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
 
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.launch_nodes import require
-from crazyflow_ros.ros.launch_support import drone_names, refuse_unknown
+from crazyflow_ros.ros.launch_nodes import described, require
+from crazyflow_ros.ros.launch_support import drone_names
 
 # Parameters of teleop_twist_joy for most gamepads: the left stick moves horizontally, the right one
 # controls yaw and height. The left shoulder button enables commands.
@@ -38,22 +36,17 @@ _JOY = {
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the argument; `sim.launch.py` and `_gamepad` start the nodes."""
-    return LaunchDescription(
+    return described(
+        __file__,
         [
-            OpaqueFunction(function=_check_arguments),
             DeclareLaunchArgument("drone", default_value="cf0", description="The drone to fly"),
             OpaqueFunction(function=_configure),
             IncludeLaunchDescription(
                 PythonLaunchDescriptionSource(str(resource("launch", "sim.launch.py")))
             ),
             OpaqueFunction(function=_gamepad),
-        ]
+        ],
     )
-
-
-def _check_arguments(context: LaunchContext) -> None:
-    known = [argument.name for argument in generate_launch_description().get_launch_arguments()]
-    refuse_unknown(__file__, known, context.argv, sys.argv)
 
 
 def _configure(context: LaunchContext) -> None:

@@ -7,13 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
 import pytest
-from hypothesis import settings
 
 import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what it draws with
-from crazyflow_ros import kept
-from crazyflow_ros.code_cache import ENTRIES, CodeCache, cache_folder
+
+try:
+    import jax
+    from hypothesis import settings
+
+    from crazyflow_ros import kept
+    from crazyflow_ros.code_cache import ENTRIES, CodeCache, cache_folder
+except ModuleNotFoundError:  # ROS's own Python, which runs the tests of launch files
+    jax = None
 
 _LARGEST_CACHE = 2 << 30  # bytes
 
@@ -57,14 +62,14 @@ _LONGEST = (
     "test_disturbances",
 )
 
-# As the node sets it; for small calls it is faster, and the tests run what the node runs.
-jax.config.update("jax_cpu_enable_async_dispatch", False)
-
-
-# make test ARGS="--hypothesis-profile=thorough test/sim/test_random_calls.py"
-settings.register_profile("quick", max_examples=8, deadline=None, database=None, derandomize=True)
-settings.register_profile("thorough", max_examples=10_000, deadline=None, database=None)
-settings.load_profile("quick")
+if jax:
+    # As the node sets it; for small calls it is faster, and the tests run what the node runs.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    # make test ARGS="--hypothesis-profile=thorough test/sim/test_random_calls.py"
+    often = {"deadline": None, "database": None}
+    settings.register_profile("quick", max_examples=8, derandomize=True, **often)
+    settings.register_profile("thorough", max_examples=10_000, **often)
+    settings.load_profile("quick")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -80,6 +85,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not jax:
+        return
     if not hasattr(config, "workerinput"):  # else a worker of pytest-xdist, which inherits it
         folder = cache_folder().with_name("crazyflow_ros_test")
         os.environ["XDG_CACHE_HOME"] = str(folder)
@@ -113,6 +120,9 @@ def traced_once() -> Any:
 
     The folder of compiled code saves XLA's work, and not that of tracing the same functions.
     """
+    if not jax:
+        yield
+        return
     memory: dict[str, Any] = {}
 
     def key(what: tuple[object, ...]) -> str:

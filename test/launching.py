@@ -1,14 +1,15 @@
 """Launch files under the real `launch` and `launch_ros`, whose executables are stand-ins.
 
 They only wait, once the simulator's has said that it is ready, so that neither RViz nor the
-simulator is needed: what is looked at is the command line and the parameters with which each
-process is started. A module that imports this is skipped where there is no `launch`.
+simulator is needed; only the program that writes RViz's files is the real one. What is looked at is
+the command line and the parameters with which each process is started. A module that imports this
+is skipped where there is no `launch`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,18 @@ pytest.importorskip(
     "launch_ros.actions", reason="launch_ros is part of ROS 2, and not among its wheels on PyPI"
 )
 
-from launch import LaunchContext, LaunchDescription, LaunchService  # noqa: E402
+from launch import (  # noqa: E402
+    LaunchContext,
+    LaunchDescription,
+    LaunchDescriptionEntity,
+    LaunchService,
+)
 from launch.event_handlers import OnProcessStart  # noqa: E402
 from launch.launch_description_sources import PythonLaunchDescriptionSource  # noqa: E402
 from launch.logging import launch_config  # noqa: E402
 
 EXECUTABLES = {
-    "crazyflow_ros": ("simulator", "crazyflie_server", "foxglove", "view"),
+    "crazyflow_ros": ("simulator", "crazyflie_server", "foxglove", "view", "rviz_files"),
     "robot_state_publisher": ("robot_state_publisher",),
     "rviz2": ("rviz2",),
     "controller_manager": ("ros2_control_node", "spawner"),
@@ -72,21 +78,22 @@ def description(file: str) -> LaunchDescription:
     return source.get_launch_description(LaunchContext())
 
 
-def visit(file: str, argv: Sequence[str] = (), **arguments: str) -> None:
-    """Evaluate a launch file, without starting anything.
+def include(file: str, **arguments: str) -> launch_actions.IncludeLaunchDescription:
+    """The action that includes a launch file of ours."""
+    source = PythonLaunchDescriptionSource(str(resource("launch", file)))
+    return launch_actions.IncludeLaunchDescription(source, launch_arguments=arguments.items())
 
-    Args:
-        file: Name of the launch file.
-        argv: Arguments of the command line, as `ros2 launch` passes them on.
-        **arguments: Those that are set.
-    """
-    context = LaunchContext(argv=argv)
-    context.launch_configurations.update(arguments)
-    entities = [*description(file).entities]
-    while entities:
-        entity = entities.pop(0)
-        if not isinstance(entity, launch_actions.ExecuteProcess):
-            entities = [*(entity.visit(context) or []), *entities]
+
+def visit(file: str, **arguments: str) -> None:
+    """Evaluate a launch file that is included, without starting anything."""
+    visit_all(include(file, **arguments), LaunchContext())
+
+
+def visit_all(entity: LaunchDescriptionEntity, context: LaunchContext) -> None:
+    """Evaluate an entity and what it consists of, without starting anything."""
+    if not isinstance(entity, launch_actions.ExecuteProcess):
+        for part in entity.visit(context) or []:
+            visit_all(part, context)
 
 
 class Launcher:
@@ -98,6 +105,12 @@ class Launcher:
             for executable in executables:
                 stand_in = folder / "lib" / package / executable
                 stand_in.parent.mkdir(parents=True, exist_ok=True)
+                if executable == "rviz_files":
+                    stand_in.write_text(
+                        f'#!/bin/sh\nexec {sys.executable} -m crazyflow_ros.ros.rviz_files "$@"\n'
+                    )
+                    stand_in.chmod(0o755)
+                    continue
                 says = f'echo "{READY}1 x cf2x_L250" >&2\n' if package == "crazyflow_ros" else ""
                 ends = ":" if executable == "spawner" else "exec sleep ${STAND_IN_SECONDS:-60}"
                 stand_in.write_text(f"#!/bin/sh\n{says}{ends}\n")
@@ -126,11 +139,7 @@ class Launcher:
             LaunchDescription(
                 [
                     launch_actions.RegisterEventHandler(OnProcessStart(on_start=started)),
-                    *(
-                        launch_actions.SetLaunchConfiguration(name, value)
-                        for name, value in arguments.items()
-                    ),
-                    *description(self._file).entities,
+                    include(self._file, **arguments),
                     launch_actions.TimerAction(period=20.0, actions=[launch_actions.Shutdown()]),
                 ]
             )

@@ -1,6 +1,7 @@
 """What is missing is said with the extra that brings it, and what nobody needs is not imported."""
 
 import re
+import shlex
 import subprocess
 import sys
 from importlib import import_module, reload
@@ -8,8 +9,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
+from paths import ROOT
 
-from crazyflow_ros.extras import extra
+from crazyflow_ros.extras import EXTRAS, extra
 from crazyflow_ros.sim import Sim
 
 
@@ -46,7 +49,7 @@ def test_without_mjx_a_simulation_flies_and_says_what_contacts_need(
     sim.step(10)
     assert np.isfinite(sim.data.states.pos).all() and isinstance(sim.mj_model, mujoco.MjModel)
     for ask in (sim.contacts, lambda: sim.mjx_data, sim.contact_list):
-        with pytest.raises(ModuleNotFoundError, match=r"mujoco-mjx.*'crazyflow_ros\[mjx\]'"):
+        with pytest.raises(ModuleNotFoundError, match=r"mujoco-mjx.*-m pip install 'mujoco-mjx>"):
             ask()
 
 
@@ -64,22 +67,14 @@ print(mjx.Model.__name__)"""
 @pytest.mark.parametrize(
     ("package", "module", "said"),
     [
-        (
-            "mujoco.mjx",
-            "sensors.backends.mjx",
-            r"mujoco-mjx .*'crazyflow_ros\[mjx\]'",
-        ),
-        (
-            "mujoco.mjx",
-            "sensors.backends.sim",
-            r"mujoco-mjx .*'crazyflow_ros\[mjx\]'",
-        ),
-        ("mcap", "ros.recording.recorder", r"mcap .*: pip install 'crazyflow_ros\[record\]'"),
-        ("mcap", "ros.recording.replay", r"mcap .*: pip install 'crazyflow_ros\[record\]'"),
-        ("foxglove", "view.foxglove.server", r"foxglove-sdk .*'crazyflow_ros\[foxglove\]'"),
+        ("mujoco.mjx", "sensors.backends.mjx", "mujoco-mjx .* 'mujoco-mjx>=3.17,<3.18'$"),
+        ("mujoco.mjx", "sensors.backends.sim", "mujoco-mjx .* 'mujoco-mjx>=3.17,<3.18'$"),
+        ("mcap", "ros.recording.recorder", "mcap .* 'mcap>=1.2,<2' 'mcap-ros2-support>=0.5,<1'$"),
+        ("mcap", "ros.recording.replay", "mcap .* 'mcap>=1.2,<2' 'mcap-ros2-support>=0.5,<1'$"),
+        ("foxglove", "view.foxglove.server", "foxglove-sdk .* 'foxglove-sdk>=0.30,<0.31'$"),
     ],
 )
-def test_a_module_says_which_extra_it_needs(
+def test_a_module_says_which_packages_it_needs(
     package: str, module: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if module.startswith(("ros", "view")):
@@ -90,7 +85,7 @@ def test_a_module_says_which_extra_it_needs(
         reload(found) if found else import_module(f"crazyflow_ros.{module}")
 
 
-def test_a_page_says_which_extra_it_needs(
+def test_a_page_says_which_package_it_needs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from crazyflow_ros import view
@@ -99,7 +94,7 @@ def test_a_page_says_which_extra_it_needs(
     for name in [name for name in sys.modules if name.startswith("crazyflow_ros.view.")]:
         monkeypatch.delitem(sys.modules, name)
     hide(monkeypatch, "viser")
-    said = "viser is not installed: pip install 'crazyflow_ros[view]'"
+    said = f"viser is not installed: {sys.executable} -m pip install viser==1.1.1"
     with pytest.raises(ModuleNotFoundError, match=re.escape(said)):
         view.SimView  # noqa: B018
     assert main([]) == 1
@@ -119,9 +114,25 @@ def test_without_pillow_a_camera_has_no_compressed_pictures_and_a_warning_says_w
     assert has_jpeg() and not said
     hide(monkeypatch, "PIL")
     assert not has_jpeg()
-    assert "pillow" in said[0] and "pip install 'crazyflow_ros[images]'" in said[0]
+    assert "pillow" in said[0] and "-m pip install 'pillow>=10'" in said[0]
 
 
 def test_what_is_installed_and_fails_keeps_its_own_message() -> None:
     with pytest.raises(ImportError, match="no such function"), extra("record"):
         raise ImportError("no such function")
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_what_is_advised_is_on_pypi_and_brings_the_module(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not this package itself, whose name on PyPI anybody could take."""
+    module, requirements = EXTRAS[name]
+    hide(monkeypatch, module)
+    with pytest.raises(ModuleNotFoundError) as refusal, extra(name):
+        import_module(module)
+    advised = shlex.split(str(refusal.value).partition(": ")[2])
+    assert advised == [sys.executable, "-m", "pip", "install", *requirements]
+    pins = (ROOT / "constraints.txt").read_text()
+    names = {Requirement(text).name for text in requirements} - {"stable-baselines3"}  # not tested
+    assert all(f"\n{name}==" in pins for name in names)

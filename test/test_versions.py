@@ -10,15 +10,16 @@ import pytest
 from packaging.requirements import Requirement
 from paths import ROOT
 
+from crazyflow_ros.extras import EXTRAS
+
 
 def needed() -> dict[str, Requirement]:
-    """`install_requires` of setup.py, and what its features add."""
+    """`install_requires` of setup.py, and what the extras of `make setup` add."""
     nodes = list(ast.walk(ast.parse((ROOT / "setup.py").read_text())))
     keywords = (k for node in nodes if isinstance(node, ast.Call) for k in node.keywords)
     texts = next(ast.literal_eval(k.value) for k in keywords if k.arg == "install_requires")
-    assigned = (node for node in nodes if isinstance(node, ast.Assign))
-    features = next(node.value for node in assigned if ast.unparse(node.targets[0]) == "features")
-    texts += [text for feature in ast.literal_eval(features).values() for text in feature]
+    extras = (extra for name, extra in EXTRAS.items() if name != "sb3")
+    texts += [text for extra in extras for text in extra.requirements]
     return {requirement.name: requirement for requirement in map(Requirement, texts)}
 
 

@@ -19,6 +19,14 @@ LIMITS = {
 }
 """Limits of the four numbers of a command."""
 
+_NUMBERS = {
+    Level.rotor_velocity: ("rotor0", "rotor1", "rotor2", "rotor3"),
+    Level.attitude: ("roll", "pitch", "yaw", "thrust"),
+    Level.body_rate: ("roll_rate", "pitch_rate", "yaw_rate", "thrust"),
+    Level.acceleration: ("x", "y", "z", "yaw"),
+}
+"""Names of the four numbers: controllers claim and order them as they like."""
+
 _MOST = np.zeros((max(Level) + 1, 4))  # the same, by level
 for _level, _limits in LIMITS.items():
     _MOST[_level] = [limit.most for limit in _limits]
@@ -57,11 +65,16 @@ def usable(levels: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def refusal(level: int, values: np.ndarray) -> tuple[str, str]:
     """Describe a refused command, and what was expected, for `Commands.refuse`."""
-    what = f"command {limits.shown(values)}"
     if level not in LIMITS:
+        what = f"command {limits.shown(values)}"
         return what, f"expected a level from 0 to {max(Level)}, got {level}"
-    within = " and ".join(dict.fromkeys(map(str, LIMITS[Level(level)])))
-    return what, f"level {level}, {Level(level).name}, takes finite numbers within {within}"
+    names, most = _NUMBERS[Level(level)], LIMITS[Level(level)]
+    numbers = ", ".join(f"{n} {value:g} {m.unit}" for n, value, m in zip(names, values, most))
+    within = " and ".join(dict.fromkeys(map(str, most)))
+    return (
+        f"command {numbers}",
+        f"level {level}, {Level(level).name}, takes finite numbers within {within}",
+    )
 
 
 class Commands:
@@ -110,6 +123,11 @@ class Commands:
         self._logger.warning(f"{self._drones[drone]}: {what} is refused: {why}; {then}")
         if lost:
             self.lose(drone)
+
+    @property
+    def without(self) -> str:
+        """What a drone without commands does, in words."""
+        return _THEN[self._on_loss]
 
     def lose(self, drone: int) -> None:
         """Apply `on_loss` to a drone that no longer has commands."""

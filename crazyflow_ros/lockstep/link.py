@@ -19,6 +19,12 @@ from crazyflow_ros.scene import Mirror
 from crazyflow_ros.sometimes import Logger, Sometimes
 
 _TRIES = 100  # attempts to copy the commands while none of them changes
+_WORDS = {
+    Level.rotor_velocity: "rotor speeds",
+    Level.attitude: "attitude and thrust",
+    Level.body_rate: "body rates and thrust",
+    Level.acceleration: "acceleration and heading",
+}
 _LOOK = 0.1  # s of wall time between checks whether controllers are still running
 
 
@@ -95,6 +101,7 @@ class SharedMemoryLink:
         self._attached = np.zeros(n, bool)
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
+        self._told = np.full(n, Level.held, np.uint64)  # levels that the log has last named
         self._counts = np.zeros(n, np.uint64)  # of the latest command seen
         self._epoch = 0
         # Content of the slots if only numbers have changed: the active sessions; and tick,
@@ -236,19 +243,26 @@ class SharedMemoryLink:
             for i in np.flatnonzero(attached).tolist():
                 if not self._memory.has_controller(i):
                     self._lost[i], attached[i] = sessions[i], False
-                    process = int(words[i, 2] >> 32)
-                    self._logger.warning(
-                        f"{self._drones[i]}: its controller, process {process}, died"
-                    )
         changed = (attached != self._attached) | (sessions != self._sessions)
         if changed.any():
             for i in np.flatnonzero(changed).tolist():
                 if self._attached[i]:
-                    self._commands.lose(i)
+                    self._lose(i, int(words[i, 2] >> 32), died=bool(self._lost[i] == sessions[i]))
                 if attached[i]:
-                    self._logger.info(f"{self._drones[i]}: its controller is active")
+                    self._logger.info(f"{self._drones[i]}: its controller manager has connected")
             self._attached, self._sessions, self._usual = attached, sessions.copy(), None
             self._awaited[:] = attached & self._lock_step
+
+    def _lose(self, drone: int, process: int, died: bool) -> None:
+        """Do without a controller manager that has died or deactivated its hardware."""
+        name, what = self._drones[drone], "died" if died else "has disconnected"
+        text = f"{name}: its controller manager, process {process}, {what}"
+        if died or self._told[drone] != Level.held:
+            self._logger.warning(f"{text}; {self._commands.without}")
+        else:
+            self._logger.info(text)
+        self._told[drone] = Level.held
+        self._commands.lose(drone)
 
     def _is_usual(self, tick: int, latest: np.ndarray) -> bool:
         """Return whether all drones have a command for this tick, from the same sessions."""
@@ -306,9 +320,19 @@ class SharedMemoryLink:
             commands.lose(i)
         for i in np.flatnonzero(fresh & ~(good | held | waiting)).tolist():
             commands.refuse(i, *refusal(int(levels[i]), values[i]), lost=True)
+        for i in np.flatnonzero(fresh & (held | good) & (levels != self._told)).tolist():
+            self._tell(i, int(levels[i]))
         take = fresh & good
         commands.take(take, levels[take], values[take])
         self._usual = (words[:, 0:3:2].tobytes(), latest[:, :3].copy()) if take.all() else None
+
+    def _tell(self, drone: int, level: int) -> None:
+        """Log what the controllers of a drone command from now on."""
+        name, self._told[drone] = self._drones[drone], level
+        if level == Level.held:
+            self._logger.info(f"{name}: no controller commands it; {self._commands.without}")
+        else:
+            self._logger.info(f"{name}: its controllers command its {_WORDS[Level(level)]}")
 
 
 def _offset(dtype: np.dtype, field: str) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +17,18 @@ READY = "ready: "
 _OF_LAUNCH = ("launch-prefix", "launch-prefix-filter")  # added by launch itself
 
 
-def refuse_unknown(
-    file: str, known: Collection[str], given: Iterable[str], command: Sequence[str]
-) -> None:
-    """Refuse unknown arguments, which `ros2 launch` silently accepts.
-
-    Nothing is refused if another launch file includes this one: the arguments may be its own.
+def refuse_unknown(file: str, known: Collection[str], given: Iterable[str]) -> None:
+    """Refuse unknown arguments, which launch silently accepts.
 
     Args:
         file: Path of the launch file.
         known: Names of its arguments.
-        given: Arguments of the command line, each `name:=value`.
-        command: Command line of the process, which contains the launched file.
+        given: Names of the arguments that it is given.
 
     Raises:
         ValueError: An argument is unknown; the message names it and the known ones.
     """
-    if not _is_asked_for(Path(file), command):
-        return
-    for name in (argument.partition(":=")[0] for argument in given):
+    for name in given:
         if name not in known and name not in _OF_LAUNCH:
             hint = f" ({near})" if (near := suggestion(name, known)) else ""
             raise ValueError(
@@ -76,6 +69,32 @@ def whole(given: Mapping[str, str], name: str, least: int = 1) -> int:
     return int(text)
 
 
+def factor(given: Mapping[str, str], name: str) -> float:
+    """Return an argument that is a number of at least 0.
+
+    Raises:
+        ValueError: It is not such a number.
+    """
+    try:
+        value = float(given[name])
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name}: expected a number of at least 0, got {given[name]!r}")
+    return value
+
+
+def flag(given: Mapping[str, str], name: str) -> bool:
+    """Return an argument that is true or false.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if given[name] not in ("true", "false"):
+        raise ValueError(f"{name}: expected true or false, got {given[name]!r}")
+    return given[name] == "true"
+
+
 def read_nodes(argument: str, path: str) -> dict[str, dict[str, Any]]:
     """Return the content of a parameter file, by name of the node.
 
@@ -96,12 +115,3 @@ def read_nodes(argument: str, path: str) -> dict[str, dict[str, Any]]:
     except ValueError as error:
         raise ValueError(f"{argument}: {error}") from None
     return nodes
-
-
-def _is_asked_for(file: Path, command: Sequence[str]) -> bool:
-    """Return whether `ros2 launch` was called with this file, by package or by path."""
-    by_package = ("crazyflow_ros", file.name) in pairwise(command)
-    return by_package or any(
-        Path(word).name == file.name and Path(word).exists() and Path(word).samefile(file)
-        for word in command
-    )

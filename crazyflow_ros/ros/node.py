@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -359,14 +358,10 @@ class SimulatorNode(ParameterNode):
             package = (missing.name or "").partition(".")[0]
             if not package.endswith(("_msgs", "_interfaces")):
                 raise
-            distribution = os.environ.get("ROS_DISTRO", "<distribution>")
-            install = f"'apt install ros-{distribution}-{package.replace('_', '-')}'"
-            if package.startswith("crazyflow_ros"):
-                install = f"'colcon build --base-paths <this repository>/interfaces/{package}'"
             self.log.warning(
-                f"{feature.rpartition('.')[2]} is off: the package {package} is missing; "
-                f"install it with {install}, "
-                "or run 'make setup'"
+                f"{feature.rpartition('.')[2]} is off: the package {package} is missing. On a ROS "
+                "machine, 'rosdep install --from-paths src --ignore-src' and 'colcon build' in the "
+                "workspace add it; without ROS installed, 'make setup' does"
             )
         else:
             module.declare(self)

@@ -65,7 +65,7 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_init(
     return CallbackReturn::ERROR;
   }
   try {
-    read_parameters();
+    parameters_ = read_parameters(info_.hardware_parameters);
     find_drones();
   } catch (const std::exception & error) {
     return fail(error);
@@ -92,7 +92,7 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_configure(const LifecycleSta
 CrazyflowSystem::CallbackReturn CrazyflowSystem::on_activate(const LifecycleState &)
 {
   if (!simulator_.alive()) {
-    RCLCPP_ERROR(get_logger(), "the simulator '%s' has ended", memory_name_.c_str());
+    RCLCPP_ERROR(get_logger(), "the simulator '%s' has ended", parameters_.shared_memory.c_str());
     return CallbackReturn::ERROR;
   }
   for (const auto & drone : drones_) {
@@ -134,35 +134,6 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_error(const LifecycleState &
     drone.level = nullptr;
   }
   return on_cleanup(previous);  // allows another configuration, with a new simulator
-}
-
-void CrazyflowSystem::read_parameters()
-{
-  const auto text = [this](const std::string & name, const std::string & otherwise) {
-      const auto found = info_.hardware_parameters.find(name);
-      return found == info_.hardware_parameters.end() ? otherwise : found->second;
-    };
-  const auto milliseconds = [&text](const std::string & name, const std::string & otherwise) {
-      const std::string value = text(name, otherwise);
-      const bool digits = !value.empty() && value.size() < 10 &&
-        value.find_first_not_of("0123456789") == std::string::npos;
-      if (!digits || std::stol(value) == 0) {
-        throw std::invalid_argument(name + ": expected milliseconds, got '" + value + "'");
-      }
-      return std::chrono::milliseconds(std::stol(value));
-    };
-  memory_name_ = text("shared_memory", "crazyflow");
-  if (!shared_memory::is_name(memory_name_)) {
-    throw std::invalid_argument(
-            std::string("shared_memory: expected ") + shared_memory::kNameRule + ", got '" +
-            memory_name_ + "'");
-  }
-  timeout_ = milliseconds("timeout_ms", "1000");
-  connect_timeout_ = milliseconds("connect_timeout_ms", "30000");
-  lock_step_ = text("lock_step", "");
-  if (!lock_step_.empty() && lock_step_ != "true" && lock_step_ != "false") {
-    throw std::invalid_argument("lock_step: expected true or false, got '" + lock_step_ + "'");
-  }
 }
 
 void CrazyflowSystem::find_drones()
@@ -238,10 +209,10 @@ void CrazyflowSystem::find_handles()
 void CrazyflowSystem::connect()
 {
   using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + connect_timeout_;
+  const auto deadline = Clock::now() + parameters_.connect_timeout;
   std::string error;
   bool told = false;
-  while (!simulator_.open(memory_name_, error)) {
+  while (!simulator_.open(parameters_.shared_memory, error)) {
     if (error.find("version") != std::string::npos || Clock::now() > deadline) {
       throw std::runtime_error(error);
     }
@@ -259,9 +230,10 @@ void CrazyflowSystem::connect()
   const auto & simulation = simulator_.info();
   const bool lock_step = simulation.lock_step != 0;
   const char * mode = lock_step ? "lock_step" : "free_running";
-  if (!lock_step_.empty() && (lock_step_ == "true") != lock_step) {
+  if (!parameters_.lock_step.empty() && (parameters_.lock_step == "true") != lock_step) {
     throw std::runtime_error(
-            "lock_step is " + lock_step_ + ", but ros2_control.mode of the simulator is " + mode);
+            "lock_step is " + parameters_.lock_step +
+            ", but ros2_control.mode of the simulator is " + mode);
   }
   const unsigned rate = simulation.freq / simulation.period;
   if (info_.rw_rate != 0 && info_.rw_rate != rate) {
@@ -274,8 +246,8 @@ void CrazyflowSystem::connect()
     RCLCPP_WARN(get_logger(), "%s", text.c_str());
   }
   RCLCPP_INFO(
-    get_logger(), "connected to simulator '%s', process %d: %u Hz, %s", memory_name_.c_str(),
-    simulation.simulator_pid, rate, mode);
+    get_logger(), "connected to simulator '%s', process %d: %u Hz, %s",
+    parameters_.shared_memory.c_str(), simulation.simulator_pid, rate, mode);
 }
 
 /// With simulated time no cycle follows the simulator's end, so a thread checks for it. Returns false
@@ -287,7 +259,7 @@ bool CrazyflowSystem::watch()
   }
   RCLCPP_ERROR(
     get_logger(), "the simulator '%s' has ended, and the clock with it; restart this controller "
-    "manager when there is a new one", memory_name_.c_str());
+    "manager when there is a new one", parameters_.shared_memory.c_str());
   return false;
 }
 
@@ -358,17 +330,17 @@ CrazyflowSystem::return_type CrazyflowSystem::read(const rclcpp::Time &, const r
   using shared_memory::Wait;
   // In lock-step the manager's next cycle uses the next state, even if the cycle starts early.
   const bool waits = active_ && simulator_.info().lock_step != 0;
-  switch (simulator_.wait(waits ? timeout_ : std::chrono::milliseconds(0))) {
+  switch (simulator_.wait(waits ? parameters_.timeout : std::chrono::milliseconds(0))) {
     case Wait::gone:
       RCLCPP_ERROR(
         get_logger(), "the simulator '%s' has ended; activate this component again once there "
-        "is a new one", memory_name_.c_str());
+        "is a new one", parameters_.shared_memory.c_str());
       return return_type::ERROR;
     case Wait::timeout:
       if (waits) {
         RCLCPP_WARN_THROTTLE(
           get_logger(), *get_clock(), kWarningPeriod, "no new state within %ld ms",
-          static_cast<long>(timeout_.count()));
+          static_cast<long>(parameters_.timeout.count()));
       }
       return return_type::OK;
     case Wait::paused:

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "crazyflow_ros/shared_memory.hpp"
 #include "hardware_interface/system_interface.hpp"
 #include "interfaces.hpp"
+#include "parameters.hpp"
 #include "watcher.hpp"
 
 namespace crazyflow_ros
@@ -62,7 +62,6 @@ private:
     std::array<hardware_interface::CommandInterface::SharedPtr, kCommands.size()> commands;
   };
 
-  void read_parameters();
   void find_drones();
   void find_handles();
   static void forget(Drone & drone, Claims claims);
@@ -74,10 +73,7 @@ private:
 
   shared_memory::Controller simulator_;
   std::vector<Drone> drones_;
-  std::string memory_name_;
-  std::string lock_step_;  ///< "true", "false", or empty: as set in the simulator
-  std::chrono::milliseconds timeout_{};
-  std::chrono::milliseconds connect_timeout_{};
+  Parameters parameters_;
   bool active_ = false;
   bool answers_ = false;  ///< a state was read and has no command yet
   Watcher watcher_;       ///< detects the simulator's end; destroyed before the members above

@@ -177,4 +177,4 @@ import crazyflow_ros.extras
 crazyflow_ros.extras.find_spec = lambda name: None if name == "casadi" else find(name)
 import crazyflow_ros.dynamics.symbolic"""
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "pip install 'crazyflow_ros[casadi]'" in result.stderr
+    assert "-m pip install 'casadi>=3.6,<4'" in result.stderr

@@ -25,12 +25,15 @@ def crazyflies(tmp_path: Path) -> str:
 
 
 def test_the_server_gets_the_files_and_its_name(launched: Launcher, crazyflies: str) -> None:
-    (server,) = launched(1, crazyflies_yaml_file=crazyflies, real_time_factor="3")
+    given = {"real_time_factor": "3", "headless": "true", "crazyflie.port": "0"}
+    (server,) = launched(1, crazyflies_yaml_file=crazyflies, **given)
     assert server.executable == "crazyflie_server"
     assert "__node:=crazyflie_server" in server.command
     assert server.parameters["crazyflies_yaml_file"] == crazyflies
     assert server.parameters["real_time_factor"] == 3.0
     assert server.parameters["headless"] is True
+    assert server.parameters["crazyflie.port"] == 0
+    assert "scene" not in server.parameters  # the server's own default
     assert "use_sim_time" not in server.parameters
 
 
@@ -50,7 +53,9 @@ def test_rviz_shows_the_robots_in_their_frame(launched: Launcher, crazyflies: st
             {"crazyflies_yaml_file": "/no/such.yaml"},
             "crazyflies_yaml_file: /no/such.yaml cannot be read",
         ),
-        ({"real_time_factor": "fast"}, "real_time_factor: expected a number"),
+        ({"real_time_factor": "fast"}, "real_time_factor: expected a number .* got 'fast'"),
+        ({"headless": "maybe"}, "headless: expected true or false, got 'maybe'"),
+        ({"crazyflie.port": "-1"}, "crazyflie.port: expected a whole number .* got '-1'"),
     ],
 )
 def test_what_is_wrong_is_named(crazyflies: str, arguments: dict[str, str], message: str) -> None:

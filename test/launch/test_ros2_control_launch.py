@@ -64,9 +64,32 @@ def test_one_manager_takes_all_drones(launched: Launcher) -> None:
     assert "robot_description:=/crazyflow/robot_description" in manager.command
     assert manager.parameters["use_sim_time"] is True
     assert spawner.arguments == [
+        "--activate-as-group",
         "joint_state_broadcaster",
         *(f"{drone}_{name}" for drone in ("cf0", "cf1") for name in (*BROADCASTERS, *CHAIN)),
     ]
+
+
+def test_controllers_that_share_a_level_are_activated_together(
+    launched: Launcher, tmp_path: Path
+) -> None:
+    """Each alone would claim a part of a level, which the hardware refuses."""
+    nodes = yaml.safe_load(CONTROLLERS.read_text())["/**"]
+    pid = "pid_controller/PidController"
+    shared = {"cf0_lift": ("thrust", "cf0_z"), "cf0_tilt": ("pitch", "cf0_x")}
+    for name, (command, axis) in shared.items():
+        nodes["controller_manager"]["ros__parameters"][name] = {"type": pid}
+        dofs = {"dof_names": ["cf0_body"], "reference_and_state_dof_names": [axis]}
+        nodes[name] = {"ros__parameters": {**dofs, "command_interface": command}}
+    nodes["controller_manager"]["ros__parameters"]["cf0_course"] = {"type": pid}
+    nodes["cf0_course"] = {"ros__parameters": {"dof_names": ["cf0_lift/cf0_z", "cf0_tilt/cf0_x"]}}
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump({"/**": nodes}))
+    processes = launched(3, controllers_file=str(file), controller="course", drones="[kite]")
+    (spawner,) = (process for process in processes if process.executable == "spawner")
+    first, *names = spawner.arguments
+    assert first == "--activate-as-group"
+    assert names[-3:] == ["kite_lift", "kite_tilt", "kite_course"]
 
 
 def test_a_clock_of_its_own_is_kept(launched: Launcher) -> None:
@@ -88,7 +111,8 @@ def test_each_drone_has_a_manager_in_its_namespace(launched: Launcher) -> None:
         declared = manager.parameters["controller_manager"]["ros__parameters"]
         assert declared["attitude"]["type"].startswith("forward_command_controller/")
         assert manager.parameters["attitude"]["ros__parameters"]["joint"] == f"{drone}_body"
-        assert spawner.arguments == ["joint_state_broadcaster", *BROADCASTERS, "attitude"]
+        names = ["joint_state_broadcaster", *BROADCASTERS, "attitude"]
+        assert spawner.arguments == ["--activate-as-group", *names]
 
 
 @pytest.mark.parametrize(
@@ -129,21 +153,6 @@ def test_wrong_argument_is_named(
 ) -> None:
     with pytest.raises((ValueError, FileNotFoundError, RuntimeError), match=message):
         visit(FILE, **{argument: value})
-
-
-@pytest.mark.parametrize("file", [FILE, "sim.launch.py", "teleop.launch.py"])
-def test_an_argument_that_nobody_knows_is_refused(
-    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Launcher(file, tmp_path, monkeypatch)  # has the packages
-    argv = ["dynamic:=so_rpy", "n_drones:=2"]
-    monkeypatch.setattr("sys.argv", ["ros2", "launch", "crazyflow_ros", file, *argv])
-    message = rf"{file} has no argument 'dynamic' \(did you mean 'dynamics'\?\); it has control, "
-    with pytest.raises(ValueError, match=message):
-        visit(file, argv, n_drones="2", dynamic="so_rpy")
-    # Those of another launch file, which includes ours, may be more.
-    monkeypatch.setattr("sys.argv", ["ros2", "launch", "my_drones", file, *argv])
-    visit(file, argv, n_drones="2", dynamic="so_rpy")
 
 
 def test_managers_wait_for_the_description(

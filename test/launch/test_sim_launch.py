@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
+import subprocess
+import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from ament_index_python.packages import PackageNotFoundError
-from launching import Launcher, description, visit
+import yaml
+from crazyswarm import configuration
+from launching import (
+    LaunchContext,
+    LaunchDescription,
+    Launcher,
+    description,
+    include,
+    launch_actions,
+    visit,
+    visit_all,
+)
+from paths import ROOT
+
+from crazyflow_ros.resources import resource
 
 FILE = "sim.launch.py"
 ARGUMENTS = {
@@ -192,27 +210,115 @@ def test_a_gamepad_cannot_fly_a_drone_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "arguments", "package"),
+    ("file", "arguments", "missing", "message"),
     [
-        ("sim.launch.py", {"rviz": "true"}, "rviz2"),
-        ("teleop.launch.py", {}, "teleop_twist_joy"),
-        ("ros2_control.launch.py", {}, "controller_manager"),
+        ("sim.launch.py", {"rviz": "true"}, ["rviz2"], "rviz2 is not installed: sudo apt install "),
+        (
+            "sim.launch.py",
+            {"rviz": "true"},
+            ["robot_state_publisher"],
+            "robot_state_publisher is not .* ros-kilted-robot-state-publisher$",
+        ),
+        (
+            "teleop.launch.py",
+            {},
+            ["joy", "teleop_twist_joy"],
+            "joy and teleop_twist_joy are not .* ros-kilted-joy ros-kilted-teleop-twist-joy$",
+        ),
+        (
+            "ros2_control.launch.py",
+            {},
+            ["controller_manager"],
+            "controller_manager is not .* ros-kilted-controller-manager$",
+        ),
     ],
 )
 def test_nothing_is_started_without_a_package(
     file: str,
     arguments: dict[str, str],
-    package: str,
+    missing: list[str],
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """launch would end without the simulator that it has just started."""
     launched = Launcher(file, tmp_path, monkeypatch)
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
-    (tmp_path / "share/ament_index/resource_index/packages" / package).unlink()
+    monkeypatch.setenv("ROS_DISTRO", "kilted")
+    for package in missing:
+        (tmp_path / "share/ament_index/resource_index/packages" / package).unlink()
+    logging.getLogger("launch").addHandler(caplog.handler)  # it does not propagate
     assert launched(1, expected=1, **arguments) == []
-    with pytest.raises(PackageNotFoundError, match=package):
-        visit(file, **arguments)
+    assert re.search(message, caplog.text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("file", "given", "hint"),
+    [
+        ("sim.launch.py", "n_drone", r" \(did you mean 'n_drones'\?\)"),
+        ("teleop.launch.py", "scen", r" \(did you mean 'scene'\?\)"),
+        ("ros2_control.launch.py", "controler", r" \(did you mean 'controller'\?\)"),
+        ("sim.launch.py", "use_sim_time", ""),
+    ],
+)
+def test_an_argument_that_nobody_knows_is_refused(file: str, given: str, hint: str) -> None:
+    """launch itself takes it in silence, from `ros2 launch` as from another launch file."""
+    for parent in (LaunchDescription([include(file, **{given: "1"})]), xml_parent(file, given)):
+        with pytest.raises(ValueError, match=f"{file} has no argument '{given}'{hint}; it has "):
+            visit_all(parent, LaunchContext(argv=[f"{given}:=1"]))
+
+
+def xml_parent(file: str, argument: str) -> LaunchDescription:
+    pytest.importorskip("launch_xml")
+    from launch.frontend import Parser
+
+    path = resource("launch", file)
+    text = f'<launch><include file="{path}"><arg name="{argument}" value="1"/></include></launch>'
+    entity, parser = Parser.load(StringIO(text))
+    return parser.parse_description(entity)
+
+
+def test_arguments_of_another_launch_file_are_its_own(launched: Launcher) -> None:
+    """An included file sees them, too, and some are called nearly as its own."""
+    parent = LaunchDescription(
+        [
+            launch_actions.DeclareLaunchArgument("drone", default_value="cf7"),
+            launch_actions.DeclareLaunchArgument("n_dronez", default_value="3"),
+            include(FILE, n_drones="2"),
+        ]
+    )
+    visit_all(parent, LaunchContext(argv=["drone:=cf8"]))
+
+
+def test_a_launch_file_needs_no_physics(tmp_path: Path) -> None:
+    """They are in the simulator's environment; `ros2 launch` may have the machine's Python."""
+    crazyflies = tmp_path / "crazyflies.yaml"
+    crazyflies.write_text(yaml.safe_dump(configuration("cf1")))
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys(("jax", "mujoco", "scipy")))  # importing them fails
+from launching import visit
+visit("sim.launch.py")
+visit("crazyswarm.launch.py", crazyflies_yaml_file={str(crazyflies)!r})
+"""
+    path = f"{ROOT / 'test'}:{os.environ.get('PYTHONPATH', '')}"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_rviz_cannot_be_told_is_refused_before_anything_starts(
+    launched: Launcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("launch").addHandler(caplog.handler)  # it does not propagate
+    assert launched(1, expected=1, rviz="true", sensors="absent.yaml") == []
+    assert "absent.yaml" in caplog.text
 
 
 @pytest.mark.parametrize(

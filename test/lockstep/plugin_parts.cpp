@@ -2,7 +2,9 @@
 //
 //   plugin_parts names NAME...   whether each can be the name of a shared memory
 //   plugin_parts watch           a Watcher's life
+//   plugin_parts parameters [NAME VALUE]...   what is read, or why it is refused
 #include "crazyflow_ros/shared_memory.hpp"
+#include "parameters.hpp"
 #include "watcher.hpp"
 
 #include <atomic>
@@ -34,12 +36,33 @@ int watch()
   std::printf("looked %d times\n", looks.load());
   return 0;
 }
+
+int parameters(int argc, char ** argv)
+{
+  std::unordered_map<std::string, std::string> given;
+  for (int i = 2; i + 1 < argc; i += 2) {
+    given[argv[i]] = argv[i + 1];
+  }
+  try {
+    const auto read = crazyflow_ros::read_parameters(given);
+    std::printf(
+      "%s %lld %lld %s\n", read.shared_memory.c_str(),
+      static_cast<long long>(read.timeout.count()),
+      static_cast<long long>(read.connect_timeout.count()), read.lock_step.c_str());
+  } catch (const std::invalid_argument & error) {
+    std::printf("%s\n", error.what());
+  }
+  return 0;
+}
 }  // namespace
 
 int main(int argc, char ** argv)
 {
   if (argc > 1 && std::string(argv[1]) == "watch") {
     return watch();
+  }
+  if (argc > 1 && std::string(argv[1]) == "parameters") {
+    return parameters(argc, argv);
   }
   for (int i = 2; i < argc; ++i) {
     std::printf("%d\n", crazyflow_ros::shared_memory::is_name(argv[i]) ? 1 : 0);

@@ -302,7 +302,7 @@ def test_the_client_recovers_from_its_simulator_and_the_simulator_from_its_clien
             until(lambda tick=tick: physics.snapshot.tick > tick + 100, "time to run on")
     physics.stop()  # which says what was left out
     messages = [record.getMessage() for record in caplog.records]
-    died = [message for message in messages if "its controller, process" in message]
+    died = [message for message in messages if "its controller manager, process" in message]
     left_out = re.findall(r"\((\d+) more", " ".join(died))
     assert KILLS - 2 <= len(died) - len(left_out) + sum(map(int, left_out)) <= KILLS
     assert not any("within" in message for message in messages)  # noticed before the timeout
@@ -424,7 +424,7 @@ def test_a_bad_command_is_refused_and_the_other_drone_obeys(
         caplog.clear()
         after = answer((level, values), 20)
         message, *_ = (r.getMessage() for r in caplog.records if "refused" in r.getMessage())
-        assert message.startswith("cf0: command [") and expected in message
+        assert message.startswith("cf0: command ") and expected in message
         assert link.status().refused >= refused + 19
         assert controller.drones["level"].tolist() == [lost, Level.attitude]
         assert (after.rotor_vel[1] > 500).all()
@@ -595,7 +595,8 @@ def test_a_pause_and_a_reset_get_through_while_a_command_is_awaited(simulator, n
 
 @pytest.mark.parametrize("on_loss", ["hold", "keep", "stop"])
 @pytest.mark.parametrize("how", ["idle", "deactivated", "killed"])
-def test_what_a_drone_does_without_its_controller(simulator, name, on_loss, how):
+def test_what_a_drone_does_without_its_controller(simulator, name, on_loss, how, caplog):
+    caplog.set_level(logging.INFO)
     physics, link = simulator(rate=500, lock_step=False, on_loss=on_loss)
     controller = PythonController(name, "cf0")
     controller.post((Level.attitude, (0.0, 0.0, 0.0, 1.2 * WEIGHT)))
@@ -613,8 +614,51 @@ def test_what_a_drone_does_without_its_controller(simulator, name, on_loss, how)
         assert after.pos[0, 2] > before.pos[0, 2] + 0.02
     else:
         assert (after.rotor_vel < before.rotor_vel).all()
+    then = {"hold": "it is held where it is", "stop": "its rotors stop"}.get(
+        on_loss, "the last valid command stays in force"
+    )
+    process = f"its controller manager, process {os.getpid()},"
+    end = {
+        "idle": "no controller commands it",
+        "deactivated": f"{process} has disconnected",
+        "killed": f"{process} died",
+    }[how]
+    connected, commanded, ended = (
+        record.getMessage() for record in caplog.records if "control" in record.getMessage()
+    )
+    assert connected == "cf0: its controller manager has connected"
+    assert commanded == "cf0: its controllers command its attitude and thrust"
+    assert ended == f"cf0: {end}; {then}"
     if how == "idle":
         controller.close()
+
+
+def test_a_manager_without_controllers_is_not_called_a_controller(simulator, name, caplog):
+    caplog.set_level(logging.INFO)
+    physics, link = simulator(rate=500, lock_step=False)
+    controller = PythonController(name, "cf0")  # holds the drone, as a plugin does until then
+    until(lambda: physics.step(1).result(T) and link.status().attached, "it")
+    physics.step(5).result(T)
+    controller.close()
+    until(lambda: physics.step(1).result(T) and not link.status().attached, "its end")
+    connected, ended = (record for record in caplog.records if "control" in record.getMessage())
+    assert connected.getMessage() == "cf0: its controller manager has connected"
+    assert ended.getMessage().endswith("has disconnected")  # and changes nothing
+    assert ended.levelno == logging.INFO
+
+
+@pytest.mark.parametrize(
+    ("level", "numbers"),
+    [
+        (Level.attitude, "roll 0.5 rad, pitch -0.25 rad, yaw 0 rad, thrust 2000 N"),
+        (Level.body_rate, "roll_rate 0.5 rad/s, pitch_rate -0.25 rad/s, yaw_rate 0 rad/s, thrust"),
+        (Level.acceleration, "x 0.5 m/s^2, y -0.25 m/s^2, z 0 m/s^2, yaw 2000 rad"),
+    ],
+)
+def test_a_refused_command_is_told_by_the_names_of_its_numbers(level, numbers):
+    """Controllers send them in an order of their own."""
+    what, _ = commands.refusal(level, np.array((0.5, -0.25, 0.0, 2000.0)))
+    assert what.startswith(f"command {numbers}")
 
 
 def test_running_free_nobody_is_waited_for_and_the_latest_command_holds(simulator, name):

@@ -83,3 +83,27 @@ def test_nothing_of_the_plugin_is_left_with_the_managers_executor():
     """It would be used once the plugin's library is unloaded: a crash at the manager's end."""
     for source in (ROOT / "hardware" / "src").glob("crazyflow_system.*"):
         assert not re.search(r"\bcreate_\w+", source.read_text())
+
+
+def test_parameters_of_the_hardware_are_read(parts):
+    assert parts("parameters") == ["crazyflow 1000 30000 "]
+    given = {"shared_memory": "two", "timeout_ms": "20", "connect_timeout_ms": "7"}
+    given |= {"lock_step": "false", "status_publish_rate": "5.0"}  # the last is ros2_control's
+    words = [word for pair in given.items() for word in pair]
+    assert parts("parameters", *words) == ["two 20 7 false"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("time_out_ms", "20", "'time_out_ms' is no parameter of this hardware, which has shared_"),
+        ("lockstep", "true", "'lockstep' is no parameter .*, connect_timeout_ms, lock_step, "),
+        ("connect_timeout_ms", "1.5", "connect_timeout_ms: expected milliseconds, got '1.5'"),
+        ("timeout_ms", "0", "timeout_ms: expected milliseconds, got '0'"),
+        ("lock_step", "yes", "lock_step: expected true or false, got 'yes'"),
+        ("shared_memory", "a/b", "shared_memory: expected 1 to 200 letters, .* got 'a/b'"),
+    ],
+)
+def test_a_parameter_that_is_not_understood_is_refused(parts, name, value, message):
+    (line,) = parts("parameters", name, value)
+    assert re.match(message, line)

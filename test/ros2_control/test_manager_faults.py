@@ -40,6 +40,7 @@ def test_the_manager_ends_at_ctrl_c_and_does_not_crash(flown: tuple[Flight, Mana
     code, _ = manager.end(signal.SIGINT)
     # The statistics thread of ros2_control_node 5.16 sometimes aborts it.
     assert code in (0, -signal.SIGABRT), manager.log
+    flying.simulator.wait_for("cf0: its controller manager, process ")  # has left, in flight
     flying.positions(0.5)  # time runs on
 
 
@@ -83,7 +84,9 @@ def test_ordinary_switches_are_not_refused_but_an_absurd_command_is(
     flying.fly_to(HOME)
     assert manager.switch(start=["cf0_attitude"], stop=POSITION)
     # Stock controllers drop messages with NaN themselves.
-    refusal = "cf0: command [10000.0, 0.0, 0.0, 0.35] is refused: level 2, attitude"
+    refusal = (
+        "cf0: command roll 10000 rad, pitch 0 rad, yaw 0 rad, thrust 0.35 N is refused: level 2"
+    )
 
     def refused() -> bool:
         # Their reader is best-effort: it may miss the first messages of a publisher.

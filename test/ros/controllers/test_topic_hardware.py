@@ -265,8 +265,8 @@ def follow(client: Client, names: list[str], velocity: list[float]) -> None:
     ("names", "velocity", "warning"),
     [
         (ROTORS, [1e3], "cf1: message with 1 velocities for 4 joints is refused"),
-        (ROTORS[:3], [1e3] * 3, "cf1: command [1000.0, 1000.0, 1000.0, nan] is refused"),
-        (ROTORS, [1e3, math.inf, 1e3, 1e3], "cf1: command [1000.0, inf, 1000.0, 1000.0] is"),
+        (ROTORS[:3], [1e3] * 3, "rotor2 1000 rad/s, rotor3 nan rad/s is refused"),
+        (ROTORS, [1e3, math.inf, 1e3, 1e3], "cf1: command rotor0 1000 rad/s, rotor1 inf rad/s, "),
         (
             ["rotor0", "arm"],
             [1.0, 2.0],

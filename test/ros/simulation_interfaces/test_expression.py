@@ -124,5 +124,5 @@ def test_without_the_package_filters_are_refused_with_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     assert Expression("").matches("anything")
-    with pytest.raises(Refusal, match=r"pip install 'crazyflow_ros\[filters\]'"):
+    with pytest.raises(Refusal, match=r"-m pip install 'google-re2>=1\.1,<2'"):
         Expression("cf")
