@@ -16,6 +16,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.controls import ControlStage
+from crazyflow_ros.scene.renderers import reach, set_planes
 from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
 
@@ -85,6 +86,7 @@ def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) ->
         return
     import mujoco.viewer
 
+    set_planes(model, reach(model))
     scene, keys = Scene(model, names), []  # type: tuple[Scene, list[int]]
     with mujoco.viewer.launch_passive(
         model, scene.data, key_callback=keys.append, show_left_ui=False, show_right_ui=False
