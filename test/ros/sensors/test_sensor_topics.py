@@ -46,6 +46,7 @@ from simulation_interfaces.srv import DeleteEntity, SpawnEntity
 from std_msgs.msg import Bool
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
+from wire import Wire
 
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
@@ -533,6 +534,13 @@ def test_the_docs_list_the_topics_of_all_sensors(client: Client) -> None:
         "range", "multiranger", "lidar", "grid", "ring", "pinhole", "height", "contact",
     }  # fmt: skip
     assert {one for one in published if one[1] != "<name>/markers"} == listed
+
+
+def test_other_readers_accept_the_messages_of_all_sensors(client: Client) -> None:
+    wire = Wire(client, "crazyflow")
+    own = {f"/crazyflow/{name}" for name in ("flight_events", "reset_event")}
+    drawn = {t for t in wire.kinds if "/eye/" in t or "/aside/" in t}
+    wire.check(lambda: client.advance(50) and None, own if can_draw() else own | drawn)
 
 
 def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
