@@ -79,7 +79,8 @@ def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) ->
     Sends None once the window is open, or a text with the reason if it cannot be opened; and None
     in place of an `Input` when the user has closed it.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the simulation
+    for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal, which sends them to all
+        signal.signal(number, signal.SIG_IGN)  # it ends with the simulation
     reason = _why_no_display()
     connection.send(reason)
     if reason is not None:

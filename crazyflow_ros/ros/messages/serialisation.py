@@ -22,7 +22,8 @@ def serialised(message: Any) -> bytes:
     aligns the elements of a sequence of 8-byte numbers even if there are none, and rounds the size
     of a type of bounded size up to 4 bytes.
     """
-    kind, payload = type(message), serialize_message(message)
+    kind: Any = type(message)
+    payload = serialize_message(message)
     if _may_be_too_long(kind):
         while _is_complete(payload[:-1], kind):
             payload = payload[:-1]
