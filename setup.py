@@ -112,6 +112,7 @@ setup(
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
             "playwright",  # drives a Chromium, which looks at the page
             "robo-ws-bridge",  # a client of Foxglove's protocol
+            "rosbags>=0.11,<0.12",  # reads our messages and recordings without ROS
             "foundation-policy==1.0.2",  # flies all our drones
             # All but the 2 GB of torch.
             *(need for extra, needs in features.items() if extra != "sb3" for need in needs),

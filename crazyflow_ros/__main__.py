@@ -7,6 +7,8 @@ import signal
 import sys
 from typing import NoReturn
 
+from crazyflow_ros.end_signals import on_end
+
 _OF_ROS = (
     *("--lock-step", "--ros-args", "-p", "--param", "-r", "--remap"),
     *("--params-file", "--log-level"),
@@ -51,8 +53,7 @@ def _run(
     args: list[str] | None, node: str = "crazyflow_ros.ros.node", name: str = "crazyflow"
 ) -> NoReturn:
     """Run a node; a signal also ends it quietly during the import of ROS, which takes a second."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: os._exit(0))
+    on_end(lambda: os._exit(0))
     _open_closed_streams()
     from crazyflow_ros.ros import process
 

@@ -15,7 +15,6 @@ steps; without, a command takes effect about a millisecond late.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -37,6 +36,7 @@ from crazyflow_ros import limits
 from crazyflow_ros.client import ANSWER, SimulationError, SimulatorClient
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.policy.files import load
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy
@@ -244,8 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Fly until a signal arrives."""
     options = parser().parse_args(arguments)
     is_over = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: is_over.set())
+    on_end(is_over.set)
     from crazyflow_ros.ros.middleware import configure_middleware
 
     configure_middleware()

@@ -19,6 +19,7 @@ from std_srvs.srv import Trigger
 from crazyflow_ros.client.connection import SimulationError
 from crazyflow_ros.client.recording import RECORDS, stop_service
 from crazyflow_ros.client.simulator import SimulatorClient
+from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.simulator_arguments import add_simulator_arguments
 
 _GONE = 10.0  # s of wall time without a simulator, after which the recording ends
@@ -36,8 +37,7 @@ def _record(simulation: SimulatorClient, path: Path) -> str:
     node = simulation.node
     recording = TopicRecording(node, simulation.name, path, parameters, simulation.time_ns)
     stopped: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: stopped.append(1))
+    on_end(lambda: stopped.append(1))
 
     def report() -> str:
         status = recording.status()

@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-_ENDING = frozenset((signal.SIGINT, signal.SIGTERM))
+from crazyflow_ros.end_signals import ENDING
+
+_ENDING = frozenset(ENDING)
 _ALL = _ENDING | {signal.SIGCHLD}
 _SIGNALLED = 128  # added to the number of a signal in exit codes of a shell
 

@@ -23,6 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 from crazyflow_ros.demo.client import FlightClient, FlightError
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.trajectory import SHORTEST
+from crazyflow_ros.end_signals import ending
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def ros_node(arguments: list[str] | None = None) -> Iterator[Node]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Unwind and exit on SIGINT and SIGTERM, with the exit code that a shell would report.
+    """Unwind and exit on a signal that ends programs, with the exit code that a shell would report.
 
     C code that calls Python, for example for messages, may turn the signal's exception into another
     one; the process exits for the signal in any case.
@@ -53,7 +54,7 @@ def interruptible() -> Iterator[None]:
         received.append(number)
         raise KeyboardInterrupt
 
-    handlers = {n: signal.signal(n, unwind) for n in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {n: signal.signal(n, unwind) for n in ending()}
     try:
         yield
     except BaseException:

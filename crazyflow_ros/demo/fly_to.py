@@ -12,7 +12,6 @@ with the velocity from `<drone>/odom`. Parameters: `drone`; `drone_model`, which
 from __future__ import annotations
 
 import math
-import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -32,6 +31,7 @@ from std_msgs.msg import Float64MultiArray
 from crazyflow_ros.control.acceleration import attitude_command
 from crazyflow_ros.demo.spin import make_executor, spin_for
 from crazyflow_ros.drones import DEFAULT_DRONE, load_drone
+from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.scene.frames import body_to_world
 
 STIFFNESS, DAMPING = 6.0, 4.0  # 1/s^2, 1/s
@@ -124,8 +124,7 @@ def _array(message: Point | Quaternion | Vector3) -> np.ndarray:
 def main() -> None:
     """Fly until a signal arrives."""
     stopped = threading.Event()  # a signal handler's exception would be lost in rclpy's C++ code
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
+    on_end(stopped.set)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         executor = make_executor()

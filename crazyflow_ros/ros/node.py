@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
     from crazyflow_ros.ros.recording.recorder import Recorder
     from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+    from crazyflow_ros.ros.sensors.sensor_threads import SensorThread
     from crazyflow_ros.ros.viewer import Viewer
 
 # In the order in which the physics thread serves them: the clock first, then stamped messages.
@@ -76,6 +78,7 @@ _FEATURES = (
 _ROWS = tuple(  # features whose messages have a row for each drone
     f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
 )
+_LAST_READINGS = 0.5  # s of wall time for sensors at the end
 _MANY = 100  # drones; with as many, the middleware takes long to create topics and services
 # With ros2_control.mode topic.
 _TOPIC_FEATURES = ("controllers.topic_hardware", "controllers.topic_sensors")
@@ -97,6 +100,7 @@ class SimulatorNode(ParameterNode):
         recorded_effects: Recorder of commands and changes; None without a recorder.
         rotor_transforms: Recorder of the rotors' frames; None without a recorder.
         viewer: The viewer's window, or None.
+        sensor_threads: Threads of the sensors.
         log: Its logger, which says the same thing only now and then.
         door: Guard of all callbacks.
         answers: Retries service responses until they are delivered.
@@ -118,6 +122,7 @@ class SimulatorNode(ParameterNode):
 
     wind: WindParameters
     recorder: Recorder | None = None  # needed while the base class creates its publishers
+    sensor_threads: Sequence[SensorThread] = ()  # and when a parameter is refused
 
     def __init__(self, name: str = "crazyflow", tap: Tap | None = None) -> None:
         self._tap = tap
@@ -264,6 +269,13 @@ class SimulatorNode(ParameterNode):
             self.viewer.close()
         if self.recorder is not None:
             self.recorder.close(timeout)
+
+    def destroy_node(self) -> None:
+        """Destroy the node, once the threads of the sensors no longer publish."""
+        deadline = time.monotonic() + _LAST_READINGS
+        for thread in self.sensor_threads:
+            thread.end(max(0.0, deadline - time.monotonic()))
+        super().destroy_node()
 
     def create_publisher(
         self,

@@ -1,4 +1,4 @@
-"""The program `simulator`: starts the node and ends it on SIGINT, SIGTERM or a failure.
+"""The program `simulator`: starts the node and ends it on a signal or a failure.
 
 The main thread only waits, so that it handles a signal at once whatever the other threads do. One
 thread builds the node and then runs its callbacks; the physics thread advances the simulation.
@@ -28,6 +28,7 @@ from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
+from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 
@@ -77,8 +78,7 @@ def main(
     _give_memory_back()
     gc.disable()  # until the node is built: imported modules and traced code are permanent
     process = _Process(node, command)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: process.end(STOPPED))
+    on_end(lambda: process.end(STOPPED))
     _check_address_space()
     configure_middleware()
     _ensure_log_folder()
@@ -96,8 +96,9 @@ def main(
         print(f"simulator: {expected if unknown else ''}{error}{hint}", file=sys.stderr)
         sys.exit(WRONG_USAGE)
     exit_code = process.run()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(OSError):  # the terminal may be closed
+        sys.stdout.flush()
+        sys.stderr.flush()
     # Everything is closed by now, unless a thread is still compiling, which cannot be interrupted.
     # A regular exit would wait for that thread, and otherwise takes longer than everything above.
     os._exit(exit_code)
@@ -195,7 +196,7 @@ class _Process:
                 self._simulator.physics.stop(_STOP_TIMEOUT)  # ends the waits of all callbacks
             except TimeoutError:
                 may_compile = True
-        self._worker.join(_STOP_TIMEOUT)
+        self._worker.join(2 * _STOP_TIMEOUT)  # sensors may take half of it
         if self._simulator is not None:
             self._simulator.close(_STOP_TIMEOUT)
         if not (may_compile or self._worker.is_alive()):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from weakref import WeakSet
 
@@ -11,6 +13,20 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.opengl import advice
+
+NEAR = 0.01
+"""Distance of the near plane of cameras [m]: the lens of a Crazyflie that touches a wall is 2 cm
+away from it."""
+FAR = 10_000.0
+"""Distance of the far plane of cameras [m].
+
+MuJoCo's depth buffer has 32-bit floats, 1 at the near plane and 0 at the far plane: the resolution
+is 1e-7 of the distance, however far the far plane is; orthographic pictures have 0.6 mm. With 24
+bits, where OpenGL has no ARB_clip_control, it would be 0.6 mm at 10 m.
+"""
+FLOOR = 150.0
+"""Distance up to which infinite planes are drawn [m]. MuJoCo divides them into 200 x 200 squares
+and lights only their corners: twice as far, the cone of a lamp would no longer be round."""
 
 _open: WeakSet[Renderers] = WeakSet()
 
@@ -29,12 +45,17 @@ class Renderers:
         most: Number of renderers that are kept, of the latest sizes; a renderer takes some 200 MB
             with software rendering. None keeps all.
         max_geom: Room for shapes in a picture.
+        floor: Distance up to which infinite planes are drawn [m].
     """
 
     def __init__(
-        self, model: mujoco.MjModel, most: int | None = None, max_geom: int = 10_000
+        self,
+        model: mujoco.MjModel,
+        most: int | None = None,
+        max_geom: int = 10_000,
+        floor: float = FLOOR,
     ) -> None:
-        self.model, self._most, self._max_geom = model, most, max_geom
+        self.model, self._most, self._max_geom, self._floor = model, most, max_geom, floor
         self._thread: int | None = None
         self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}  # in order of use
         _open.add(self)
@@ -59,6 +80,24 @@ class Renderers:
         self._renderers[size] = renderer
         return renderer
 
+    def update_scene(
+        self,
+        renderer: mujoco.Renderer,
+        data: mujoco.MjData,
+        camera: mujoco.MjvCamera,
+        option: mujoco.MjvOption | None = None,
+    ) -> None:
+        """Fill the scene of one of the renderers as a camera sees it, from `NEAR` to `FAR`.
+
+        The headlight is at the camera. MuJoCo alone places it at the camera of the previous
+        picture, so that pictures depend on their order.
+        """
+        with _planes(self.model, self._floor):
+            mujoco.mjv_updateCamera(self.model, data, camera, renderer.scene)
+            renderer.update_scene(data, camera, option)
+        for eye in renderer.scene.camera:
+            eye.frustum_far = FAR
+
     def belongs_to(self, thread: int) -> bool:
         """Return whether this thread has rendered."""
         return self._thread == thread
@@ -79,7 +118,8 @@ class Renderers:
         before = limits.offwidth, limits.offheight
         limits.offwidth, limits.offheight = width, height
         try:
-            renderer = mujoco.Renderer(self.model, height, width, self._max_geom)
+            with _planes(self.model, self._floor):
+                renderer = mujoco.Renderer(self.model, height, width, self._max_geom)
         except Exception as error:  # of any of the libraries that create contexts
             raise RenderingUnavailable(f"nothing can be drawn: {error}. {advice()}") from error
         finally:
@@ -88,24 +128,33 @@ class Renderers:
         return renderer
 
 
-def update_scene(
-    renderer: mujoco.Renderer,
-    model: mujoco.MjModel,
-    data: mujoco.MjData,
-    camera: mujoco.MjvCamera,
-    option: mujoco.MjvOption | None = None,
-) -> None:
-    """Fill the scene of a renderer as a camera sees it.
+def reach(model: mujoco.MjModel) -> float:
+    """Return how far infinite planes have to be drawn where the whole world is in view [m]."""
+    return max(FLOOR, float(model.vis.map.zfar * model.stat.extent))
 
-    The headlight is at the camera. MuJoCo alone places it at the camera of the previous picture, so
-    that pictures depend on their order.
+
+def set_planes(model: mujoco.MjModel, far: float) -> None:
+    """Set the planes of all cameras of a model to `NEAR` and to a distance [m].
+
+    MuJoCo's are multiples of its extent: cameras would look through what is near in a large world,
+    and would not see what is far in a small one.
     """
-    mujoco.mjv_updateCamera(model, data, camera, renderer.scene)
-    renderer.update_scene(data, camera, option)
+    model.vis.map.znear, model.vis.map.zfar = NEAR / model.stat.extent, far / model.stat.extent
+
+
+@contextmanager
+def _planes(model: mujoco.MjModel, far: float) -> Iterator[None]:
+    """Set the planes of the cameras until the end of the context, see `set_planes`."""
+    before = model.vis.map.znear, model.vis.map.zfar
+    set_planes(model, far)
+    try:
+        yield
+    finally:
+        model.vis.map.znear, model.vis.map.zfar = before
 
 
 def draw_depth(renderer: mujoco.Renderer) -> np.ndarray:
-    """Render the scene of a renderer as distances.
+    """Render the scene of a renderer as distances, after `Renderers.update_scene`.
 
     Returns:
         (height, width) float32, along the optical axis [m]; infinite where there is nothing before
@@ -114,11 +163,12 @@ def draw_depth(renderer: mujoco.Renderer) -> np.ndarray:
     scene, n_geoms = renderer.scene, renderer.scene.ngeom
     renderer.enable_depth_rendering()
     try:
-        picture = renderer.render()
-        # The exact depth of an empty scene: MuJoCo computes a distance near the far plane,
-        # partly in single precision.
-        scene.ngeom = 0
-        nothing = renderer.render()[0, 0]
+        with _planes(renderer.model, FAR):
+            picture = renderer.render()
+            # The exact depth of an empty scene: MuJoCo computes a distance near the far plane,
+            # partly in single precision.
+            scene.ngeom = 0
+            nothing = renderer.render()[0, 0]
     finally:
         scene.ngeom = n_geoms
         renderer.disable_depth_rendering()

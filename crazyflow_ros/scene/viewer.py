@@ -16,6 +16,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.controls import ControlStage
+from crazyflow_ros.scene.renderers import reach, set_planes
 from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
 
@@ -78,13 +79,15 @@ def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) ->
     Sends None once the window is open, or a text with the reason if it cannot be opened; and None
     in place of an `Input` when the user has closed it.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the simulation
+    for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal, which sends them to all
+        signal.signal(number, signal.SIG_IGN)  # it ends with the simulation
     reason = _why_no_display()
     connection.send(reason)
     if reason is not None:
         return
     import mujoco.viewer
 
+    set_planes(model, reach(model))
     scene, keys = Scene(model, names), []  # type: tuple[Scene, list[int]]
     with mujoco.viewer.launch_passive(
         model, scene.data, key_callback=keys.append, show_left_ui=False, show_right_ui=False

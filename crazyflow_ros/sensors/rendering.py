@@ -8,7 +8,7 @@ from typing import Literal
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.renderers import Renderers, draw_depth, update_scene
+from crazyflow_ros.scene.renderers import Renderers, draw_depth
 
 DataType = Literal["rgb", "depth", "segmentation"]
 
@@ -52,7 +52,7 @@ def draw(renderers: Renderers, data: mujoco.MjData, view: View, kind: DataType) 
     option.flags[mujoco.mjtVisFlag.mjVIS_TEXTURE] = view.textures
     camera = mujoco.MjvCamera()
     camera.type, camera.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, view.camera
-    update_scene(renderer, renderers.model, data, camera, option)
+    renderers.update_scene(renderer, data, camera, option)
     renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = view.shadows
     if kind == "rgb":
         return renderer.render()

@@ -14,7 +14,8 @@ from crazyflow_ros.scene.renderers import (
     Renderers,
     RenderingUnavailable,
     draw_depth,
-    update_scene,
+    reach,
+    set_planes,
 )
 from crazyflow_ros.scene.view import move, view_of
 
@@ -35,7 +36,7 @@ class Pictures:
 
     def __init__(self, model: mujoco.MjModel, max_markers: int) -> None:
         self._model = model
-        self._renderers = Renderers(model, _SIZES, _GEOMS + max_markers)
+        self._renderers = Renderers(model, _SIZES, _GEOMS + max_markers, reach(model))
         self.viewer: Any = None
         self._asked: object = None  # camera and configuration of the window
         self._has_markers = False
@@ -54,7 +55,7 @@ class Pictures:
         """
         camera = view_of(self._model, *view)
         renderer = self._renderers.get(*size)
-        update_scene(renderer, self._model, data, camera)
+        self._renderers.update_scene(renderer, data, camera)
         pictures = []
         if mode != "rgb_array":
             pictures.append(draw_depth(renderer))
@@ -82,6 +83,7 @@ class Pictures:
                 )
             from mujoco import viewer
 
+            set_planes(self._model, reach(self._model))
             self.viewer, self._asked = viewer.launch_passive(self._model, data), repr((-1, None))
         if repr(view) != self._asked:
             self._asked = repr(view)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.simulator_arguments import add_simulator_arguments
 
@@ -44,8 +44,7 @@ def main(
     configure_middleware()
     try:
         with _page(options) as page:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: page.close())
+            on_end(page.close)
             print(f"The page is at {page.viewer.url}", flush=True)
             page.run()
     except (OSError, ValueError) as error:

@@ -36,6 +36,7 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
+from wire import Wire
 
 from crazyflow_ros.scene import frames
 
@@ -552,6 +553,25 @@ def test_flight_goes_on_from_a_checkpoint(client: Client, tmp_path: FilePath) ->
         np.testing.assert_array_equal(*(numbers(of(message)) for message in flights))
     assert flights[0].pose.pose.position.z > 0.2
     assert client.set_parameter("checkpoint", "").successful
+
+
+@pytest.mark.usefixtures("paused")
+def test_other_readers_accept_the_messages_of_all_topics(client: Client) -> None:
+    push = WrenchStamped()
+    push.header.frame_id, push.wrench.force.x = "map", 1e3
+
+    def crash() -> None:
+        client.reset()
+        for drone in DRONES:
+            client.publish(f"{drone}/cmd_pose", pose(5.0, 5.0, 1.0))
+        client.advance(50)
+        client.publish("cf1/wrench", push)
+        client.advance(50)
+
+    published = names("published topic").keys()
+    client.until(lambda: published <= set(dict(client.node.get_topic_names_and_types())), "topics")
+    Wire(client, "crazyflow").check(crash)
+    client.reset()
 
 
 @pytest.mark.usefixtures("paused")

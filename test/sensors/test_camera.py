@@ -144,6 +144,59 @@ def test_depth_times_inverse_intrinsics_is_where_rays_hit(drawn: Drawn, name: st
     assert np.median(errors) < 1e-5
 
 
+WALLS = 0.013, 0.3, 35.0, 6000.0
+"""Distances of four walls from a lens [m], which has one in each quarter of its picture."""
+
+
+@pytest.mark.parametrize("extent", [0.05, 1.0, 40.0, None], ids=str)
+def test_cameras_see_what_is_near_and_what_is_far_in_worlds_of_any_size(
+    extent: float | None,
+) -> None:
+    """None is the extent that MuJoCo finds, of kilometres: it is as if a world had grown."""
+    need_images()
+    spec = mujoco.MjSpec()
+    if extent is not None:
+        spec.stat.extent = extent
+    spec.worldbody.add_light(pos=[0, 0, 0], type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL)
+    sides = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
+    for distance, color, (up, left) in zip(WALLS, np.eye(4)[:, :3], sides):
+        spec.worldbody.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_BOX, rgba=[*color, 1.0],
+            pos=[1.05 * distance, left * distance, up * distance],
+            size=[0.05 * distance, distance, distance],
+        )  # fmt: skip
+    spec.worldbody.add_camera(name="lens", xyaxes=[0, -1, 0, 0, 0, 1], fovy=60)
+    every = ("rgb", "depth", "segmentation")
+    rays = PinholeCameraPatternCfg(width=48, height=36, fovy=60)
+    sensors = SensorSet(
+        [
+            CameraSensorCfg(
+                name="eye", camera_name="lens", width=48, height=36, data_types=every
+            ),
+            RayCastSensorCfg(
+                name="rays", frame=ObjRef("camera", "lens"), pattern=rays, max_distance=1e5
+            ),
+        ]
+    )  # fmt: skip
+    model = spec.compile()
+    assert extent or model.stat.extent > 5000.0
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    sensors.initialize(MujocoBackend(model, data))
+    sensors.sense()
+    eye, hits = sensors["eye"].data, sensors["rays"].data.hit_pos_w[0]
+    sensors.close()
+    depth, top, left = eye.depth[0, ..., 0], slice(0, 18), slice(0, 24)
+    bottom, right = slice(18, None), slice(24, None)
+    quarters = [(top, left), (top, right), (bottom, left), (bottom, right)]
+    for number, (quarter, distance) in enumerate(zip(quarters, WALLS)):
+        np.testing.assert_allclose(depth[quarter], distance, rtol=1e-5)
+        assert (eye.segmentation[0][quarter] == [number, mujoco.mjtObj.mjOBJ_GEOM]).all()
+        strongest = eye.rgb[0][quarter].argmax(axis=-1)
+        assert number == 3 or (strongest == number).all()
+    np.testing.assert_allclose(depth.ravel(), hits[:, 0], rtol=1e-5)
+
+
 def test_segmentation_names_what_rays_hit(drawn: Drawn) -> None:
     sensor, model = camera(drawn, "plain"), drawn[1].model
     ids, kinds = sensor.data.segmentation[0, ..., 0], sensor.data.segmentation[0, ..., 1]

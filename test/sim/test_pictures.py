@@ -15,6 +15,7 @@ from crazyflow_ros import Sim
 from crazyflow_ros.scene import RenderingUnavailable, build_spec
 from crazyflow_ros.scene.renderers import Renderers, draw_depth
 from crazyflow_ros.sensors.rendering import View, draw
+from crazyflow_ros.sim.pictures import Pictures
 
 
 @pytest.fixture(scope="module")
@@ -42,30 +43,44 @@ def test_depth_is_along_the_axis_of_the_camera(sim: Sim):
 
 
 @pytest.mark.usefixtures("needs_opengl")
-@pytest.mark.parametrize("extent", [0.1, 0.3, 1.0, 2.0, 2.7, 10.0])
-def test_nothing_is_infinitely_far_whatever_the_planes_are(extent: float) -> None:
+@pytest.mark.parametrize("extent", [0.1, 0.3, 1.0, 2.0, 2.7, 10.0, 4000.0])
+def test_floor_is_as_far_as_it_is_and_nothing_is_infinitely_far(extent: float) -> None:
     """Pictures that are half floor and half nothing, the border where the horizon is drawn."""
-    for near in (1e-4, 0.001, 0.004, 0.01, 0.02, 0.05):
+    for height in (0.02, 1.1, 60.0):
         spec = mujoco.MjSpec()
-        spec.stat.extent, spec.visual.map.znear = extent, near
-        height, far = 2 * extent * near, spec.visual.map.zfar * extent
+        spec.stat.extent = extent
         spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
-        spec.worldbody.add_camera(name="ahead", pos=[0, 0, height], zaxis=[0, -1, 0], fovy=90)
+        spec.worldbody.add_camera(name="ahead", pos=[7, -3, height], zaxis=[0, -1, 0], fovy=90)
         model = spec.compile()
+        planes = model.vis.map.znear, model.vis.map.zfar
         data = mujoco.MjData(model)
         mujoco.mj_forward(model, data)
         renderers = Renderers(model)
         renderer = renderers.get(60, 40)
-        renderer.update_scene(data, "ahead")
+        camera = mujoco.MjvCamera()
+        camera.type, camera.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, 0
+        renderers.update_scene(renderer, data, camera)
         for _ in range(2):  # the scene stays as it was
             depth = draw_depth(renderer)
-            assert np.isinf(depth[:20]).all() and np.isfinite(depth[-1]).all()
-            expected = height / np.arange(0.5, 20) * 20  # of rows below the horizon
-            seen = expected < 0.9 * far
-            np.testing.assert_allclose(
-                depth[20:][seen], np.tile(expected[seen, None], 60), rtol=0.02
-            )
+            assert np.isinf(depth[:20]).all()
+            expected = np.tile(height / np.arange(0.5, 20)[:, None] * 20, 60)  # below the horizon
+            aside = expected * np.abs(np.arange(60) - 29.5) / 20
+            seen = np.maximum(expected, aside) < 150.0
+            assert seen[-1].all()
+            np.testing.assert_allclose(depth[20:][seen], expected[seen], rtol=1e-5)
         renderers.close()
+        assert (model.vis.map.znear, model.vis.map.zfar) == planes
+
+
+@pytest.mark.usefixtures("needs_opengl")
+def test_a_picture_of_a_whole_world_has_its_floor(sim: Sim, monkeypatch) -> None:
+    """From above, at a distance at which the cameras of drones no longer see the floor."""
+    monkeypatch.setattr(sim.mj_model.stat, "extent", 500.0)
+    pictures = Pictures(sim.mj_model, max_markers=0)
+    view = -1, {"distance": 900.0, "elevation": -90.0, "lookat": [0, 0, 0]}
+    depth = pictures.draw(sim.mj_data, "depth_array", view, (32, 24), [])
+    pictures.close()
+    np.testing.assert_allclose(depth, 900.0, rtol=1e-5)
 
 
 @pytest.mark.usefixtures("needs_opengl")

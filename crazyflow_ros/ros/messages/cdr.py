@@ -13,7 +13,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from rclpy.serialization import serialize_message
+
+from crazyflow_ros.ros.messages.serialisation import serialised
 
 XYZ = ("x", "y", "z")
 XYZW = ("x", "y", "z", "w")
@@ -65,7 +66,7 @@ def layout(
     times = [path for stamp in stamps for path in below(stamp, ("sec", "nanosec"))]
     doubles, singles = list(chain(*numbers)), list(chain(*floats))
     found = [find_numbers(prototype, doubles, times, singles) for prototype in prototypes]
-    payloads = [serialize_message(prototype) for prototype in prototypes]
+    payloads = [serialised(prototype) for prototype in prototypes]
     padded = [payload.ljust(-(-len(payload) // _WORD) * _WORD, b"\0") for payload in payloads]
     starts = np.cumsum([0] + [len(payload) for payload in padded])[:-1]
     ends = np.cumsum([len(block) for block in (*numbers, *floats)])
@@ -182,7 +183,7 @@ def find_numbers(
     marked = deepcopy(prototype)
     for path, marker in zip(paths, markers):
         _assign(marked, path, marker.item())
-    payload = serialize_message(marked)
+    payload = serialised(marked)
     offsets = []
     for path, marker in zip(paths, markers):
         offset = payload.find(marker.tobytes())

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from rclpy.publisher import Publisher
-from rclpy.serialization import serialize_message
+
+from crazyflow_ros.ros.messages.serialisation import serialised
 
 Tap = Callable[[Any, bytes], None]
 """Takes a publisher and the message that it publishes."""
@@ -40,7 +41,7 @@ class TappedPublisher:
 
     def publish(self, message: Any) -> None:
         """Publish a message, serialised or not."""
-        self.publish_raw(message if isinstance(message, bytes) else serialize_message(message))
+        self.publish_raw(message if isinstance(message, bytes) else serialised(message))
 
     def publish_raw(self, payload: bytes) -> None:
         """Publish a serialised message."""

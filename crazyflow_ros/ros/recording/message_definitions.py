@@ -12,7 +12,7 @@ from typing import Any
 
 from crazyflow_ros import limits
 from crazyflow_ros.resources import find
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.messages.type_names import type_name, with_parts
 
 _SEPARATOR = "=" * 80
 
@@ -53,22 +53,12 @@ def definition(kind: Any) -> str:
     Raises:
         FileNotFoundError: A package is installed without its definitions.
     """
-    own, *others = _with_parts(kind, {}).values()
+    own, *others = with_parts(kind).values()
     parts = [_text(own)]
     for part in others:
         package, _, name = type_name(part).split("/")
         parts += [_SEPARATOR, f"MSG: {package}/{name}", _text(part)]
     return "\n".join(parts)
-
-
-def _with_parts(kind: Any, found: dict[str, Any]) -> dict[str, Any]:
-    """Collect a type and all types nested in it, by name."""
-    if type_name(kind) not in found:
-        found[type_name(kind)] = kind
-        for field_type in kind.get_fields_and_field_types().values():
-            for package, name in re.findall(r"(\w+)/(\w+)", field_type):
-                _with_parts(getattr(import_module(f"{package}.msg"), name), found)
-    return found
 
 
 def _text(kind: Any) -> str:

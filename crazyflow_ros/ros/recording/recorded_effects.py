@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from rclpy.qos import QoSProfile
-from rclpy.serialization import serialize_message
 from std_msgs.msg import String
 
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import from_disturbance
 from crazyflow_ros.ros.messages.cdr import XYZ
 from crazyflow_ros.ros.messages.frame_ids import MAP
+from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.runtime import (
     Checkpoint,
@@ -102,7 +102,7 @@ class RecordedEffects:
         while pending:
             posted, channel, message = pending.popleft()
             if posted is setpoint:  # otherwise a later command replaced it before the next tick
-                self._recorder.put(channel, serialize_message(message))
+                self._recorder.put(channel, serialised(message))
                 return
 
     def _note_wrenches(self, now: Snapshot, wrenches: np.ndarray) -> None:
@@ -114,7 +114,7 @@ class RecordedEffects:
         if name not in self._wrenches:
             topic = self._full_name(f"{name}/{WRENCH}")
             self._wrenches[name] = Channel(topic, WrenchStamped, _QOS)
-        self._recorder.put(self._wrenches[name], serialize_message(_message(now, wrench)))
+        self._recorder.put(self._wrenches[name], serialised(_message(now, wrench)))
         self._acting[name] = wrench
 
     def _note_reset(self, event: ResetEvent) -> None:
@@ -151,7 +151,7 @@ class RecordedEffects:
         self._acting.clear()
 
     def _put_change(self, change: dict[str, Any]) -> None:
-        self._recorder.put(self._changes, serialize_message(String(data=json.dumps(change))))
+        self._recorder.put(self._changes, serialised(String(data=json.dumps(change))))
 
 
 def _plain(obstacles: Obstacles | None) -> dict[str, Any] | None:

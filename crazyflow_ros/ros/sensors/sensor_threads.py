@@ -62,7 +62,9 @@ class SensorThread:
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
         self._left_out = self._left_out_before = 0
         self._due, self._taken = threading.Event(), threading.Event()
-        threading.Thread(target=self._main, name=name, daemon=True).start()
+        self._ending = self._is_over = False
+        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
+        self._thread.start()
 
     def add(self, topics: DeviceTopics, rate: int) -> None:
         """Add topics at a rate [Hz], before the physics starts."""
@@ -71,6 +73,17 @@ class SensorThread:
             period = ticks_per_period(physics.freq, rate, f"sensors: the rate {rate}")
             physics.every(rate, partial(self._take, rate, period), "sensors", observes=True)
         self._topics.setdefault(rate, []).append(topics)
+
+    def end(self, timeout: float) -> None:
+        """Sense at the snapshots in the queue, then end, once the physics has ended.
+
+        What takes longer than the timeout [s] is left out.
+        """
+        self._ending = True
+        self._due.set()
+        self._thread.join(timeout)
+        self._is_over = True
+        self._views.clear()
 
     def look(self, drones: tuple[str, ...]) -> None:
         """Update which topics have subscribers. Called in the executor's thread."""
@@ -100,7 +113,7 @@ class SensorThread:
         return has_room
 
     def _main(self) -> None:
-        while True:
+        while self._views or not self._ending:
             self._due.wait()
             self._due.clear()
             while self._views:
@@ -111,7 +124,7 @@ class SensorThread:
                     for topics in self._topics.values():
                         topics.clear()
                 except Exception as error:  # the simulation continues
-                    self._logger.error(f"sensors: {error!r}")
+                    self._complain(f"sensors: {error!r}")
                 if self._left_out > self._left_out_before:
                     self._left_out_before = self._left_out
                     self._logger.warning(
@@ -175,7 +188,11 @@ class SensorThread:
             raise
         except Exception as error:
             self._failed.add(topics)
-            self._logger.error(f"sensors: {topics} left out: {error!r}")
+            self._complain(f"sensors: {topics} left out: {error!r}")
+
+    def _complain(self, text: str) -> None:
+        if not self._is_over:  # else the publishers are being destroyed
+            self._logger.error(text)
 
 
 def declare(simulator: SimulatorNode) -> None:
@@ -205,3 +222,4 @@ def declare(simulator: SimulatorNode) -> None:
 
     if threads:
         simulator.listeners.follow(look)
+    simulator.sensor_threads = list(threads.values())

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
 
+from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ClockTopic:
         publisher = simulator.create_publisher(Clock, TOPIC, _QOS)
         self._publish_raw = publisher.handle.publish_raw
         # The most frequent message is assembled by hand: this header, then two numbers.
-        self._encapsulation = serialize_message(Clock())[:4]
+        self._encapsulation = serialised(Clock())[:4]
         self._latest: bytes | None = None
         self._repeated: bytes | None = None
         # Keeps a repeated time from being sent after a later one.

@@ -11,7 +11,6 @@ client shows.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future as RosFuture
 
 from crazyflow_ros import limits
+from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.plain_values import Names, ParameterError, Spec
 from crazyflow_ros.resources import resource
@@ -242,8 +242,7 @@ class _Listener(ServerListener):
 def main() -> NoReturn:
     """Serve until a signal; exit with 2 if a parameter has an invalid value."""
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    on_end(ended.set)
     os.nice(_NICE)
     configure_middleware()
     try:

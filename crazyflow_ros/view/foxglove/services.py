@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import foxglove
-from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.serialization import deserialize_message
 
 from crazyflow_ros import limits
+from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.view.foxglove.topics import CDR, HIDDEN
 
@@ -79,7 +80,7 @@ class Services:
             message = deserialize_message(request.payload, kind.Request)
         except Exception as error:  # rclpy has no common base class
             raise ValueError(f"the request is damaged: {error}") from None
-        return serialize_message(self.call(name, kind, message, _ANSWER))
+        return serialised(self.call(name, kind, message, _ANSWER))
 
     def call(self, name: str, kind: Any, request: Any, timeout: float = _SETTING) -> Any:
         """Call a service from any thread but the executor's, and return its response.

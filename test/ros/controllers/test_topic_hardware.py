@@ -16,6 +16,7 @@ from nav_msgs.msg import Odometry
 from ros_client import LATCHED, Client, SimulatorProcess, own_domain
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from wire import Wire
 
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
@@ -145,6 +146,12 @@ def test_held_while_commands_are_nan_and_every_state_is_right(
     assert states["cf1_yaw/position"] == states["cf1_body/yaw"] == pytest.approx(YAW)
     assert states["cf1_body/thrust"] == states["cf1_body/level"] == 0
     assert states["cf1_rotor2/velocity"] == states["cf0_body/level"] == 0
+
+
+@pytest.mark.usefixtures("manager")
+def test_other_readers_accept_the_messages_of_all_topics(client: Client) -> None:
+    events = {f"/crazyflow/{name}" for name in ("flight_events", "reset_event")}
+    Wire(client, "crazyflow").check(lambda: None, events | {"/cf0/plan", "/cf1/plan"})
 
 
 def test_manager_in_the_namespace_of_its_drone(

@@ -42,6 +42,7 @@ from sensor_msgs.msg import Imu, LaserScan
 from std_msgs.msg import String
 from std_srvs.srv import Empty, Trigger
 from tf2_msgs.msg import TFMessage
+from wire import Wire
 
 DOMAIN = own_domain(__name__)
 STANDING = 0.014  # m
@@ -374,6 +375,11 @@ def test_motion_capture_sees_the_drones_with_gaps(client: Client) -> None:
     seen = {p.name: numbers(p.pose.position) for m in messages[-20:] for p in m.poses}
     np.testing.assert_allclose(seen["cf2"], [0.0, 0.4, STANDING], atol=1e-3)
     client.node.destroy_subscription(subscription)
+
+
+def test_other_readers_accept_the_messages_of_all_topics(client: Client) -> None:
+    events = {f"/{SERVER}/{name}" for name in ("flight_events", "reset_event")}
+    Wire(client, SERVER).check(lambda: None, events)
 
 
 def test_statistics_count_commands(client: Client) -> None:

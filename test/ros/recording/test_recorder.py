@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
 import shutil
 import signal
 import struct
@@ -10,8 +13,9 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
@@ -20,6 +24,7 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, WrenchStamped
+from images import can_draw
 from mcap.exceptions import McapError
 from mcap.reader import make_reader
 from mcap.records import Channel, Footer, Message
@@ -28,11 +33,23 @@ from mcap_ros2.decoder import DecoderFactory
 from paths import ROOT
 from rclpy.logging import get_logger
 from rclpy.qos import qos_profile_system_default
-from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
+from ros_client import (
+    READY_TIMEOUT,
+    TIMEOUT,
+    Client,
+    SimulatorProcess,
+    numbers,
+    own_domain,
+    stamp_ns,
+    time_ns,
+)
+from rosbags.highlevel import AnyReader
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
+from wire import check
 
 from crazyflow_ros.ros.recording import recorder as recorder_module
+from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Recorder
 
 DOMAIN = own_domain("test_record")
@@ -73,8 +90,29 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert client.advance(300) == 500
         client.close()
         assert simulator.end(signal.SIGINT)[0] == 0
-        assert "Traceback" not in simulator.log
+        assert "Traceback" not in simulator.log and "ERROR" not in simulator.log
     return path
+
+
+def check_with_rosbags(path: Path) -> dict[str, list[int]]:
+    """All messages as rosbags reads them; returns their stamps by topic."""
+    stamps = defaultdict(list)
+    with AnyReader([path]) as reader:
+        for connection, time, payload in reader.messages():
+            message = reader.deserialize(payload, connection.msgtype)
+            if len(stamps[connection.topic]) < 10:
+                check(payload, type_of(connection.msgtype))
+            header = getattr(message, "header", None)
+            stamp = header and header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
+            stamps[connection.topic].append(time if stamp is None else stamp)
+    return stamps
+
+
+def test_rosbags_reads_all_messages(flight: Path) -> None:
+    read = check_with_rosbags(flight)
+    assert {topic: len(messages) for topic, messages in decoded(flight).items()} == {
+        topic: len(times) for topic, times in read.items()
+    }
 
 
 def test_file_is_one_of_ros_2(flight: Path) -> None:
@@ -220,6 +258,90 @@ def test_killed_simulator_leaves_a_readable_file(tmp_path: Path) -> None:
         times = [stamp.log_time for stamp in until_the_file_breaks_off(records, "/cf0/odom")]
     assert len(times) > 100
     assert set(np.diff(times[1:])) == {10_000_000}  # without a gap
+
+
+SENSORS = """
+all:
+  scan: {type: lidar, rate: 10, samples: 36}
+  baro: {type: barometer, rate: 50}
+  touch: {type: contact, rate: 20}
+  ring: {type: multiranger, rate: 20}
+"""
+CAMERA = "  eye: {type: camera, rate: 10, width: 32, height: 24, data_types: [rgb, depth]}\n"
+IN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+class Terminal:
+    """A simulator in a terminal of its own, which records its sensors as fast as possible."""
+
+    def __init__(self, folder: Path, domain: int) -> None:
+        self.path, self.log = folder / "sensors.mcap", ""
+        sensors = folder / "sensors.yaml"
+        sensors.write_text(SENSORS + CAMERA * can_draw())
+        values = f"record:={self.path}", f"sensors:={sensors}", "real_time_factor:=0.0"
+        arguments = [word for value in values for word in ("-p", value)]
+        self._screen, inside = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", IN_TERMINAL, "-m", "crazyflow_ros", "--ros-args", *arguments],
+            stdin=inside, stdout=inside, stderr=inside, start_new_session=True, cwd=ROOT,
+            env={**os.environ, "ROS_DOMAIN_ID": str(domain)},
+        )  # fmt: skip
+        os.close(inside)
+
+    def until_recorded(self, size: int) -> None:
+        deadline = monotonic() + READY_TIMEOUT
+        while not self.path.is_file() or self.path.stat().st_size < size:
+            assert monotonic() < deadline, self.log
+            assert self._read(), self.log
+
+    def interrupt(self) -> None:
+        os.write(self._screen, b"\x03")
+        while self._read():
+            pass
+
+    def close(self) -> None:
+        os.close(self._screen)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def _read(self) -> bool:
+        """Read what is on the screen now; returns whether there may be more later."""
+        if select.select([self._screen], [], [], 0.1)[0]:
+            try:
+                self.log += os.read(self._screen, 4096).decode(errors="replace")
+            except OSError:  # all that have written have ended
+                return False
+        return True
+
+
+def test_ctrl_c_and_a_closed_terminal_end_a_recording_of_sensors_cleanly(tmp_path: Path) -> None:
+    terminals = []
+    with ExitStack() as stack:
+        for name in ("interrupted", "closed"):
+            (tmp_path / name).mkdir()
+            terminals.append(Terminal(tmp_path / name, own_domain(f"test_record_{name}")))
+            stack.callback(terminals[-1].kill)
+        interrupted, closed = terminals
+        for terminal in terminals:
+            terminal.until_recorded(200_000)
+        interrupted.interrupt()
+        closed.close()
+        for terminal in terminals:
+            assert terminal.process.wait(TIMEOUT) == 0, terminal.log
+        interrupted.close()
+    for word in ("ERROR", "Error", "Traceback"):
+        assert word not in interrupted.log
+    for terminal in terminals:
+        stamps = check_with_rosbags(terminal.path)
+        for sensor, period_ns in (("scan", 100_000_000), ("baro", 20_000_000)):
+            assert set(np.diff(stamps[f"/cf0/{sensor}"])) == {period_ns}
+        assert "/cf0/eye/depth/image_raw" in stamps or not can_draw()
 
 
 def test_full_disk_is_reported_once_and_the_simulation_goes_on() -> None:

@@ -15,7 +15,7 @@ import PIL.Image
 import pytest
 import yaml
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3, Wrench, WrenchStamped
-from images import need_images
+from images import can_draw, need_images
 from nav_msgs.msg import Odometry
 from paths import ROOT
 from rclpy.qos import QoSReliabilityPolicy
@@ -46,6 +46,7 @@ from simulation_interfaces.srv import DeleteEntity, SpawnEntity
 from std_msgs.msg import Bool
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
+from wire import Wire
 
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
@@ -479,9 +480,10 @@ def test_markers_are_where_rays_end(client: Client) -> None:
 
 
 def test_a_drone_that_comes_has_the_sensors_of_all(client: Client) -> None:
+    """It comes far away, and the cameras of the others see as before."""
     resource = Resource(uri="cf2x_L250")
     pose = PoseStamped()
-    pose.pose.position.z = 1.0
+    pose.pose.position.x, pose.pose.position.z = 3000.0, 1.0
     spawned = client.call(
         SpawnEntity, "crazyflow/spawn_entity", name="guest", entity_resource=resource,
         initial_pose=pose,
@@ -489,7 +491,7 @@ def test_a_drone_that_comes_has_the_sensors_of_all(client: Client) -> None:
     assert spawned.result.result == spawned.result.RESULT_OK, spawned.result.error_message
     scans = client.collect(LaserScan, "guest/scan")
     client.until(lambda: client.advance(50) and scans, "scans of the guest")
-    assert scans[-1].header.frame_id == "guest/base_link" and min(scans[-1].ranges) < 4.0
+    assert scans[-1].header.frame_id == "guest/base_link" and min(scans[-1].ranges) == math.inf
     static = client.collect(TFMessage, "/tf_static", LATCHED)
 
     def frames() -> set[str]:
@@ -497,6 +499,8 @@ def test_a_drone_that_comes_has_the_sensors_of_all(client: Client) -> None:
 
     client.until(lambda: "guest/imu" in frames(), "static transforms of the guest")
     assert {"cf1/imu", "cf0/cloud"} <= frames() and "guest/cloud" not in frames()
+    if can_draw():
+        check_pictures(client)
     gone = client.call(DeleteEntity, "crazyflow/delete_entity", entity="guest")
     assert gone.result.result == gone.result.RESULT_OK
     client.until(lambda: not client.node.count_publishers("guest/scan"), "end of the topics")
@@ -532,8 +536,19 @@ def test_the_docs_list_the_topics_of_all_sensors(client: Client) -> None:
     assert {one for one in published if one[1] != "<name>/markers"} == listed
 
 
+def test_other_readers_accept_the_messages_of_all_sensors(client: Client) -> None:
+    wire = Wire(client, "crazyflow")
+    own = {f"/crazyflow/{name}" for name in ("flight_events", "reset_event")}
+    drawn = {t for t in wire.kinds if "/eye/" in t or "/aside/" in t}
+    wire.check(lambda: client.advance(50) and None, own if can_draw() else own | drawn)
+
+
 def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
     need_images()
+    check_pictures(client)
+
+
+def check_pictures(client: Client) -> None:
     at = sensed(
         client, eye__image_raw=Image, eye__depth__image_raw=Image,
         eye__segmentation__image_raw=Image, eye__camera_info=CameraInfo,

@@ -1,0 +1,38 @@
+"""Signals that end programs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from crazyflow_ros.end_signals import ENDING, on_end
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """The handlers of signals are as before after the test."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_each_of_them_ends_a_program(number: signal.Signals) -> None:
+    ends: list[int] = []
+    signal.signal(number, signal.SIG_DFL)
+    on_end(lambda: ends.append(1))
+    signal.raise_signal(number)
+    assert ends == [1]
+
+
+def test_with_nohup_a_program_survives_its_terminal() -> None:
+    ends: list[int] = []
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    on_end(lambda: ends.append(1))
+    signal.raise_signal(signal.SIGHUP)
+    assert not ends
+    signal.raise_signal(signal.SIGINT)
+    assert ends == [1]
