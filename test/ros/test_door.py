@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -293,6 +295,29 @@ def test_parameters_that_cannot_be_used_are_refused(
     result = client.set_parameter(name, value)
     assert not result.successful and reason in result.reason
     assert client.call(Trigger, "crazyflow/reset").success
+
+
+def test_peers_overwrite_no_file_of_the_user(client: Client, tmp_path: Path) -> None:
+    diary, link, fifo, mine = (tmp_path / n for n in ("diary", "link", "fifo", "mine"))
+    diary.write_text("dear diary")
+    link.symlink_to(diary)
+    os.mkfifo(fifo)
+    save = "crazyflow/save_checkpoint"
+    for path, reason in (
+        (diary, f"{diary} is not replaced, for it is not a checkpoint: "),
+        (link, f"{diary} is not replaced, for it is not a checkpoint: "),
+        (tmp_path, "not a regular file"),
+        (fifo, "not a regular file"),
+        (tmp_path / "none" / "flight", "No such file"),
+    ):
+        assert client.set_parameter("checkpoint", str(path)).successful
+        response = client.call(Trigger, save)
+        assert not response.success and reason in response.message
+    assert client.set_parameter("checkpoint", str(mine)).successful
+    for _ in range(2):
+        assert client.call(Trigger, save).success
+    assert diary.read_text() == "dear diary" and link.is_symlink()
+    assert set(tmp_path.iterdir()) == {diary, link, fifo, mine}
 
 
 def test_the_largest_trajectory_that_is_promised_is_taken(
