@@ -329,8 +329,9 @@ class SimulatorNode(ParameterNode):
         """Call a function once in the executor's thread after a delay of wall time [s]."""
 
         def call() -> None:
-            self.destroy_timer(timer)
-            callback()
+            # The EventsExecutor may call a timer once more that has been destroyed.
+            if self.destroy_timer(timer):
+                callback()
 
         timer = self.create_timer(delay, call)
 

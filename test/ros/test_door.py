@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import PoseStamped, Transform, Twist
 from mujoco_ros2_control_msgs.srv import ResetWorld
 from rcl_interfaces.msg import Parameter, ParameterValue, SetParametersResult
@@ -248,6 +249,38 @@ def test_sixty_goals_at_once_are_all_answered(client: Client) -> None:
     actions.destroy()
 
 
+def test_a_hundred_goals_of_an_ordinary_client_are_all_answered(client: Client) -> None:
+    """It keeps the last ten answers; what comes faster than it looks is lost to it."""
+    actions = ActionClient(client.node, SimulateSteps, "crazyflow/simulate_steps")
+    client.until(actions.server_is_ready, "action")
+    client.pause(True)
+
+    def answers(futures: list[Any], what: str) -> list[Any]:
+        client.until(lambda: all(future.done() for future in futures), what)
+        return [future.result() for future in futures]
+
+    def goals(n: int, steps: int) -> list[Any]:
+        goal = SimulateSteps.Goal(steps=steps)
+        return answers([actions.send_goal_async(goal) for _ in range(n)], "answers to goals")
+
+    def results(goals: list[Any]) -> list[Any]:
+        return answers([goal.get_result_async() for goal in goals], "results")
+
+    quick = goals(40, 1)
+    assert {result.status for result in results(quick)} == {GoalStatus.STATUS_SUCCEEDED}
+
+    long = goals(110, 10**9)
+    assert [goal.accepted for goal in long] == [True] * 100 + [False] * 10
+    ends = [goal.get_result_async() for goal in long[:100]]
+    cancels = answers([goal.cancel_goal_async() for goal in long[:40]], "cancellations")
+    assert all(len(cancel.goals_canceling) == 1 for cancel in cancels)
+    client.pause(False)  # which aborts all others at once
+    expected = [GoalStatus.STATUS_CANCELED] * 40 + [GoalStatus.STATUS_ABORTED] * 60
+    assert [end.status for end in answers(ends, "ends")] == expected
+    client.pause(True)
+    actions.destroy()
+
+
 def test_no_clock_is_later_than_a_pause_during_steps(client: Client) -> None:
     clock = client.collect(Clock, "/clock")
     client.pause(True)
@@ -287,6 +320,8 @@ def test_parameters_of_no_type_are_refused(client: Client) -> None:
         ("checkpoint", "a\nb", "control characters"),
         ("step_ticks", 10_000_000, "1000000"),
         ("freq", 100, "freq can only be set at the start, got 100 later"),
+        # It names Python modules, which a peer must not have imported.
+        ("sensors", "mine.yaml", "sensors can only be set at the start, got mine.yaml later"),
     ],
 )
 def test_parameters_that_cannot_be_used_are_refused(

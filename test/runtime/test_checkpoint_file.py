@@ -568,7 +568,7 @@ def test_a_file_too_large_to_be_a_checkpoint_stays(tmp_path: Path, good: Checkpo
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(10**10)
-    with pytest.raises(ValueError, match="large is not replaced, .* too large"):
+    with pytest.raises(ValueError, match=r"large is not replaced, .* too large"):
         good.save(large)
     assert large.stat().st_size == 10**10
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from concurrent.futures import CancelledError
 from typing import Any
 
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action import CancelResponse, GoalResponse
 from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import StepSimulation
 
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import SERVICE_QOS, Refusal
+from crazyflow_ros.ros.services.paced_actions import PacedActionServer
 from crazyflow_ros.ros.services.waiting import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.server import Server, service_name
 from crazyflow_ros.runtime import Steps
@@ -31,7 +32,7 @@ class Stepping:
             StepSimulation, self._step, "STEP_SIMULATION_SINGLE", "STEP_SIMULATION_MULTIPLE"
         )
         server.supports("STEP_SIMULATION_ACTION")
-        self._actions = ActionServer(
+        self._actions = PacedActionServer(
             server.simulator,
             SimulateSteps,
             service_name(SimulateSteps),
