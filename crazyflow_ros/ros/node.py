@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
     from crazyflow_ros.ros.recording.recorder import Recorder
     from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+    from crazyflow_ros.ros.simulation_interfaces.server import Server
     from crazyflow_ros.ros.viewer import Viewer
 
 # In the order in which the physics thread serves them: the clock first, then stamped messages.
@@ -110,6 +111,7 @@ class SimulatorNode(ParameterNode):
         other_nodes: Knows what other nodes publish and call.
         senders: Senders of the drones' state by rate [Hz].
         wind: Applies the wind parameters.
+        world: Changes the world; None without the package simulation_interfaces.
         latched: Publishers of latched messages by topic.
 
     Raises:
@@ -118,6 +120,7 @@ class SimulatorNode(ParameterNode):
     """
 
     wind: WindParameters
+    world: Server | None = None
     recorder: Recorder | None = None  # needed while the base class creates its publishers
 
     def __init__(self, name: str = "crazyflow", tap: Tap | None = None) -> None:

@@ -214,7 +214,8 @@ FEW_PAIRS = """
 CROWD = world(
     """
     <body name="can" pos="-2 2 .5">
-      <freejoint/><geom name="can" class="both" conaffinity="2" type="cylinder" size=".2 .3" group="3"/>
+      <freejoint/>
+      <geom name="can" class="both" conaffinity="2" type="cylinder" size=".2 .3" group="3"/>
     </body>
     <geom name="wall" class="both" type="box" pos="-3 0 1" size=".1 2 1"/>
     <geom name="post" conaffinity="0" type="cylinder" pos="0 -3 1" size=".1 1" group="3"/>
