@@ -39,8 +39,8 @@ class MirroredModel:
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self.model, self.names = model, tuple(names)
-        self._check_bodies()
         self.index = DroneIndex(model, names)
+        self._check_bodies()
         self.stage = ControlStage(model, self.index)
         self.sensors = {
             model.sensor(i).name: slice(adr, adr + dim)
