@@ -263,12 +263,6 @@ def test_a_hundred_goals_of_an_ordinary_client_are_all_answered(client: Client) 
         goal = SimulateSteps.Goal(steps=steps)
         return answers([actions.send_goal_async(goal) for _ in range(n)], "answers to goals")
 
-    def results(goals: list[Any]) -> list[Any]:
-        return answers([goal.get_result_async() for goal in goals], "results")
-
-    quick = goals(40, 1)
-    assert {result.status for result in results(quick)} == {GoalStatus.STATUS_SUCCEEDED}
-
     long = goals(110, 10**9)
     assert [goal.accepted for goal in long] == [True] * 100 + [False] * 10
     ends = [goal.get_result_async() for goal in long[:100]]

@@ -20,8 +20,9 @@ from crazyflow_ros.runtime import InvalidState
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-_AT_ONCE = 5  # answers on their way
-_TAKEN = 0.15  # s of wall time after which an answer counts as taken
+_AT_ONCE = 2  # answers on their way
+_TAKEN = 0.06  # s of wall time without requests after which an answer counts as taken
+_LONGEST = 2.0  # s of wall time after which it does, even if requests come all the time
 _MOST_WAITING = 500  # answers; further ones are sent at once
 _TIMEOUT = 60.0  # s of wall time, far more than the last of them waits
 
@@ -52,6 +53,7 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
         self._is_asked: dict[bytes, bool] = {}  # for the results of goals under way
         self._sent: deque[tuple[str, float]] = deque()  # kinds and times of answers on their way
         self._turns: deque[tuple[str, Future[None]]] = deque()
+        self._asked = 0.0  # wall time of the last request
         self._is_due = False
         super().__init__(simulator, kind, name, self._carried_out, **options)
 
@@ -79,7 +81,11 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
         return result
 
     def _note(self, kind: str) -> None:
-        """Note a request: its client has taken an answer of another kind."""
+        """Note a request: its client has taken an answer of another kind.
+
+        While it sends, it may not look at answers.
+        """
+        self._asked = time.monotonic()
         for answer in self._sent:
             if answer[0] != kind:
                 self._sent.remove(answer)
@@ -97,7 +103,7 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
 
     def _give_turns(self) -> None:
         now = time.monotonic()
-        while self._sent and self._sent[0][1] <= now - _TAKEN:
+        while self._sent and self._taken() <= now:
             self._sent.popleft()
         while self._turns and len(self._sent) < _AT_ONCE:
             kind, turn = self._turns.popleft()
@@ -106,7 +112,12 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
                 turn.set_result(None)
         if self._turns and not self._is_due:
             self._is_due = True
-            self._simulator.call_later(self._sent[0][1] + _TAKEN - now, self._continue)
+            self._simulator.call_later(self._taken() - now, self._continue)
+
+    def _taken(self) -> float:
+        """Return the wall time at which the oldest answer counts as taken."""
+        _, sent = self._sent[0]
+        return min(max(sent, self._asked) + _TAKEN, sent + _LONGEST)
 
     def _continue(self) -> None:
         self._is_due = False

@@ -18,7 +18,8 @@ from crazyflow_ros.ros.simulation_interfaces.server import Server, service_name
 from crazyflow_ros.runtime import Steps
 
 _MOST_GOALS = 100
-_RESULT_TIMEOUT = 60  # s of wall time for which a result is kept
+# A client reads the states of all goals that are kept, whenever one changes, which takes it long.
+_RESULT_TIMEOUT = 10  # s of wall time for which a result is kept
 
 
 class Stepping:
