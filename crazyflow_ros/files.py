@@ -6,11 +6,19 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)  # of file systems without hard links
 
-def write_file(path: str | Path, content: bytes, mode: int = 0o666) -> None:
+
+def write_file(
+    path: str | Path,
+    content: bytes,
+    mode: int = 0o666,
+    may_replace: Callable[[Path], object] | None = None,
+) -> None:
     """Write or replace a file atomically, so that it is complete even after a loss of power.
 
     The content is first written to a file with a unique name in the same folder. A symbolic link is
@@ -20,6 +28,8 @@ def write_file(path: str | Path, content: bytes, mode: int = 0o666) -> None:
         path: Path of the file.
         content: The whole content.
         mode: Permissions of the file, without those that the process's umask removes.
+        may_replace: Raises an exception if the file that is there must stay. A file that appears
+            meanwhile stays, too. By default any regular file is replaced.
 
     Raises:
         OSError: The file cannot be written, for example because the disk is full, or the path is
@@ -30,18 +40,41 @@ def write_file(path: str | Path, content: bytes, mode: int = 0o666) -> None:
         if not stat.S_ISREG(target.stat().st_mode):
             raise OSError(errno.EEXIST, "not a regular file", str(path))
     part = target.with_name(f".{secrets.token_hex(16)}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             _write_all(file.fileno(), content)
             os.fsync(file.fileno())
-        os.replace(part, target)
+        if may_replace is None:
+            os.replace(part, target)
+        elif os.path.lexists(target):
+            may_replace(target)
+            os.replace(part, target)
+        else:
+            _name(part, target)
     except BaseException as error:
         part.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename in (None, str(part)):
+        if isinstance(error, OSError) and error.filename in (None, str(part), str(target)):
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
     _sync_folder(target.parent)
+
+
+def _name(part: Path, target: Path) -> None:
+    """Give a file its name, unless another one has got it meanwhile.
+
+    Raises:
+        FileExistsError: Another one has.
+    """
+    try:
+        os.link(part, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
+        os.replace(part, target)
+    else:
+        part.unlink()
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

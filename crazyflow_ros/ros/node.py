@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.recording.recorder import Recorder
     from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
     from crazyflow_ros.ros.sensors.sensor_threads import SensorThread
+    from crazyflow_ros.ros.simulation_interfaces.server import Server
     from crazyflow_ros.ros.viewer import Viewer
 
 # In the order in which the physics thread serves them: the clock first, then stamped messages.
@@ -113,6 +114,7 @@ class SimulatorNode(ParameterNode):
         other_nodes: Knows what other nodes publish and call.
         senders: Senders of the drones' state by rate [Hz].
         wind: Applies the wind parameters.
+        world: Changes the world; None without the package simulation_interfaces.
         latched: Publishers of latched messages by topic.
 
     Raises:
@@ -121,6 +123,7 @@ class SimulatorNode(ParameterNode):
     """
 
     wind: WindParameters
+    world: Server | None = None
     recorder: Recorder | None = None  # needed while the base class creates its publishers
     sensor_threads: Sequence[SensorThread] = ()  # and when a parameter is refused
 
@@ -340,8 +343,9 @@ class SimulatorNode(ParameterNode):
         """Call a function once in the executor's thread after a delay of wall time [s]."""
 
         def call() -> None:
-            self.destroy_timer(timer)
-            callback()
+            # The EventsExecutor may call a timer once more that has been destroyed.
+            if self.destroy_timer(timer):
+                callback()
 
         timer = self.create_timer(delay, call)
 

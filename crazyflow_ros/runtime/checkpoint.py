@@ -20,13 +20,14 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW
 from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import Rules
-from crazyflow_ros.limits import open_file, shown
+from crazyflow_ros.limits import open_file, shown, shown_path
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 
 MOST_BYTES = 64 * 1024 * 1024
 """Largest size of a file, and of its arrays; a checkpoint of 10,000 drones has 10 MiB."""
 
-_FORMAT = "crazyflow_ros checkpoint 4"
+_KIND = "crazyflow_ros checkpoint"
+_FORMAT = f"{_KIND} 4"
 _STATES = ("state/states.", f"state/plugins.{POS_LOW}")
 _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
@@ -49,12 +50,13 @@ class Checkpoint:
     """Configuration, drones, time and commands, as JSON values."""
 
     def save(self, path: str | Path) -> None:
-        """Write a file, completely or not at all.
+        """Write a file, completely or not at all. It may replace a checkpoint, but no other file.
 
         Raises:
             OSError: The file cannot be written.
+            ValueError: There is another file.
         """
-        write_file(path, self.to_bytes())
+        write_file(path, self.to_bytes(), may_replace=_check_is_one)
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
@@ -72,6 +74,8 @@ class Checkpoint:
             with _opened(path) as file:
                 arrays = read_arrays(file, MOST_BYTES)
             checkpoint = Checkpoint(arrays, _read_about(arrays.pop("about", None)))
+            if checkpoint.about["format"] != _FORMAT:
+                raise ValueError(f"it is not a {_FORMAT}")
             check_kept(checkpoint.about, checkpoint._check_head())
         except (OSError, ValueError) as error:
             reason = str(error)[:_REASON]
@@ -147,6 +151,20 @@ class Checkpoint:
             raise ValueError(f"'lost' {rule}, got {shown(lost)}")
 
 
+def _check_is_one(path: Path) -> None:
+    """Check that a file is a checkpoint, of any version.
+
+    Raises:
+        ValueError: It is not.
+    """
+    try:
+        with open_file(path, MOST_BYTES) as file:
+            _read_about(read_arrays(file, MOST_BYTES).get("about"))
+    except (OSError, ValueError) as error:
+        name, reason = shown_path(path), str(error)[:_REASON]
+        raise ValueError(f"{name} is not replaced, for it is not a checkpoint: {reason}") from None
+
+
 def _opened(path: str | Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
     if isinstance(path, str | Path):
         return open_file(path, MOST_BYTES)
@@ -157,7 +175,7 @@ def _read_about(array: np.ndarray | None) -> dict[str, Any]:
     """Return the values of JSON text in an array.
 
     Raises:
-        ValueError: There is no such text, or it is of another format.
+        ValueError: There is no such text, or it is not that of a checkpoint.
     """
     if array is None or array.dtype.kind != "U" or array.ndim:
         raise ValueError("there is no text 'about' in it")
@@ -165,8 +183,8 @@ def _read_about(array: np.ndarray | None) -> dict[str, Any]:
         about = json.loads(str(array))
     except RecursionError as error:
         raise ValueError(f"'about' is nested too deeply: {error}") from None
-    if not isinstance(about, dict) or about.get("format") != _FORMAT:
-        raise ValueError(f"it is not a {_FORMAT}")
+    if not isinstance(about, dict) or not str(about.get("format")).startswith(f"{_KIND} "):
+        raise ValueError(f"it is not a {_KIND}")
     return about
 
 

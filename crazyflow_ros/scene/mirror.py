@@ -269,7 +269,10 @@ class Mirror:
         self._physics().set_state(mirrored.checked(state)).result(_TIMEOUT)
 
     def apply_keyframe(self, name: str) -> bool:
-        """Continue the physics with a keyframe of the model; return whether it exists."""
+        """Continue the physics with the drones of a keyframe; return whether it exists.
+
+        Bodies of the scene stay where they are.
+        """
         state = self.keyframe(name)
         if state is None:
             return False

@@ -12,6 +12,8 @@ from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.rangefinder import Rangefinder
 from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
+_DRONE = "drone:"  # prefix of the bodies of drones
+
 
 class MirroredModel:
     """Indices of drones and sensors in a model. Built before the mirror switches to the model.
@@ -32,12 +34,13 @@ class MirroredModel:
         rangefinder: Range sensors of all drones.
 
     Raises:
-        ValueError: The model lacks a part of a drone.
+        ValueError: The model lacks a part of a drone, or another body has the name of one.
     """
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self.model, self.names = model, tuple(names)
         self.index = DroneIndex(model, names)
+        self._check_bodies()
         self.stage = ControlStage(model, self.index)
         self.sensors = {
             model.sensor(i).name: slice(adr, adr + dim)
@@ -47,6 +50,15 @@ class MirroredModel:
         self.gyro = self._of_drones("gyro")
         self.accelerometer = self._of_drones("accelerometer")
         self.rangefinder = Rangefinder(model, names)
+
+    def _check_bodies(self) -> None:
+        """Refuse bodies that would be neither drones nor scenery."""
+        drones = {f"{_DRONE}{name}" for name in self.names}
+        for i in np.flatnonzero(self.model.body_parentid == 0).tolist():
+            name = self.model.body(i).name
+            if name.startswith(_DRONE) and name not in drones:
+                rule = f"only drones may have names that begin with {_DRONE!r}"
+                raise ValueError(f"{rule}, the scene has a body {name!r}")
 
     def _of_drones(self, kind: str) -> np.ndarray:
         """Return the indices in sensordata of a sensor of each drone, shape (M, dim)."""

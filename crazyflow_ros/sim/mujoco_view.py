@@ -266,10 +266,13 @@ class SimScene:
         if self._mjx is None:
             with extra("mjx"):
                 from mujoco import mjx
-            from crazyflow_ros.scene import unweld
+            from crazyflow_ros.scene.mjx_scene import fitted_to_mjx
 
-            model, data = self._compiled()
-            unweld(model, [str(i) for i in range(self.n_drones)])
+            names = [str(i) for i in range(self.n_drones)]
+            model, data = fitted_to_mjx(self.spec, self.mj_model, names)
+            scratch = self.mj_data
+            data.qpos[:], data.qvel[:] = scratch.qpos, scratch.qvel
+            data.mocap_pos[:], data.mocap_quat[:] = scratch.mocap_pos, scratch.mocap_quat
             sharding = self.data.states.pos.sharding
             device = next(iter(sharding.addressable_devices))
             batch = jax.tree.map(  # with NumPy, because JAX would compile a function for each shape

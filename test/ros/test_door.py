@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import PoseStamped, Transform, Twist
 from mujoco_ros2_control_msgs.srv import ResetWorld
 from rcl_interfaces.msg import Parameter, ParameterValue, SetParametersResult
@@ -246,6 +249,32 @@ def test_sixty_goals_at_once_are_all_answered(client: Client) -> None:
     actions.destroy()
 
 
+def test_a_hundred_goals_of_an_ordinary_client_are_all_answered(client: Client) -> None:
+    """It keeps the last ten answers; what comes faster than it looks is lost to it."""
+    actions = ActionClient(client.node, SimulateSteps, "crazyflow/simulate_steps")
+    client.until(actions.server_is_ready, "action")
+    client.pause(True)
+
+    def answers(futures: list[Any], what: str) -> list[Any]:
+        client.until(lambda: all(future.done() for future in futures), what)
+        return [future.result() for future in futures]
+
+    def goals(n: int, steps: int) -> list[Any]:
+        goal = SimulateSteps.Goal(steps=steps)
+        return answers([actions.send_goal_async(goal) for _ in range(n)], "answers to goals")
+
+    long = goals(110, 10**9)
+    assert [goal.accepted for goal in long] == [True] * 100 + [False] * 10
+    ends = [goal.get_result_async() for goal in long[:100]]
+    cancels = answers([goal.cancel_goal_async() for goal in long[:40]], "cancellations")
+    assert all(len(cancel.goals_canceling) == 1 for cancel in cancels)
+    client.pause(False)  # which aborts all others at once
+    expected = [GoalStatus.STATUS_CANCELED] * 40 + [GoalStatus.STATUS_ABORTED] * 60
+    assert [end.status for end in answers(ends, "ends")] == expected
+    client.pause(True)
+    actions.destroy()
+
+
 def test_no_clock_is_later_than_a_pause_during_steps(client: Client) -> None:
     clock = client.collect(Clock, "/clock")
     client.pause(True)
@@ -285,6 +314,8 @@ def test_parameters_of_no_type_are_refused(client: Client) -> None:
         ("checkpoint", "a\nb", "control characters"),
         ("step_ticks", 10_000_000, "1000000"),
         ("freq", 100, "freq can only be set at the start, got 100 later"),
+        # It names Python modules, which a peer must not have imported.
+        ("sensors", "mine.yaml", "sensors can only be set at the start, got mine.yaml later"),
     ],
 )
 def test_parameters_that_cannot_be_used_are_refused(
@@ -293,6 +324,29 @@ def test_parameters_that_cannot_be_used_are_refused(
     result = client.set_parameter(name, value)
     assert not result.successful and reason in result.reason
     assert client.call(Trigger, "crazyflow/reset").success
+
+
+def test_peers_overwrite_no_file_of_the_user(client: Client, tmp_path: Path) -> None:
+    diary, link, fifo, mine = (tmp_path / n for n in ("diary", "link", "fifo", "mine"))
+    diary.write_text("dear diary")
+    link.symlink_to(diary)
+    os.mkfifo(fifo)
+    save = "crazyflow/save_checkpoint"
+    for path, reason in (
+        (diary, f"{diary} is not replaced, for it is not a checkpoint: "),
+        (link, f"{diary} is not replaced, for it is not a checkpoint: "),
+        (tmp_path, "not a regular file"),
+        (fifo, "not a regular file"),
+        (tmp_path / "none" / "flight", "No such file"),
+    ):
+        assert client.set_parameter("checkpoint", str(path)).successful
+        response = client.call(Trigger, save)
+        assert not response.success and reason in response.message
+    assert client.set_parameter("checkpoint", str(mine)).successful
+    for _ in range(2):
+        assert client.call(Trigger, save).success
+    assert diary.read_text() == "dear diary" and link.is_symlink()
+    assert set(tmp_path.iterdir()) == {diary, link, fifo, mine}
 
 
 def test_the_largest_trajectory_that_is_promised_is_taken(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crazyflow_ros.archive import write_arrays
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.files import write_file
@@ -520,6 +522,98 @@ def test_writing_leaves_what_is_not_its_own_alone(tmp_path: Path, good: Checkpoi
     name = "n" * 255
     good.save(tmp_path / name)
     assert plain(Checkpoint.load(tmp_path / name)) == plain(good)
+
+
+VICTIMS = {
+    "notes.txt": b"dear diary",
+    "empty": b"",
+    "arrays.npz": write_arrays({"about": np.array("{}"), "a": np.zeros(3)}),
+    "numbers.npz": write_arrays({"about": np.zeros(3)}),
+    "policy.npz": write_arrays({"about": np.array('{"format": "crazyflow_ros policy 1"}')}),
+    "near.npz": write_arrays({"about": np.array('{"format": "crazyflow_ros checkpoints 4"}')}),
+}
+
+
+@pytest.mark.parametrize("name", VICTIMS)
+@pytest.mark.parametrize("through", ["itself", "link", "link to link"])
+def test_only_a_checkpoint_is_replaced(
+    tmp_path: Path, good: Checkpoint, name: str, through: str
+) -> None:
+    victim, link, far = tmp_path / name, tmp_path / "link", tmp_path / "far"
+    victim.write_bytes(VICTIMS[name])
+    link.symlink_to(name)
+    far.symlink_to(link)
+    path = {"itself": victim, "link": link, "link to link": far}[through]
+    with pytest.raises(ValueError, match=f"{name} is not replaced, for it is not a checkpoint: "):
+        good.save(path)
+    assert victim.read_bytes() == VICTIMS[name]
+    assert {p.name for p in tmp_path.iterdir()} == {name, "link", "far"}
+
+
+def test_checkpoints_of_other_versions_are_replaced(tmp_path: Path, good: Checkpoint) -> None:
+    path = tmp_path / "flight"
+    for version in ("crazyflow_ros checkpoint 2", "crazyflow_ros checkpoint 5"):
+        about = json.dumps({"format": version, "new": 1})
+        path.write_bytes(write_arrays({"about": np.array(about)}))
+        with pytest.raises(ValueError, match="it is not a crazyflow_ros checkpoint 4"):
+            Checkpoint.load(path)
+        good.save(path)
+        assert plain(Checkpoint.load(path)) == plain(good)
+    for _ in range(2):
+        good.save(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_too_large_to_be_a_checkpoint_stays(tmp_path: Path, good: Checkpoint) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(10**10)
+    with pytest.raises(ValueError, match=r"large is not replaced, .* too large"):
+        good.save(large)
+    assert large.stat().st_size == 10**10
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_what_may_not_be_read_or_written_is_named(tmp_path: Path, good: Checkpoint) -> None:
+    secret, inside = tmp_path / "secret", tmp_path / "locked" / "flight"
+    secret.touch(0o200)
+    with pytest.raises(ValueError, match=r"secret is not replaced, .* Permission denied"):
+        good.save(secret)
+    inside.parent.mkdir(0o500)
+    with pytest.raises(PermissionError, match="locked/flight"):
+        good.save(inside)
+
+
+@pytest.mark.parametrize("has_links", [True, False], ids=["links", "no links"])
+def test_a_file_that_appears_meanwhile_stays(
+    tmp_path: Path, good: Checkpoint, monkeypatch: pytest.MonkeyPatch, has_links: bool
+) -> None:
+    path = tmp_path / "flight"
+    real = os.link
+
+    def link(source: Path, target: Path) -> None:
+        path.write_text("first")
+        if not has_links:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM), str(source))
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(FileExistsError, match="flight"):
+        good.save(path)
+    assert path.read_text() == "first" and list(tmp_path.iterdir()) == [path]
+
+
+def test_file_systems_without_links_have_checkpoints(
+    tmp_path: Path, good: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: Path) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", link)
+    for _ in range(2):
+        good.save(tmp_path / "flight")
+        assert plain(Checkpoint.load(tmp_path / "flight")) == plain(good)
+    assert [p.name for p in tmp_path.iterdir()] == ["flight"]
 
 
 FULL = """

@@ -147,6 +147,10 @@ def test_a_model_without_the_drones_is_refused() -> None:
     model = build_spec(Drone.cf2x_L250, NAMES, mocap=True).compile()
     with pytest.raises(ValueError, match="free:cf0"):
         Mirror(model, NAMES)
+    spec = build_spec(Drone.cf2x_L250, NAMES)
+    spec.worldbody.add_body(name="drone:statue")
+    with pytest.raises(ValueError, match="the scene has a body 'drone:statue'"):
+        Mirror(spec.compile(), NAMES)
 
 
 # Locking

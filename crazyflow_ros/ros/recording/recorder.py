@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import yaml
 from rclpy.qos import QoSProfile
@@ -86,12 +87,8 @@ class Recorder:
         wall_time: bool = False,
         is_complete: bool = True,
     ) -> None:
-        if path.is_file() and path.stat().st_size:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-        if path.is_fifo():  # opening one would wait for a reader
-            raise OSError(errno.EINVAL, "it is a FIFO", str(path))
         self._path, self._logger = path, logger
-        self._file = path.open("wb")
+        self._file = _new_file(path)
         self._writer = Writer(self._file)
         self._metadata = {"parameters": json.dumps(parameters)}
         if not is_complete:
@@ -198,6 +195,28 @@ class RecordedPublisher(TappedPublisher):
     def get_subscription_count(self) -> int:
         """Return the number of subscribers, including the recorder."""
         return self.publisher.get_subscription_count() + 1
+
+
+def _new_file(path: Path) -> BinaryIO:
+    """Open a file for writing, which must be empty or not exist.
+
+    Raises:
+        OSError: It is not empty, is a FIFO, or cannot be written; it stays as it is.
+    """
+    # Opening a FIFO would wait for a reader, and truncating could meet a file of this moment.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISFIFO(status.st_mode):
+            raise OSError(errno.EINVAL, "it is a FIFO", str(path))
+        if status.st_size:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        os.set_blocking(descriptor, True)
+        return os.fdopen(descriptor, "wb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def _qos_text(qos: QoSProfile) -> str:

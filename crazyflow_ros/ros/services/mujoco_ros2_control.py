@@ -33,6 +33,7 @@ class MujocoServices:
     """Services that respond once the physics thread has carried out the request."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
+        self._simulator = simulator
         self._physics, self._waiting = simulator.physics, simulator.waiting
         for kind, name, callback in (
             (SetPause, f"{_NODE}/set_pause", self._set_pause),
@@ -83,13 +84,24 @@ class MujocoServices:
                 raise ValueError(f"{error} Not resetting world.") from None
             return lambda state: set_free(set_joints(state if keyframe is None else keyframe))
 
+        plan()  # refuses before anything changes
+        stay = await self._put_bodies(name)
         await self._waiting.result(self._physics.edit_state(plan, reset=True), _TIMEOUT)
         state = f"'{name}'" if name else "initial"
         text = f"Successfully reset the MuJoCo world to the {state} state."
+        if stay:
+            text += f" Left where they are, because nothing can move them: {', '.join(stay)}."
         if joints.name or free_joints:
             text += f" Applied {len(joints.name)} joint and {len(free_joints)}"
             text += " free-joint override(s)."
         return text
+
+    async def _put_bodies(self, keyframe: str) -> list[str]:
+        """Put the bodies of the scene where a keyframe has them; return what stays."""
+        if self._simulator.world is not None:
+            return await self._simulator.world.put_keyframe(keyframe)
+        missing = "all bodies of the scene (simulation_interfaces is not installed)"
+        return [missing] if keyframe else []
 
     async def _set_free_joints(
         self, request: SetFreeJointState.Request, _: SetFreeJointState.Response

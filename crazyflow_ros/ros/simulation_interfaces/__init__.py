@@ -29,6 +29,6 @@ _GROUPS = (
 
 def declare(simulator: SimulatorNode) -> None:
     """Create the services, module by module."""
-    server = Server(simulator)
+    simulator.world = server = Server(simulator)
     for name in _GROUPS:
         import_module(f"{__name__}.{name}").declare(server)

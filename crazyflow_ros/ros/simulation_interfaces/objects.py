@@ -7,13 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mujoco
-import numpy as np
 
 from crazyflow_ros import limits
+from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
-
-Pose = tuple[np.ndarray, np.ndarray]
-"""Position [m] and attitude xyzw."""
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,13 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from crazyflow_ros import limits
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import body_to_world, multiply, wxyz_to_xyzw
 from crazyflow_ros.scene.groups import UNUSED_GROUP
 
+Pose = tuple[np.ndarray, np.ndarray]
+"""Position [m], (3,), and attitude xyzw, (4,)."""
 Box = tuple[np.ndarray, np.ndarray]
 """Lower and upper corner [m], each (3,)."""
 
@@ -34,6 +37,7 @@ class Site(NamedTuple):
 
 
 _DRONE = "drone:"  # prefix of the bodies of drones
+_SIZES = (7, 4, 1, 1)  # of free, ball, slide and hinge joints in qpos
 _CORNERS = np.array(np.meshgrid(*[(-1.0, 1.0)] * 3)).reshape(3, -1).T
 
 
@@ -47,7 +51,7 @@ class Scenery:
         self._mirror = mirror
         self._boxes: tuple[mujoco.MjModel | None, dict[str, Box]] = None, {}
 
-    def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def poses(self) -> dict[str, Pose]:
         """Return position [m] and attitude xyzw in the world of all entities by name."""
         model = self._mirror.model
         in_world = np.flatnonzero(model.body_parentid == 0)[1:].tolist()
@@ -57,6 +61,48 @@ class Scenery:
             for name, i in bodies.items()
             if name and not name.startswith(_DRONE)
         }
+
+    def keyframe(self, name: str) -> tuple[dict[str, Pose], list[str]]:
+        """Return where a keyframe has the entities, and what it moves although nothing can.
+
+        Args:
+            name: Name of a keyframe of the model.
+
+        Returns:
+            Position [m] and attitude xyzw of entities that are mocap bodies or have a free joint,
+            and are somewhere else now; and names of joints and bodies that have to stay.
+
+        Raises:
+            ValueError: A position is out of range.
+        """
+        model = self._mirror.model
+        key, entities = model.key(name), self.poses()
+        places = {  # of bodies
+            body: np.concatenate([key.mpos[3 * i :][:3], key.mquat[4 * i :][:4]])
+            for body, i in enumerate(model.body_mocapid.tolist())
+            if i >= 0
+        }
+        stay = []
+        for joint, body in enumerate(model.jnt_bodyid.tolist()):
+            if model.body(model.body_rootid[body]).name.startswith(_DRONE):
+                continue
+            start = model.jnt_qposadr[joint]
+            own = slice(start, start + _SIZES[model.jnt_type[joint]])
+            if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
+                places[body] = key.qpos[own]
+            elif not np.allclose(key.qpos[own], model.qpos0[own]):
+                stay.append(model.joint(joint).name or f"joint {joint}")
+        found = {}
+        for body, place in places.items():
+            now = np.concatenate([model.body_pos[body], model.body_quat[body]])
+            if np.allclose(place, now):
+                continue
+            if (entity := model.body(body).name) in entities:
+                pos = limits.vector(f"{entity} in {name}", place[:3], (3,), limits.POSITION)
+                found[entity] = pos, wxyz_to_xyzw(place[3:])
+            else:
+                stay.append(entity or f"body {body}")
+        return found, stay
 
     def bodies(self) -> set[str]:
         """Return the names of all bodies, including the world, drones and descendants."""

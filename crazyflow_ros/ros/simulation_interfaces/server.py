@@ -61,6 +61,7 @@ class Server:
         self.resources = Reader(own)
         simulator.on_close(self.resources.close)
         self._turns: list[Future[None]] = []
+        self._name_hidden()
 
     def supports(self, *features: str) -> None:
         """Add supported features by their names in `SimulatorFeatures`."""
@@ -142,6 +143,39 @@ class Server:
         """
         await self.wait(self.physics.set_scene(scene, changes.apply), LOADING_TIMEOUT)
         self.changes = changes
+        if scene is not None:
+            self._name_hidden()
+
+    async def put_keyframe(self, name: str) -> list[str]:
+        """Put the bodies of the world back, and then where a keyframe has them.
+
+        Args:
+            name: Name of a keyframe of the world; empty for none.
+
+        Returns:
+            Names of joints and bodies that the keyframe moves, but that have to stay.
+
+        Raises:
+            ValueError: A position in the keyframe is out of range.
+        """
+        async with self.alone():
+            changes, before = self.changes.reset(state=True, spawned=False), self.changes.poses
+            if any(changes.poses.get(body) is not pose for body, pose in before.items()):
+                await self.change_world(changes)
+            poses, stay = self.scenery.keyframe(name) if name else ({}, [])
+            for body, pose in poses.items():
+                changes = changes.with_pose(body, pose)
+            if poses:
+                await self.change_world(changes)
+            return stay
+
+    def _name_hidden(self) -> None:
+        """Say which bodies of the world are no entities because a drone has their name."""
+        for name in sorted(self.scenery.poses().keys() & set(self.physics.names)):
+            self.simulator.log.warning(
+                f"the body {name!r} of the world is no entity, because a drone has its name: "
+                "rename one of them"
+            )
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

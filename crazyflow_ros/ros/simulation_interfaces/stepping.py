@@ -5,19 +5,21 @@ from __future__ import annotations
 from concurrent.futures import CancelledError
 from typing import Any
 
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action import CancelResponse, GoalResponse
 from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import StepSimulation
 
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import SERVICE_QOS, Refusal
+from crazyflow_ros.ros.services.paced_actions import PacedActionServer
 from crazyflow_ros.ros.services.waiting import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.server import Server, service_name
 from crazyflow_ros.runtime import Steps
 
 _MOST_GOALS = 100
-_RESULT_TIMEOUT = 60  # s of wall time for which a result is kept
+# A client reads the states of all goals that are kept, whenever one changes, which takes it long.
+_RESULT_TIMEOUT = 10  # s of wall time for which a result is kept
 
 
 class Stepping:
@@ -31,7 +33,7 @@ class Stepping:
             StepSimulation, self._step, "STEP_SIMULATION_SINGLE", "STEP_SIMULATION_MULTIPLE"
         )
         server.supports("STEP_SIMULATION_ACTION")
-        self._actions = ActionServer(
+        self._actions = PacedActionServer(
             server.simulator,
             SimulateSteps,
             service_name(SimulateSteps),

@@ -19,13 +19,15 @@ from crazyflow_ros.sensors.objects import ObjRef
 with extra("mjx"):
     from mujoco import mjx
 
+    from crazyflow_ros.scene.mjx_scene import lacks_sensor
+
 
 class MjxBackend:
     """A batch of worlds.
 
     MJX has no rays for some types of geoms and no surface normals of meshes, and its numbers are
-    single precision by default. Built-in sensors that it lacks are refused by
-    `mjx.put_model`. Cameras draw with C MuJoCo, world by world.
+    single precision by default. Built-in sensors that it lacks are refused. Cameras draw with C
+    MuJoCo, world by world.
 
     Args:
         model: The model.
@@ -80,7 +82,15 @@ class MjxBackend:
         )
 
     def check_sensor(self, sensor: int) -> None:
-        """Refuse the motion of mocap bodies; `mjx.put_model` has refused other sensors."""
+        """Refuse the motion of mocap bodies, and sensors that MJX lacks.
+
+        Raises:
+            ValueError: The sensor is such a one.
+        """
+        if lacks_sensor(self.model)[sensor]:
+            kind = mujoco.mjtSensor(self.model.sensor_type[sensor]).name
+            name = self.model.sensor(sensor).name
+            raise ValueError(f"MJX has no sensor like {name!r} ({kind}); use C MuJoCo")
         check_not_mocap(self.model, sensor)
 
     def poses(self, world: int) -> mujoco.MjData:

@@ -367,6 +367,25 @@ def test_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
             Recorder(path, {}, get_logger("test"))
 
 
+def test_a_recorder_neither_empties_a_file_nor_waits_for_a_reader(tmp_path: Path) -> None:
+    earlier, link, fifo = tmp_path / "earlier", tmp_path / "link", tmp_path / "fifo"
+    earlier.write_text("a flight")
+    link.symlink_to(earlier)
+    os.mkfifo(fifo)
+    for path in (earlier, link):
+        with pytest.raises(FileExistsError, match=str(path)):
+            Recorder(path, {}, get_logger("test"))
+    with pytest.raises(OSError, match=str(fifo)):
+        Recorder(fifo, {}, get_logger("test"))
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(OSError, match="it is a FIFO"):
+            Recorder(fifo, {}, get_logger("test"))
+    finally:
+        os.close(reader)
+    assert earlier.read_text() == "a flight"
+
+
 def test_earlier_recording_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "flight.mcap"
     path.write_text("a flight")

@@ -32,23 +32,35 @@ SCENE = """
   <worldbody>
     <geom name="floor" type="plane" size="0 0 1"/>
     <body name="table" pos="2 0 1" euler="0 0 90"><geom size=".1"/></body>
+    <body name="target" mocap="true" pos="4 0 1"><geom size=".1"/></body>
+    <body name="crate" pos="4 2 1"><freejoint/><geom size=".1"/></body>
+    <body name="door" pos="4 4 1"><joint name="hinge"/><geom size=".1"/></body>
+    <body name="cf1" pos="4 6 1"><geom size=".1"/></body>
   </worldbody>
+  <keyframe>
+    <key name="moved" mpos="5 -1 2" mquat="0 0 0 2" qpos="6 2 3 0 1 0 0 0"/>
+    <key name="opened" qpos="4 2 1 1 0 0 0 1"/>
+  </keyframe>
 </mujoco>
 """
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
     scene = tmp_path_factory.mktemp("scene") / "table.xml"
     scene.write_text(SCENE)
-    arguments = ["-p", "drones:=[cf0,cf1]", "-p", f"scene:={scene}"]
-    with SimulatorProcess(DOMAIN, arguments):
-        client = Client(DOMAIN)
-        for drone in ("cf0", "cf1"):
-            client.collect(Odometry, f"{drone}/odom")
-        client.collect(JointState, "cf0/joint_states")
-        yield client
-        client.close()
+    with SimulatorProcess(DOMAIN, ["-p", "drones:=[cf0,cf1]", "-p", f"scene:={scene}"]) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def client(simulator: SimulatorProcess) -> Iterator[Client]:
+    client = Client(DOMAIN)
+    for drone in ("cf0", "cf1"):
+        client.collect(Odometry, f"{drone}/odom")
+    client.collect(JointState, "cf0/joint_states")
+    yield client
+    client.close()
 
 
 @pytest.fixture(autouse=True)
@@ -343,3 +355,39 @@ def test_reset_aborts_a_wrench(client: Client) -> None:
         False,
         "Wrenches aborted: the simulation was reset.",
     )
+
+
+def place(client: Client, name: str) -> list[float]:
+    """Position [m] of a body, then its attitude xyzw."""
+    entities = pytest.importorskip("simulation_interfaces.srv")
+    response = client.call(entities.GetEntityState, "crazyflow/get_entity_state", entity=name)
+    pose = response.state.pose
+    return [*numbers(pose.position), *numbers(pose.orientation)]
+
+
+def test_a_keyframe_moves_bodies_of_the_scene(client: Client) -> None:
+    start = {name: place(client, name) for name in ("target", "crate", "table", "door")}
+    done = "Successfully reset the MuJoCo world to the '{}' state."
+    stays = " Left where they are, because nothing can move them: {}."
+    for _ in range(2):  # the second time they are there already
+        assert reset_world(client, "moved") == (True, done.format("moved"))
+        assert place(client, "target") == pytest.approx([5, -1, 2, 0, 0, 1, 0])
+        assert place(client, "crate") == pytest.approx([6, 2, 3, 1, 0, 0, 0])
+    text = done.format("opened") + stays.format("hinge")
+    assert reset_world(client, "opened") == (True, text)
+    assert {name: place(client, name) for name in start} == start
+    assert reset_world(client, "moved")[0]
+    refusals = (
+        reset_world(client, "nowhere"),
+        reset_world(client, "opened", joint_states=JointState(name=["none"], position=[0.0])),
+    )
+    for is_done, text in refusals:
+        assert not is_done and "Not resetting world." in text
+    assert place(client, "target")[:3] == pytest.approx([5, -1, 2])
+    assert reset_world(client)[0]  # to the initial state
+    assert {name: place(client, name) for name in start} == start
+
+
+def test_a_body_with_the_name_of_a_drone_is_named(simulator: SimulatorProcess) -> None:
+    text = "the body 'cf1' of the world is no entity, because a drone has its name"
+    assert simulator.log.count(text) == 1
