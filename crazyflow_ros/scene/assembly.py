@@ -67,8 +67,13 @@ def build_spec(
         ValueError: Unknown drone model or scene, or invalid names or poses.
     """
     _check_names(names)
-    spec = read_scene(scene).spec()
-    _confine_settings(spec)
+    description = read_scene(scene)
+    try:
+        spec = description.spec()
+        _confine_settings(spec)
+    except ValueError as error:
+        where = "" if description.path is None else f" {str(description.path)!r}"
+        raise ValueError(f"scene{where}: {error}") from None
     if isinstance(drone_model, str | os.PathLike):
         models = [resolve(drone_model)] * len(names)
     else:

@@ -147,8 +147,10 @@ class Reader:
             raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name}: {error}") from None
         if path is not None:
             wanted = Resource(uri=path.absolute().as_uri())
-        named = spec.modelname if spec.modelname != _UNNAMED else description.stem
-        return Model(named, wanted, description, spec)
+        name = "" if path is None else path.stem
+        if spec.modelname != _UNNAMED:
+            name = spec.modelname
+        return Model(name, wanted, description, spec)
 
 
 def objects() -> dict[str, Path]:

@@ -1,8 +1,9 @@
 """The elements of a description: XML in, XML out, and where each element came from.
 
 XML is read without namespaces and entities of its own, as MuJoCo reads it; so what is checked here
-is what MuJoCo sees. What is written has one start tag a line, so a line that MuJoCo names in an
-error leads back to the file and line of the element.
+is what MuJoCo sees. What is written has the lines of the main file, as far as nothing is included,
+and no line with elements of two places: a line that MuJoCo names in an error leads back to the
+place.
 """
 
 from __future__ import annotations
@@ -108,17 +109,21 @@ def written(root: Element) -> tuple[str, tuple[Place, ...]]:
     Raises:
         ValueError: Elements are nested too deep.
     """
-    lines: list[str] = []
-    places: list[Place] = []
+    lines: list[str] = [""]
+    places: list[Place] = [root.place]
 
     def write(element: Element, depth: int) -> None:
         if depth > limits.DESCRIPTION_DEPTH:
             most = limits.DESCRIPTION_DEPTH
             raise ValueError(f"elements may be nested at most {most} deep, with included files")
+        if element.place != places[-1]:
+            is_ahead = element.place.file == root.place.file and element.place.line > len(lines)
+            missing = element.place.line - len(lines) if is_ahead else 1
+            lines.extend([""] * missing)
+            places.extend([element.place] * missing)
         attributes = "".join(f" {key}={quoteattr(v)}" for key, v in element.attributes.items())
         end = "" if element.children else "/"
-        places.append(element.place)
-        lines.append(f"<{escape(element.tag)}{attributes}{end}>")
+        lines[-1] += f"<{escape(element.tag)}{attributes}{end}>"
         for child in element.children:
             write(child, depth + 1)
         if element.children:

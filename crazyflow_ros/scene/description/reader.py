@@ -65,8 +65,8 @@ class Description:
     """The same of files that MuJoCo already needs to read the text: models, meshes of flexcomp."""
     format: str
     """One of `FORMATS`."""
-    stem: str = ""
-    """Name of the file without its suffix; empty for a text."""
+    path: Path | None = None
+    """The file; None for a text."""
     _places: tuple[Place, ...] = field(default=(), repr=False)
 
     def spec(self) -> mujoco.MjSpec:
@@ -179,8 +179,7 @@ class _Reader:
         else:
             _resolve_urdf(self, root, folder)
         text, places = written(root)
-        stem = "" if path is None else path.stem
-        return Description(text, self._assets, self._parts, kind, stem, places)
+        return Description(text, self._assets, self._parts, kind, path, places)
 
     def count(self, size: int, *, text: bool) -> None:
         """Take bytes off what may still be read.

@@ -123,6 +123,14 @@ def test_errors_of_mujoco_name_the_line_of_the_file(tmp_path: Path) -> None:
         read(written(files, tmp_path)).compiled()
 
 
+def test_a_world_without_includes_keeps_its_lines(tmp_path: Path) -> None:
+    text = "<mujoco>\n\n<worldbody><geom size='1'/>\n<geom size='1'/>\n<body\n"
+    path = written({"main.xml": f"{text} name='a'><joint/></body></worldbody></mujoco>"}, tmp_path)
+    description = read(path)
+    with pytest.raises(ValueError, match=r"line 5$|line 5\s"):
+        description.spec().compile()  # as in a larger model, whose errors nobody translates
+
+
 def test_a_file_is_included_only_once_and_a_model_never_contains_itself(tmp_path: Path) -> None:
     (tmp_path / "loop.xml").write_text('<mujoco><include file="loop.xml"/></mujoco>')
     with pytest.raises(ValueError, match=r"'loop.xml' is already included"):
