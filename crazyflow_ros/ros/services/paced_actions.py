@@ -20,8 +20,8 @@ from crazyflow_ros.runtime import InvalidState
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-_AT_ONCE = 2  # answers on their way
-_TAKEN = 0.06  # s of wall time without requests after which an answer counts as taken
+_AT_ONCE = 8  # answers on their way, of the ten that a client keeps
+_TAKEN = 0.5  # s of wall time without requests after which an answer counts as taken
 _LONGEST = 2.0  # s of wall time after which it does, even if requests come all the time
 _MOST_WAITING = 500  # answers; further ones are sent at once
 _TIMEOUT = 60.0  # s of wall time, far more than the last of them waits

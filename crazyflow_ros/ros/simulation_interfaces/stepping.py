@@ -28,6 +28,7 @@ class Stepping:
     def __init__(self, server: Server) -> None:
         self._server, self._physics = server, server.physics
         self._running: dict[bytes, Steps] = {}
+        self._n_goals = 0  # accepted, and not done yet
         self._waited_for: list[Steps] = []
         server.serve(
             StepSimulation, self._step, "STEP_SIMULATION_SINGLE", "STEP_SIMULATION_MULTIPLE"
@@ -56,7 +57,10 @@ class Stepping:
 
     def _accept(self, _: Any) -> GoalResponse:
         """Reject goals above a maximum number, which bounds the memory."""
-        return GoalResponse.ACCEPT if len(self._running) < _MOST_GOALS else GoalResponse.REJECT
+        if self._n_goals >= _MOST_GOALS:
+            return GoalResponse.REJECT
+        self._n_goals += 1
+        return GoalResponse.ACCEPT
 
     async def _simulate(self, goal: Any) -> SimulateSteps.Result:
         result = SimulateSteps.Result(result=Result(result=Result.RESULT_OK))
@@ -81,6 +85,7 @@ class Stepping:
             goal.abort()
         finally:
             self._running.pop(key, None)
+            self._n_goals -= 1
         return result
 
     def _cancel(self, goal: Any) -> CancelResponse:
