@@ -28,7 +28,7 @@ import numpy as np
 from hostile_memory import scribble_over
 from hostile_node import Hostile, arguments, check
 from hostile_processes import FAULTS
-from hostile_readers import CrazyswarmFiles
+from hostile_readers import CrazyswarmFiles, Reader
 from ros_client import SimulatorProcess, own_domain
 
 SHARES = {"files": 0.1, "memory": 0.1}
@@ -49,11 +49,12 @@ def main() -> None:
     shares = {name: round(share * n) for name, share in SHARES.items()}
     wrong = _node(n - sum(shares.values()), rng, domain, counts)
     with TemporaryDirectory() as folder:
-        files = CrazyswarmFiles(Path(folder), rng, domain)
-        files.run(shares["files"])
-        files.close()
-        counts[f"files {files.name}"] = files.counts
-        print(f"{files.name}: read within {files.slowest:.2f} s at most")
+        readers: list[Reader] = [CrazyswarmFiles(Path(folder), rng, domain)]
+        for reader in readers:
+            reader.run(shares["files"] // len(readers))
+            reader.close()
+            counts[f"files {reader.name}"] = reader.counts
+            print(f"{reader.name}: read within {reader.slowest:.2f} s at most")
     counts["memory shared with controllers"] = scribble_over(shares["memory"], rng, domain)
     for name, fault in FAULTS.items():
         print(f"fault: {name}")

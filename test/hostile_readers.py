@@ -56,6 +56,10 @@ class Reader(ABC):
             ValueError: It is refused; any other error is a fault.
         """
 
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what it needs for reading."""
+
     def run(self, n: int) -> None:
         """Write and read files; each is read or refused in bounded time."""
         for _ in range(n):
