@@ -6,10 +6,10 @@ Most of it is sent to a simulator while a drone flies a figure (`hostile_node`):
 goals and parameters whose fields are plausible names and numbers, of which some are replaced by
 what nobody should send; files that are whole, damaged, huge, or no files at all; worlds and robots
 that are wrong, or more than they look (`hostile_descriptions`). Policies reach a node only at its
-start, so files of them are read beside it, as a node that starts does (`hostile_policies`). Other files are read in this
-process (`hostile_readers`), the memory that a simulator shares with controllers is written over
-(`hostile_memory`), and processes are stopped, robbed of their memory, clock or output, or doubled
-(`hostile_processes`).
+start, so files of them are read beside it, as a node that starts does (`hostile_policies`). Other
+files are read one after the other (`hostile_readers`), the memory that a simulator shares with
+controllers is written over (`hostile_memory`), and processes are stopped, robbed of their memory,
+clock or output, or doubled (`hostile_processes`).
 
 Nothing of that may end or hang the simulator, fail inside of it, or make its memory grow.
 """

@@ -17,6 +17,7 @@ import rclpy
 import yaml
 from crazyswarm import configuration
 from rclpy.context import Context
+from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
@@ -235,6 +236,7 @@ class _Server(CrazyflieServer):
             automatically_declare_parameters_from_overrides=True,
         )
         self.log = Sometimes(self.get_logger())
+        self.get_logger().set_level(LoggingSeverity.FATAL)
 
     @classmethod
     @contextmanager
