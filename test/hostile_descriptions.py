@@ -122,7 +122,7 @@ class Descriptions:
     def _changed(self, root: ET.Element) -> ET.Element:
         """A copy with random changes."""
         rng, root = self._rng, _copy(root)
-        for _ in range(rng.choice((0, 1, 1, 2, 2, 5, 20))):
+        for _ in range(rng.choice((0, 0, 1, 1, 1, 2, 2, 5, 20))):
             parents = list(root.iter())
             element, parent = rng.choice(parents), rng.choice(parents)
             match rng.randrange(9):

@@ -36,7 +36,7 @@ class Scribbles:
 
     def __init__(self, name: str, n_drones: int, rng: random.Random) -> None:
         self._bytes = np.memmap(FOLDER / f"crazyflow_ros.{name}", np.uint8, "r+")
-        self._slots = np.frombuffer(self._bytes, layout.segment(n_drones)).reshape(())["slots"]
+        self._view = np.frombuffer(self._bytes, layout.segment(n_drones)).reshape(())
         self._rng = rng
 
     def scribble(self) -> None:
@@ -59,8 +59,10 @@ class Scribbles:
                 for _ in range(rng.randrange(1, 20)):
                     memory[rng.randrange(memory.size)] ^= 1 << rng.randrange(8)
             case 5:  # a command that nobody should send, and that seems to come from its controller
-                slot = rng.choice(list(self._slots))
+                slot, stamps = rng.choice(list(self._view["slots"])), self._view["states"]["stamp"]
                 for command in slot["buffers"]:
+                    command["tick"], command["session"] = stamps["tick"].max(), slot["session"]
+                    command["epoch"] = stamps["epoch"].max()
                     command["level"] = rng.choice(_LEVELS)
                     command["values"] = [rng.choice(_SPECIAL) for _ in range(4)]
                 slot["count"] += 1
@@ -95,6 +97,7 @@ def scribble_over(n: int, rng: random.Random, domain: int) -> Counter[str]:
                 for controller in controllers:
                     _fly(controller, anew=rng.random() < 0.5)
                 scribbles.scribble()
+                controllers[0].wake()
                 counts["tried"] += 1
                 client.spin(0.002)
                 if i % TURN == 0:

@@ -115,7 +115,7 @@ class Hostile:
     def _interface(self) -> list[tuple[str, str, Any]]:
         """Kind, name and type of all that the node takes, but for what is the pilot's.
 
-        Services that read descriptions are there a second time, as kind `description`.
+        Services that read descriptions are there two more times, as kind `description`.
         """
         node = self.client.node
         self.client.until(lambda: "crazyflow" in node.get_node_names(), "node in the graph")
@@ -129,7 +129,7 @@ class Hostile:
                 if "/_action/" not in name and not name.startswith(f"/{PILOT}/"):
                     found.append((kind, name, type_of(types[0])))
         found += [("policy", kind, None) for kind in KINDS]
-        found += [("description", name, of) for _, name, of in found if of in _DESCRIBED]
+        found += 2 * [("description", name, of) for _, name, of in found if of in _DESCRIBED]
         return sorted(found, key=lambda entry: entry[:2])
 
     def run(self, n_inputs: int, told: Callable[[str], object] = print) -> None:
