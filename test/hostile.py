@@ -25,6 +25,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pytest
 from hostile_memory import scribble_over
 from hostile_node import Hostile, arguments, check
 from hostile_processes import FAULTS
@@ -58,8 +59,12 @@ def main() -> None:
     counts["memory shared with controllers"] = scribble_over(shares["memory"], rng, domain)
     for name, fault in FAULTS.items():
         print(f"fault: {name}")
-        fault(domain)
-        counts[f"fault {name}"] = Counter(tried=1)
+        try:
+            fault(domain)
+        except pytest.skip.Exception as why:
+            print(f"left out: {why}")
+        else:
+            counts[f"fault {name}"] = Counter(tried=1)
     _print_table(counts)
     print(*wrong, sep="\n")
     sys.exit(bool(wrong))

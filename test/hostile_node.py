@@ -201,7 +201,7 @@ class Hostile:
             request.state.state = SimulationState.STATE_PAUSED  # it would quit, and rightly so
         self._open.append((f"service {name}", self.client.send_request(of, name, request)))
 
-    def _send_description(self, name: str, of: Any, wild: float) -> None:
+    def _send_description(self, name: str, of: Any, _: float) -> None:
         """Send a description in an otherwise ordinary request, so that it is what is refused."""
         rng, request = self._rng, of.Request()
         if of is LoadWorld:
@@ -216,7 +216,6 @@ class Hostile:
             sources = rng.choice((paths, folders, [self._descriptions.folder]))
             field = "sources" if of is GetSpawnables else "additional_sources"
             setattr(request, field, [str(source) for source in sources])
-        del wild
         self._open.append((f"description {name}", self.client.send_request(of, name, request)))
 
     def _spawned(self) -> SpawnEntity.Request:

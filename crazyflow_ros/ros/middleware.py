@@ -36,7 +36,8 @@ def check_shared_memory() -> None:
         found = os.statvfs(_SHARED_MEMORY)
     except OSError:  # ROS gets along without it
         return
-    if (room := found.f_bavail * found.f_frsize) < _ROOM:
+    room = found.f_bavail * found.f_frsize
+    if found.f_blocks and room < _ROOM:  # without blocks, there is no limit
         print(
             f"{_SHARED_MEMORY} has {room >> 10} KiB left, expected at least {_ROOM >> 10} KiB: ROS "
             "keeps messages there; remove files from it, or make it larger (docker run --shm-size)",

@@ -29,6 +29,8 @@ from ros_client import TIMEOUT, Client, RosProcess, SimulatorProcess, own_domain
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.ros.middleware import check_shared_memory
+
 DOMAIN = own_domain("test_process_faults")
 FLOOD = 20_000  # messages, sent as fast as a process can: more than 10 000 a second
 
@@ -226,6 +228,13 @@ def test_something_else_in_place_of_its_shared_memory_is_named(tmp_path: Path) -
 
 def test_no_room_for_ros_in_shared_memory_is_named() -> None:
     full_shared_memory(DOMAIN)
+
+
+def test_shared_memory_without_a_limit_is_room_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a tmpfs reports that it has no blocks at all."""
+    found = os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: found)
+    check_shared_memory()
 
 
 INTERRUPTED = """
