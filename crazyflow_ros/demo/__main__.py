@@ -50,6 +50,8 @@ def main() -> int:
     with interruptible():
         try:
             return _demonstrate(arguments)
+        except BrokenPipeError:  # nobody reads what it prints
+            raise
         except (SimulatorError, FlightError, ImportError, OSError) as error:
             print(f"\nFAILED: {error}", file=sys.stderr)
             return FAILED
