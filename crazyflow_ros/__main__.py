@@ -55,6 +55,9 @@ def _run(
     """Run a node; a signal also ends it quietly during the import of ROS, which takes a second."""
     on_end(lambda: os._exit(0))
     _open_closed_streams()
+    from crazyflow_ros.ros.middleware import check_shared_memory
+
+    check_shared_memory()
     from crazyflow_ros.ros import process
 
     process.main(args, node, name)

@@ -35,12 +35,17 @@ class PythonController:
         for i in self._drones:
             request = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1 + i, 1, 0)
             fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, request)
+        self.claim()
+        # From its first command on it is waited for; this one answers no tick.
+        self.post(*[(Level.held, (0.0,) * 4)] * len(drones), stamp=(0, 0))
+
+    def claim(self):
+        """Begin a session with each drone, of which it has the lock."""
+        for i in self._drones:
             slot = self.view["slots"][i]
             slot["active"], slot["pid"] = 0, os.getpid()
             slot["session"] = time.monotonic_ns()
         self.set_active(True)
-        # From its first command on it is waited for; this one answers no tick.
-        self.post(*[(Level.held, (0.0,) * 4)] * len(drones), stamp=(0, 0))
 
     def set_active(self, active):
         self.view["slots"]["active"][self._drones] = active

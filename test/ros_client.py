@@ -210,17 +210,25 @@ class SimulatorProcess(RosProcess):
         arguments: After `--ros-args`.
         prelude: Python code to run before.
         cache: Folder of caches; by default all of a test run share one.
+        environment: Beside that of this process.
     """
 
     def __init__(
-        self, domain: int, arguments: Sequence[str] = (), prelude: str = "", cache: str = ""
+        self,
+        domain: int,
+        arguments: Sequence[str] = (),
+        prelude: str = "",
+        cache: str = "",
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         command = shlex.split(os.environ.get(COMMAND, f"{sys.executable} -m crazyflow_ros"))
         if prelude:
             script = f"{prelude}\nfrom crazyflow_ros.ros.process import main\nmain()"
             command = [sys.executable, "-c", script]
-        environment = {"XDG_CACHE_HOME": cache} if cache else None
-        super().__init__([*command, "--ros-args", *arguments], domain, environment)
+        cached = {"XDG_CACHE_HOME": cache} if cache else {}
+        super().__init__(
+            [*command, "--ros-args", *arguments], domain, {**cached, **(environment or {})}
+        )
 
     def __enter__(self) -> Self:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from crazyflow_ros.command_line.command import (
     program_name,
 )
 from crazyflow_ros.command_line.commands import UnknownCommand, find, group_help, overview
+from crazyflow_ros.output import quiet_if_unread
 from crazyflow_ros.version import package_version
 
 _ABOUT = "A ROS 2 simulator of quadrotors, and commands for a running one."
@@ -40,11 +40,7 @@ another ROS domain, set ROS_DOMAIN_ID as there.
 
 def main(arguments: Sequence[str]) -> int:
     """Carry out a command, and return the exit code."""
-    try:
-        return _main(list(arguments))
-    except BrokenPipeError:  # as in `topics | head`: nobody reads any further
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
-        return REFUSED
+    return quiet_if_unread(lambda: _main(list(arguments)))
 
 
 def _main(words: list[str]) -> int:
@@ -71,8 +67,9 @@ def _main(words: list[str]) -> int:
 
 
 def _carry_out(command: Command, options: Namespace) -> int:
-    from crazyflow_ros.ros.middleware import configure_middleware
+    from crazyflow_ros.ros.middleware import check_shared_memory, configure_middleware
 
+    check_shared_memory()
     configure_middleware()
     from crazyflow_ros.client import NoSimulator, SimulationError, SimulatorClient
 

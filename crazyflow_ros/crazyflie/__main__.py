@@ -16,6 +16,7 @@ from crazyflow_ros.crazyflie.decks import DECKS
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.script import Signals
+from crazyflow_ros.output import quiet_if_unread
 
 _MOST_DRONES = 100  # each of which has its own port and address
 _WRONG_USAGE = 2
@@ -209,4 +210,4 @@ def _default_estimator() -> Iterable[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet_if_unread(main))

@@ -20,6 +20,7 @@ from crazyflow_ros.demo.simulator import (
     choose_domain,
     end,
 )
+from crazyflow_ros.output import quiet_if_unread
 
 FAILED, WRONG_USAGE = 1, 2
 _CHECK = 0.5  # s between two checks of the processes
@@ -49,6 +50,8 @@ def main() -> int:
     with interruptible():
         try:
             return _demonstrate(arguments)
+        except BrokenPipeError:  # nobody reads what it prints
+            raise
         except (SimulatorError, FlightError, ImportError, OSError) as error:
             print(f"\nFAILED: {error}", file=sys.stderr)
             return FAILED
@@ -101,4 +104,4 @@ def _page(*, open_it: bool) -> Iterator[subprocess.Popen[bytes] | None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet_if_unread(main))

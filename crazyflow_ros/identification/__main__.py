@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from crazyflow_ros.identification.drone_folder import write_drone
 from crazyflow_ros.identification.fit import identify, rms_of
 from crazyflow_ros.identification.flight import read_flight
+from crazyflow_ros.output import quiet_if_unread
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -47,4 +48,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quiet_if_unread(main))

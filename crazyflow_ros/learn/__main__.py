@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crazyflow_ros.output import quiet_if_unread
+
 if TYPE_CHECKING:
     from crazyflow_ros.drones import AnyDrone
     from crazyflow_ros.envs.tasks import Task
@@ -185,4 +187,4 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet_if_unread(main))

@@ -90,6 +90,12 @@ def is_name(name: str) -> bool:
     return re.fullmatch(r"[\w.-]{1,200}", name, re.ASCII) is not None
 
 
+def offset(dtype: np.dtype, field: str) -> int:
+    """Return the offset of a field in bytes."""
+    assert dtype.fields is not None
+    return int(dtype.fields[field][1])
+
+
 def layout_hash() -> int:
     """Return the FNV-1a hash over the name, offset and size of each field."""
     value = 2166136261

@@ -11,7 +11,7 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep.commands import Commands, LinkStatus, refusal, usable
 from crazyflow_ros.lockstep.futex import Futex, fence
-from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING
+from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING, offset
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.states import of_rotor_velocity
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
@@ -84,11 +84,11 @@ class SharedMemoryLink:
         figures = load_drone(drone_model)
         header["rotor_torque"] = of_rotor_velocity(figures["rpm2torque"])
         header["rotor_thrust"] = of_rotor_velocity(figures["rpm2thrust"])
-        self._states = Futex(memory.address + _offset(HEADER, "state_count"))
-        self._posts = Futex(memory.address + _offset(HEADER, "command_count"))
+        self._states = Futex(memory.address + offset(HEADER, "state_count"))
+        self._posts = Futex(memory.address + offset(HEADER, "command_count"))
         self._awaited = memory.view["drones"]["awaited"]
         # The slots as words of 64 bits, so that one copy includes them all.
-        start = _offset(memory.view.dtype, "slots")
+        start = offset(memory.view.dtype, "slots")
         words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
         self._words = words.reshape(n, -1)
         self._first_buffers = 1 + 3 * np.arange(n)  # in rows of 8 words
@@ -240,6 +240,7 @@ class SharedMemoryLink:
         sessions, attached = words[:, 0], self._who_answers(words, latest)
         if look:
             self._looked = now
+            self._repair()
             for i in np.flatnonzero(attached).tolist():
                 if not self._memory.has_controller(i):
                     self._lost[i], attached[i] = sessions[i], False
@@ -263,6 +264,15 @@ class SharedMemoryLink:
             self._logger.info(text)
         self._told[drone] = Level.held
         self._commands.lose(drone)
+
+    def _repair(self) -> None:
+        """Write again what controllers only read, if something else has written over it."""
+        self._awaited[:] = self._attached & self._lock_step
+        if self._memory.repair():
+            self._logger.warning(
+                f"something has written over the shared memory {self._memory.name!r}, where its "
+                "controllers only read: what it says about the simulator and its drones is restored"
+            )
 
     def _is_usual(self, tick: int, latest: np.ndarray) -> bool:
         """Return whether all drones have a command for this tick, from the same sessions."""
@@ -335,12 +345,7 @@ class SharedMemoryLink:
             self._logger.info(f"{name}: its controllers command its {_WORDS[Level(level)]}")
 
 
-def _offset(dtype: np.dtype, field: str) -> int:
-    assert dtype.fields is not None
-    return int(dtype.fields[field][1])
-
-
 def _numbers(states: np.ndarray) -> np.ndarray:
     """Return the drones' states as a matrix, with columns in the order of the layout."""
-    used = _offset(DRONE_STATE, "reserved") // 8
+    used = offset(DRONE_STATE, "reserved") // 8
     return states.view(np.float64).reshape(len(states), DRONE_STATE.itemsize // 8)[:, :used]

@@ -25,6 +25,7 @@ from crazyflow_ros.lockstep import layout
 FOLDER = Path("/dev/shm")
 _PREFIX = "crazyflow_ros."
 _ATTEMPTS = 100
+_CONSTANT = layout.offset(layout.HEADER, "state_count")  # bytes of the header that never change
 _FLOCK = "hhqqi4x"  # struct flock of 64 bit Linux: type, whence, start, length, pid
 
 
@@ -111,9 +112,12 @@ class SharedMemory:
     def publish(self) -> None:
         """Give the segment its name, in place of one that a dead simulator has left.
 
+        What it says about the simulator is complete.
+
         Raises:
             NameInUse: A running simulator or something else has the name.
         """
+        self._constant = self._constants()
         for _ in range(_ATTEMPTS):  # because several simulators may try at the same time
             with suppress(FileExistsError):
                 source = f"/proc/self/fd/{self._file}"
@@ -124,6 +128,19 @@ class SharedMemory:
             with suppress(FileNotFoundError):
                 self._remove_leftover()
         raise NameInUse(f"other processes keep taking the name {self.name!r}; {_ADVICE}")
+
+    def repair(self) -> bool:
+        """Restore what never changes, and return whether something had written over it."""
+        if self._constants() == self._constant:
+            return False
+        header, names = self._constant
+        self.bytes[: len(header)] = header
+        self.view["drones"]["name"] = np.frombuffer(names, self.view["drones"]["name"].dtype)
+        return True
+
+    def _constants(self) -> tuple[bytes, bytes]:
+        """Return the constant part of the header, and the names of the drones."""
+        return self.bytes[:_CONSTANT], self.view["drones"]["name"].tobytes()
 
     def has_controller(self, drone: int) -> bool:
         """Return whether a process has taken the drone of this index."""

@@ -32,6 +32,7 @@ from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.ros.services.answers import Answers
 from crazyflow_ros.ros.services.retirement import Retirement
 from crazyflow_ros.ros.services.waiting import Waiting
+from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.state_topics import StateSender
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.sometimes import Sometimes
@@ -335,9 +336,10 @@ class SimulatorNode(ParameterNode):
     def create_timer(
         self, timer_period_sec: float, callback: Any, *args: Any, **options: Any
     ) -> Any:
-        """Create a timer; exceptions from its callback are logged."""
+        """Create a timer of wall time; exceptions from its callback are logged."""
         guarded = self.door.on_timer(callback)
-        return super().create_timer(timer_period_sec, guarded, *args, **options)
+        given = {"clock": STEADY, **options}
+        return super().create_timer(timer_period_sec, guarded, *args, **given)
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> None:
         """Call a function once in the executor's thread after a delay of wall time [s]."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
+from crazyflow_ros.output import quiet_if_unread
 from crazyflow_ros.simulator_arguments import add_simulator_arguments
 
 if TYPE_CHECKING:
@@ -96,4 +97,4 @@ def _folder(text: str) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet_if_unread(main))

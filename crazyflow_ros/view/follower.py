@@ -26,6 +26,7 @@ from visualization_msgs.msg import MarkerArray
 
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
 from crazyflow_ros.ros.process import new_executor
+from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import Shape
@@ -125,8 +126,8 @@ class Follower:
         node.create_subscription(MarkerArray, f"{name}/scene", self._note_world, LATCHED_QOS)
         self.frames: dict[str, tuple[str, np.ndarray, np.ndarray]] = {}
         node.create_subscription(TFMessage, "/tf_static", self._note_frames, LATCHED_QOS)
-        node.create_timer(_LOOK, self._look)
-        node.create_timer(_DISCOVERY / 20, self._send_ready)
+        node.create_timer(_LOOK, self._look, clock=STEADY)
+        node.create_timer(_DISCOVERY / 20, self._send_ready, clock=STEADY)
         self._executor = new_executor(self._context)
         self._executor.add_node(node)
         self._thread = threading.Thread(target=self._main, name="follower", daemon=True)

@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 import physics_helpers
 import pytest
+from hostile_memory import Scribbles
 from paths import ROOT
 from python_controller import PythonController
 
@@ -511,6 +512,50 @@ def test_garbage_in_the_memory_neither_ends_nor_hangs_the_simulator(
     assert "cf1" not in physics.statistics().faults
     flying.close()
     vandal.close()
+
+
+@pytest.mark.parametrize("lock_step", [True, False])
+def test_scribbles_all_over_the_memory_are_said_and_the_drones_obey_again(
+    simulator, name, caplog, lock_step
+):
+    """Also where only the simulator writes: its header, the states, the names of the drones."""
+    physics, link = simulator(("cf0", "cf1"), rate=500, lock_step=lock_step, timeout=0.01)
+    controllers = [PythonController(name, drone) for drone in ("cf0", "cf1")]
+    constant = layout.offset(layout.HEADER, "state_count")
+    before = controllers[0].view.tobytes()[:constant]
+    names = controllers[0].view["drones"]["name"].copy()
+    scribbles, chance = Scribbles(name, 2, random.Random(4)), random.Random(5)
+
+    def fly(anew):
+        for controller in controllers:
+            if anew:
+                controller.claim()
+            controller.post((Level.attitude, HOVER))
+
+    physics.resume().result(T)
+    for turn in range(200):
+        fly(chance.random() < 0.5)
+        scribbles.scribble()
+        controllers[0].wake()
+        tick = physics.snapshot.tick
+        until(lambda tick=tick: physics.snapshot.tick > tick, "ticks")
+        if turn % 10 == 0:
+            assert physics.pause().result(T).epoch == 0
+            assert np.isfinite(physics.snapshot.pos).all()
+            physics.resume().result(T)
+    physics.reset().result(T)
+    physics.resume().result(T)
+    fly(True)
+    levels = controllers[0].view["states"]["drones"]["level"]
+    until(lambda: fly(False) or (levels == Level.attitude).all(), "drones that obey")
+    until(lambda: fly(False) or controllers[0].view.tobytes()[:constant] == before, "its header")
+    physics.pause().result(T)
+    assert (controllers[0].view["drones"]["name"] == names).all()
+    said = " ".join(record.getMessage() for record in caplog.records)
+    assert f"something has written over the shared memory '{name}'" in said
+    assert link.status().refused > 0 and "is refused" in said
+    for controller in controllers:
+        controller.close()
 
 
 def test_who_writes_without_end_does_not_hang_the_simulator(simulator, name):

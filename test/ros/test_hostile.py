@@ -1,17 +1,22 @@
-"""Nothing from outside ends or hangs the simulator: 1,000 of the inputs of `make hostile`."""
+"""Nothing from outside ends or hangs the simulator: some of the inputs of `make hostile`.
+
+What writes over its shared memory is in test_lock_step, and what happens to its process in
+test_process_faults.
+"""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
 
-from hostile import Hostile, arguments, check
+from hostile_node import Hostile, arguments, check
+from hostile_readers import CrazyswarmFiles
 from ros_client import SimulatorProcess, own_domain
 
 from crazyflow_ros.ros.services.waiting import TIMEOUT
 
 DOMAIN = own_domain("test_hostile")
-N_INPUTS, SEED = 1000, 0
+N_INPUTS, N_FILES, SEED = 600, 100, 0
 
 
 def test_hostile_inputs_are_carried_out_or_refused_and_a_drone_flies_on(tmp_path: Path) -> None:
@@ -25,3 +30,12 @@ def test_hostile_inputs_are_carried_out_or_refused_and_a_drone_flies_on(tmp_path
         assert simulator.end()[0] == 0
         assert "Traceback" not in simulator.log
     assert max(hostile.pauses) < TIMEOUT
+
+
+def test_hostile_files_of_crazyswarm2_are_read_or_refused_by_name(tmp_path: Path) -> None:
+    files = CrazyswarmFiles(tmp_path, random.Random(SEED), DOMAIN)
+    try:
+        files.run(N_FILES)
+    finally:
+        files.close()
+    assert min(files.counts["refused"], files.counts["accepted"]) > N_FILES // 10

@@ -13,18 +13,36 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
+from hostile_processes import (
+    PIPED,
+    JumpingClock,
+    check_clock,
+    check_clock_jumps,
+    check_closed_output,
+    check_stop,
+    close_output,
+    full_shared_memory,
+)
+from nav_msgs.msg import Odometry
 from rclpy.serialization import serialize_message
-from ros_client import TIMEOUT, Client, RosProcess, SimulatorProcess, own_domain, time_ns
-from rosgraph_msgs.msg import Clock
+from ros_client import TIMEOUT, Client, RosProcess, SimulatorProcess, own_domain
+from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+
+from crazyflow_ros.ros.middleware import check_shared_memory
 
 DOMAIN = own_domain("test_process_faults")
 FLOOD = 20_000  # messages, sent as fast as a process can: more than 10 000 a second
 
 
 @pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
-    with SimulatorProcess(DOMAIN) as process:
+def clock(tmp_path_factory: pytest.TempPathFactory) -> JumpingClock:
+    return JumpingClock(tmp_path_factory.mktemp("clock"))
+
+
+@pytest.fixture(scope="module")
+def simulator(clock: JumpingClock) -> Iterator[SimulatorProcess]:
+    with SimulatorProcess(DOMAIN, prelude=PIPED, environment=clock.environment) as process:
         yield process
         assert "Traceback" not in process.log, process.log
 
@@ -42,19 +60,6 @@ def pose(z: float) -> bytes:
     message = PoseStamped()
     message.pose.position.z = z
     return serialize_message(message)
-
-
-def stalls(client: Client) -> int:
-    message = client.latest(DiagnosticArray, "crazyflow/status")
-    return int(next(v.value for v in message.status[0].values if v.key == "stalls"))
-
-
-def check_clock(client: Client) -> None:
-    """Time goes on, tick by tick."""
-    clock = client.collect(Clock, "/clock")
-    client.until(lambda: len(clock) > 20, "clock")
-    times = np.array([time_ns(message.clock) for message in clock])
-    assert set(np.diff(times)) <= {10_000_000}
 
 
 def test_flood_of_commands_ends_with_the_last_one(client: Client) -> None:
@@ -103,17 +108,19 @@ def test_subscriber_that_is_killed_is_not_waited_for(
 def test_process_that_was_stopped_goes_on_where_it_was(
     client: Client, simulator: SimulatorProcess
 ) -> None:
-    """For a second: it does not catch up, and says that it was stalled."""
-    before = stalls(client)
-    clock = client.collect(Clock, "/clock")
-    client.until(lambda: clock, "clock")
-    simulator.process.send_signal(signal.SIGSTOP)
-    try:
-        client.spin(1.0)
-    finally:
-        simulator.process.send_signal(signal.SIGCONT)
-    client.until(lambda: stalls(client) > before, "a stall in the status")
-    check_clock(client)
+    check_stop(client, simulator.process, 1.0)
+
+
+def test_jumps_of_the_wall_clock_change_nothing(client: Client, clock: JumpingClock) -> None:
+    check_clock_jumps(client, clock, ((Odometry, "cf0/odom"), (JointState, "cf0/joint_states")))
+
+
+def test_output_that_nobody_reads_any_more_changes_nothing(
+    client: Client, simulator: SimulatorProcess
+) -> None:
+    """The last test but one, for now its log ends."""
+    close_output(simulator)
+    check_closed_output(client)
 
 
 def test_call_during_the_shutdown_does_not_keep_it(
@@ -217,6 +224,17 @@ def test_something_else_in_place_of_its_shared_memory_is_named(tmp_path: Path) -
         path.unlink()
     assert "FATAL" in simulator.log and "ros2_control.shared_memory" in simulator.log
     assert str(path) in simulator.log and "Traceback" not in simulator.log
+
+
+def test_no_room_for_ros_in_shared_memory_is_named() -> None:
+    full_shared_memory(DOMAIN)
+
+
+def test_shared_memory_without_a_limit_is_room_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a tmpfs reports that it has no blocks at all."""
+    found = os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: found)
+    check_shared_memory()
 
 
 INTERRUPTED = """

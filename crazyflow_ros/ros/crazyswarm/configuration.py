@@ -130,6 +130,10 @@ class Swarm:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
+        version = tree.get("fileversion", 0)
+        if type(version) not in (int, float):
+            raise ParameterError("fileversion", "a number", version)
+        self._has_frames = version >= 3
         robots, types = table(tree, "robots"), table(tree, "robot_types")
         self._assumed: dict[str, str] = {}
         found = tuple(
@@ -284,7 +288,7 @@ class Swarm:
         parameters: dict[str, Number] = {}
         logging: dict[str, Any] = {}
         for where, layer in layers:
-            if self._tree.get("fileversion", 0) >= 3:
+            if self._has_frames:
                 frame = layer.get("reference_frame", frame)
             capture = table(layer, "motion_capture", where + ".")
             if type(capture.get("enabled")) is bool:  # before fileversion 3

@@ -21,6 +21,7 @@ NAMES = (
 )
 """Names at the top of the tree."""
 
+_INTEGERS = range(-(2**63), 2**63)  # that ROS can express
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # text in YAML, a number in ROS
 
 
@@ -68,6 +69,8 @@ def flattened(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
         ParameterError: A parameter cannot have such a value.
     """
     for name, value in leaves(tree, prefix):
+        if not name:
+            raise ParameterError("a setting", "a name before the colon", value)
         if isinstance(value, str) and _NUMBER.fullmatch(value):
             value = float(value)
         elif isinstance(value, list):
@@ -78,8 +81,16 @@ def flattened(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
                 raise ParameterError(name, "a list of numbers or texts", value)
         elif not isinstance(value, bool | int | float | str | None):
             raise ParameterError(name, "a number, a text or a list", value)
+        if not all(number in _INTEGERS for number in _integers(value)):
+            raise ParameterError(name, "whole numbers of 64 bits", value)
         if value not in (None, []):  # which parameters cannot express
             yield name, value
+
+
+def _integers(value: Any) -> Iterator[int]:
+    for element in value if isinstance(value, list) else [value]:
+        if isinstance(element, int):
+            yield element
 
 
 def unflattened(parameters: Tree) -> dict[str, Any]:

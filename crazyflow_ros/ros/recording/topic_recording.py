@@ -15,6 +15,7 @@ from rosgraph_msgs.msg import Clock
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
+from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 
 _LOOK = 0.5  # s of wall time between two searches for topics
@@ -64,7 +65,7 @@ class TopicRecording:
 
     def begin(self) -> None:
         """Subscribe; call it in the thread of the node."""
-        self._timer = self._node.create_timer(_LOOK, self._look)
+        self._timer = self._node.create_timer(_LOOK, self._look, clock=STEADY)
         self._look()
 
     def end(self) -> None:

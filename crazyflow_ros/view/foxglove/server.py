@@ -34,6 +34,7 @@ from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.process import WRONG_USAGE, new_executor
 from crazyflow_ros.ros.recording.message_definitions import definition, type_of
+from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.foxglove.guard import APPS, Guard, hidden_address
@@ -141,7 +142,7 @@ class Bridge:
             self._log.warning,
         )
         self.port = guard.port
-        node.create_timer(_LOOK_PERIOD, self._look)
+        node.create_timer(_LOOK_PERIOD, self._look, clock=STEADY)
 
     def _look(self) -> None:
         """Follow the graph."""

@@ -8,6 +8,7 @@ from typing import Any
 from geometry_msgs.msg import Point, PoseStamped, Quaternion, TwistStamped
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.panel.sticks import Sticks
 
@@ -33,7 +34,7 @@ class Pilot:
         self._drone = ""
         self._velocities: Any = None
         self._poses: Any = None
-        follower.in_thread(lambda: follower.node.create_timer(_PERIOD, self._fly))
+        follower.in_thread(lambda: follower.node.create_timer(_PERIOD, self._fly, clock=STEADY))
 
     def select(self, drone: str) -> None:
         """Command this drone from now on; none if the name is empty."""

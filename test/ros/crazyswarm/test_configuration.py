@@ -121,6 +121,7 @@ def test_old_files_have_no_reference_frame() -> None:
         ),
         ("all.firmware_logging.custom_topics.a", {"frequency": 1}, "expected frequency and vars"),
         ("warnings", 3, "warnings: expected settings by name, got 3"),
+        ("fileversion", [3], "fileversion: expected a number, got [3]"),
     ],
 )
 def test_what_cannot_be_used_is_named(where: str, value: Any, message: str) -> None:
@@ -231,6 +232,21 @@ def test_numbers_are_read_as_ros_reads_them(tmp_path: Path) -> None:
     parameters = dict(flattened(tree))
     assert math.isclose(parameters["all.firmware_params.locSrv.extPosStdDev"], 1e-3)
     assert parameters["sim"] == [0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({"all": {"a": -(2**63) - 1}}, "all.a: expected whole numbers of 64 bits, got -9223"),
+        ({"sim": {"b": [0, 2**64]}}, "sim.b: expected whole numbers of 64 bits, got "),
+        ({"": True}, "a setting: expected a name before the colon, got True"),
+    ],
+)
+def test_what_parameters_cannot_express_is_refused(tree: dict[str, Any], message: str) -> None:
+    """rclpy would end the server with a SystemError, or an error that names no file."""
+    with pytest.raises(ParameterError, match=message):
+        dict(flattened(tree))
+    assert dict(flattened({"all": {"a": 2**63 - 1, "b": -(2**63)}}))
 
 
 @pytest.mark.parametrize(
