@@ -12,9 +12,11 @@ from crazyflow_ros.end_signals import ENDING, on_end
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """The handlers of signals are as before after the test."""
+    """No signal is blocked, and the handlers are as before after the test."""
     before = {number: signal.getsignal(number) for number in ENDING}
+    blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)  # as after some programs
     yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for number, handler in before.items():
         signal.signal(number, handler)
 

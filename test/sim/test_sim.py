@@ -371,7 +371,9 @@ def test_data_that_do_not_fit_are_refused(sim: Sim) -> None:
     assert_equal(sim.data, before)
 
 
-def test_arrays_of_numpy_fly_like_those_of_jax(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
+def test_arrays_of_numpy_fly_like_those_of_jax(
+    sim: Sim, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To the bit, in each part of the data, also again and again; later changes do nothing."""
     rng, start = np.random.default_rng(4), sim.data
     pos, vel = rng.normal(size=(2, N, M, 3))
@@ -411,7 +413,7 @@ def test_arrays_of_numpy_fly_like_those_of_jax(sim: Sim, caplog: pytest.LogCaptu
         step(command(before, speeds), 3).states,
         step(command(jax.tree.map(jnp.asarray, before), speeds), 3).states,
     )
-    sim.default_data = before
+    monkeypatch.setattr(sim, "default_data", before)
     sim.reset()
     np.testing.assert_array_equal(sim.data.states.pos, np.float32(pos))
 
