@@ -57,7 +57,7 @@ class Controller(StrEnum):
         return _NUMBERS[self]
 
     @classmethod
-    def of_number(cls, number: int) -> Controller:
+    def of_number(cls, number: float) -> Controller:
         """Return the controller with a `number`.
 
         Raises:

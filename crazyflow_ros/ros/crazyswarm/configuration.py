@@ -205,7 +205,7 @@ class Swarm:
         found = {r.settings.firmware_params.get(CONTROLLER, 0) for r in self.robots}
         try:
             (number,) = found
-            return Controller.of_number(int(number)) if number else default
+            return Controller.of_number(number) if number else default
         except ValueError as error:
             numbers = ", ".join(f"{number:g}" for number in sorted(found))
             text = f"must be the same for all robots, got {numbers}"
@@ -295,8 +295,9 @@ class Swarm:
                 tracking = _TRACKED[0] if capture["enabled"] else ""
             tracking = capture.get("tracking", tracking)
             for name, value in leaves(table(layer, "firmware_params", where + ".")):
-                if type(value) not in (int, float):
-                    raise ParameterError(f"{where}.firmware_params.{name}", "a number", value)
+                if type(value) not in (int, float) or not math.isfinite(value):
+                    expected = "a finite number"
+                    raise ParameterError(f"{where}.firmware_params.{name}", expected, value)
                 parameters[name] = value
             merge(logging, table(layer, "firmware_logging", where + "."))
         if not isinstance(frame, str) or not frame:

@@ -112,7 +112,21 @@ def test_old_files_have_no_reference_frame() -> None:
         ("robots.cf1.type", "octocopter", "robots.cf1.type: there is no type 'octocopter', only"),
         ("robots.cf1.initial_position", [0, 1], "initial_position: expected three numbers x, y, z"),
         ("robots.cf1.uri", None, "robots.cf1.uri: expected a text, got None"),
-        ("all.firmware_params.led.bitmask", "on", "firmware_params.led.bitmask: expected a number"),
+        (
+            "all.firmware_params.led.bitmask",
+            "on",
+            "led.bitmask: expected a finite number",
+        ),
+        (
+            "all.firmware_params.stabilizer.controller",
+            math.inf,
+            "expected a finite number, got inf",
+        ),
+        (
+            "all.firmware_params.stabilizer.controller",
+            math.nan,
+            "expected a finite number, got nan",
+        ),
         ("all.firmware_logging.default_topics.pose.frequency", 200, "from 0.4 to 100 Hz, got 200"),
         (
             "all.firmware_logging.default_topics.gps",
