@@ -48,15 +48,30 @@ def main() -> None:
     rng, n, domain = random.Random(options.seed), options.inputs, own_domain("hostile")
     counts: Counts = {}
     shares = {name: round(share * n) for name, share in SHARES.items()}
-    wrong = _node(n - sum(shares.values()), rng, domain, counts)
+    try:
+        wrong = _node(n - sum(shares.values()), rng, domain, counts)
+        _read_files(shares["files"], rng, domain, counts)
+        counts["memory shared with controllers"] = scribble_over(shares["memory"], rng, domain)
+        _provoke_faults(domain, counts)
+    finally:  # what has been tried when one of them fails
+        _print_table(counts)
+    print(*wrong, sep="\n")
+    sys.exit(bool(wrong))
+
+
+def _read_files(n: int, rng: random.Random, domain: int, counts: Counts) -> None:
+    """Read files of other programs."""
     with TemporaryDirectory() as folder:
         readers: list[Reader] = [CrazyswarmFiles(Path(folder), rng, domain)]
         for reader in readers:
-            reader.run(shares["files"] // len(readers))
-            reader.close()
             counts[f"files {reader.name}"] = reader.counts
+            reader.run(n // len(readers))
+            reader.close()
             print(f"{reader.name}: read within {reader.slowest:.2f} s at most")
-    counts["memory shared with controllers"] = scribble_over(shares["memory"], rng, domain)
+
+
+def _provoke_faults(domain: int, counts: Counts) -> None:
+    """Let each fault happen once."""
     for name, fault in FAULTS.items():
         print(f"fault: {name}")
         try:
@@ -65,9 +80,6 @@ def main() -> None:
             print(f"left out: {why}")
         else:
             counts[f"fault {name}"] = Counter(tried=1)
-    _print_table(counts)
-    print(*wrong, sep="\n")
-    sys.exit(bool(wrong))
 
 
 def _node(n: int, rng: random.Random, domain: int, counts: Counts) -> list[str]:
@@ -80,9 +92,9 @@ def _node(n: int, rng: random.Random, domain: int, counts: Counts) -> list[str]:
             wrong, figures = check(hostile, it), hostile.figures()
             reading = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024  # MB, before the simulator ends
         finally:
+            counts |= hostile.counts
             hostile.client.close()
         code, _ = it.end()
-    counts |= hostile.counts
     print(*(f"{name}: {value:g}" for name, value in figures.items()), sep=", ")
     pauses, memory = np.array(hostile.pauses) * 1e3, hostile.memory
     print(
