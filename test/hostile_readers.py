@@ -187,7 +187,7 @@ class CrazyswarmFiles(Reader):
             key = rng.choice(list(table)) if table else "robots"
             match rng.randrange(6):
                 case 0 | 1:
-                    table[key] = rng.choice(_ODD)
+                    table[key] = copy.deepcopy(rng.choice(_ODD))
                 case 2:
                     table.pop(key, None)
                 case 3:
