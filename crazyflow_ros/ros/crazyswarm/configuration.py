@@ -229,7 +229,7 @@ class Swarm:
     def poses_frame(self) -> str:
         """Frame of motion capture."""
         frame = self._tree.get(POSES_FRAME, _WORLD)
-        if not isinstance(frame, str):
+        if not isinstance(frame, str) or not frame:
             raise ParameterError(POSES_FRAME, "the name of a frame", frame)
         return frame
 
