@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -38,3 +40,20 @@ def test_with_nohup_a_program_survives_its_terminal() -> None:
     assert not ends
     signal.raise_signal(signal.SIGINT)
     assert ends == [1]
+
+
+def test_with_nohup_the_crazyflie_program_survives_its_terminal() -> None:
+    program = """if True:
+        import signal
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        from crazyflow_ros.crazyflie.script import Signals
+        Signals(exits_with_signal=True)
+        print("up", flush=True)
+        print(input(), flush=True)
+    """
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as process:
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(signal.SIGHUP)
+        assert process.communicate("alive\n", timeout=60) == ("alive\n", None)
+    assert process.returncode == 0

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from crazyflow_ros.end_signals import ENDING
+from crazyflow_ros.end_signals import ending
 
-_ENDING = frozenset(ENDING)
+_ENDING = frozenset(ending())
 _ALL = _ENDING | {signal.SIGCHLD}
 _SIGNALLED = 128  # added to the number of a signal in exit codes of a shell
 
