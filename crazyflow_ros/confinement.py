@@ -1,11 +1,23 @@
-"""Limits of a process that handles what comes from others."""
+"""Processes that handle what comes from others: how they start, and their limits."""
 
 from __future__ import annotations
 
 import math
+import os
 import resource
+import sys
 import time
 import warnings
+
+
+def program(module: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the environment of a process that runs a module.
+
+    It finds the packages that this process finds.
+    """
+    packages = os.pathsep.join(map(os.path.abspath, sys.path))
+    own = {"PYTHONPATH": packages, "OPENBLAS_NUM_THREADS": "1"}
+    return [sys.executable, "-P", "-m", module], os.environ | own
 
 
 def confine(memory: int, seconds: float = math.inf) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
 import subprocess
-import sys
 
 import numpy as np
 
 from crazyflow_ros.archive import read_arrays
+from crazyflow_ros.confinement import program
 from crazyflow_ros.limits import shown
 from crazyflow_ros.network_files import MEMORY, MOST_BYTES, REFUSED, SECONDS
 from crazyflow_ros.plain_values import convert
@@ -34,17 +33,15 @@ def read_network(
     Raises:
         ValueError: It is another kind of file, is damaged, or takes too much to read.
     """
-    program = ["-P", "-m", "crazyflow_ros.network_files"]
-    packages = os.pathsep.join(map(os.path.abspath, sys.path))  # those of this process
-    own = os.environ | {"PYTHONPATH": packages, "OPENBLAS_NUM_THREADS": "1"}
+    command, environment = program("crazyflow_ros.network_files")
     try:
         done = subprocess.run(
-            [sys.executable, *program, kind, *options],
+            [*command, kind, *options],
             input=content,
             capture_output=True,
             timeout=_PATIENCE,
             check=False,
-            env=own,
+            env=environment,
         )
     except subprocess.TimeoutExpired:
         raise ValueError(f"reading it takes more than {_PATIENCE:g} s") from None

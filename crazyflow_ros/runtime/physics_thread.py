@@ -63,10 +63,10 @@ class PhysicsThread(Changes):
     ) -> None:
         pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
         health = Health(logger or logging.getLogger("crazyflow_ros"), config.watchdog_timeout)
-        Roster.check(config)
+        scene = Roster.checked_scene(config)
         n_slots = 0 if source else config.max_drones
         engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
-        roster = Roster(config, names, engine, health)
+        roster = Roster(config, names, engine, health, scene)
         simulation = Simulation(
             config, engine, roster.mirror, source, health, lambda: roster.surroundings
         )

@@ -105,6 +105,7 @@ class Roster:
         names: Names of the drones.
         engine: Engine with these drones.
         health: Logs objects that are left out, and compilations.
+        scene: The scene of the simulation, see `checked_scene`.
 
     Attributes:
         start: The drones at the start, with their initial poses.
@@ -115,12 +116,17 @@ class Roster:
     """
 
     def __init__(
-        self, config: SimulationConfig, names: Sequence[str], engine: Engine, health: Health
+        self,
+        config: SimulationConfig,
+        names: Sequence[str],
+        engine: Engine,
+        health: Health,
+        scene: Description,
     ) -> None:
         self._drone_model, self._engine, self._health = config.drone_model, engine, health
         self.retired: list[object] = []
         self._plan = RosterPlan(
-            *(0, self.poses(), SceneSource(config.scene)),
+            *(0, self.poses(), SceneSource(scene)),
             gusts=engine.world.gusts,
             controller=engine.world.controller,
         )
@@ -133,13 +139,15 @@ class Roster:
         self._note_ignored(ignored)
 
     @staticmethod
-    def check(config: SimulationConfig) -> None:
-        """Check the scene, before anything is compiled for it.
+    def checked_scene(config: SimulationConfig) -> Description:
+        """Read and check the scene, before anything is compiled for it.
 
         Raises:
             ValueError: There is no such scene, or it does not compile.
         """
-        build_spec(config.drone_model, ["cf0"], scene=config.scene).compile()
+        scene = read_scene(config.scene)
+        build_spec(config.drone_model, ["cf0"], scene=scene).compile()
+        return scene
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""

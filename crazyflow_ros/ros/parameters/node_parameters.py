@@ -31,7 +31,7 @@ from crazyflow_ros.ros.parameters.groups import (
 )
 from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import SimulationConfig
-from crazyflow_ros.scene import read_scene
+from crazyflow_ros.scene import scene_path
 from crazyflow_ros.sim import Integrator
 from crazyflow_ros.sim.cascade import modes_of
 
@@ -280,9 +280,9 @@ class Parameters:
 
         Raises:
             ValueError: The initial poses do not fit the drones, the policy cannot fly them, or the
-                scene cannot be used.
+                scene does not exist.
         """
-        read_scene(self.scene)
+        scene_path(self.scene)  # which is known before anything is compiled
         own = {"initial_poses", "flight", "positioning"}
         shared = {f.name for f in fields(SimulationConfig)} - own
         values = {name: getattr(self, name) for name in shared}

@@ -38,7 +38,7 @@ from crazyflow_ros.ros.simulation_interfaces.resources import (
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
-from crazyflow_ros.scene.description import FORMATS, Size
+from crazyflow_ros.scene.description import FORMATS, elements_of
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
 
@@ -199,7 +199,7 @@ def _read(reader: Reader, wanted: Resource) -> _Object:
     """Read an object that is to stand still. Runs in the worker."""
     model = reader.read(wanted, SpawnResult, FORMATS)
     spec = standing(model.spec)
-    return _Object(model.name, spec, Size.of(spec.copy().compile()).elements)
+    return _Object(model.name, spec, elements_of(spec.copy().compile()))
 
 
 def _spawnables(reader: Reader, sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:

@@ -9,22 +9,19 @@ process build it, from the same bytes.
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import subprocess
-import sys
 import threading
 from collections import OrderedDict
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from crazyflow_ros import limits
-from crazyflow_ros.scene.description.reader import Description
+from crazyflow_ros.confinement import program
+from crazyflow_ros.scene.description.description import Description
 from crazyflow_ros.scene.description.size import Size
 
 _CHILD = "crazyflow_ros.scene.description.sandbox_child"
-_ROOT = Path(__file__).parents[3]  # of the folder with the package
 _START_SECONDS = 60.0  # for the start of the process on a busy machine
 _REMEMBERED = 256  # results
 
@@ -99,13 +96,13 @@ class Sandbox:
         if self._connection is not None:
             return self._connection
         ours, theirs = Pipe()
-        paths = filter(None, (str(_ROOT), os.environ.get("PYTHONPATH")))
+        command, environment = program(_CHILD)
         with theirs:
             self._connection, self._process = (
                 ours,
                 subprocess.Popen(
-                    [sys.executable, "-P", "-m", _CHILD, str(theirs.fileno())],
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                    [*command, str(theirs.fileno())],
+                    env=environment,
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

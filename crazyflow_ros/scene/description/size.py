@@ -15,6 +15,11 @@ _ELEMENTS = (
 )
 
 
+def elements_of(model: mujoco.MjModel) -> int:
+    """Count the bodies, joints, geoms and the like of a model."""
+    return sum(getattr(model, name) for name in _ELEMENTS)
+
+
 class Size(NamedTuple):
     """What is counted in a model."""
 
@@ -30,7 +35,7 @@ class Size(NamedTuple):
         """Count; this allocates a state of the model."""
         data, view = mujoco.MjData(model), model.vis
         return cls(
-            sum(getattr(model, name) for name in _ELEMENTS),
+            elements_of(model),
             mujoco.mj_sizeModel(model),
             data.nbuffer + data.narena,
             max(view.global_.offwidth, view.global_.offheight, view.quality.shadowsize),

@@ -1,0 +1,116 @@
+"""A description that has been read, and what MuJoCo makes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import mujoco
+
+from crazyflow_ros.scene.description import collada
+from crazyflow_ros.scene.description.elements import Place
+from crazyflow_ros.scene.groups import COLLISION_GROUP
+
+FORMATS = ("mjcf", "urdf")
+CONVERTED = f"{collada.SUFFIX}.obj"
+"""Suffix of the names of meshes that MuJoCo gets as OBJ."""
+_VISUAL_GROUP = 1  # of the visuals of a URDF in MuJoCo
+_LINE = re.compile(r"\bline (\d+)")
+
+
+@dataclass(frozen=True)
+class Description:
+    """A world, an object or a drone, complete in memory."""
+
+    text: str
+    """MJCF or URDF without includes; its files have the names in `assets`."""
+    assets: Mapping[str, bytes]
+    """Content by name of files that MuJoCo needs to compile."""
+    parts: Mapping[str, bytes]
+    """The same of files that MuJoCo already needs to read the text: models, meshes of flexcomp."""
+    format: str
+    """One of `FORMATS`."""
+    path: Path | None = None
+    """The file; None for a text."""
+    _places: tuple[Place, ...] = field(default=(), repr=False)
+
+    def spec(self) -> mujoco.MjSpec:
+        """Return a new specification, which can be part of a larger one.
+
+        Raises:
+            ValueError: MuJoCo refuses it.
+        """
+        try:
+            spec = mujoco.MjSpec.from_string(
+                self.text, include=dict(self.parts), assets=self._readable
+            )
+            for mesh in spec.meshes:
+                if mesh.file.endswith(CONVERTED):
+                    mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # may be flat
+            if self.format == "urdf":
+                _hide_drawn_collisions(spec)
+        except ValueError as error:
+            raise ValueError(self._explained(error)) from None
+        return spec
+
+    def compiled(self) -> mujoco.MjModel:
+        """Return the model that MuJoCo makes of it alone.
+
+        Raises:
+            ValueError: MuJoCo refuses it.
+        """
+        spec = self.spec()
+        try:
+            return spec.compile()
+        except ValueError as error:
+            raise ValueError(self._explained(error)) from None
+
+    def _explained(self, error: Exception) -> str:
+        """Return an error of MuJoCo with the files and lines of the description."""
+
+        def place(match: re.Match[str]) -> str:
+            line = int(match[1]) - 1
+            return str(self._places[line]) if line < len(self._places) else match[0]
+
+        return _LINE.sub(place, " ".join(str(error).split()))
+
+    @cached_property
+    def _readable(self) -> dict[str, bytes]:
+        """The files in formats that MuJoCo reads."""
+        return {name: _converted(name, content) for name, content in self.assets.items()}
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of everything."""
+        content = hashlib.sha256(self.text.encode())
+        for files in (self.assets, self.parts):
+            for name in sorted(files):
+                content.update(name.encode() + hashlib.sha256(files[name]).digest())
+        return content.digest()
+
+
+def _converted(name: str, content: bytes) -> bytes:
+    """Return the content of a file in a format that MuJoCo reads.
+
+    Raises:
+        ValueError: It cannot be converted.
+    """
+    if not name.endswith(CONVERTED):
+        return content
+    try:
+        return collada.as_obj(content)
+    except (ValueError, ModuleNotFoundError) as error:
+        raise ValueError(f"{Path(name).stem}: {error}") from None
+
+
+def _hide_drawn_collisions(spec: mujoco.MjSpec) -> None:
+    """Hide the collision shapes of links that have visuals, as other tools for URDF do."""
+    for body in spec.bodies:
+        if any(geom.group == _VISUAL_GROUP and not geom.contype for geom in body.geoms):
+            for geom in body.geoms:
+                if geom.contype:
+                    geom.group = COLLISION_GROUP
