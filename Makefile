@@ -30,7 +30,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup sim fly demo-sensors test hostile soak flights bench parity lint format clean
+.PHONY: help setup sim fly demo-sensors test hostile soak flights bench parity lint format wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -78,8 +78,13 @@ format: $(VENV)/.ready ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff format .
 	@$(PYTHON) -m ruff check --fix .
 
+wheel: $(VENV)/.ready ## Build a wheel and an sdist into dist/, and fly with the wheel in an empty environment
+	@rm -rf dist build/bdist.* build/lib
+	@$(PYTHON) -m build --no-isolation --outdir dist . >$(VENV)/wheel.log 2>&1 || { tail -n 20 $(VENV)/wheel.log; exit 1; }
+	@$(PYTHON) tools/try_wheel.py dist
+
 clean: ## Remove everything that the Makefile makes
-	rm -rf $(VENV) $(PARITY_VENV) out build *.egg-info overlays/*/*.egg-info crazyflow_ros/ros/messages/_*.so
+	rm -rf $(VENV) $(PARITY_VENV) out build dist *.egg-info overlays/*/*.egg-info crazyflow_ros/ros/messages/_*.so
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

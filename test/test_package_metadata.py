@@ -59,3 +59,9 @@ def test_the_metadata_come_from_the_manifest_and_the_readme(tmp_path: Path) -> N
     assert "# crazyflow_ros" in found.get_payload()
     assert {"LICENSE", "NOTICE"} <= set(found.get_all("License-File") or ())
     assert "Programming Language :: Python :: 3.11" in (found.get_all("Classifier") or ())
+
+
+def test_all_folders_with_modules_are_packages() -> None:
+    """Others would be missing in a wheel."""
+    folders = {module.parent for module in (ROOT / "crazyflow_ros").rglob("*.py")}
+    assert not [folder for folder in folders if not (folder / "__init__.py").exists()]

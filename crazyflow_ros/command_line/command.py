@@ -114,4 +114,4 @@ def program_name() -> str:
     called = os.path.basename(sys.argv[0])
     if called == "simulator":  # the script that `ros2 run` finds
         return "ros2 run crazyflow_ros simulator"
-    return "python -m crazyflow_ros"
+    return "crazyflow_ros" if called == "crazyflow_ros" else "python -m crazyflow_ros"

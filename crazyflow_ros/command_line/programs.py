@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from crazyflow_ros.command_line.command import (
     argument,
     program_name,
 )
+from crazyflow_ros.resources import resource
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
@@ -66,6 +68,16 @@ def _replay(words: Sequence[str]) -> int:
     return run(words, f"{program_name()} replay")
 
 
+def _build_messages(words: Sequence[str]) -> int:
+    CommandParser("build-messages", _BUILD_MESSAGES).parse_args(words)
+    try:
+        script = resource("interfaces", "build.py")
+    except FileNotFoundError:
+        print("build-messages: on a ROS machine, 'colcon build' builds them", file=sys.stderr)
+        return REFUSED
+    return subprocess.run([sys.executable, script]).returncode
+
+
 def _fly(simulation: SimulatorClient, options: Namespace) -> str | None:
     if not sys.stdin.isatty():
         raise UsageError("it needs a terminal with a keyboard")
@@ -76,6 +88,8 @@ def _fly(simulation: SimulatorClient, options: Namespace) -> str | None:
     fly(simulation, drone)
     return None
 
+
+_BUILD_MESSAGES = "build the message packages that this environment lacks, after pip install"
 
 COMMANDS: tuple[Command | Program, ...] = (
     Program("run", "run the simulator; further arguments are passed to ROS", _run),
@@ -89,4 +103,5 @@ COMMANDS: tuple[Command | Program, ...] = (
         ("fly", "fly cf1"),
     ),
     Program("replay", "fly a recording of the simulator again, and compare all states", _replay),
+    Program("build-messages", _BUILD_MESSAGES, _build_messages),
 )

@@ -379,7 +379,7 @@ class SimulatorNode(ParameterNode):
             self.log.warning(
                 f"{feature.rpartition('.')[2]} is off: the package {package} is missing. On a ROS "
                 "machine, 'rosdep install --from-paths src --ignore-src' and 'colcon build' in the "
-                "workspace add it; without ROS installed, 'make setup' does"
+                "workspace add it; without ROS installed, 'python -m crazyflow_ros build-messages'"
             )
         else:
             module.declare(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -91,15 +92,19 @@ def test_programs_have_their_help_under_their_names() -> None:
         assert helped.stdout.startswith(f"usage: python -m crazyflow_ros {program.name}")
 
 
-def test_the_script_of_ros2_run_is_the_same_command_line() -> None:
-    script = Path(sys.executable).with_name("simulator")
-    if not script.exists():
-        pytest.skip("the script is installed elsewhere, by colcon")
+@pytest.mark.parametrize(
+    ("called", "named"),
+    [("simulator", "ros2 run crazyflow_ros simulator"), ("crazyflow_ros", "crazyflow_ros")],
+)
+def test_help_names_the_program_as_it_was_called(called: str, named: str, tmp_path: Path) -> None:
+    script = tmp_path / called  # as setuptools writes them for colcon and for pip
+    script.write_text("from crazyflow_ros.__main__ import main\nmain()\n")
     helped = subprocess.run(
-        [script, "step", "--help"], text=True, capture_output=True, check=False, timeout=60
-    )
+        [sys.executable, script, "step", "--help"],
+        text=True, capture_output=True, check=False, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
     assert helped.returncode == 0
-    assert "\n  ros2 run crazyflow_ros simulator step 500\n" in helped.stdout
+    assert f"\n  {named} step 500\n" in helped.stdout
 
 
 def test_a_simulator_that_is_not_there_gets_advice() -> None:

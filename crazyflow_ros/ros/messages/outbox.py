@@ -7,7 +7,6 @@ without it Python sends message by message.
 from __future__ import annotations
 
 import ctypes
-import sysconfig
 import weakref
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,7 +20,7 @@ from rclpy.publisher import Publisher
 
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages
 
-_LIBRARY = Path(__file__).with_name(f"_outbox{sysconfig.get_config_var('EXT_SUFFIX')}")
+_LIBRARY = Path(__file__).with_name("_outbox.abi3.so")
 
 
 @cache
