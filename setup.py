@@ -96,7 +96,7 @@ setup(
     # ROS itself is not listed: a ROS machine has it from apt, others take the extra "ros".
     install_requires=[
         # Between what is tested. Kernels, packing and sensors use more than the public interface of
-        # JAX and MJX, of which each minor version may drop a part: crazyflow_ros/compiler.py.
+        # JAX and MJX, of which each minor version may drop a part: crazyflow_ros/xla/compiler.py.
         "jax>=0.9,<0.11",
         "jaxlib>=0.9,<0.11",
         "mujoco>=3.17,<3.18",

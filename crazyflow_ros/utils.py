@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from crazyflow_ros.code_cache import cache_folder
 from crazyflow_ros.struct import Struct
+from crazyflow_ros.xla.code_cache import cache_folder
 
 T = TypeVar("T", bound=Struct)
 

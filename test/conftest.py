@@ -15,8 +15,8 @@ try:
     import jax
     from hypothesis import settings
 
-    from crazyflow_ros import kept
-    from crazyflow_ros.code_cache import ENTRIES, CodeCache, cache_folder
+    from crazyflow_ros.xla import compiled_files
+    from crazyflow_ros.xla.code_cache import ENTRIES, CodeCache, cache_folder
 except ModuleNotFoundError:  # ROS's own Python, which runs the tests of launch files
     jax = None
 
@@ -129,22 +129,26 @@ def traced_once() -> Any:
         return repr((what, jax.config.jax_enable_x64))
 
     def find(*what: object) -> Any:
-        return found(*what) if kept._store else memory.get(key(what))
+        return found(*what) if compiled_files._store else memory.get(key(what))
 
     def keep(result: object, *what: object) -> None:
         memory[key(what)] = result
         kept_before(result, *what)
 
     def compiled(make: Callable[[], Any], *what: object) -> Any:
-        if kept._store:
+        if compiled_files._store:
             return compiled_before(make, *what)
         if key(what) not in memory:
             memory[key(what)] = make()
         return memory[key(what)]
 
-    found, kept_before, compiled_before = kept.find, kept.keep, kept.compiled
+    found, kept_before, compiled_before = (
+        compiled_files.find,
+        compiled_files.keep,
+        compiled_files.compiled,
+    )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept, "find", find)
-        patch.setattr(kept, "keep", keep)
-        patch.setattr(kept, "compiled", compiled)
+        patch.setattr(compiled_files, "find", find)
+        patch.setattr(compiled_files, "keep", keep)
+        patch.setattr(compiled_files, "compiled", compiled)
         yield

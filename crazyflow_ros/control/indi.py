@@ -50,8 +50,8 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
 from crazyflow_ros.elementwise import arctan2, clip, ones_like, sqrt, where, zeros_like
-from crazyflow_ros.kernels import apart
-from crazyflow_ros.on_device import on_device
+from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.on_device import on_device
 
 Params = dict[str, Array]
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from crazyflow_ros.code_cache import open_cache
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.lock_step import fly
@@ -27,7 +26,8 @@ from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.sometimes import Sometimes
-from crazyflow_ros.start_up import StartUp
+from crazyflow_ros.xla.code_cache import open_cache
+from crazyflow_ros.xla.start_up import StartUp
 
 if TYPE_CHECKING:
     from crazyflow_ros.view import PhysicsView

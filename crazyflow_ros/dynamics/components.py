@@ -25,7 +25,7 @@ from crazyflow_ros.elementwise import (
     where,
     zeros_like,
 )
-from crazyflow_ros.kernels import apart
+from crazyflow_ros.xla.kernels import apart
 
 Vec3: TypeAlias = tuple[Array, Array, Array]
 Vec4: TypeAlias = tuple[Array, Array, Array, Array]

@@ -32,7 +32,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.elementwise import where, zeros_like
-from crazyflow_ros.kernels import apart
+from crazyflow_ros.xla.kernels import apart
 
 RPM = 2 * pi / 60  # rad/s
 

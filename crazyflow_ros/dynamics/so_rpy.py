@@ -31,7 +31,7 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.dynamics.components import matrix_rows as rows
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.elementwise import maximum, sqrt, zeros_like
-from crazyflow_ros.kernels import apart
+from crazyflow_ros.xla.kernels import apart
 
 # At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
 # this, the cosine of the pitch is kept constant.

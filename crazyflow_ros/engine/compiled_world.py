@@ -17,7 +17,6 @@ import jax
 import numpy as np
 from jax import Array
 
-from crazyflow_ros import kept
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
@@ -30,6 +29,7 @@ from crazyflow_ros.limits import read_bytes
 from crazyflow_ros.members import member
 from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.sim.leaves import layout
+from crazyflow_ros.xla import compiled_files
 
 SHARED = f"plugins.{GUSTS}"
 """Path of the leaf that all drones share although it has three axes; exists only with gusts."""
@@ -202,15 +202,15 @@ class CompiledWorld:
         return config, figures, weights, self.n_drones, self._levels, self.gusts
 
     def _found_form(self) -> Form:
-        form = kept.find("form", self._kind)
+        form = compiled_files.find("form", self._kind)
         if not isinstance(form, Form):
             form = self._function.form
-            kept.keep(form, "form", self._kind)
+            compiled_files.keep(form, "form", self._kind)
         return form
 
     def _compiled(self, obstacles: Obstacles | None) -> Program:
         arguments = self._seen, self._rest, obstacles
-        advance = kept.compiled(
+        advance = compiled_files.compiled(
             lambda: self._function.compile(*arguments), "advance", self._kind, layout(obstacles)
         )
         return Program(layout(obstacles), advance)

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.compiler import ONE_KERNEL, has_one_kernel, set_metadata
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.memory import RATES
 from crazyflow_ros.control.rates import ticks_per_period
@@ -33,7 +32,6 @@ from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, mak
 from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.engine.ticks import holding_step
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.kernels import one_kernel, separate_kernels
 from crazyflow_ros.policy.files import load
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
@@ -45,6 +43,8 @@ from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.policy import follow_policy
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import N_NUMBERS
+from crazyflow_ros.xla.compiler import ONE_KERNEL, has_one_kernel, set_metadata
+from crazyflow_ros.xla.kernels import one_kernel, separate_kernels
 
 
 class WorldFunction:

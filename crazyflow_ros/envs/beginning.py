@@ -11,10 +11,10 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.envs.tasks import Start, Task
-from crazyflow_ros.kernels import where_needed
 from crazyflow_ros.sim import SimData
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.randomize import ResetStage
+from crazyflow_ros.xla.kernels import where_needed
 
 KEY, ORIGIN = "episode_key", "episode_origin"
 """Plugins: the random key of each world, (N, 1, 2), and what the task keeps, (N, M, k)."""

@@ -32,9 +32,9 @@ from crazyflow_ros.estimation import kalman, readings
 from crazyflow_ros.estimation.config import Positioning
 from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Belief, Measurement, N
 from crazyflow_ros.estimation.readings import Errors, Motion, Pose, Random
-from crazyflow_ros.kernels import apart
-from crazyflow_ros.on_device import on_device
 from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.on_device import on_device
 
 EXTERNAL_POS_STD, EXTERNAL_QUAT_STD = 0.01, 4.5e-3
 """Errors that the firmware expects of external poses, m and rad."""

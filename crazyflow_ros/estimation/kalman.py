@@ -31,7 +31,7 @@ from crazyflow_ros.dynamics.components import (
     subtract,
     transform,
 )
-from crazyflow_ros.kernels import apart
+from crazyflow_ros.xla.kernels import apart
 
 GRAVITY = 9.81
 """Gravity that the filter assumes, m/s^2."""

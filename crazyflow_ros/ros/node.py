@@ -36,8 +36,8 @@ from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.state_topics import StateSender
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.sometimes import Sometimes
-from crazyflow_ros.start_up import StartUp, process_age
 from crazyflow_ros.worker import Worker
+from crazyflow_ros.xla.start_up import StartUp, process_age
 
 if TYPE_CHECKING:
     from crazyflow_ros.crazyflie.fleet import Fleet

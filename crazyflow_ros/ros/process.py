@@ -35,10 +35,10 @@ from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from crazyflow_ros.code_cache import CodeCache
     from crazyflow_ros.lockstep.script import Script
     from crazyflow_ros.ros.lock_step import Published
     from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.xla.code_cache import CodeCache
 
 STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
@@ -210,7 +210,7 @@ class _Process:
         try:
             get_logger("crazyflow").info("importing JAX and MuJoCo")
             # Imported here because it takes seconds.
-            from crazyflow_ros.code_cache import open_cache
+            from crazyflow_ros.xla.code_cache import open_cache
 
             self._cache = open_cache(get_logger("crazyflow").warning)
             try:

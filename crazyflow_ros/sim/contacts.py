@@ -11,9 +11,9 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from jax.sharding import NamedSharding
 
-from crazyflow_ros.compiler import works
 from crazyflow_ros.scene import frames
 from crazyflow_ros.sim.worlds import of_world
+from crazyflow_ros.xla.compiler import works
 
 if TYPE_CHECKING:
     import mujoco

@@ -21,8 +21,8 @@ from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, 
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.estimation.estimate import Estimate
-from crazyflow_ros.on_device import on_device, random_key
 from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.on_device import on_device, random_key
 
 
 class SimState(Struct):

@@ -12,7 +12,6 @@ from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.on_device import on_device
 from crazyflow_ros.scene import frames
 from crazyflow_ros.sim.contacts import (
     Contact,
@@ -25,6 +24,7 @@ from crazyflow_ros.sim.contacts import (
 )
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.worlds import of_world, put
+from crazyflow_ros.xla.on_device import on_device
 
 # MuJoCo is imported where the scene is needed: most users of `Sim` only step.
 if TYPE_CHECKING:

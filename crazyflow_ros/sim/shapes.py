@@ -11,9 +11,9 @@ from jax import Array
 from jax.tree_util import GetAttrKey
 
 from crazyflow_ros.dynamics.obstacles import FIGURE_NDIM
-from crazyflow_ros.on_device import on_device
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.leaves import described, layout, path_name
+from crazyflow_ros.xla.on_device import on_device
 
 Path = tuple[Any, ...]
 

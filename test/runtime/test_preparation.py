@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from physics_helpers import hover, until
 
-from crazyflow_ros import kept, limits
+from crazyflow_ros import limits
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime import InvalidState, PhysicsThread, Pose, ResetScope, SimulationConfig
+from crazyflow_ros.xla import compiled_files
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -243,7 +244,7 @@ def test_a_scene_is_read_once_and_its_file_may_change_or_go(physics, tmp_path):
 def test_code_that_is_not_needed_any_more_is_freed(own, monkeypatch):
     physics, device = own, jax.devices()[0].client
     # Not shared with other tests, which would keep it.
-    monkeypatch.setattr(kept, "compiled", lambda make, *_: make())
+    monkeypatch.setattr(compiled_files, "compiled", lambda make, *_: make())
 
     shapes = {
         slots: Obstacles.create(["box"], [[0.1] * 3], [[5.0, 5.0, 1.0]], slots=slots)

@@ -14,7 +14,6 @@ import pytest
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.forces.floor import floor_contact
-from crazyflow_ros.kernels import fits_one_kernel
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure
 from crazyflow_ros.sim.compile.stepping import tick_of
@@ -22,6 +21,7 @@ from crazyflow_ros.sim.leaves import traced
 from crazyflow_ros.sim.pipeline import insert_after, insert_before, names, remove, replace
 from crazyflow_ros.sim.stages import THRUST_MAX, Stage
 from crazyflow_ros.sim.wind import Dryden
+from crazyflow_ros.xla.kernels import fits_one_kernel
 
 SHEET = {"capacity": 0.25, "full": 4.2, "knee": (0.03, 4.0), "nominal": (0.2, 3.6)}
 RPM = 2 * np.pi / 60

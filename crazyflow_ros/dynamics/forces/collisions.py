@@ -39,7 +39,7 @@ from crazyflow_ros.dynamics.forces.floor import contact_points, rows, travel
 from crazyflow_ros.dynamics.forces.impulses import Touch, body, held, held_alone
 from crazyflow_ros.dynamics.obstacles import Obstacles, Shape, signed_distance
 from crazyflow_ros.dynamics.rigid_body import RigidBody
-from crazyflow_ros.kernels import apart
+from crazyflow_ros.xla.kernels import apart
 
 T = TypeVar("T")
 

@@ -33,7 +33,7 @@ from crazyflow_ros.dynamics.components import (
     transpose,
 )
 from crazyflow_ros.dynamics.rigid_body import RigidBody
-from crazyflow_ros.kernels import apart
+from crazyflow_ros.xla.kernels import apart
 
 T = TypeVar("T")
 

@@ -41,7 +41,7 @@ from crazyflow_ros.ros.recording.recorder import PARTIAL
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, Setpoint, Wrench
 from crazyflow_ros.runtime.checkpoint_content import to_setpoint
 from crazyflow_ros.scene import MirrorState
-from crazyflow_ros.start_up import StartUp
+from crazyflow_ros.xla.start_up import StartUp
 
 with extra("record"):
     from mcap.exceptions import InvalidMagic, RecordLengthLimitExceeded
@@ -329,7 +329,7 @@ def run(words: Sequence[str], program: str = "replay") -> int:
     )
     parser.add_argument("file", type=Path, help="MCAP file written with the parameter record")
     path = parser.parse_args(words).file
-    from crazyflow_ros.code_cache import open_cache
+    from crazyflow_ros.xla.code_cache import open_cache
 
     def say(text: str) -> None:
         print(f"replay: {text}", file=sys.stderr, flush=True)

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.kernels import apart, fits_one_kernel, one_kernel, separate_kernels, zero
+from crazyflow_ros.xla.kernels import apart, fits_one_kernel, one_kernel, separate_kernels, zero
 
 LANES = 128  # drones in a block
 

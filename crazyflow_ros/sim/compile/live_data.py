@@ -12,7 +12,6 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.on_device import on_device
 from crazyflow_ros.sim import functional
 from crazyflow_ros.sim.compile.packed_step import PackedStep, Parts
 from crazyflow_ros.sim.compile.programs import Program
@@ -20,6 +19,7 @@ from crazyflow_ros.sim.compile.stepping import Derivative, unsynced
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.worlds import Worlds
+from crazyflow_ros.xla.on_device import on_device
 
 _SYNCED = "mjx_synced"  # key among the fields that have been read
 

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.compiler import known_options
 from crazyflow_ros.sim.compile.cores import on_each_core, parts_of
 from crazyflow_ros.sim.compile.programs import Program
 from crazyflow_ros.sim.compile.stepping import Derivative
 from crazyflow_ros.sim.compile.ticks import Packed, plugin_leaves, replaced
 from crazyflow_ros.sim.data import SimData, check_precision
 from crazyflow_ros.sim.worlds import Worlds
+from crazyflow_ros.xla.compiler import known_options
 
 # By default, XLA on the CPU uses only half the width of the widest vectors.
 _COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}

@@ -10,8 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.kernels import inlined
-from crazyflow_ros.on_device import on_device
 from crazyflow_ros.sim.arguments import steps_of
 from crazyflow_ros.sim.compile.advance import advance
 from crazyflow_ros.sim.compile.ticks import Ending, Ticks, replaced
@@ -19,6 +17,8 @@ from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.worlds import Worlds
+from crazyflow_ros.xla.kernels import inlined
+from crazyflow_ros.xla.on_device import on_device
 
 StepFn = Callable[[SimData, Array | int], SimData]
 Derivative = Callable[[SimData], SimStateDeriv]

@@ -14,7 +14,7 @@ import pytest
 
 COMPILE = """
 import ctypes, os, pathlib, resource, signal, sys
-from crazyflow_ros.code_cache import CodeCache
+from crazyflow_ros.xla.code_cache import CodeCache
 folder, fault = pathlib.Path(sys.argv[1]), sys.argv[2]
 if fault == "read-only":  # for root nothing is, without giving up what makes it root
     header, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()

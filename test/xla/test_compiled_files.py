@@ -13,8 +13,8 @@ import jax
 import numpy as np
 import pytest
 
-from crazyflow_ros import kept
-from crazyflow_ros.compiler import CacheEntries
+from crazyflow_ros.xla import compiled_files
+from crazyflow_ros.xla.compiler import CacheEntries
 
 FLY = """
 import sys, pathlib
@@ -22,7 +22,7 @@ import jax, numpy as np
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.code_cache import CodeCache
+from crazyflow_ros.xla.code_cache import CodeCache
 
 folder, freq, shapes, model = pathlib.Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:5]
 cache = CodeCache(folder, lambda text: print("told:", text))
@@ -128,8 +128,8 @@ class Store:
         self.told: list[str] = []
         self.folder = folder
         told = self.told.append
-        store = kept._Store(folder, CacheEntries.__new__(CacheEntries), told, told)
-        patch.setattr(kept, "_store", store)
+        store = compiled_files._Store(folder, CacheEntries.__new__(CacheEntries), told, told)
+        patch.setattr(compiled_files, "_store", store)
 
 
 @pytest.fixture
@@ -140,24 +140,24 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 def test_result_is_found_by_all_that_describes_it(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept.keep(np.arange(3), "form", 500)
-    assert kept.find("form", 500).tolist() == [0, 1, 2]
-    assert kept.find("form", 250) is None
+    compiled_files.keep(np.arange(3), "form", 500)
+    assert compiled_files.find("form", 500).tolist() == [0, 1, 2]
+    assert compiled_files.find("form", 250) is None
     with jax.enable_x64(True):
-        assert kept.find("form", 500) is None
-    monkeypatch.setattr(kept, "surroundings", lambda: "another version")
-    assert kept.find("form", 500) is None and not store.told
+        assert compiled_files.find("form", 500) is None
+    monkeypatch.setattr(compiled_files, "surroundings", lambda: "another version")
+    assert compiled_files.find("form", 500) is None and not store.told
 
 
 def test_file_that_others_can_write_to_is_not_read(store: Store) -> None:
-    kept.keep(1, "form")
+    compiled_files.keep(1, "form")
     (file,) = files(store.folder)
     assert file.stat().st_mode & 0o777 == 0o600
     file.chmod(0o620)
-    assert kept.find("form") is None
+    assert compiled_files.find("form") is None
     assert store.told == [f"{file} is not used and is replaced: other users can write to it"]
-    kept.keep(2, "form")
-    assert kept.find("form") == 2
+    compiled_files.keep(2, "form")
+    assert compiled_files.find("form") == 2
 
 
 def _owned_by(user: int) -> Callable[[int], os.stat_result]:
@@ -173,24 +173,24 @@ def _owned_by(user: int) -> Callable[[int], os.stat_result]:
 
 
 def test_file_of_another_user_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept.keep(1, "form")
+    compiled_files.keep(1, "form")
     monkeypatch.setattr(os, "fstat", _owned_by(54321))
-    assert kept.find("form") is None
+    assert compiled_files.find("form") is None
     assert "it belongs to another user (54321)" in store.told[0]
 
 
 def test_least_used_files_are_removed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_MOST_FILES", 3)
+    monkeypatch.setattr(compiled_files, "_MOST_FILES", 3)
     for i in range(3):
-        kept.keep(i, i)
+        compiled_files.keep(i, i)
         (file,) = (x for x in files(store.folder) if x.stat().st_mtime > 1e6)
         os.utime(file, (i + 1, i + 1))
-    assert kept.find(0) == 0  # used now
-    kept.keep(3, 3)
-    assert [kept.find(i) for i in range(4)] == [0, None, 2, 3] and not store.told
+    assert compiled_files.find(0) == 0  # used now
+    compiled_files.keep(3, 3)
+    assert [compiled_files.find(i) for i in range(4)] == [0, None, 2, 3] and not store.told
 
 
 def test_folder_that_cannot_be_written_is_told(store: Store) -> None:
     store.folder.rmdir()
-    kept.keep(1, "form")
+    compiled_files.keep(1, "form")
     assert store.told == ["No such file or directory"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crazyflow_ros.start_up import StartUp, process_age
+from crazyflow_ros.xla.start_up import StartUp, process_age
 
 
 def start(folder: Path, *what: object, compiles: bool = False) -> str:
@@ -35,7 +35,7 @@ def test_another_version_compiles_what_the_last_one_has_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start(tmp_path, "a", compiles=True)
-    monkeypatch.setattr("crazyflow_ros.start_up.surroundings", lambda: "another version")
+    monkeypatch.setattr("crazyflow_ros.xla.start_up.surroundings", lambda: "another version")
     assert start(tmp_path, "a").startswith("compiling, which took 0.0 s the last time")
     assert start(tmp_path, "a").startswith("loading compiled code, which took")
 

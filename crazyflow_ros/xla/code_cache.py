@@ -19,8 +19,8 @@ from typing import Any
 
 import jax
 
-from crazyflow_ros import kept
-from crazyflow_ros.compiler import CacheEntries
+from crazyflow_ros.xla import compiled_files
+from crazyflow_ros.xla.compiler import CacheEntries
 
 ENTRIES = "*-cache"
 """Names of JAX's entries."""
@@ -64,10 +64,10 @@ class CodeCache:
             warnings.showwarning = self._show
 
     def keep_traces(self) -> None:
-        """Also keep what is traced, see `kept`, from now on."""
+        """Also keep what is traced, see `compiled_files`, from now on."""
         if self._usable:
             self._entries = self._entries or CacheEntries()
-            kept.keep_in(self._folder, self._entries, self._warn, self._warn_unwritten)
+            compiled_files.keep_in(self._folder, self._entries, self._warn, self._warn_unwritten)
 
     def postpone(self) -> None:
         """Postpone the writing of new entries to `close`, because it blocks all threads."""

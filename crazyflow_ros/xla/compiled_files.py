@@ -24,9 +24,9 @@ from typing import Any
 
 import jax
 
-from crazyflow_ros.compiler import CacheEntries
 from crazyflow_ros.files import write_file
 from crazyflow_ros.limits import open_file
+from crazyflow_ros.xla.compiler import CacheEntries
 
 _PREFIX = "kept-"
 _MOST_FILES, _MOST_BYTES = 200, 100_000_000
@@ -142,7 +142,7 @@ def _configuration() -> tuple[object, ...]:
 def surroundings() -> tuple[object, ...]:
     """Versions, processor, XLA's flags and the source of this package."""
     versions = [version(name) for name in ("jax", "jaxlib", "numpy")]
-    source, package = hashlib.sha256(), Path(__file__).parent
+    source, package = hashlib.sha256(), Path(__file__).parents[1]
     for pattern in ("*.py", "*.toml"):
         for file in sorted(package.rglob(pattern)):
             source.update(f"{file.relative_to(package)}\0".encode() + file.read_bytes())

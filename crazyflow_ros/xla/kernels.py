@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 
-from crazyflow_ros.compiler import ONE_KERNEL, has_one_kernel, set_metadata
+from crazyflow_ros.xla.compiler import ONE_KERNEL, has_one_kernel, set_metadata
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from crazyflow_ros.on_device import random_key
+from crazyflow_ros.xla.on_device import random_key
 
 SEEDS = (0, 1, -1, 2**31, 2**32 - 1, 2**32, 2**40 + 5, -(2**40), np.int32(-3))
 

@@ -12,18 +12,18 @@ import mujoco
 import numpy as np
 import pytest
 
-from crazyflow_ros import compiler
 from crazyflow_ros.dynamics.components import total
-from crazyflow_ros.kernels import (
+from crazyflow_ros.sensors.backends import mjx
+from crazyflow_ros.sim import Sim, contacts
+from crazyflow_ros.sim.compile import packed_step
+from crazyflow_ros.xla import compiler
+from crazyflow_ros.xla.kernels import (
     apart,
     fits_one_kernel,
     one_kernel,
     separate_kernels,
     zero,
 )
-from crazyflow_ros.sensors.backends import mjx
-from crazyflow_ros.sim import Sim, contacts
-from crazyflow_ros.sim.compile import packed_step
 
 
 def parts(x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:

@@ -1,0 +1,1 @@
+"""What only knows the compiler: kernels, and compiled code that the next start loads."""
