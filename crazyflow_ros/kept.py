@@ -24,9 +24,9 @@ from typing import Any
 
 import jax
 
+from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.limits import open_file
 from crazyflow_ros.compiler import CacheEntries
-from crazyflow_ros.files import write_file
-from crazyflow_ros.limits import open_file
 
 _PREFIX = "kept-"
 _MOST_FILES, _MOST_BYTES = 200, 100_000_000

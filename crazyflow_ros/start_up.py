@@ -13,10 +13,10 @@ from typing import Self
 
 import jax
 
+from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.limits import open_file
 from crazyflow_ros.code_cache import ENTRIES, Warn
-from crazyflow_ros.files import write_file
 from crazyflow_ros.kept import surroundings
-from crazyflow_ros.limits import open_file
 
 _FILE = "start_up.json"
 _TYPICAL = "takes 10 to 60 s"

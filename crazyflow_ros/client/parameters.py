@@ -15,8 +15,8 @@ from rcl_interfaces.srv import (
 )
 from rclpy.parameter import Parameter, parameter_value_to_python
 
+from crazyflow_ros.checks.limits import shown, suggestion
 from crazyflow_ros.client.connection import Connection, SimulationError, checked
-from crazyflow_ros.limits import shown, suggestion
 
 _KINDS = {
     ParameterType.PARAMETER_BOOL: "true or false",

@@ -53,6 +53,6 @@ class LinkConfig:
         for deck in self.decks:
             if deck not in DECKS:
                 # Imports NumPy, whose threads would take the signals of a program that starts.
-                from crazyflow_ros.limits import unknown
+                from crazyflow_ros.checks.limits import unknown
 
                 raise ValueError(unknown("deck", deck, DECKS))

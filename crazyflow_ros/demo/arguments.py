@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.checks.plain_values import ParameterError, Spec, declarations
 from crazyflow_ros.demo.trajectory import SHORTEST
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
-from crazyflow_ros.limits import unknown
-from crazyflow_ros.plain_values import ParameterError, Spec, declarations
 
 
 class UsageError(ValueError):

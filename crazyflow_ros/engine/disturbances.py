@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from crazyflow_ros import limits
-from crazyflow_ros.limits import shown
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.sim.wind import Dryden
 
 ALTITUDES = (3.0, 300.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
-from crazyflow_ros.plain_values import ParameterError
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode

@@ -15,8 +15,8 @@ from rclpy.exceptions import ParameterUninitializedException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from crazyflow_ros.limits import shown, suggestion
-from crazyflow_ros.plain_values import Declaration, Names, Numbers, declarations, filled
+from crazyflow_ros.checks.limits import shown, suggestion
+from crazyflow_ros.checks.plain_values import Declaration, Names, Numbers, declarations, filled
 
 T = TypeVar("T")
 

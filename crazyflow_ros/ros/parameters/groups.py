@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from crazyflow_ros.checks.plain_values import Names, Numbers, Spec
 from crazyflow_ros.crazyflie.decks import DECKS
 from crazyflow_ros.crazyflie.link import LEAST_PORT, MOST_PORT
-from crazyflow_ros.plain_values import Names, Numbers, Spec
 from crazyflow_ros.runtime import OnLoss
 
 MAX_RATE = 100_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, NoReturn
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.crazyflie.decks import DECKS
@@ -20,7 +21,6 @@ from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import Advice, FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
-from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.ros.parameters.groups import (
     MAX_RATE,
     CrazyflieLink,

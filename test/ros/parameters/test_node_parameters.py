@@ -16,10 +16,10 @@ from paths import ROOT
 from rclpy.context import Context
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.checks.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.estimation import Positioning
-from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.groups import CrazyflieLink, FlightParameters, Ros2Control

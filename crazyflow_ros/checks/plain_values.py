@@ -22,7 +22,7 @@ from typing import (
     get_type_hints,
 )
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 
 T = TypeVar("T")
 
