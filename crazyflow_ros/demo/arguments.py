@@ -18,9 +18,9 @@ class UsageError(ValueError):
     """A wrong argument; the message names it and the expected values."""
 
 
-def _check_plot(path: str) -> None:
+def _check_plot(name: str, path: str) -> None:
     if Path(path).suffix not in (".png", ".pdf", ".svg"):
-        raise ParameterError("plot", "a path that ends in .png, .pdf or .svg", path)
+        raise ParameterError(name, "a path that ends in .png, .pdf or .svg", path)
 
 
 @dataclass(frozen=True)
