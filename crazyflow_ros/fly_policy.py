@@ -32,7 +32,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.client import ANSWER, SimulationError, SimulatorClient
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM

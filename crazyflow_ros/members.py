@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TypeVar
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 
 E = TypeVar("E", bound=StrEnum)
 

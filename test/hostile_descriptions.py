@@ -18,7 +18,7 @@ from typing import NamedTuple
 import description_corpus as corpus
 from hostile_bombs import ODD_NUMBERS, bomb, snippet
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 
 _KEPT = 64  # descriptions whose files exist at the same time
 _ODD = (

@@ -43,7 +43,7 @@ from simulation_interfaces.srv import (
 )
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.parameters.policy import usable_policy
 
 PILOT, VICTIMS, FRAMES = "ace", ("cf0", "cf1"), ("odom", "base_link")

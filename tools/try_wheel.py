@@ -1,4 +1,6 @@
-"""Install a wheel into an empty environment, and fly there: try_wheel.py DIST
+"""Install a wheel into an empty environment, and fly there.
+
+    python tools/try_wheel.py DIST
 
 DIST is a folder with one wheel, see `make wheel`. The environment gets the extra "ros", with the
 versions of constraints.txt, and nothing from this checkout. The exit code is 0 if a drone flew.

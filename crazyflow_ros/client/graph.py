@@ -9,9 +9,9 @@ from typing import Any
 from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
+from crazyflow_ros.checks.limits import suggestion
 from crazyflow_ros.client.connection import ANSWER, SLICE, Connection, SimulationError
 from crazyflow_ros.client.values import message_from_values
-from crazyflow_ros.limits import suggestion
 from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS
 from crazyflow_ros.ros.recording.message_definitions import type_of

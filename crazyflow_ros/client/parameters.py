@@ -15,8 +15,9 @@ from rcl_interfaces.srv import (
 )
 from rclpy.parameter import Parameter, parameter_value_to_python
 
+from crazyflow_ros.checks.limits import shown, suggestion
+from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.client.connection import Connection, SimulationError, checked
-from crazyflow_ros.limits import shown, suggestion
 
 _KINDS = {
     ParameterType.PARAMETER_BOOL: "true or false",
@@ -125,7 +126,7 @@ class ParameterClient:
 
     def _values(self, names: list[str]) -> dict[str, Any]:
         found = self._call(GetParameters, "get_parameters", names=names).values
-        return {name: _plain(parameter_value_to_python(v)) for name, v in zip(names, found)}
+        return {name: plain(parameter_value_to_python(v)) for name, v in zip(names, found)}
 
     def _descriptors(self, names: list[str]) -> list[Any]:
         return list(self._call(DescribeParameters, "describe_parameters", names=names).descriptors)
@@ -149,8 +150,3 @@ def _parameter(name: str, value: Any, kind: int) -> Parameter[Any]:
     except (TypeError, ValueError):
         what = _KINDS.get(kind, "value")
         raise SimulationError(f"{name} is a {what}, not {shown(value)}") from None
-
-
-def _plain(value: Any) -> Any:
-    """Convert the arrays of messages to lists."""
-    return value if value is None or isinstance(value, str | bool | int | float) else list(value)

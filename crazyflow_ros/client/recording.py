@@ -9,8 +9,8 @@ from pathlib import Path
 
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.client.connection import Connection, SimulationError, checked
-from crazyflow_ros.limits import shown_path
 
 RECORDS = "records into"
 """How the line begins that the process writes when it records."""

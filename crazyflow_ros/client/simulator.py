@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from diagnostic_msgs.msg import DiagnosticArray
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.checks.limits import shown_path, suggestion
 from crazyflow_ros.client.connection import Connection, SimulationError, checked
 from crazyflow_ros.client.drone import DroneClient
 from crazyflow_ros.client.graph import Graph
 from crazyflow_ros.client.parameters import ParameterClient
 from crazyflow_ros.client.status import DroneStatus, SimulatorStatus
 from crazyflow_ros.client.world import LOADING, ROBOT, WorldClient
-from crazyflow_ros.limits import shown_path, suggestion
 
 if TYPE_CHECKING:
     from crazyflow_ros.client.transforms import TransformClient

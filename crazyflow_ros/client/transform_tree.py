@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.limits import shown, suggestion
+from crazyflow_ros.checks.limits import shown, suggestion
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
 
 KEPT = 10.0

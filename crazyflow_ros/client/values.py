@@ -15,7 +15,7 @@ from rosidl_parser.definition import (
     NamespacedType,
 )
 
-from crazyflow_ros.limits import shown, suggestion
+from crazyflow_ros.checks.limits import shown, suggestion
 from crazyflow_ros.ros.messages.type_names import type_name
 
 _FLOATS = ("float", "double", "long double")

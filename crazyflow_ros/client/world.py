@@ -21,10 +21,10 @@ from simulation_interfaces.srv import (
     UnloadWorld,
 )
 
+from crazyflow_ros.checks.limits import shown_path, suggestion
 from crazyflow_ros.client.connection import Connection, SimulationError, checked
 from crazyflow_ros.client.parameters import ParameterClient
 from crazyflow_ros.drones import Drone
-from crazyflow_ros.limits import shown_path, suggestion
 
 LOADING = 330.0  # s of wall time; the simulator gives up after 300
 ROBOT = EntityCategory.CATEGORY_ROBOT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crazyflow_ros.checks.limits import shown, suggestion
 from crazyflow_ros.command_line import (
     drones,
     files,
@@ -12,7 +13,6 @@ from crazyflow_ros.command_line import (
     world,
 )
 from crazyflow_ros.command_line.command import Command, Program, program_name
-from crazyflow_ros.limits import shown, suggestion
 
 GROUPS: dict[str, tuple[Command | Program, ...]] = {
     "drones": drones.COMMANDS,

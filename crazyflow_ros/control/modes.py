@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 
 
 class Control(StrEnum):

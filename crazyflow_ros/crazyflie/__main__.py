@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 
-from crazyflow_ros.crazyflie.decks import DECKS
-from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
+from crazyflow_ros.checks.plain_values import Declaration, Names, Numbers, declarations
+from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.script import Signals
 from crazyflow_ros.output import quiet_if_unread
@@ -49,7 +49,6 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpF
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line, except for the program after `--`."""
-    link = LinkConfig()
     program = argparse.ArgumentParser(
         prog="python -m crazyflow_ros.crazyflie",
         usage="%(prog)s [options] [drones] [-- program [argument ...]]",
@@ -59,13 +58,16 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("drones", type=int, nargs="?", default=1, help="number of drones")
 
-    def add_name(option: str, text: str, default: _Later, choices: _Later | None = None) -> None:
-        added = program.add_argument(option, default=default, choices=choices, metavar="NAME")
+    def add_name(option: str, text: str, name: str) -> None:
+        default = _Later(lambda: [_declared(name).default])
+        choices = _Later(lambda: _declared(name).spec.choices)
+        added = program.add_argument(option, default=default, metavar="NAME")
+        added.choices = None if name == "scene" else choices
         added.scenes = _Later(_scenes)  # type: ignore[attr-defined]
         added.help = text  # here, because Python 3.14 formats a given text at once
 
-    add_name("--model", "drone model: %(choices)s", _Later(_default_model), _Later(_models))
-    add_name("--scene", "%(scenes)s, or path of an MJCF file", _Later(_default_scene))
+    add_name("--model", "drone model: %(choices)s", "drone_model")
+    add_name("--scene", "%(scenes)s, or path of an MJCF file", "scene")
     program.add_argument(
         "--positions",
         type=float,
@@ -93,38 +95,26 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--battery", action="store_true", help="let the batteries run down")
     program.add_argument(
-        "--wind", type=float, nargs=3, default=(0.0, 0.0, 0.0), metavar=("X", "Y", "Z"), help="m/s"
+        "--wind",
+        type=float,
+        nargs=3,
+        default=argparse.SUPPRESS,
+        metavar=("X", "Y", "Z"),
+        help="mean wind [m/s] (default: none)",
     )
-    program.add_argument("--port", type=int, default=FIRST_PORT, help="UDP port of the first drone")
-    program.add_argument(
-        "--address", default=link.address, help="interface to listen on; 0.0.0.0: all"
-    )
-    program.add_argument(
-        "--decks",
-        nargs="*",
-        default=list(link.decks),
-        choices=list(DECKS),
-        metavar="DECK",
-        help="expansion decks of each drone, of %(choices)s",
-    )
-    program.add_argument(
-        "--anchors", type=float, nargs="*", default=[], help="x, y, z of each radio anchor [m]"
-    )
-    estimators = _Later(_default_estimator), _Later(_estimators)
-    add_name("--estimator", "source of the state: %(choices)s", *estimators)
+    add_name("--estimator", "source of the state: %(choices)s", "estimator")
     program.add_argument(
         "--motion-capture", action="store_true", help="the estimator also measures poses"
     )
-    program.add_argument("--loss", type=float, default=0.0, help="share of packets lost, each way")
-    program.add_argument(
-        "--latency", type=float, default=0.0, help="delay of packets [s], each way"
-    )
-    program.add_argument(
-        "--storage",
-        default=link.storage,
-        metavar="FOLDER",
-        help="folder that keeps stored parameters",
-    )
+    for option in declarations(LinkConfig):
+        is_list, kind = option.kind in (Names, Numbers), option.kind
+        program.add_argument(
+            f"--{option.name}",
+            type={Names: str, Numbers: float}.get(kind, kind),
+            nargs="*" if is_list else None,
+            default=list(option.default) if is_list else option.default,
+            help=option.spec.description,
+        )
     return program
 
 
@@ -141,7 +131,7 @@ def main(args: Sequence[str] | None = None) -> int:
     given, command = _split(sys.argv[1:] if args is None else args)
     options = vars(parser().parse_args(given))
     signals = Signals(exits_with_signal=command is not None)
-    link_options = {name: options.pop(name) for name in _OF_THE_LINK}
+    link_options = {option.name: options.pop(option.name) for option in declarations(LinkConfig)}
     n_drones = options.pop("drones")
     try:
         if not 1 <= n_drones <= _MOST_DRONES:
@@ -161,9 +151,6 @@ def main(args: Sequence[str] | None = None) -> int:
         return _WRONG_USAGE
 
 
-_OF_THE_LINK = ("address", "port", "decks", "anchors", "loss", "latency", "storage")
-
-
 def _split(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
     """Return the arguments of the simulator, and the program after `--`, None without `--`."""
     given = list(words)
@@ -173,40 +160,17 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
     return given[:end], given[end + 1 :]
 
 
-def _models() -> Iterable[str]:
-    from crazyflow_ros.drones import Drone
+def _declared(name: str) -> Declaration:
+    """Return what is declared of an option of the simulation."""
+    from crazyflow_ros.engine.config import SimulationOptions
 
-    return list(Drone)
-
-
-def _default_model() -> Iterable[str]:
-    from crazyflow_ros.drones import DEFAULT_DRONE
-
-    return [DEFAULT_DRONE]
+    return next(option for option in declarations(SimulationOptions) if option.name == name)
 
 
 def _scenes() -> Iterable[str]:
     from crazyflow_ros.scene.assembly import scenes
 
     return scenes()
-
-
-def _default_scene() -> Iterable[str]:
-    from crazyflow_ros.runtime import SimulationConfig
-
-    return [SimulationConfig.scene]
-
-
-def _estimators() -> Iterable[str]:
-    from crazyflow_ros.estimation import Estimator
-
-    return list(Estimator)
-
-
-def _default_estimator() -> Iterable[str]:
-    from crazyflow_ros.runtime import SimulationConfig
-
-    return [SimulationConfig.estimator]
 
 
 if __name__ == "__main__":

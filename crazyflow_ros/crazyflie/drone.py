@@ -8,7 +8,8 @@ from concurrent.futures import Future
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import flight, limits
+from crazyflow_ros import flight
+from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.checks.plain_values import Names, Numbers, Spec, check
 from crazyflow_ros.crazyflie.decks import DECKS
 
 FIRST_PORT = 19850
@@ -17,42 +20,39 @@ LEAST_PORT, MOST_PORT = 1024, 65535
 """Ports that users may open; lower ones belong to the system."""
 
 
+def _check_decks(name: str, decks: Sequence[str]) -> None:
+    for deck in decks:
+        if deck not in DECKS:
+            raise ValueError(f"{name}: {unknown('deck', deck, DECKS)}")
+
+
 @dataclass(frozen=True)
 class LinkConfig:
-    """The link between the Crazyflies and their clients."""
+    """The link between the Crazyflies and their clients.
 
-    address: str = "127.0.0.1"
-    """Address of the network interface; 0.0.0.0 for all."""
-    port: int = FIRST_PORT
-    """Port of the first drone; the others follow."""
-    decks: Sequence[str] = ("bcFlow2", "bcMultiranger")
-    """Expansion decks of each drone, see `decks.DECKS`."""
-    anchors: Sequence[float] = ()
-    """x, y, z [m] of each radio anchor, see `positioning`."""
-    loss: float = 0.0
-    """Share of packets that get lost, each way."""
-    latency: float = 0.0
-    """Delay of packets [s of wall time], each way."""
-    storage: str = ""
-    """Folder in which stored parameters survive a restart, see `storage`; empty for none."""
+    Raises:
+        ValueError: A value is not allowed.
+    """
+
+    port: Annotated[
+        int, Spec("UDP port of the first drone; the others follow", LEAST_PORT, MOST_PORT)
+    ] = FIRST_PORT
+    address: Annotated[
+        str, Spec("Address of the network interface to listen on; 0.0.0.0: all of them")
+    ] = "127.0.0.1"
+    decks: Annotated[
+        Names, Spec(f"Expansion decks of each drone, of {', '.join(DECKS)}", check=_check_decks)
+    ] = ("bcFlow2", "bcMultiranger")
+    anchors: Annotated[
+        Numbers, Spec("x, y, z [m] of each radio anchor, for the deck bcDWM1000")
+    ] = ()
+    loss: Annotated[float, Spec("Share of packets that are lost, each way", 0.0, 0.99)] = 0.0
+    latency: Annotated[float, Spec("Delay of packets [s of wall time], each way", 0.0, 10.0)] = 0.0
+    storage: Annotated[
+        str, Spec("Folder in which stored parameters survive a restart; empty: they do not")
+    ] = ""
     seed: int = 0
     """Seed of the losses."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: A number is out of range, or a deck is unknown.
-        """
-        if not LEAST_PORT <= self.port <= MOST_PORT:
-            raise ValueError(f"port must be from {LEAST_PORT} to {MOST_PORT}, got {self.port}")
-        if not 0 <= self.loss < 1:
-            raise ValueError(f"loss must be from 0 to less than 1, got {self.loss:g}")
-        if not 0 <= self.latency <= 10:
-            raise ValueError(f"latency must be from 0 to 10 s, got {self.latency:g}")
-        for deck in self.decks:
-            if deck not in DECKS:
-                # Imports NumPy, whose threads would take the signals of a program that starts.
-                from crazyflow_ros.limits import unknown
-
-                raise ValueError(unknown("deck", deck, DECKS))
+        check(self)

@@ -13,9 +13,9 @@ from functools import cache
 from importlib import resources
 from math import isfinite
 
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.crazyflie.contents import Contents
 from crazyflow_ros.crazyflie.packets import CTYPES, Packet, Port
-from crazyflow_ros.limits import shown
 
 Number = int | float
 

@@ -19,8 +19,8 @@ from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.crazyflie.script import Signals
 from crazyflow_ros.crazyflie.server import CrazyflieServer
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
@@ -109,7 +109,7 @@ def _config(
     n_drones: int,
     link: LinkConfig,
     *,
-    model: str = DEFAULT_DRONE,
+    model: str = RealisticOptions.drone_model,
     positions: Sequence[float],
     motion_capture: bool,
     **options: Any,
@@ -122,17 +122,14 @@ def _config(
     poses = poses_of("--positions", positions, n_drones)
     if poses is not None:
         poses[:, 2] = poses[:, 2].clip(min=rest_height(model))
-    config = SimulationConfig(
-        drone_model=model,
+    flight = FlightConfig(exact_durations=True, advice=CFLIB_ADVICE)
+    measured = replace(
+        positioning(link.decks, link.anchors), motion_capture=motion_capture, external=True
+    )
+    config = SimulationConfig.of(
+        RealisticOptions(drone_model=model, flight=flight, **options),
         initial_poses=poses,
-        true_mass=True,
-        positioning=replace(
-            positioning(link.decks, link.anchors), motion_capture=motion_capture, external=True
-        ),
-        ground_effect=True,
-        downwash=True,
-        flight=FlightConfig(exact_durations=True, advice=CFLIB_ADVICE),
-        **options,
+        positioning=measured,
     )
     scene_path(config.scene)  # which is known before anything is compiled
     return config

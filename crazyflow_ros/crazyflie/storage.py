@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from crazyflow_ros.files import write_file
-from crazyflow_ros.limits import open_file, shown
+from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.limits import open_file, shown
 
 _MOST_BYTES = 100_000  # of a file
 _NAME = re.compile(r"\w{1,100}", re.ASCII)  # of a drone

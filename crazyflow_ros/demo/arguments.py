@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.checks.plain_values import ParameterError, Spec, declarations
 from crazyflow_ros.demo.trajectory import SHORTEST
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
-from crazyflow_ros.limits import unknown
-from crazyflow_ros.plain_values import ParameterError, Spec, declarations
 
 
 class UsageError(ValueError):
     """A wrong argument; the message names it and the expected values."""
 
 
-def _check_plot(path: str) -> None:
+def _check_plot(name: str, path: str) -> None:
     if Path(path).suffix not in (".png", ".pdf", ".svg"):
-        raise ParameterError("plot", "a path that ends in .png, .pdf or .svg", path)
+        raise ParameterError(name, "a path that ends in .png, .pdf or .svg", path)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS, Component
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.limits import unknown
 from crazyflow_ros.scene.drone import N_ROTORS, max_rotor_speed, numbers
 
 

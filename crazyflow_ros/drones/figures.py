@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.checks.limits import Limit, number, read_text, shown, unknown, vector
 from crazyflow_ros.drones.folders import BUILT_IN, FIGURES, AnyDrone, folder_of
-from crazyflow_ros.limits import Limit, number, read_text, shown, unknown, vector
 
 _MOST_BYTES = 64 * 1024
 _DRAWN = 4  # numbers of a figure for the drawing

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
-from crazyflow_ros.limits import shown_path
+from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.members import member
 
 AnyDrone: TypeAlias = str | os.PathLike[str]

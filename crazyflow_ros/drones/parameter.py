@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.drones.figures import load_drone
 from crazyflow_ros.drones.folders import Drone, resolve
-from crazyflow_ros.plain_values import ParameterError
 
 
 def own_drone(text: str) -> str:

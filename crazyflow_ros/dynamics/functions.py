@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, quat_rate, split, stack
 from crazyflow_ros.elementwise import like
-from crazyflow_ros.limits import shown
 
 
 class _Function(Protocol):

@@ -12,9 +12,9 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.dynamics.components import Vec3, dot, rotate_quat, scale, split, stack, vector
 from crazyflow_ros.elementwise import absolute, library, maximum, sqrt, where, zeros_like
-from crazyflow_ros.limits import unknown
 from crazyflow_ros.struct import Struct
 
 

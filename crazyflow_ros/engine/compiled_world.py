@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.checks.limits import read_bytes
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
@@ -25,7 +26,6 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Form, Leaves
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
-from crazyflow_ros.limits import read_bytes
 from crazyflow_ros.members import member
 from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.sim.leaves import layout

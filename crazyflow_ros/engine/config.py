@@ -2,67 +2,173 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any
 
 import numpy as np
 
-from crazyflow_ros.drones import DEFAULT_DRONE
-from crazyflow_ros.estimation import Positioning
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.plain_values import Numbers, Spec
+from crazyflow_ros.control import Control, Controller, PowerDistribution
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone
+from crazyflow_ros.drones.parameter import own_drone
+from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.engine.disturbances import Wind, check_wind
+from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
+from crazyflow_ros.sim import Integrator
+from crazyflow_ros.sim.arguments import DEFAULT_RATE, DEFAULT_RATES
+from crazyflow_ros.sim.wind import ALTITUDES
 
 SLOWEST_FACTOR = 1e-6
 """The lowest real-time factor, simulated seconds per second. To stop the simulation, pause it."""
 FASTEST_FACTOR = 1e6
+MAX_RATE = 100_000
+"""Hz."""
+
+
+def rate(what: str) -> Spec:
+    """Return the specification of a rate that cannot be 0."""
+    return Spec(f"Rate of {what} [Hz]; must divide freq", 1, MAX_RATE)
 
 
 @dataclass(frozen=True)
-class SimulationConfig:
-    """Configuration of a running simulation; fields named as arguments of `Sim` mean the same."""
+class SimulationOptions:
+    """What users choose of a running simulation; fields named as arguments of `Sim` mean the same.
 
-    drone_model: str = DEFAULT_DRONE
-    scene: str = "floor"
-    dynamics: str = "first_principles"
-    control: str = "state"
-    controller: str = "mellinger"
-    policy: str = ""
-    """File of a policy that flies all drones in place of the controllers, see `policy.files`; empty
-    for none. It needs control=state, whose commands are its goals, and replaces `state_freq`."""
-    integrator: str = "euler"
-    freq: int = 500
-    state_freq: int = 100
-    attitude_freq: int = 500
-    body_rate_freq: int = 500
-    force_torque_freq: int = 500
-    true_mass: bool = False
-    power_distribution: str = "capped"
-    estimator: str = "none"
-    positioning: Positioning = field(default_factory=Positioning)
-    """Has an effect only with an estimator."""
-    battery: bool = False
-    """Whether rotors slow down as each drone's battery runs down, see `sim.actuation.Battery`; a
-    reset recharges it."""
-    wind: tuple[float, ...] = (0.0, 0.0, 0.0)
+    The node's parameters of these names and the options of the Crazyflie program are these fields.
+    """
+
+    drone_model: Annotated[
+        str,
+        Spec(
+            "Model of all drones, or the path of a folder with drone.toml and a drawing",
+            choices=list(Drone),
+            otherwise=own_drone,
+        ),
+    ] = DEFAULT_DRONE
+    scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF file")] = "floor"
+    dynamics: Annotated[str, Spec("Dynamics model", choices=list(Dynamics))] = str(Dynamics.default)
+    control: Annotated[str, Spec("Control mode of <drone>/command", choices=list(Control))] = str(
+        Control.state
+    )
+    controller: Annotated[
+        str,
+        Spec("Position and attitude controller, as in the firmware", choices=list(Controller)),
+    ] = str(Controller.default)
+    policy: Annotated[
+        str,
+        Spec(
+            "Path of a file with a policy that flies all drones in place of the controllers; its "
+            "goals come from cmd_pose and the other commands; empty: none"
+        ),
+    ] = ""
+    """See `policy.files`. It needs control=state, and replaces `state_freq`."""
+    integrator: Annotated[str, Spec("Integration method", choices=list(Integrator))] = str(
+        Integrator.default
+    )
+    freq: Annotated[int, Spec("Physics ticks per simulated second", 1, MAX_RATE)] = 500
+    state_freq: Annotated[int, rate("the position controller")] = DEFAULT_RATES[Control.state]
+    attitude_freq: Annotated[int, rate("the attitude controller")] = DEFAULT_RATE
+    body_rate_freq: Annotated[int, rate("the body rate controller")] = DEFAULT_RATE
+    force_torque_freq: Annotated[int, rate("the motor mixer")] = DEFAULT_RATE
+    true_mass: Annotated[
+        bool,
+        Spec("The position controller knows the true mass; the firmware's value differs slightly"),
+    ] = False
+    power_distribution: Annotated[
+        str,
+        Spec(
+            "When rotors cannot give thrust and torque together: keep the torque, as the firmware "
+            "(capped), or limit each rotor by itself, as Crazyflow (clipped)",
+            choices=list(PowerDistribution),
+        ),
+    ] = str(PowerDistribution.capped)
+    estimator: Annotated[
+        str,
+        Spec(
+            "State that the controllers use: the true one, or the estimate of the firmware's "
+            "Kalman filter, which measures with crazyflie.decks and mocap",
+            choices=list(Estimator),
+        ),
+    ] = str(Estimator.default)
+    battery: Annotated[
+        bool,
+        Spec(
+            "Batteries discharge, and rotors lose speed as they run low; needs dynamics "
+            "first_principles"
+        ),
+    ] = False
+    """See `sim.actuation.Battery`; a reset recharges it."""
+    wind: Annotated[
+        Numbers,
+        Spec("Mean wind x, y, z in map [m/s], up to 30", read_only=False, check=check_wind),
+    ] = (0.0, 0.0, 0.0)
     """Wind at the start, see `disturbances.Wind`, as are the next two fields."""
-    gust_intensity: float = 0.0
-    gust_altitude: float = 6.0
-    ground_effect: bool = False
-    """Whether thrust increases near the floor, see `dynamics.forces.aerodynamics.ground_effect`."""
-    downwash: bool = False
-    """Whether the jets of drones push those below, see `dynamics.forces.aerodynamics.downwash`."""
-    drone_collisions: bool = False
-    """Whether drones collide with one another instead of passing through each other."""
-    real_time_factor: float = 1.0
-    """Simulated seconds per second; 0 runs as fast as possible."""
-    start_paused: bool = False
-    seed: int = 0
-    max_drones: int = 0
-    """Number of drones for which there is room without recompiling; 0 for the initial number."""
-    watchdog_timeout: float = 5.0
-    """Wall time without progress [s] after which the place where the thread hangs is reported."""
-    initial_poses: np.ndarray | None = None
-    """(M, 7) position [m] and attitude (xyzw) of each drone. None places them on the floor."""
+    gust_intensity: Annotated[
+        float,
+        Spec(
+            "Dryden gusts: standard deviation of the vertical component [m/s]",
+            0,
+            limits.GUST.most,
+            read_only=False,
+        ),
+    ] = Wind.gust_intensity
+    gust_altitude: Annotated[
+        float, Spec("Height above ground in the gust model [m]", *ALTITUDES, read_only=False)
+    ] = Wind.gust_altitude
+    ground_effect: Annotated[bool, Spec("Rotors have more thrust near the floor")] = False
+    """See `dynamics.forces.aerodynamics.ground_effect`."""
+    downwash: Annotated[bool, Spec("Drones feel the downwash of drones above them")] = False
+    """See `dynamics.forces.aerodynamics.downwash`."""
+    drone_collisions: Annotated[bool, Spec("Drones collide with one another")] = False
+    real_time_factor: Annotated[
+        float,
+        Spec(
+            "Simulated time over wall time; 0: as fast as possible, minimum 0.000001",
+            0,
+            FASTEST_FACTOR,
+            read_only=False,
+            least=SLOWEST_FACTOR,
+        ),
+    ] = 1.0
+    start_paused: Annotated[bool, Spec("Start paused, until ~/pause is called with false")] = False
+    seed: Annotated[int, Spec("Seed of all random numbers", 0, 2**31 - 1)] = 0
+    max_drones: Annotated[
+        int,
+        Spec("Drones for which the physics is compiled; 0: the number at the start", 0, 10_000),
+    ] = 0
+    watchdog_timeout: Annotated[
+        float,
+        Spec("Wall time without progress after which ~/status reports a hang [s]", 0.01, 3600),
+    ] = 5.0
     flight: FlightConfig = field(default_factory=FlightConfig)
     """How drones fly to commanded poses and velocities."""
+
+
+@dataclass(frozen=True)
+class RealisticOptions(SimulationOptions):
+    """The options with what the node and the programs switch on, for a user would expect it."""
+
+    true_mass: bool = True
+    ground_effect: bool = True
+    downwash: bool = True
+
+
+@dataclass(frozen=True)
+class SimulationConfig(SimulationOptions):
+    """Configuration of a running simulation."""
+
+    positioning: Positioning = field(default_factory=Positioning)
+    """Has an effect only with an estimator."""
+    initial_poses: np.ndarray | None = None
+    """(M, 7) position [m] and attitude (xyzw) of each drone. None places them on the floor."""
+
+    @classmethod
+    def of(cls, options: SimulationOptions, **others: Any) -> SimulationConfig:
+        """Return the configuration with these options, but for the values of `others`."""
+        names = [option.name for option in fields(SimulationOptions)]
+        return cls(**({name: getattr(options, name) for name in names} | others))
 
     def compiled_part(self) -> SimulationConfig:
         """Return this configuration with defaults where no compiled code depends on it.

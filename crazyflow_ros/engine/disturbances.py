@@ -8,12 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from crazyflow_ros import limits
-from crazyflow_ros.limits import shown
-from crazyflow_ros.sim.wind import Dryden
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.sim.wind import ALTITUDES, Dryden
 
-ALTITUDES = (3.0, 300.0)
-"""Altitudes for which the gust model is valid, m."""
 N_MOTORS = 4
 
 
@@ -29,11 +27,11 @@ class Wind:
     """x, y, z in the map frame, m/s."""
     gust_intensity: float = 0.0
     """Standard deviation of the vertical gusts, m/s."""
-    gust_altitude: float = 6.0
+    gust_altitude: float = Dryden.altitude
     """Height above ground, which determines the length of gusts, m."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", check_wind(self.mean))
+        object.__setattr__(self, "mean", check_wind("wind", self.mean))
         intensity = limits.number("gust_intensity", self.gust_intensity, limits.GUST)
         if intensity < 0:
             raise ValueError(f"gust_intensity must be 0 m/s or more, got {intensity:g}")
@@ -119,14 +117,18 @@ def to_disturbance(values: Any) -> Disturbance:
         raise ValueError(f"a {kind.__name__} is invalid: {str(error)[:300]}") from None
 
 
-def check_wind(mean: Sequence[float]) -> tuple[float, float, float]:
+def check_wind(name: str, mean: Sequence[float]) -> tuple[float, float, float]:
     """Return a mean wind if drones may fly in it.
+
+    Args:
+        name: Its name in messages.
+        mean: x, y, z, m/s.
 
     Raises:
         ValueError: It is not three finite numbers, or too strong.
     """
-    x, y, z = limits.vector("wind", mean, (3,), limits.WIND).tolist()
-    limits.number("wind speed", float(np.linalg.norm((x, y, z))), limits.WIND)
+    x, y, z = limits.vector(name, mean, (3,), limits.WIND).tolist()
+    limits.number(f"{name} speed", float(np.linalg.norm((x, y, z))), limits.WIND)
     return x, y, z
 
 

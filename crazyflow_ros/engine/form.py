@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.control import Control
-from crazyflow_ros.limits import unknown
 from crazyflow_ros.sim.wind import N_NUMBERS
 
 Leaves = dict[str, np.ndarray]

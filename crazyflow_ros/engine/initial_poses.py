@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim.data import grid_2d
 

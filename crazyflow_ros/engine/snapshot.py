@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.scene import MirrorState
 
 SIZES = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "rotor_angle": 4, "rotor_vel": 4}

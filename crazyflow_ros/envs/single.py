@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.envs.tasks import Task
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
-from crazyflow_ros.limits import shown
 from crazyflow_ros.sim import Sim
 
 

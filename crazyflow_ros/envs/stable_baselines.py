@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 from crazyflow_ros.extras import extra
-from crazyflow_ros.limits import shown
 
 with extra("sb3"):
     from stable_baselines3.common.vec_env import VecEnv

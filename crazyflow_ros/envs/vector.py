@@ -11,10 +11,10 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.envs.configuration import Autoreset
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.tasks import Task
-from crazyflow_ros.limits import unknown
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.arguments import mask_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 
 
 class Estimator(StrEnum):

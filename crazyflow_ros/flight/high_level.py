@@ -10,7 +10,7 @@ from math import isnan, tau
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.governor import onto, to_rest
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import cos, inf, sin
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.checks.plain_values import Spec
 from crazyflow_ros.drones import has_battery, load_battery, load_drone
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.flight.course import Course, Reference
@@ -60,33 +61,42 @@ class Advice:
     """Before it follows something other than its stream of setpoints."""
 
 
+_LEAST_BOUND = 0.05  # smallest limit of a flight other than 0, in m and s
+
+
+def _bound(what: str, unit: str, most: float) -> Spec:
+    text = f"{what} for poses and velocities [{unit}]; 0: computed from the drone's mass and thrust"
+    return Spec(text, 0.0, most, least=_LEAST_BOUND)
+
+
 @dataclass(frozen=True)
 class FlightConfig:
-    """How drones are flown.
+    """How drones are flown; the limits do not apply to raw commands and trajectories.
 
     A bound of 0 is computed from the drone's parameters, see `Envelope.of`.
     """
 
-    speed: float = 0.0
-    """Horizontal, m/s."""
-    climb: float = 0.0
-    """Vertical speed, m/s."""
-    acceleration: float = 0.0
-    """Horizontal, m/s^2."""
-    jerk: float = 0.0
-    """m/s^3."""
-    yaw_rate: float = 0.0
-    """rad/s."""
-    velocity_timeout: float = 0.5
-    """A drone hovers if its velocity command is not repeated within this time [s]."""
-    takeoff_height: float = 0.5
-    """Height to which a velocity command lifts a drone that stands on the floor [m]."""
-    auto_arm: bool = True
-    """Whether commands arm the drone; otherwise it must be armed first."""
-    exact_durations: bool = False
-    """Whether a take-off, landing or go_to takes exactly the time that it is given, and a
-    polynomial trajectory begins with its own velocity, as in the firmware; otherwise the drone
-    takes the time that it needs."""
+    speed: Annotated[float, _bound("Largest horizontal speed", "m/s", 50.0)] = 0.0
+    climb: Annotated[float, _bound("Largest vertical speed", "m/s", 50.0)] = 0.0
+    acceleration: Annotated[float, _bound("Largest horizontal acceleration", "m/s^2", 50.0)] = 0.0
+    jerk: Annotated[float, _bound("Largest jerk", "m/s^3", 1000.0)] = 0.0
+    yaw_rate: Annotated[float, _bound("Largest yaw rate", "rad/s", 20.0)] = 0.0
+    velocity_timeout: Annotated[
+        float,
+        Spec("Time without cmd_vel or cmd_hover until the drone hovers [s]", 0.02, 10.0),
+    ] = 0.5
+    takeoff_height: Annotated[
+        float, Spec("Height of automatic take-offs by cmd_vel and goal_pose [m]", 0.2, 100.0)
+    ] = 0.5
+    auto_arm: Annotated[bool, Spec("Commands arm a drone; if false, call <drone>/arm first")] = True
+    exact_durations: Annotated[
+        bool,
+        Spec(
+            "takeoff, land and go_to take exactly the given time, as in the firmware, even if the "
+            "drone cannot follow; if false, they take longer then"
+        ),
+    ] = False
+    """A polynomial trajectory then begins with its own velocity, too."""
     advice: Advice = field(default_factory=Advice)
     """What messages advise."""
 

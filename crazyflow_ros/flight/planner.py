@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.flight.course import AXES, ORDER, Course, Reference, evaluate
 from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
 from crazyflow_ros.flight.governor import shortest_turn, to_pose, to_rest

@@ -10,7 +10,7 @@ from math import comb, cos, radians, sin
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.flight.course import AXES, ORDER, Course, Reference
 from crazyflow_ros.flight.planner import check_world
 

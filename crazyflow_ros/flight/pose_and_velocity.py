@@ -9,7 +9,7 @@ from math import isnan
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest

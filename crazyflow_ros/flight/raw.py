@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.limits import Limit
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.commands import check_command
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.flight.plan import Plan, Rules, Start
 from crazyflow_ros.flight.setpoint import Setpoint
-from crazyflow_ros.limits import Limit
 
 _MOTION = [limits.POSITION] * 3 + [limits.VELOCITY] * 3 + [limits.ACCELERATION] * 3
 _RATES = [limits.ANGULAR_VELOCITY] * 3

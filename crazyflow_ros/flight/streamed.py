@@ -14,7 +14,7 @@ from math import isnan, nan, pi, remainder, tan, tau
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.flight.course import Course, Reference, quintic
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import onto, shortest_turn, to_rest

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.files import write_file
 from crazyflow_ros.identification.fit import Fit
 
 _FITTED = tuple(str(model) for model in Dynamics if not model.has_rotors)

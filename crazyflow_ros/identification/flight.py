@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.extras import extra
-from crazyflow_ros.limits import (
+from crazyflow_ros.checks.limits import (
     ANGLE,
     FORCE,
     POSITION,
@@ -22,6 +21,7 @@ from crazyflow_ros.limits import (
     shown_path,
     vector,
 )
+from crazyflow_ros.extras import extra
 
 SAMPLES = 1_000_000
 """Most samples of a flight."""

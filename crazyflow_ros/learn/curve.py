@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.extras import extra
-from crazyflow_ros.files import write_file
 from crazyflow_ros.learn.training import Progress
 
 if TYPE_CHECKING:

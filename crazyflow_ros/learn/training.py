@@ -16,10 +16,10 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from crazyflow_ros.archive import read_arrays, write_arrays
-from crazyflow_ros.files import write_file
+from crazyflow_ros.checks.archive import read_arrays, write_arrays
+from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.limits import open_file, shown_path
 from crazyflow_ros.learn.worlds import Batch, Scales, Spread
-from crazyflow_ros.limits import open_file, shown_path
 from crazyflow_ros.policy.network import Dense, Network
 from crazyflow_ros.policy.policy import Policy
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.runtime import Level, OnLoss
 from crazyflow_ros.sometimes import Logger, Sometimes
 

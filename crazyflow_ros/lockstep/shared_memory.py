@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from crazyflow_ros.limits import shown
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.lockstep import layout
 
 FOLDER = Path("/dev/shm")

@@ -12,7 +12,7 @@ from importlib import import_module
 
 import numpy as np
 
-from crazyflow_ros.archive import write_arrays
+from crazyflow_ros.checks.archive import write_arrays
 from crazyflow_ros.confinement import confine
 from crazyflow_ros.network_files import MEMORY, REFUSED, SECONDS
 

@@ -17,7 +17,7 @@ from onnx import ValueInfoProto
 from onnx.helper import get_node_attr_value, make_empty_tensor_value_info, make_graph
 from onnx.reference import ReferenceEvaluator
 
-from crazyflow_ros.limits import shown
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.network_files import MOST_NUMBERS, MOST_UNITS
 
 ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {

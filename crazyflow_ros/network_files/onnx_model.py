@@ -19,7 +19,7 @@ from onnx.helper import make_graph, make_model
 from onnx.numpy_helper import to_array
 from onnx.reference import ReferenceEvaluator
 
-from crazyflow_ros.limits import shown, unknown
+from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.network_files import KEY, MOST_LAYERS, MOST_NODES, MOST_NUMBERS, MOST_UNITS
 from crazyflow_ros.network_files.onnx_graph import (
     DOMAINS,

@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from crazyflow_ros.limits import shown, unknown
+from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.network_files import DENSE, GRU, MOST_LAYERS
 
 _MOST_NUMBERS = 1_000_000  # of an array, and of a chunk

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.archive import read_arrays, write_arrays
+from crazyflow_ros.checks.archive import read_arrays, write_arrays
+from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.limits import read_bytes, shown, shown_path
+from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.drones import AnyDrone
-from crazyflow_ros.files import write_file
-from crazyflow_ros.limits import read_bytes, shown, shown_path
 from crazyflow_ros.network_files import MOST_BYTES
-from crazyflow_ros.plain_values import convert
 from crazyflow_ros.policy import foundation, onnx_file
 from crazyflow_ros.policy.checked import (
     LayerNames,

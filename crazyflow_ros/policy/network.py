@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.struct import Struct, static_field
 
 Product = Callable[[Array, Array], Array]

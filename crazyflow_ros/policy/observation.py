@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics.components import rotation_matrix, split, stack, transform, transpose
 from crazyflow_ros.dynamics.first_principles import Params
-from crazyflow_ros.limits import unknown
 
 LONGEST_HISTORY = 1000
 """Largest `Observation.history`."""

@@ -13,10 +13,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from crazyflow_ros.checks.limits import read_text, shown
+from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.extras import require
-from crazyflow_ros.limits import read_text, shown
 from crazyflow_ros.network_files import KEY, MOST_BYTES
-from crazyflow_ros.plain_values import convert
 from crazyflow_ros.policy.checked import Specification, numbers, parsed
 from crazyflow_ros.policy.foreign import read_network
 from crazyflow_ros.policy.policy import Policy

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.crazyflie import CrazyflieServer
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
@@ -21,7 +22,7 @@ def declare(simulator: SimulatorNode) -> None:
     p = simulator.parameters
     if not p.crazyflie.port:
         return
-    config, logger = LinkConfig(**vars(p.crazyflie), seed=p.seed), simulator.log
+    config, logger = replace(p.crazyflie, seed=p.seed), simulator.log
     try:
         server = CrazyflieServer(simulator.physics, config, simulator.fleet, logger)
     except OSError as error:

@@ -19,7 +19,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.runtime import InvalidState
 from crazyflow_ros.sometimes import Logger, Sometimes
 

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from crazyflow_ros.limits import suggestion
+from crazyflow_ros.checks.limits import suggestion
+from crazyflow_ros.checks.yaml_files import load_yaml
 from crazyflow_ros.ros.parameters.parameter_files import read_parameter_file
-from crazyflow_ros.yaml_files import load_yaml
 
 READY = "ready: "
 """Start of the log message that announces that all topics of the simulator exist."""

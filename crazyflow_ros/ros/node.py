@@ -16,7 +16,7 @@ from rclpy.logging import get_logger
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.controllers.command_source import command_source
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY

@@ -14,13 +14,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from crazyflow_ros.archive import read_arrays, write_arrays
+from crazyflow_ros.checks.archive import read_arrays, write_arrays
+from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.limits import open_file, shown, shown_path
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW
-from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import Rules
-from crazyflow_ros.limits import open_file, shown, shown_path
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 
 MOST_BYTES = 64 * 1024 * 1024

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.gains import GAINS, check_gain
 from crazyflow_ros.engine.disturbances import Wind
@@ -52,7 +53,6 @@ from crazyflow_ros.flight import (
 )
 from crazyflow_ros.flight.course import AXES
 from crazyflow_ros.flight.moving_goal import MOST_POSES, Stream, TimedPose
-from crazyflow_ros.limits import shown, unknown
 from crazyflow_ros.runtime.wrenches import Wrench
 
 LATEST = 1_000_000_000

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.dynamics.forces.floor import contact_points

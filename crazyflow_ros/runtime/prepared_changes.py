@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.compiled_world import CompiledWorld, Program

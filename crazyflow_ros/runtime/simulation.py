@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
@@ -22,7 +23,6 @@ from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Ability, Rules
 from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.flight.surroundings import Surroundings
-from crazyflow_ros.limits import unknown
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.drone_commands import DroneCommands

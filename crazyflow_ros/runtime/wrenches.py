@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.requests import InvalidState

@@ -20,8 +20,8 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros.checks.limits import shown_path, unknown
 from crazyflow_ros.drones import AnyDrone, drawing_of, load_drone, model_name, resolve
-from crazyflow_ros.limits import shown_path, unknown
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.description import Description, NotADescription, read
 from crazyflow_ros.scene.drone import LED, load_drawing, numbers

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.drones import drawing_of, load_drone
-from crazyflow_ros.limits import shown, unknown
 from crazyflow_ros.scene.description import read
 from crazyflow_ros.scene.groups import UNUSED_GROUP
 

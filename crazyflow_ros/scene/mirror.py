@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import mujoco
 import numpy as np
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.lock import TimedLock

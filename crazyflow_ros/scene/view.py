@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 
 _FREE = ("distance", "azimuth", "elevation", "lookat", "trackbodyid")
 _PLAIN = ("type", "fixedcamid", "trackbodyid", "distance", "azimuth", "elevation", "orthographic")

@@ -7,7 +7,7 @@ from typing import Literal
 
 import mujoco
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.objects import MUJOCO_TYPES, ObjRef
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg

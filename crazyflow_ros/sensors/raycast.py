@@ -9,7 +9,7 @@ from typing import Literal
 import mujoco
 import numpy as np
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.scene.frames import quat_from_matrix, xyzw_to_wxyz
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor

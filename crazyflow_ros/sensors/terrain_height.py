@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
 

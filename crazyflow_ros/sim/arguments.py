@@ -10,13 +10,13 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
-from crazyflow_ros.limits import shown
 
 MAX_STEPS = 2**31 - 1
 """Maximum number of ticks of a step, which are counted in 32 bits."""

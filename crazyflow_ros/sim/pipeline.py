@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 
 S = TypeVar("S", bound=Callable[..., Any])
 

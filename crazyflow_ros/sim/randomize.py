@@ -15,9 +15,9 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import rotate_quat, split, stack
-from crazyflow_ros.limits import unknown
 from crazyflow_ros.sim.data import SimData
 
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}

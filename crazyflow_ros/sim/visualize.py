@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.sim.mujoco_view import SimScene
 
 if TYPE_CHECKING:

@@ -21,6 +21,9 @@ N_NUMBERS = 19
 INTENSITY = 5
 """Index in `Dryden.numbers` of the intensity of the vertical gusts; 0 means no gusts."""
 
+ALTITUDES = (3.0, 300.0)
+"""Heights above ground for which the model is valid, m."""
+
 _FEET = 0.3048  # m
 _MEMORY = "dryden"
 _SLOWEST = 1e-3  # m/s, speed of the air that carries the gusts
@@ -35,7 +38,7 @@ class Dryden:
 
     Attributes:
         wind: x and y of the mean wind in the world, m/s, and optionally z.
-        altitude: Height above ground, m; 3 to 300.
+        altitude: Height above ground, m; within `ALTITUDES`.
         intensity: Standard deviation of the vertical gusts, m/s. None: a tenth of the mean wind, as
             in the standard, which takes the wind at 6 m. Stronger gusts are carried by the wind
             that would cause them.
@@ -56,8 +59,10 @@ class Dryden:
             raise ValueError(
                 f"wind must be finite, and not zero without an intensity, got {self.wind}"
             )
-        if not 3 <= self.altitude <= 300:
-            raise ValueError(f"altitude must be from 3 to 300 m, got {self.altitude}")
+        low, high = ALTITUDES
+        if not low <= self.altitude <= high:
+            expected = f"from {low:g} to {high:g} m"
+            raise ValueError(f"altitude must be {expected}, got {self.altitude}")
         if self.intensity is not None and not 0 <= self.intensity < np.inf:
             raise ValueError(f"intensity must be 0 m/s or more, got {self.intensity}")
 

@@ -24,8 +24,8 @@ from typing import Any
 
 import jax
 
-from crazyflow_ros.files import write_file
-from crazyflow_ros.limits import open_file
+from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.limits import open_file
 from crazyflow_ros.xla.compiler import CacheEntries
 
 _PREFIX = "kept-"

@@ -13,8 +13,8 @@ from typing import Self
 
 import jax
 
-from crazyflow_ros.files import write_file
-from crazyflow_ros.limits import open_file
+from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.limits import open_file
 from crazyflow_ros.xla.code_cache import ENTRIES, Warn
 from crazyflow_ros.xla.compiled_files import surroundings
 

@@ -99,10 +99,9 @@ def test_programs_have_their_help_under_their_names() -> None:
 def test_help_names_the_program_as_it_was_called(called: str, named: str, tmp_path: Path) -> None:
     script = tmp_path / called  # as setuptools writes them for colcon and for pip
     script.write_text("from crazyflow_ros.__main__ import main\nmain()\n")
-    helped = subprocess.run(
-        [sys.executable, script, "step", "--help"],
-        text=True, capture_output=True, check=False, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, script, "step", "--help"]
+    helped = subprocess.run(command, env=env, text=True, capture_output=True, timeout=60)
     assert helped.returncode == 0
     assert f"\n  {named} step 500\n" in helped.stdout
 

@@ -149,7 +149,7 @@ def test_help_lists_what_there_is() -> None:
         (["--positions", "0", "nan", "0"], "--positions: expected finite numbers, got [0.0, nan"),
         (["--model", "cf3"], "invalid choice: 'cf3' (choose from"),
         (["101"], "drones must be from 1 to 100, got 101"),
-        (["--port", "80"], "port must be from 1024 to 65535, got 80"),
+        (["--port", "80"], "port: expected a whole number from 1024 to 65535, got 80"),
         (["--address", "192.0.2.1"], "udp://192.0.2.1:"),
         (["--"], "expected a program after --, got nothing"),
         (["--", "./none", "-x"], "expected a program after --, got ./none -x"),

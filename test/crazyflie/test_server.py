@@ -186,10 +186,10 @@ def test_packets_get_lost_and_are_late() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"port": 5}, "port must be from 1024 to 65535, got 5"),
-        ({"loss": 1.0}, "loss must be from 0 to less than 1, got 1"),
-        ({"latency": -0.1}, "latency must be from 0 to 10 s, got -0.1"),
-        ({"decks": ("bcNone",)}, "there is no deck 'bcNone', only bcLedRing"),
+        ({"port": 5}, "port: .* from 1024 to 65535, got 5"),
+        ({"loss": 1.0}, "loss: .* from 0 to 0.99, got 1"),
+        ({"latency": -0.1}, "latency: .* from 0 to 10, got -0.1"),
+        ({"decks": ("bcNone",)}, "decks: there is no deck 'bcNone', only bcLedRing"),
     ],
 )
 def test_links_have_limits(values: dict[str, object], message: str) -> None:

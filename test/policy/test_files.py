@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from policies import motions, policy_of_layers
 
-from crazyflow_ros.archive import read_arrays
+from crazyflow_ros.checks.archive import read_arrays
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.policy.action import Action

@@ -28,7 +28,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.door import Door, Refusal, check_request
 from crazyflow_ros.runtime import InvalidState
 from crazyflow_ros.runtime.requests import Requests

@@ -755,7 +755,7 @@ def test_page_lists_the_quality_of_service(client: Client) -> None:
 
 
 def test_page_lists_the_parameters(client: Client) -> None:
-    from crazyflow_ros.plain_values import Names, Numbers, declarations
+    from crazyflow_ros.checks.plain_values import Names, Numbers, declarations
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
     kinds = {

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crazyflow_ros.archive import write_arrays
+from crazyflow_ros.checks.archive import write_arrays
+from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.disturbances import Wind
-from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import (
     AltitudeHold,
     Arm,
@@ -620,7 +620,7 @@ FULL = """
 import resource, signal, sys
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.disturbances import Wind
-from crazyflow_ros.files import write_file
+from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.flight import (
     Arm,
     Brake,
@@ -658,7 +658,7 @@ def test_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from crazyflow_ros import files
+from crazyflow_ros.checks import files
 for name in sys.argv[2].split(","):
     real = getattr(os, name)
     def dying(*arguments, real=real):

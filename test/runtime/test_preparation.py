@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from physics_helpers import hover, until
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime import InvalidState, PhysicsThread, Pose, ResetScope, SimulationConfig
 from crazyflow_ros.xla import compiled_files

@@ -25,7 +25,8 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from rclpy.qos import QoSProfile
 from std_srvs.srv import Empty
 
-from crazyflow_ros import flight, limits
+from crazyflow_ros import flight
+from crazyflow_ros.checks import limits
 from crazyflow_ros.flight.course import AXES, ORDER
 from crazyflow_ros.flight.polynomial_trajectory import MAX_PIECES, MAX_TRAJECTORIES
 from crazyflow_ros.runtime import Setpoint

@@ -17,7 +17,8 @@ from geometry_msgs.msg import (
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from crazyflow_ros import flight, limits
+from crazyflow_ros import flight
+from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.ros.messages import frame_ids

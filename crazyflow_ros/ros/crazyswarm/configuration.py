@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
-from crazyflow_ros.limits import unknown
-from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.crazyswarm.tree import (
     POSES_DEADLINE,
     POSES_FRAME,

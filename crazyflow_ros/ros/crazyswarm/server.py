@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.checks.plain_values import ParameterError, Spec
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.limits import shown
-from crazyflow_ros.plain_values import ParameterError, Spec
 from crazyflow_ros.ros.crazyswarm import tree
 from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, Swarm
 from crazyflow_ros.ros.crazyswarm.traffic import Traffic

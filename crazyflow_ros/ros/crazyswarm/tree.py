@@ -7,9 +7,9 @@ from array import array
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crazyflow_ros.limits import shown_path
-from crazyflow_ros.plain_values import ParameterError
-from crazyflow_ros.yaml_files import load_yaml
+from crazyflow_ros.checks.limits import shown_path
+from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.yaml_files import load_yaml
 
 Tree = Mapping[str, Any]
 

@@ -15,8 +15,15 @@ from rclpy.exceptions import ParameterUninitializedException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from crazyflow_ros.limits import shown, suggestion
-from crazyflow_ros.plain_values import Declaration, Names, Numbers, declarations, filled
+from crazyflow_ros.checks.limits import shown, suggestion
+from crazyflow_ros.checks.plain_values import (
+    Declaration,
+    Names,
+    Numbers,
+    declarations,
+    filled,
+    plain,
+)
 
 T = TypeVar("T")
 
@@ -82,7 +89,7 @@ class ParameterNode(Node):
         if declaration is not None:
             if declaration.spec.read_only:
                 raise ValueError(f"{name} can only be set at the start, got {shown(value)} later")
-            return Parameter(name, kind, _plain(declaration.checked(value)))
+            return Parameter(name, kind, plain(declaration.checked(value)))
         if (parameter.type_, kind) == (Parameter.Type.INTEGER, Parameter.Type.DOUBLE):
             return Parameter(name, kind, float(value))
         return parameter
@@ -124,16 +131,12 @@ def declare(
             is_empty_list = value is None and declaration.kind in _LISTS
             value = declaration.checked([] if is_empty_list else value)
             node.undeclare_parameter(name)
-        declared: Any = _plain(value)
+        declared = plain(value)
         if declared == []:  # declared without a value: rclpy takes an empty list for one of bytes
             declared = _LISTS[declaration.kind]
         node.declare_parameter(name, declared, _descriptor(declaration), ignore_override=True)
         node.declared[name], values[name] = declaration, value
     return filled(cls, values)
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _unknown(name: str, known: Iterable[str], result: str = "") -> str:

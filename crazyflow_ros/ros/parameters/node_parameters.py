@@ -2,56 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, NoReturn
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, NoReturn
 
-from crazyflow_ros import limits
-from crazyflow_ros.control import Control, Controller, PowerDistribution
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.plain_values import Names, Numbers, ParameterError, Spec, values_of
+from crazyflow_ros.control import Controller
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.crazyflie.decks import DECKS
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.positioning import positioning
-from crazyflow_ros.drones import DEFAULT_DRONE, Drone, has_battery
-from crazyflow_ros.drones.parameter import own_drone
+from crazyflow_ros.drones import has_battery
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.engine.config import FASTEST_FACTOR, SLOWEST_FACTOR
-from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
+from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
-from crazyflow_ros.flight import Advice, FlightConfig
+from crazyflow_ros.flight import Advice
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
-from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec, values_of
-from crazyflow_ros.ros.parameters.groups import (
-    MAX_RATE,
-    CrazyflieLink,
-    FlightParameters,
-    PublishRates,
-    Ros2Control,
-    rate,
-)
+from crazyflow_ros.ros.parameters.groups import CrazyflieLink, PublishRates, Ros2Control
 from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.scene import scene_path
-from crazyflow_ros.sim import Integrator
 from crazyflow_ros.sim.cascade import modes_of
 
 _WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(RealisticOptions):
     """All parameters of the node."""
 
     drones: Annotated[Names, Spec("Names of the drones: letters, digits, underscores")] = ("cf0",)
-    drone_model: Annotated[
-        str,
-        Spec(
-            "Model of all drones, or the path of a folder with drone.toml and a drawing",
-            choices=list(Drone),
-            otherwise=own_drone,
-        ),
-    ] = DEFAULT_DRONE
-    scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF file")] = "floor"
     initial_poses: Annotated[
         Numbers,
         Spec(
@@ -59,86 +39,9 @@ class Parameters:
             "Empty: on the floor, 1 m apart"
         ),
     ] = ()
-    dynamics: Annotated[str, Spec("Dynamics model", choices=list(Dynamics))] = "first_principles"
-    control: Annotated[str, Spec("Control mode of <drone>/command", choices=list(Control))] = (
-        "state"
-    )
-    controller: Annotated[
-        str,
-        Spec("Position and attitude controller, as in the firmware", choices=list(Controller)),
-    ] = "mellinger"
-    policy: Annotated[
-        str,
-        Spec(
-            "Path of a file with a policy that flies all drones in place of the controllers; its "
-            "goals come from cmd_pose and the other commands; empty: none"
-        ),
-    ] = ""
-    estimator: Annotated[
-        str,
-        Spec(
-            "State that the controllers use: the true one, or the estimate of the firmware's "
-            "Kalman filter, which measures with crazyflie.decks and mocap",
-            choices=list(Estimator),
-        ),
-    ] = "none"
     mocap: Annotated[bool, Spec("The estimator also measures poses, as from motion capture")] = (
         False
     )
-    integrator: Annotated[str, Spec("Integration method", choices=list(Integrator))] = "euler"
-    freq: Annotated[int, Spec("Physics ticks per simulated second", 1, MAX_RATE)] = 500
-    state_freq: Annotated[int, rate("the position controller")] = 100
-    attitude_freq: Annotated[int, rate("the attitude controller")] = 500
-    body_rate_freq: Annotated[int, rate("the body rate controller")] = 500
-    force_torque_freq: Annotated[int, rate("the motor mixer")] = 500
-    true_mass: Annotated[
-        bool,
-        Spec("The position controller knows the true mass; the firmware's value differs slightly"),
-    ] = True
-    power_distribution: Annotated[
-        str,
-        Spec(
-            "When rotors cannot give thrust and torque together: keep the torque, as the firmware "
-            "(capped), or limit each rotor by itself, as Crazyflow (clipped)",
-            choices=list(PowerDistribution),
-        ),
-    ] = "capped"
-    battery: Annotated[
-        bool,
-        Spec(
-            "Batteries discharge, and rotors lose speed as they run low; needs dynamics "
-            "first_principles"
-        ),
-    ] = False
-    wind: Annotated[
-        Numbers,
-        Spec("Mean wind x, y, z in map [m/s], up to 30", read_only=False, check=check_wind),
-    ] = (0.0, 0.0, 0.0)
-    gust_intensity: Annotated[
-        float,
-        Spec(
-            "Dryden gusts: standard deviation of the vertical component [m/s]",
-            0,
-            limits.GUST.most,
-            read_only=False,
-        ),
-    ] = 0.0
-    gust_altitude: Annotated[
-        float, Spec("Height above ground in the gust model [m]", *ALTITUDES, read_only=False)
-    ] = 6.0
-    ground_effect: Annotated[bool, Spec("Rotors have more thrust near the floor")] = True
-    downwash: Annotated[bool, Spec("Drones feel the downwash of drones above them")] = True
-    real_time_factor: Annotated[
-        float,
-        Spec(
-            "Simulated time over wall time; 0: as fast as possible, minimum 0.000001",
-            0,
-            FASTEST_FACTOR,
-            read_only=False,
-            least=SLOWEST_FACTOR,
-        ),
-    ] = 1.0
-    start_paused: Annotated[bool, Spec("Start paused, until ~/pause is called with false")] = False
     step_ticks: Annotated[
         int,
         Spec(
@@ -154,17 +57,7 @@ class Parameters:
     sensors: Annotated[str, Spec("Path of a YAML file with sensors of the drones; empty: none")] = (
         ""
     )
-    seed: Annotated[int, Spec("Seed of all random numbers", 0, 2**31 - 1)] = 0
     headless: Annotated[bool, Spec("Run without MuJoCo's viewer")] = True
-    drone_collisions: Annotated[bool, Spec("Drones collide with one another")] = False
-    max_drones: Annotated[
-        int,
-        Spec("Drones for which the physics is compiled; 0: the number at the start", 0, 10_000),
-    ] = 0
-    watchdog_timeout: Annotated[
-        float,
-        Spec("Wall time without progress after which ~/status reports a hang [s]", 0.01, 3600),
-    ] = 5.0
     checkpoint: Annotated[
         str, Spec("File of ~/save_checkpoint and ~/load_checkpoint", read_only=False)
     ] = ""
@@ -175,7 +68,6 @@ class Parameters:
         bool, Spec("Times in the MCAP file begin at the wall time of the start; false: at 0")
     ] = False
     publish_rates: PublishRates = field(default_factory=PublishRates)
-    flight: FlightParameters = field(default_factory=FlightParameters)
     ros2_control: Ros2Control = field(default_factory=Ros2Control)
     crazyflie: CrazyflieLink = field(default_factory=CrazyflieLink)
 
@@ -191,9 +83,6 @@ class Parameters:
         self._check_controller()
         self._check_estimator()
         self._check_ros2_control()
-        for deck in self.crazyflie.decks:
-            if deck not in DECKS:
-                raise ParameterError("crazyflie.decks", limits.unknown("deck", deck, DECKS))
         self._check_names()
         for name, hertz in values_of(self.publish_rates, "publish_rates.").items():
             if hertz:  # else the topic is off
@@ -283,9 +172,7 @@ class Parameters:
                 scene does not exist.
         """
         scene_path(self.scene)  # which is known before anything is compiled
-        own = {"initial_poses", "flight", "positioning"}
-        shared = {f.name for f in fields(SimulationConfig)} - own
-        values = {name: getattr(self, name) for name in shared}
+        values: dict[str, Any] = {}
         if self.estimator != Estimator.none:
             values["positioning"] = self._positioning()
         if self.policy:
@@ -300,6 +187,6 @@ class Parameters:
         call = "call {}/reset"
         if self.crazyflie.port:
             call += f", or {CFLIB_ADVICE.call}"
-        values["flight"] = FlightConfig(**vars(self.flight), advice=Advice(call=call))
+        flight = replace(self.flight, advice=Advice(call=call))
         poses = poses_of("initial_poses", self.initial_poses, len(self.drones))
-        return SimulationConfig(**values, initial_poses=poses)
+        return SimulationConfig.of(self, **values, flight=flight, initial_poses=poses)

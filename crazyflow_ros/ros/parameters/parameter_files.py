@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from crazyflow_ros.limits import shown, shown_path, suggestion
-from crazyflow_ros.yaml_files import load_yaml
+from crazyflow_ros.checks.limits import shown, shown_path, suggestion
+from crazyflow_ros.checks.yaml_files import load_yaml
 
 SECTION = "ros__parameters"
 """Key of the parameters of a node."""

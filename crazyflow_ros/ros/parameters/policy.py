@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import model_name
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.policy.files import load
 
 _PLACE = ("position", "position_error")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.runtime import Snapshot, Wind
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class WindParameters:
         """Set the parameters to the present wind."""
         self._wind = self._physics.wind
         parameters = [
-            Parameter(name, value=_plain(getattr(self._wind, field)))
+            Parameter(name, value=plain(getattr(self._wind, field)))
             for name, field in _NAMES.items()
         ]
         self._simulator.set_parameters(parameters)
@@ -63,10 +64,6 @@ class WindParameters:
     def _report(self, asked: Future[Snapshot]) -> None:
         if not asked.cancelled() and (error := asked.exception()) is not None:
             self._simulator.log.warning(f"the wind is unchanged: {error}")
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def declare(simulator: SimulatorNode) -> None:

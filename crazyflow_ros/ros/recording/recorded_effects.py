@@ -9,7 +9,6 @@ import json
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.qos import QoSProfile
 from std_msgs.msg import String
 
-from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.disturbances import from_disturbance
 from crazyflow_ros.ros.messages.cdr import XYZ
 from crazyflow_ros.ros.messages.frame_ids import MAP
@@ -136,9 +135,10 @@ class RecordedEffects:
         if self._disturbance is not None:
             change["disturbance"] = from_disturbance(self._disturbance)
         change["state"] = {field: getattr(now, field).tolist() for field in STATE}
-        obstacles = _plain(self._physics.obstacles)
-        if obstacles != self._obstacles:
-            self._obstacles = change["obstacles"] = obstacles
+        obstacles = self._physics.obstacles
+        values = None if obstacles is None else plain(vars(obstacles))
+        if values != self._obstacles:
+            self._obstacles = change["obstacles"] = values
         self._put_change(change)
         self._reset, self._disturbance, self._epoch = None, None, now.epoch
         for name in self._acting.keys() - set(now.names):
@@ -152,14 +152,6 @@ class RecordedEffects:
 
     def _put_change(self, change: dict[str, Any]) -> None:
         self._recorder.put(self._changes, serialised(String(data=json.dumps(change))))
-
-
-def _plain(obstacles: Obstacles | None) -> dict[str, Any] | None:
-    """Convert obstacles to JSON values."""
-    if obstacles is None:
-        return None
-    values = {field.name: getattr(obstacles, field.name) for field in fields(obstacles)}
-    return {name: None if value is None else value.tolist() for name, value in values.items()}
 
 
 def _message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:

@@ -28,11 +28,11 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.extras import extra
-from crazyflow_ros.limits import shown
-from crazyflow_ros.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.ros.commands.command_topics import inputs
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
 from crazyflow_ros.ros.parameters.node_parameters import Parameters

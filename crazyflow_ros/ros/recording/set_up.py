@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.limits import shown_path
-from crazyflow_ros.plain_values import ParameterError, values_of
+from crazyflow_ros.checks.limits import shown_path
+from crazyflow_ros.checks.plain_values import ParameterError, values_of
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode

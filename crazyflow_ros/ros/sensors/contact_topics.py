@@ -9,7 +9,7 @@ import numpy as np
 from geometry_msgs.msg import Vector3, WrenchStamped
 from std_msgs.msg import Bool
 
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
 from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array

@@ -17,8 +17,8 @@ import mujoco
 import numpy as np
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.description.urdf import FixedFrame
-from crazyflow_ros.plain_values import convert
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import (

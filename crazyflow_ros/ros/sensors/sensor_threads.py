@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import mujoco
 
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.sensors import RenderingUnavailable

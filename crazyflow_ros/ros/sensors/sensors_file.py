@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.yaml_files import load_yaml
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.description import urdf
 from crazyflow_ros.description.urdf import FixedFrame
-from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.sensors.devices import ALL, DRONE, Device, Kind, SensorFile
 from crazyflow_ros.ros.sensors.kinds import KINDS
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sensors.sampled import SampledSensorCfg
-from crazyflow_ros.yaml_files import load_yaml
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode

@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 from sensor_msgs.msg import JointState
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.scene import Mirror, MirrorState
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body

@@ -16,7 +16,7 @@ from simulation_interfaces.srv import (
     SetEntityInfo,
 )
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.drones import model_name
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.expression import Expression

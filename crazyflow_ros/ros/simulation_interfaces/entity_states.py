@@ -9,7 +9,7 @@ from geometry_msgs.msg import Accel, Twist
 from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import GetEntityState, SetEntityState
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.entities import named
 from crazyflow_ros.ros.simulation_interfaces.frames import MovingFrame, frame, numbers

@@ -10,7 +10,7 @@ from typing import Any
 
 from simulation_interfaces.msg import Result
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.extras import extra
 from crazyflow_ros.ros.door import Refusal
 

@@ -8,7 +8,7 @@ import numpy as np
 from geometry_msgs.msg import Pose
 from simulation_interfaces.msg import Result
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.messages.frame_ids import MAP, base_link, odom
 from crazyflow_ros.ros.simulation_interfaces.motion import motions

@@ -15,15 +15,15 @@ import numpy as np
 from simulation_interfaces.msg import Bounds, NamedPose, Result
 from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
 
-from crazyflow_ros import limits
-from crazyflow_ros.limits import shown, text
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.limits import shown, text
+from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.yaml_files import load_yaml
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.motion import pose_message
 from crazyflow_ros.ros.simulation_interfaces.scenery import Site
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message, sphere_message
-from crazyflow_ros.yaml_files import load_yaml
 
 _KEYS = {"position", "yaw", "orientation", "description", "tags", "radius"}
 

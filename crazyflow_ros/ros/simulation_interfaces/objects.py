@@ -8,7 +8,7 @@ from typing import Any
 
 import mujoco
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 

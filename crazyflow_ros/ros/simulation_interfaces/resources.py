@@ -12,7 +12,7 @@ from typing import Any
 import mujoco
 from simulation_interfaces.msg import Resource, Result
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.scene import description as descriptions

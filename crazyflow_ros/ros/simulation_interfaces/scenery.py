@@ -11,7 +11,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import body_to_world, multiply, wxyz_to_xyzw
 from crazyflow_ros.scene.groups import UNUSED_GROUP

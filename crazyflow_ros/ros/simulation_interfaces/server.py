@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, WorldResource
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges

@@ -16,7 +16,7 @@ from rclpy.validate_namespace import validate_namespace
 from simulation_interfaces.msg import Resource, Result, Spawnable, SpawnResult
 from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities, SpawnEntity
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.drones import Drone, model_name
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT

@@ -10,7 +10,7 @@ from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import StepSimulation
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.door import SERVICE_QOS, Refusal
 from crazyflow_ros.ros.services.paced_actions import PacedActionServer
 from crazyflow_ros.ros.services.waiting import SLOWEST_TICK, TIMEOUT

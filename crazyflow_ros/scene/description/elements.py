@@ -14,7 +14,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)  # with --, which XML forbids and MuJoCo accepts
 _MARKS = b"\xef\xbb\xbf \t\r\n"  # before an XML declaration, where MuJoCo accepts them

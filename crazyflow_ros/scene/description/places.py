@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 
 _MODEL_FOLDERS = (
     "GZ_SIM_RESOURCE_PATH",

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.description import CONVERTED, FORMATS, Description
 from crazyflow_ros.scene.description.elements import Element, parsed, written

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 
 import mujoco
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.confinement import confine
 from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.description import Description

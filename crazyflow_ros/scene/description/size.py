@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 import mujoco
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 
 _ELEMENTS = (
     *("nbody", "njnt", "ngeom", "nsite", "ncam", "nlight", "nflex", "nskin", "nmesh", "nhfield"),

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import mujoco
 import numpy as np
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.contact.match import ContactMatch
 from crazyflow_ros.sensors.contact.reduction import Reduction, reduce_contacts

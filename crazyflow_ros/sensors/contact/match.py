@@ -9,7 +9,7 @@ from typing import Literal
 import mujoco
 import numpy as np
 
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.sensors.objects import subtree
 
 _MODES = ("geom", "body", "subtree")

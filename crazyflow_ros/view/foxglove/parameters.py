@@ -10,7 +10,7 @@ from rcl_interfaces.msg import ParameterEvent
 from rcl_interfaces.srv import GetParameters, ListParameters, SetParameters
 from rclpy.parameter import Parameter, parameter_value_to_python
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.foxglove.server import Bridge

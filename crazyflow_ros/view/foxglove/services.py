@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import foxglove
 from rclpy.serialization import deserialize_message
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.view.foxglove.topics import CDR, HIDDEN

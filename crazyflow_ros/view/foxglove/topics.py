@@ -11,7 +11,7 @@ import foxglove
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.recording.message_definitions import type_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from crazyswarm import configuration
 
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.crazyswarm.configuration import Swarm
 from crazyflow_ros.ros.crazyswarm.tree import flattened, read_files, unflattened
 

@@ -16,13 +16,14 @@ from paths import ROOT
 from rclpy.context import Context
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.checks.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.estimation import Positioning
-from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
+from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
-from crazyflow_ros.ros.parameters.groups import CrazyflieLink, FlightParameters, Ros2Control
+from crazyflow_ros.ros.parameters.groups import CrazyflieLink, Ros2Control
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
 SETTABLE = (
@@ -397,7 +398,7 @@ def test_wrong_initial_poses_are_refused(numbers: tuple[float, ...], message: st
     ("values", "compiles"),
     [
         ({"wind": (1.0, 0.0, 0.0), "watchdog_timeout": 1.0, "start_paused": True}, False),
-        ({"flight": FlightParameters(speed=1.0), "initial_poses": (0.0, 0.0, 1.0, 0.0)}, False),
+        ({"flight": FlightConfig(speed=1.0), "initial_poses": (0.0, 0.0, 1.0, 0.0)}, False),
         ({"gust_intensity": 1.0}, True),
         ({"drones": ("cf0", "cf1")}, True),
         ({"max_drones": 2}, True),

@@ -13,7 +13,7 @@ from nav_msgs.msg import Odometry
 from policies import policy_of_layers
 from ros_client import Client, RosProcess, SimulatorProcess, numbers, own_domain
 
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.files import save
 from crazyflow_ros.policy.observation import Observation

@@ -29,6 +29,7 @@ from simulation_interfaces.srv import DeleteEntity, LoadWorld, ResetSimulation, 
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.checks.plain_values import from_values, values_of
 from crazyflow_ros.flight import (
     Emergency,
     GoTo,
@@ -39,7 +40,6 @@ from crazyflow_ros.flight import (
     Takeoff,
     Velocity,
 )
-from crazyflow_ros.plain_values import from_values, values_of
 from crazyflow_ros.ros.commands import setpoint_messages
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects

@@ -13,7 +13,7 @@ from anchor_sensor import AnchorSensorCfg
 from paths import ROOT
 from sensor_msgs.msg import Range
 
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors import sensor_threads
 from crazyflow_ros.ros.sensors.kinds import KINDS

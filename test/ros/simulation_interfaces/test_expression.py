@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("simulation_interfaces", reason="not installed")
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.simulation_interfaces.expression import Expression
 from crazyflow_ros.ros.simulation_interfaces.server import Refusal
 

@@ -38,7 +38,7 @@ from simulation_interfaces.srv import (
     StepSimulation,
 )
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.simulation_interfaces.server import service_name
 
 DOMAIN = own_domain("test_ros_hostile_simulation_interfaces")

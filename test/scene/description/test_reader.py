@@ -8,7 +8,7 @@ import pytest
 from description_corpus import BALL, MESH, link, png, robot, stl, world, written
 from paths import ROOT
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.description import (
     NotADescription,

@@ -16,7 +16,7 @@ import mujoco
 import pytest
 from description_corpus import MESH, png, stl, world, written
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.description import Sandbox, Size, read, read_text
 from crazyflow_ros.scene.description.sandbox_child import _answer
 

@@ -3,6 +3,9 @@
 Messages, services, actions, parameters, files and shared memory are checked here, and nowhere else.
 The limits are far beyond what quadrotors reach, and far within what the physics can compute: in
 single precision, a position of 10 km is exact to a millimetre. docs/reliability.md lists them.
+
+Only the functions of arrays import NumPy: the Crazyflie program checks its options before it opens
+its ports, and NumPy's import takes longer than a program of cflib that is started with it.
 """
 
 from __future__ import annotations
@@ -11,13 +14,15 @@ import math
 import os
 import re
 import stat
+import sys
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
 
 _DRONE_NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?", re.ASCII)
 _SHOWN = 80  # characters of a refused value in a message
@@ -103,7 +108,8 @@ SANDBOX_SECONDS = 10.0
 
 def shown(value: object, most: int = _SHOWN) -> str:
     """Return a value for a message, shortened to about `most` characters."""
-    if isinstance(value, np.ndarray):
+    numpy = sys.modules.get("numpy")  # without it, nothing is an array
+    if numpy is not None and isinstance(value, numpy.ndarray):
         value = value.tolist() if value.size <= 16 else f"{value.ravel()[:4].tolist()}..."
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
@@ -173,6 +179,8 @@ def vector(name: str, value: ArrayLike, shape: tuple[int, ...], limit: Limit) ->
     Raises:
         ValueError: It has another shape, or a number is NaN, infinite or too large.
     """
+    import numpy as np
+
     try:
         array = np.array(value, float)
     except (TypeError, ValueError, OverflowError):
@@ -194,6 +202,8 @@ def unit_quaternion(name: str, value: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: It has another shape, is zero, or a number is NaN, infinite or too large.
     """
+    import numpy as np
+
     quat = vector(name, value, (4,), QUATERNION)
     largest = np.abs(quat).max()
     if largest == 0:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from crazyflow_ros.limits import read_text, shown
+from crazyflow_ros.checks.limits import read_text, shown
 
 _MAX_BYTES = 256 * 1024
 _MAX_DEPTH = 32

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.yaml_files import load_yaml
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.ros.simulation_interfaces import named_poses
-from crazyflow_ros.yaml_files import load_yaml
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "\n".join(
     f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 10)}]" for i in range(9)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from paths import ROOT
 
-from crazyflow_ros import limits
-from crazyflow_ros.limits import Limit
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.limits import Limit
 
 METRE = Limit(10.0, "m")
 

@@ -1,7 +1,8 @@
 """Conversion of plain values into dataclasses: from ROS parameters, YAML and command lines.
 
-A field with limits is `name: Annotated[type, Spec(...)] = default`. A field that is a dataclass
-gives declarations whose names begin with its own name and a dot.
+A parameter is a field `name: Annotated[type, Spec(...)] = default`, or a field of a dataclass in a
+field; then its name begins with that field's name and a dot. A subclass repeats a field to change
+its default, and need not repeat its `Spec`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import math
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from operator import attrgetter
 from typing import (
     Any,
     Literal,
@@ -22,7 +24,7 @@ from typing import (
     get_type_hints,
 )
 
-from crazyflow_ros import limits
+from crazyflow_ros.checks import limits
 
 T = TypeVar("T")
 
@@ -74,8 +76,9 @@ class Spec:
     """Converts a value that is none of the choices, or raises ValueError."""
     read_only: bool = True
     """Whether the value is fixed at the start."""
-    check: Callable[[Any], object] | None = None
-    """Raises ValueError for unusable values within the range; the message names the parameter."""
+    check: Callable[[str, Any], object] | None = None
+    """Receives the name and a value within the range. Raises ValueError if it is unusable; the
+    message names the parameter."""
     least: float | None = None
     """The smallest value but 0, if the range begins at 0."""
 
@@ -129,7 +132,7 @@ class Declaration(NamedTuple):
         if not inside:
             raise ParameterError(self.name, self.expected, value)
         if self.spec.check is not None:
-            self.spec.check(converted)
+            self.spec.check(self.name, converted)
         return converted
 
     def parsed(self, text: str) -> Any:
@@ -148,28 +151,40 @@ class Declaration(NamedTuple):
             raise ParameterError(self.name, self.expected, text) from None
 
 
-def values_of(parameters: Any, prefix: str = "") -> dict[str, Any]:
-    """Return all parameters of a dataclass instance by name, the inverse of `from_values`."""
-    values: dict[str, Any] = {}
-    for field in fields(parameters):
-        value = getattr(parameters, field.name)
-        if is_dataclass(value):
-            values |= values_of(value, f"{prefix}{field.name}.")
-        else:
-            values[f"{prefix}{field.name}"] = value
-    return values
+def plain(value: Any) -> Any:
+    """Return a value with lists in place of tuples and arrays, as JSON, YAML and rclpy take it."""
+    if hasattr(value, "tolist"):  # of NumPy
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: plain(element) for key, element in value.items()}
+    return [plain(element) for element in value] if isinstance(value, list | tuple) else value
 
 
 def declarations(cls: type, prefix: str = "") -> Iterator[Declaration]:
     """Yield all parameters of a dataclass."""
-    hints, defaults = get_type_hints(cls, include_extras=True), cls()
+    hints = _hints(cls)
     for field in fields(cls):
-        default, hint = getattr(defaults, field.name), hints[field.name]
+        name, hint = f"{prefix}{field.name}", hints[field.name]
         if isinstance(hint, type) and is_dataclass(hint):
-            yield from declarations(hint, f"{prefix}{field.name}.")
-        else:
-            (spec,) = hint.__metadata__
-            yield Declaration(f"{prefix}{field.name}", hint.__origin__, default, spec)
+            yield from declarations(hint, f"{name}.")
+        for spec in getattr(hint, "__metadata__", ()):
+            yield Declaration(name, hint.__origin__, _default(field), spec)
+
+
+def check(parameters: Any) -> None:
+    """Check all parameters of a dataclass instance.
+
+    Raises:
+        ValueError: One is not allowed.
+    """
+    for declaration in declarations(type(parameters)):
+        declaration.checked(attrgetter(declaration.name)(parameters))
+
+
+def values_of(parameters: Any, prefix: str = "") -> dict[str, Any]:
+    """Return all parameters of a dataclass instance by name, the inverse of `from_values`."""
+    names = [declaration.name for declaration in declarations(type(parameters))]
+    return {f"{prefix}{name}": attrgetter(name)(parameters) for name in names}
 
 
 def from_values(cls: type[T], values: Mapping[str, Any]) -> T:
@@ -186,15 +201,32 @@ def from_values(cls: type[T], values: Mapping[str, Any]) -> T:
 
 
 def filled(cls: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
-    """Build a dataclass instance from checked values by name."""
+    """Build a dataclass instance from checked values by name; other fields keep their defaults."""
     hints = get_type_hints(cls)
-    arguments = {
-        field.name: filled(hints[field.name], values, f"{prefix}{field.name}.")
-        if is_dataclass(hints[field.name])
-        else values[f"{prefix}{field.name}"]
-        for field in fields(cls)  # type: ignore[arg-type]
-    }
+    arguments = {}
+    for field in fields(cls):  # type: ignore[arg-type]
+        name, hint = f"{prefix}{field.name}", hints[field.name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            arguments[field.name] = filled(hint, values, f"{name}.")
+        elif name in values:
+            arguments[field.name] = values[name]
     return cls(**arguments)
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    """Return the types of fields, with the `Spec` of the nearest class that has one."""
+    hints: dict[str, Any] = {}
+    for base in cls.__mro__:
+        for name, hint in get_type_hints(base, include_extras=True).items():
+            is_told = name in hints and hasattr(hints[name], "__metadata__")
+            if name not in hints or (hasattr(hint, "__metadata__") and not is_told):
+                hints[name] = hint
+    return hints
+
+
+def _default(field: Field[Any]) -> Any:
+    factory = field.default_factory
+    return field.default if factory is MISSING else factory()
 
 
 def _number(value: Any, name: str) -> float:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from crazyflow_ros.limits import shown
+from crazyflow_ros.checks.limits import shown
 
 _MAX_ARRAYS = 1000
 _MAX_HEADER = 4096  # bytes
