@@ -28,7 +28,7 @@ from crazyflow_ros.demo.trajectory import FlightPath
 from crazyflow_ros.ros.messages.times import duration_of
 from docs.page_pictures import DRONES, Eight
 
-LAYOUT = Path(__file__).parents[1] / "examples" / "rerun_layout.py"
+LAYOUT = Path(__file__).parents[1] / "examples" / "08_rerun_layout.py"
 LOWEST, ABOVE = -0.3, 0.2  # m, height of the first path, and of each above the one below
 TAKEOFF, GO_TO, EIGHT = 2.5, 3.0, 12.0  # s
 SHOWN = 7.7  # s after the beginning of the eights

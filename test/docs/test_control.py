@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,12 @@ from ros_client import SimulatorProcess, own_domain
 
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 
-import nmpc
-
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.demo.trajectory import SIZE, FigureEightPath, FlightPath, Glide
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.identification import read_flight
 
+nmpc = import_module("05_nmpc")
 DOMAIN = own_domain("test_docs_control")
 NEAR = 0.03  # m
 TIMEOUT = 600.0  # s
@@ -67,7 +67,7 @@ def test_two_flights_are_the_same_and_keep_to_the_path(
 def test_the_program_keeps_each_drone_on_its_path(drone: str) -> None:
     with simulator(drone):
         environment = {**os.environ, "ROS_DOMAIN_ID": str(DOMAIN), "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "examples/nmpc.py", "--drone", drone]
+        command = [sys.executable, "examples/05_nmpc.py", "--drone", drone]
         done = subprocess.run(
             command, env=environment, timeout=TIMEOUT, text=True, capture_output=True, cwd=ROOT
         )

@@ -24,8 +24,8 @@ PRELUDE = f"""
 import crazyflow_ros.ros.services
 import crazyflow_ros.ros.topics
 from crazyflow_ros.ros import node
-crazyflow_ros.ros.services.__path__.append({str(EXAMPLES)!r})
-crazyflow_ros.ros.topics.__path__.append({str(EXAMPLES)!r})
+crazyflow_ros.ros.services.__path__.append({str(EXAMPLES / "09_service")!r})
+crazyflow_ros.ros.topics.__path__.append({str(EXAMPLES / "10_topic")!r})
 node._FEATURES += ("services.count_flying", "topics.highest")
 """
 
@@ -41,14 +41,15 @@ def load(name: str) -> ModuleType:
 
 def test_pages_name_every_example() -> None:
     text = "".join(page.read_text() for page in PAGE.parent.glob("*.md"))
-    missing = [file.name for file in EXAMPLES.glob("*.py") if f"examples/{file.name}" not in text]
+    files = [str(file.relative_to(EXAMPLES)) for file in EXAMPLES.rglob("*.py")]
+    missing = [file for file in files if f"examples/{file}" not in text]
     assert not missing
 
 
 def test_blocks_of_the_page_are_parts_of_the_examples() -> None:
     """Line by line, so that a change of an example does not leave the page behind."""
     lines = {
-        line.strip() for file in EXAMPLES.glob("*.py") for line in file.read_text().splitlines()
+        line.strip() for file in EXAMPLES.rglob("*.py") for line in file.read_text().splitlines()
     }
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 6
@@ -56,14 +57,16 @@ def test_blocks_of_the_page_are_parts_of_the_examples() -> None:
     assert [line for line in shown if line not in lines | {"..."}] == []
 
 
-@pytest.mark.parametrize("name", ["dynamics_model", "pipeline_stage", "force", "environment"])
+@pytest.mark.parametrize(
+    "name", ["01_force", "02_pipeline_stage", "03_dynamics_model", "04_environment"]
+)
 def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     load(name).main()
     assert capsys.readouterr().out
 
 
 def test_the_model_adds_its_drag_and_keeps_it_through_a_reset() -> None:
-    model = load("dynamics_model")
+    model = load("03_dynamics_model")
     sim = model.make_sim(0.02, control="rotor_vel")
     state = sim.data.states.replace(vel=sim.data.states.vel + np.array([3.0, 0.0, 4.0]))
     command = sim.data.controls.actuators
@@ -83,7 +86,7 @@ def test_the_model_adds_its_drag_and_keeps_it_through_a_reset() -> None:
 
 
 def test_the_stage_counts_turns_and_forgets_them_in_a_reset() -> None:
-    sim = load("pipeline_stage").make_sim()
+    sim = load("02_pipeline_stage").make_sim()
     sim.data = sim.data.replace(
         states=sim.data.states.replace(rotor_vel=sim.data.states.rotor_vel + 6000.0)
     )
@@ -94,7 +97,7 @@ def test_the_stage_counts_turns_and_forgets_them_in_a_reset() -> None:
 
 
 def test_the_force_is_largest_above_the_fan_and_has_a_gradient() -> None:
-    fan = load("force")
+    fan = load("01_force")
 
     def lift(x: float) -> jax.Array:
         state = fan.Sim(drone=fan.DRONE).data.states.components

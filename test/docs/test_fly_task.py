@@ -6,9 +6,9 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
-import fly_task
 import mujoco
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.learn.ready import READY
 
+fly_task = import_module("07_fly_task")
 DOMAIN = own_domain("test_docs_fly_task")
 TIMEOUT = 1200.0  # s
 SECONDS = 30.0  # of simulated time, for nearly two laps at 2 m/s
@@ -97,7 +98,7 @@ def test_a_trained_policy_flies_the_task_in_the_node(task: str, tmp_path: Path) 
         parameters += ["scene:=race_track", "initial_poses:=[0.0, -3.0, 0.0, 0.0]"]
     words = [word for parameter in parameters for word in ("-p", parameter)]
     with SimulatorProcess(DOMAIN, words):
-        said = run("examples/fly_task.py", task, "--lock-step", "--seconds", str(SECONDS))
+        said = run("examples/07_fly_task.py", task, "--lock-step", "--seconds", str(SECONDS))
     found = re.search(r"passed (\d+) gates" if task == "race" else r"mean ([\d.]+) m", said)
     assert found, said
     if task == "race":

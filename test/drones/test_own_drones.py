@@ -23,7 +23,7 @@ from crazyflow_ros.runtime import Checkpoint, PhysicsThread, Pose, SimulationCon
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sim import Sim
 
-EXAMPLE = ROOT / "examples" / "drone"
+EXAMPLE = ROOT / "examples" / "12_drone"
 T = 300.0  # s, no wait of a test is longer
 
 
@@ -31,7 +31,7 @@ T = 300.0  # s, no wait of a test is longer
 def edited(tmp_path: Path) -> Callable[..., str]:
     """Makes a copy of the example in which a text stands in place of another; returns its path."""
 
-    def edit(old: str, new: str, file: str = "drone.toml", folder: str = "drone") -> str:
+    def edit(old: str, new: str, file: str = "drone.toml", folder: str = EXAMPLE.name) -> str:
         copy = tmp_path / folder
         shutil.copytree(EXAMPLE, copy)
         text = (copy / file).read_text()
@@ -60,7 +60,7 @@ def test_the_example_is_drawn_beside_other_drones() -> None:
     np.testing.assert_allclose(masses, [0.05, 0.0328, 0.05])
     np.testing.assert_allclose(model.body("rotor1:c").pos, [-0.036, -0.036, 0.012])
     np.testing.assert_allclose(model.joint("rotor1:c").axis, [0, 0, -1])
-    assert model.material("drone/frame").rgba[1] == pytest.approx(0.45)
+    assert model.material(f"{EXAMPLE.name}/frame").rgba[1] == pytest.approx(0.45)
     mixed = Sim(drone=[EXAMPLE, "cf2x_L250"], control="attitude", forces=())
     np.testing.assert_allclose(mixed.mj_model.body("drone:0").pos[2], 0.015)
 
@@ -90,9 +90,10 @@ def test_relative_paths_and_links_are_the_same_drone(
 ) -> None:
     (tmp_path / "link").symlink_to(EXAMPLE)
     monkeypatch.chdir(EXAMPLE.parent)
-    assert resolve("./drone") == resolve(tmp_path / "link") == resolve(EXAMPLE) == str(EXAMPLE)
+    path = f"./{EXAMPLE.name}"
+    assert resolve(path) == resolve(tmp_path / "link") == resolve(EXAMPLE) == str(EXAMPLE)
     assert resolve(Path("cf2x_L250")) is Drone("cf2x_L250")
-    Sim(drone=EXAMPLE, forces=(ground_effect("./drone"), floor_contact("./drone", 500)))
+    Sim(drone=EXAMPLE, forces=(ground_effect(path), floor_contact(path, 500)))
 
 
 def test_drones_of_one_name_are_not_mixed(edited: Callable[..., str], tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_xacro_and_python_make_the_same_robot(
     xacro = pytest.importorskip("xacro", reason="xacro is not installed")
     monkeypatch.chdir(tmp_path)
     main([str(EXAMPLE)])
-    mappings = {"model": str(tmp_path / "drone"), "drones": "a b", "hardware": str(hardware)}
+    mappings = {"model": str(tmp_path / EXAMPLE.name), "drones": "a b", "hardware": str(hardware)}
     file = str(resource("urdf_mjcf", "crazyflow.urdf.xacro"))
     theirs = ET.fromstring(xacro.process_file(file, mappings=mappings).toxml())
     ours = ET.fromstring(urdf(str(EXAMPLE), ["a", "b"], hardware))

@@ -184,8 +184,8 @@ def test_a_drone_of_the_users_own_is_named_by_its_path(
     declared: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    given = declared(drone_model="examples/drone")
-    path = str(ROOT / "examples" / "drone")
+    given = declared(drone_model="examples/12_drone")
+    path = str(ROOT / "examples" / "12_drone")
     assert given.values.drone_model == given.node.get_parameter("drone_model").value == path
     assert from_values(Parameters, values_of(given.values)) == given.values
     message = f"drone_model: drone './nothing': there is no file {ROOT}/nothing/drone.toml"

@@ -196,7 +196,7 @@ def test_layout_for_rerun_adds_what_the_drone_did_and_the_scene(
 ) -> None:
     chunk = pytest.importorskip("rerun.chunk", reason="rerun-sdk, 200 MB, is not installed")
     arranged = tmp_path / "flight.rrd"
-    layout = [sys.executable, ROOT / "examples" / "rerun_layout.py", flight, "--save", arranged]
+    layout = [sys.executable, ROOT / "examples" / "08_rerun_layout.py", flight, "--save", arranged]
     subprocess.run(layout, check=True, timeout=120)
     scalars, paths = defaultdict(list), set()
     for part in chunk.RrdReader(arranged).stream().to_chunks():

@@ -203,6 +203,6 @@ def test_a_link_keeps_its_visuals_and_hides_the_collision_shapes_beside_them() -
 
 
 def test_what_comes_with_the_package_can_be_spawned_by_others() -> None:
-    folders = resource("urdf_mjcf"), ROOT / "examples" / "drone"
+    folders = resource("urdf_mjcf"), ROOT / "examples" / "12_drone"
     for path in (path for folder in folders for path in folder.rglob("*.xml")):
         assert read(path, limited=True).format == "mjcf"

@@ -1,6 +1,6 @@
 """A task of your own for the Gymnasium environment: hover as low as possible.
 
-Run it from the root folder of the repository: .venv/bin/python examples/environment.py
+Run it from the root folder of the repository: .venv/bin/python examples/04_environment.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Start a simulator that records and whose drones take attitude commands, then this program:
 
     .venv/bin/python -m crazyflow_ros --ros-args -p control:=attitude -p record:=flight.mcap
-    .venv/bin/python examples/excite.py
+    .venv/bin/python examples/06_excite.py
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Train a policy, start a simulator that it flies, then this program:
     .venv/bin/python -m crazyflow_ros.learn race
     .venv/bin/python -m crazyflow_ros --ros-args -p policy:=race.policy -p scene:=race_track \
 -p initial_poses:='[0.0, -3.0, 0.0, 0.0]'
-    .venv/bin/python examples/fly_task.py race
+    .venv/bin/python examples/07_fly_task.py race
 
 It commands the goal of the task on <drone>/command: in a race the next gate, as soon as the drone
 is through the last one.

@@ -3,7 +3,7 @@
 Start a simulator whose drones take attitude commands, then this program:
 
     .venv/bin/python -m crazyflow_ros --ros-args -p control:=attitude -p real_time_factor:=0.0
-    .venv/bin/python examples/nmpc.py
+    .venv/bin/python examples/05_nmpc.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A force of your own: a fan at the origin that blows drones upwards.
 
-Run it from the root folder of the repository: .venv/bin/python examples/force.py
+Run it from the root folder of the repository: .venv/bin/python examples/01_force.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A dynamics model of your own: first principles, with a drag that grows with the square of speed.
 
-Run it from the root folder of the repository: .venv/bin/python examples/dynamics_model.py
+Run it from the root folder of the repository: .venv/bin/python examples/03_dynamics_model.py
 """
 
 from __future__ import annotations

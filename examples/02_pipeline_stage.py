@@ -1,6 +1,6 @@
 """A pipeline stage of your own: rotors that wear out, which the stage has to remember.
 
-Run it from the root folder of the repository: .venv/bin/python examples/pipeline_stage.py
+Run it from the root folder of the repository: .venv/bin/python examples/02_pipeline_stage.py
 """
 
 from __future__ import annotations

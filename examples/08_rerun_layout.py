@@ -1,7 +1,7 @@
 """Shows a recorded flight in Rerun: the scene, the drones with their trails, and plots.
 
     python -m pip install "rerun-sdk==0.41.*"
-    python examples/rerun_layout.py flight.mcap
+    python examples/08_rerun_layout.py flight.mcap
 
 Rerun reads drones, frames and sensors from the file, but neither the scene nor the odometry; this
 program adds them, and a layout. With `--save flight.rrd` it writes a file for `rerun flight.rrd`
