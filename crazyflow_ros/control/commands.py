@@ -51,7 +51,9 @@ def check_size(control: Control, cmd: Any) -> None:
     """
     if cmd.shape[-1] not in control.sizes:
         lengths = " or ".join(str(n) for n in sorted(control.sizes))
-        raise ValueError(f"{named(control)} command has {lengths} numbers, got {cmd.shape[-1]}")
+        raise ValueError(
+            f"{named(control)} command must have {lengths} numbers, got {cmd.shape[-1]}"
+        )
 
 
 def _check_numbers(control: Control, cmd: np.ndarray) -> None:

@@ -96,9 +96,11 @@ class Obstacles(Struct):
             given["quat"] = upright
         for name, k in (("size", 3), ("pos", 3), ("quat", 4), ("vel", 3), ("ang_vel", 3)):
             if given[name].shape != (n, k):
-                raise ValueError(f"{name} of {n} obstacles has shape {given[name].shape}")
+                raise ValueError(
+                    f"{name} of obstacles must have shape {n, k}, got {given[name].shape}"
+                )
             if not np.isfinite(given[name]).all():
-                raise ValueError(f"{name} of an obstacle is not finite: {given[name].tolist()}")
+                raise ValueError(f"{name} of obstacles must be finite, got {given[name].tolist()}")
         for kind, sides in zip(kinds, given["size"]):
             if (sides[: _N_SIZES.get(kind, 0)] <= 0).any():
                 raise ValueError(

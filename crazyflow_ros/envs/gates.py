@@ -106,7 +106,6 @@ class Race:
         return self._of_next(origin, self.gates.centre), self.speed * ahead
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`."""
         through, hit = self._crossing(before, after)
         distance = length(after.error)
         failed = hit | (distance > self.limit) | (after.pos[:, 2] <= 0)
@@ -116,7 +115,6 @@ class Race:
         return Verdict(reward, failed | done, done & ~failed)
 
     def advance(self, before: Flight, after: Flight) -> Array:
-        """See `Course`."""
         through, _ = self._crossing(before, after)
         return after.origin + through[:, None]
 

@@ -50,7 +50,6 @@ class Recovery(Hover):
             raise ValueError(f"Recovery: angle must be at most pi, got {self.angle}")
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
-        """See `Task`."""
         # A single draw, because each draw is compiled separately.
         draw = jax.random.uniform(key, (n, 16), minval=-1)
         pos, vel, ang_vel, angles, rotors = jnp.split(draw, [3, 6, 9, 12], axis=-1)

@@ -55,7 +55,7 @@ class QuadrotorEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             ValueError: There are options.
         """
         if options:
-            raise ValueError(f"a reset has no options, got {shown(list(options))}")
+            raise ValueError(f"a reset takes no options, got {shown(list(options))}")
         super().reset(seed=seed)
         obs, _ = self.worlds.reset(seed=int(self.np_random.integers(2**31)))
         return obs[0], {}

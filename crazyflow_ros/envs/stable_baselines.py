@@ -55,7 +55,7 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
         """
         given = [options] if isinstance(options, dict) else options or []
         if any(given):
-            raise ValueError(f"a reset has no options, got {shown(options)}")
+            raise ValueError(f"a reset takes no options, got {shown(options)}")
 
     def reset(self) -> np.ndarray:
         """Begin an episode in each world, and return the observations."""

@@ -156,12 +156,10 @@ class Hover:
         check(self, "seconds", "tolerance", "limit", lowest=0)
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
-        """See `Task`."""
         point = jnp.tile(jnp.array(self.point), (n, 1))
         return side_by_side(within(key, n, self.point, self.spread)), side_by_side(point)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`."""
         del time
         return origin, jnp.zeros_like(origin)
 
@@ -201,7 +199,6 @@ class Velocity:
         check(self, "seconds", "tolerance", lowest=0)
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
-        """See `Task`."""
         keys = jax.random.split(key)
         pos = side_by_side(within(keys[0], n, self.centre, self.spread))
         vel = within(keys[1], n, (0.0, 0.0, 0.0), self.speed)
@@ -250,18 +247,15 @@ class Reach:
         check(self, "seconds", "tolerance", "speed", "limit", lowest=0)
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
-        """See `Task`."""
         keys = jax.random.split(key)
         pos, goal = (within(k, n, self.centre, self.spread) for k in keys)
         return side_by_side(pos), side_by_side(goal)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`."""
         del time
         return origin, jnp.zeros_like(origin)
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`."""
         distance = length(after.error)
         reached = (distance < self.tolerance) & (length(after.vel) < self.speed)
         lost = (distance > self.limit) | (after.pos[:, 2] <= 0)
@@ -299,13 +293,11 @@ class FigureEight:
         check(self, "seconds", "period", "limit", lowest=0)
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
-        """See `Task`."""
         centre = jnp.tile(jnp.array(self.centre), (n, 1))
         pos = within(key, n, self.centre, self.spread)
         return side_by_side(pos), side_by_side(centre)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`."""
         rate = tau / self.period
         phase, (a, b), zero = rate * time, self.size, jnp.zeros_like(time)
         offset = jnp.concatenate([a * jnp.sin(phase), b * jnp.sin(2 * phase), zero], axis=-1)
@@ -350,17 +342,14 @@ class Landing:
         check(self, "seconds", "height", "pad", "speed", "limit", lowest=0)
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
-        """See `Task`."""
         pos = within(key, n, (0.0, 0.0, self.height), self.spread)
         return side_by_side(pos), side_by_side(jnp.zeros((n, 3)))
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`."""
         del time
         return origin, jnp.zeros_like(origin)
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`."""
         distance, touched = length(after.error), after.pos[:, 2] <= 0
         # On the floor, the drone has already stopped.
         speed = jnp.maximum(length(before.vel), length(after.vel))

@@ -51,7 +51,7 @@ class Flight:
     def __post_init__(self) -> None:
         n = np.size(self.time)
         if not _LEAST_SAMPLES <= n <= SAMPLES:
-            raise ValueError(f"a flight has {_LEAST_SAMPLES} to {SAMPLES} samples, got {n}")
+            raise ValueError(f"a flight must have {_LEAST_SAMPLES} to {SAMPLES} samples, got {n}")
         checked = {
             "time": vector("time", self.time, (n,), _TIMES),
             "pos": vector("pos", self.pos, (n, 3), POSITION),
@@ -109,7 +109,7 @@ def read_flight(path: str | Path, drone: str = "cf0") -> Flight:
     readers = {".npz": _read_npz, ".csv": _read_csv}
     suffix = Path(path).suffix.lower()
     if suffix != ".mcap" and suffix not in readers:
-        raise ValueError(f"a flight is a file .npz, .csv or .mcap, got {shown_path(path)!r}")
+        raise ValueError(f"a flight must be a file .npz, .csv or .mcap, got {shown_path(path)!r}")
     open_file(path, FILE_BYTES).close()
     try:
         arrays = _read_mcap(path, drone) if suffix == ".mcap" else readers[suffix](path)

@@ -106,7 +106,6 @@ class Bptt:
         )
 
     def begin(self) -> Now:
-        """See `Learner`."""
         return Now(self._weights, self._optimizer.init(self._weights), self._first)
 
     def inputs(self, rng: np.random.Generator) -> np.ndarray:
@@ -129,7 +128,6 @@ class Bptt:
         return costs.mean(), state
 
     def update(self, now: Now, inputs: Array) -> tuple[Now, Array]:
-        """See `Learner`."""
         slope = jax.value_and_grad(self.cost, has_aux=True)
         (cost, state), gradient = slope(now.weights, now.worlds)
         # The gradient of a drone that turns faster and faster may overflow.
@@ -139,6 +137,5 @@ class Bptt:
         return Now(now.weights + change, optimizer, state), cost
 
     def network(self, now: Now) -> Network:
-        """See `Learner`."""
         network: Network = self.network_of(now.weights)
         return network

@@ -46,7 +46,6 @@ class Approach:
     clearance: float = 0.4
 
     def __call__(self, before: Motion, after: Motion) -> Array:
-        """See `Cost`."""
         error = after.pos - after.goal
         approach = -self.rate * error / jnp.sqrt(1 + square(error) * self.braking)[:, None]
         slip = after.vel - after.goal_vel - approach
@@ -79,7 +78,6 @@ class Descent:
     aside: float = 1.0
 
     def __call__(self, before: Motion, after: Motion) -> Array:
-        """See `Cost`."""
         error = after.pos - after.goal
         level = jnp.array([1.0, 1.0, 0.0]) * error
         towards = -self.rate * level / jnp.sqrt(1 + square(level))[:, None]
@@ -109,7 +107,6 @@ class Passage:
     aside: float = 2.0
 
     def __call__(self, before: Motion, after: Motion) -> Array:
-        """See `Cost`."""
         error = after.goal - after.pos
         speed = jnp.sqrt(square(after.goal_vel))[:, None]
         along = after.goal_vel / jnp.maximum(speed, 1e-6)

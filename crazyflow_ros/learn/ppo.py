@@ -213,7 +213,6 @@ class Ppo:
         self._optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate))
 
     def begin(self) -> Now:
-        """See `Learner`."""
         optimizer = self._optimizer.init(self._weights)
         return Now(self._weights, optimizer, self._first, jnp.int32(0))
 
@@ -277,7 +276,6 @@ class Ppo:
         return (losses + self.settings.bound_weight * outside).mean(where=samples.acted)
 
     def update(self, now: Now, inputs: Noise) -> tuple[Now, Array]:
-        """See `Learner`."""
         s, weights = self.settings, self.weights_of(now.weights)
         deviation = self.deviation(now.updates)
         state, samples = self._fly(weights, deviation, now.worlds, inputs.action)

@@ -220,7 +220,7 @@ def mlp(
         ValueError: There are fewer than two sizes, or an activation is unknown.
     """
     if len(sizes) < 2:
-        raise ValueError(f"a network has the sizes of inputs and outputs, got {list(sizes)}")
+        raise ValueError(f"sizes must have those of inputs and outputs, got {list(sizes)}")
     layers, last = [], len(sizes) - 2
     for i, (n_in, n_out) in enumerate(pairwise(sizes)):
         key, subkey = jax.random.split(key)

@@ -137,7 +137,7 @@ class Observation:
             ValueError: A part is unknown, or a number out of range; the message names it.
         """
         if not self.parts:
-            raise ValueError(f"an observation has at least one part, of {', '.join(PARTS)}")
+            raise ValueError(f"an observation needs at least one part, from {', '.join(PARTS)}")
         for part in self.parts:
             if part not in PARTS:
                 raise ValueError(unknown("part", part, PARTS))

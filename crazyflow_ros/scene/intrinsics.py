@@ -46,11 +46,11 @@ class Intrinsics(NamedTuple):
             ValueError: The matrix does not have this form.
         """
         if len(matrix) != 9:
-            raise ValueError(f"an intrinsic matrix has 9 numbers, got {len(matrix)}")
+            raise ValueError(f"an intrinsic matrix must have 9 numbers, got {len(matrix)}")
         fx, skew, cx, zero, fy, cy, *last = matrix
         if (skew, zero, *last) != (0.0, 0.0, 0.0, 0.0, 1.0):
             form = "fx 0 cx, 0 fy cy, 0 0 1"
-            raise ValueError(f"an intrinsic matrix has the form {form}, got {matrix}")
+            raise ValueError(f"an intrinsic matrix must have the form {form}, got {matrix}")
         return cls(width, height, fx, fy, cx, cy)._checked()
 
     @classmethod

@@ -119,7 +119,7 @@ def test_a_yaw_is_as_good_as_its_quaternion() -> None:
 
 def test_inputs_of_another_shape_are_refused() -> None:
     position = parametrize(functions.state2attitude, "cf2x_L250")
-    with pytest.raises(ValueError, match="a state command has 13 or 16 numbers, got 4"):
+    with pytest.raises(ValueError, match="a state command must have 13 or 16 numbers, got 4"):
         position(**random_inputs(NAMES[0]) | {"cmd": np.zeros(4)})
     rates = parametrize(functions.body_rate2force_torque, "cf2x_L250")
     with pytest.raises(ValueError, match=r"ang_vel must be an array \(..., 3\), got shape \(4,\)"):

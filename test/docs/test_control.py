@@ -23,7 +23,7 @@ from crazyflow_ros.demo.trajectory import SIZE, FigureEightPath, FlightPath, Gli
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.identification import read_flight
 
-nmpc = import_module("05_nmpc")
+nmpc, excite = import_module("05_nmpc"), import_module("06_excite")
 DOMAIN = own_domain("test_docs_control")
 NEAR = 0.03  # m
 TIMEOUT = 600.0  # s
@@ -39,7 +39,7 @@ def simulator(drone: str, *more: str) -> Iterator[None]:
 def test_two_flights_are_the_same_and_keep_to_the_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Their recording holds what was flown and commanded."""
+    """Their recording holds what was flown, and what other commands follow."""
     pad, above = np.zeros(3), np.array([0.0, 0, 1])
     eight = FigureEightPath(above, SIZE, laps=1, duration=6.0)
     path = FlightPath((Glide(pad, above, 2.0), eight), airborne=(2.0, 8.0))
@@ -51,15 +51,19 @@ def test_two_flights_are_the_same_and_keep_to_the_path(
             simulation.reset()
             simulation.step(1)  # whose odometry is not that from before the reset
             flights.append(nmpc.fly(simulation, nmpc.Nmpc("cf2x_L250"), "cf0", path))
+        begin = simulation.time
+        excite.fly(simulation, "cf0", "cf2x_L250", 2.0)
     assert len(flights[0]) == 6 * nmpc.RATE
     assert 0 < flights[0].max() < NEAR
     np.testing.assert_array_equal(*flights)
     whole = read_flight(record)
-    assert whole.time[-1] - whole.time[0] > path.duration  # the simulator was killed
-    np.testing.assert_allclose(np.ptp(whole.pos, axis=0)[:2], 2 * SIZE[:2], atol=2 * NEAR)
+    assert whole.time[-1] > begin + 1  # the simulator was killed
+    eights = whole.time < begin
+    np.testing.assert_allclose(np.ptp(whole.pos[eights], axis=0)[:2], 2 * SIZE[:2], atol=2 * NEAR)
     weight = load_drone("cf2x_L250")["mass"] * 9.81
     np.testing.assert_allclose(whole.command[:, 3].mean(), weight, rtol=0.1)
-    assert np.abs(whole.command[:, :2]).max() <= nmpc.MOST_TILT + 1e-6
+    assert np.abs(whole.command[eights, :2]).max() <= nmpc.MOST_TILT + 1e-6
+    assert (np.ptp(whole.command[~eights, :3], axis=0) > 0.2).all()
 
 
 @pytest.mark.soak

@@ -225,7 +225,7 @@ def test_misuse_is_told() -> None:
     with pytest.raises(ValueError, match="at least one world"):
         MujocoBackend(model, [])
     other = mujoco.MjData(mujoco.MjModel.from_xml_string("<mujoco/>"))
-    with pytest.raises(ValueError, match="the data of world 1 are of another model"):
+    with pytest.raises(ValueError, match="data of world 1 belong to another model"):
         MujocoBackend(model, [mujoco.MjData(model), other])
 
 

@@ -142,7 +142,7 @@ def test_check_command_takes_one_drone_or_many() -> None:
     for bad, message in [
         (np.zeros(16), "zero quaternion"),
         (np.full(13, np.nan), r"nan at index \(0,\)"),
-        (np.zeros(4), "a state command has 13 or 16 numbers, got 4"),
+        (np.zeros(4), "a state command must have 13 or 16 numbers, got 4"),
     ]:
         with pytest.raises(ValueError, match=message):
             check_command(Control.state, bad)

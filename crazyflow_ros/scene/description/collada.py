@@ -33,7 +33,7 @@ def as_obj(content: bytes) -> bytes:
         raise ValueError("its nodes are nested too deep") from None
     except Exception as error:  # the package lets errors of many kinds out
         raise ValueError(
-            f"it is no Collada that can be read: {error or type(error).__name__}"
+            f"it is not a readable Collada file: {error or type(error).__name__}"
         ) from None
     if not parts:
         raise ValueError("it has no triangles")

@@ -40,7 +40,7 @@ class MujocoBackend:
         sizes = (model.nq, model.nbody, model.nsensordata)
         for world, one in enumerate(self.data):
             if (len(one.qpos), len(one.xpos), len(one.sensordata)) != sizes:
-                raise ValueError(f"the data of world {world} are of another model")
+                raise ValueError(f"the data of world {world} belong to another model")
 
     @property
     def n_worlds(self) -> int:

@@ -200,7 +200,7 @@ def test_what_cannot_be_flown_is_refused(
 @pytest.mark.parametrize(
     ("control", "values", "reason"),
     [
-        (Control.attitude, [0.0] * 5, "an attitude command has 4 numbers, got 5"),
+        (Control.attitude, [0.0] * 5, "an attitude command must have 4 numbers, got 5"),
         (Control.state, [0.0] * 12, "13 or 16 numbers, got 12"),
         (Control.state, [0.0] * 16, "zero quaternion"),
         (Control.rotor_vel, [0.0, NAN, 0.0, 0.0], "nan"),

@@ -52,11 +52,11 @@ def test_triangles_are_in_metres_and_where_the_scene_puts_them() -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "no Collada that can be read"),
-        (b"<COLLADA/>", "no Collada that can be read|no triangles"),
-        (drawing()[:900], "no Collada that can be read"),
+        (b"", "not a readable Collada file"),
+        (b"<COLLADA/>", "not a readable Collada file|no triangles"),
+        (drawing()[:900], "not a readable Collada file"),
         (drawing(f'<lines count="1">{INPUT}<p>0 1</p></lines>'), "no triangles"),
-        (drawing(TRIANGLES.replace("2 3</p>", "2 9</p>")), "no Collada that can be read"),
+        (drawing(TRIANGLES.replace("2 3</p>", "2 9</p>")), "not a readable Collada file"),
     ],
 )
 def test_what_is_no_drawing_is_refused(content: bytes, why: str) -> None:
