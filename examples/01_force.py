@@ -30,14 +30,20 @@ def fan(state: BodyState, params: RigidBody) -> Wrench:
     return Wrench(force=(zero, zero, up), torque=(zero, zero, zero))
 
 
-def main() -> None:
-    """Put three drones into the jet, at its edge and beside it."""
+def make_sim() -> Sim:
+    """Three drones: in the jet, at its edge and beside it."""
     forces = (fan, floor_contact(DRONE, 500))  # with `forces`, name the floor, too
     sim = Sim(n_drones=3, drone=DRONE, control="rotor_vel", forces=forces)
     places = jnp.array([[[0.0, 0.0, 0.02], [0.3, 0.0, 0.02], [2.0, 0.0, 0.02]]])
     sim.data = sim.data.replace(states=sim.data.states.replace(pos=places))
+    return sim
+
+
+def main() -> None:
+    """Let the drones rise."""
+    sim = make_sim()
     sim.step(sim.freq // 2)
-    for place, height in zip(places[0, :, 0], sim.data.states.pos[0, :, 2]):
+    for place, _, height in sim.data.states.pos[0]:
         print(f"{place:.1f} m beside the fan: {height:.2f} m high after 0.5 s")
 
 
