@@ -12,6 +12,7 @@ from jax import Array
 
 from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.rays import check_rays_hit
+from crazyflow_ros.scene.state import compute_frames
 from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster, check_not_mocap
 from crazyflow_ros.sensors.backends.mjx_normals import SHAPES, surface_normals
 from crazyflow_ros.sensors.objects import ObjRef
@@ -99,9 +100,7 @@ class MjxBackend:
         drawn.qpos[:] = data.qpos[world]
         drawn.mocap_pos[:] = data.mocap_pos[world]
         drawn.mocap_quat[:] = data.mocap_quat[world]
-        mujoco.mj_kinematics(self.model, drawn)
-        mujoco.mj_comPos(self.model, drawn)
-        mujoco.mj_camlight(self.model, drawn)
+        compute_frames(self.model, drawn)
         return drawn
 
     def ray_caster(
