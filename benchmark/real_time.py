@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
@@ -61,13 +60,11 @@ class Observer:
         self.executor.add_node(node)
         self.clock: list[tuple[float, float]] = []
         self.delays: list[float] = []
-        self.lock_hold = ""
         self._sent, self._told, self._speed = 0.0, 0, 0.0
         self._random = np.random.default_rng(0)
         self._next_command = 0.0
         node.create_subscription(Clock, "/clock", self._on_clock, 100)
         node.create_subscription(JointState, "cf0/joint_states", self._on_state, 100)
-        node.create_subscription(DiagnosticArray, "crazyflow/status", self._on_status, 10)
         self._publisher = node.create_publisher(Float64MultiArray, "cf0/command", 1)
 
     def run(self, seconds: float) -> None:
@@ -107,10 +104,6 @@ class Observer:
         """Return whether the rotors have begun to follow the command."""
         return (speed > self._speed) if self._told else (speed < self._speed)
 
-    def _on_status(self, message: DiagnosticArray) -> None:
-        values = {item.key: item.value for item in message.status[0].values}
-        self.lock_hold = values["lock_hold_longest_us"]
-
 
 def _row(name: str, seconds: np.ndarray) -> str:
     figures = [*np.percentile(seconds, (50, 99, 99.9)), seconds.max()]
@@ -148,8 +141,7 @@ def main(seconds: float = 20.0) -> None:
     print(
         f"\nIn {passed:.0f} s simulated time fell behind by {1e3 * behind:.2f} ms with all stalls, "
         f"and by {1e6 * drift:.2f} ppm in the median second; "
-        f"{missing} of {expected} clock messages were missing, and the mirror's lock was held for "
-        f"{observer.lock_hold} us at most (of the last 256 times)."
+        f"{missing} of {expected} clock messages were missing."
     )
 
 

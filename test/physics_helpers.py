@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import numpy as np
+
 from crazyflow_ros.runtime import PhysicsThread, Pose
+from crazyflow_ros.scene import Mirror
 
 
 def until(condition: Callable[[], object], what: str, timeout: float = 20.0) -> None:
@@ -20,3 +23,9 @@ def hover(physics: PhysicsThread, z: float = 1.0) -> None:
     """Send all drones to a height, above where they are."""
     for name, pos in zip(physics.names, physics.snapshot.pos):
         physics.command(name, Pose((pos[0], pos[1], z), 0.0))
+
+
+def readings(mirror: Mirror, kind: str) -> np.ndarray:
+    """Readings of a sensor of all drones, "gyro", "accelerometer" or "orientation" (wxyz)."""
+    data = mirror.copy_physics_data()
+    return np.array([data.sensor(f"{kind}:{name}").data for name in mirror.names])

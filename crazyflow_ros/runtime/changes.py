@@ -102,9 +102,16 @@ class Changes(FirmwareChanges):
         return self._request(carry_out)
 
     def notify_reset(self) -> Future[Snapshot]:
-        """Drop the mirror's staged controls and run its reset callback; the state stays."""
-        notify, name = self._simulation.mirror.notify_reset, "reset callback of the mirror"
-        return self._request(lambda: self._health.call(name, notify, False))
+        """End the mirror's wrenches and run its reset callback; the state stays."""
+        simulation = self._simulation
+
+        def carry_out() -> None:
+            for name in simulation.snapshot.names:
+                simulation.wrenches.end(("mirror", name))
+            notify = simulation.mirror.notify_reset
+            self._health.call("reset callback of the mirror", notify, False)
+
+        return self._request(carry_out)
 
     def show_to(self, callback: SnapshotCallback) -> Future[Snapshot]:
         """Call `callback` between two ticks, with the state that the mirror also has."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from math import inf
+
+import numpy as np
 
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Wind
@@ -27,7 +31,7 @@ from crazyflow_ros.runtime.schedule import Pacer, SnapshotCallback
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.steps import Progress, Steps
 from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
-from crazyflow_ros.scene import Mirror
+from crazyflow_ros.scene import Controls, Mirror
 from crazyflow_ros.sometimes import Logger
 
 
@@ -266,6 +270,25 @@ class PhysicsThread(Changes):
         """End the wrench with a key, see `apply_wrench`, before the next tick."""
         self._simulation.wrenches.end(key)
 
+    def apply_controls(self, names: Sequence[str], controls: Controls) -> None:
+        """Apply rotor speeds and wrenches, see `Mirror.apply_control_data`.
+
+        Raises:
+            ValueError: A wrench is beyond its limits; the message names the drone.
+            InvalidState: Too many wrenches are active already.
+        """
+        wrenches: dict[Hashable, tuple[str, Wrench | None]] = {}
+        for name, (force, torque) in zip(names, controls.wrench.reshape(-1, 2, 3)):
+            try:
+                wrench = Wrench(force, torque, inf) if force.any() or torque.any() else None
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+            wrenches["mirror", name] = name, wrench
+        self._simulation.wrenches.replace(wrenches)
+        if self.control is Control.rotor_vel and self._source is None:
+            commands = dict(zip(names, controls.rotor_speed / RPM))
+            self._loop.ask(lambda: self._set_rotors(commands))
+
     # Time.
 
     def pause(self) -> Future[Snapshot]:
@@ -327,6 +350,12 @@ class PhysicsThread(Changes):
         """
         factor = check_real_time_factor(factor)
         return self._request(lambda: self._loop.set_factor(factor))
+
+    def _set_rotors(self, commands: Mapping[str, np.ndarray]) -> None:
+        """Set rotor speeds [RPM] directly: planning a setpoint for each tick would take longer."""
+        present = [name for name in commands if name in self.names]
+        speeds = np.array([commands[name] for name in present]).reshape(-1, 4)
+        self._engine.set_commands(present, speeds)
 
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
         self._simulation.known(names)

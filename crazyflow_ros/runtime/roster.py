@@ -22,7 +22,7 @@ from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
 from crazyflow_ros.scene.description import Description
-from crazyflow_ros.scene.mirror import MadeModel, made_model
+from crazyflow_ros.scene.mirror import MirroredModel
 from crazyflow_ros.scene.obstacles import obstacles_of
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
@@ -93,7 +93,7 @@ class PreparedRoster:
     """The obstacles by name."""
     program: Program | None = None
     """Compiled program of the world, for the obstacles; None to keep the present one."""
-    model: MadeModel | None = None
+    model: MirroredModel | None = None
     """Model of the mirror; None to keep the present one."""
 
 
@@ -189,9 +189,9 @@ class Roster:
         engine, obstacles, model, ignored = self._engine, plan.obstacles, None, self._ignored
         around = Surroundings(obstacles)
         if plan.scene is not self._plan.scene or tuple(plan.poses) != engine.names:
-            model = made_model(self._compiled(plan), tuple(plan.poses))
+            model = MirroredModel(self._compiled(plan), tuple(plan.poses))
         if plan.heeds_scene:
-            shown = self.mirror.model if model is None else model.mirrored.model
+            shown = self.mirror.model if model is None else model.index.model
             obstacles, ignored, around = self._seen(shown)
         world = self._world_for(plan, before)
         program = self._program(world, obstacles, before)

@@ -12,7 +12,6 @@ from typing import Any
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.config import SimulationConfig
@@ -29,7 +28,7 @@ from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.resets import DroneLives
 from crazyflow_ros.runtime.schedule import Events
-from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
+from crazyflow_ros.runtime.wrenches import Wrenches
 from crazyflow_ros.scene import Mirror
 
 FIRST_TICK = 1  # ROS takes a time of zero to mean that the clock has not started
@@ -246,17 +245,6 @@ class Simulation:
         for name, why in self.commands.take_failed().items():
             self._failed[name] = why
             engine.withdraw(name, self.snapshot.tick)
-        controls = self.mirror.staged_controls()
-        if controls is not None:
-            for name, wrench in zip(self.snapshot.names, controls.wrench):
-                if wrench.any():
-                    lasting = Wrench(wrench[:3], wrench[3:], math.inf)
-                    self.wrenches.post(name, lasting, ("mirror", name))
-                else:
-                    self.wrenches.end(("mirror", name))
-            if self.control is Control.rotor_vel and self._source is None:
-                engine.command[engine.rows] = controls.rotor_speed / RPM
-                engine.armed[engine.rows] = True
         wrench = self.wrenches.take(self.snapshot)
         if wrench is not None:
             engine.wrench[engine.rows] = wrench

@@ -117,21 +117,33 @@ class Wrenches:
         Raises:
             InvalidState: Too many wrenches are active already.
         """
-        if len(self._posted) + len(self._active) >= _MOST:
-            raise InvalidState(f"{_MOST} external wrenches act already")
-        return self._replace(name, wrench, key)
+        (future,) = self.replace({key: (name, wrench)})
+        return future
 
     def end(self, key: Hashable) -> None:
         """End the wrench with a key before the next tick, if there is one."""
-        self._replace("", None, key)
+        self.replace({key: ("", None)})
 
-    def _replace(self, name: str, wrench: Wrench | None, key: Hashable) -> Future[None]:
-        future: Future[None] = Future()
+    def replace(self, wrenches: Mapping[Hashable, tuple[str, Wrench | None]]) -> list[Future[None]]:
+        """Post or, for None, end wrenches by their keys, all between the same two ticks.
+
+        Raises:
+            InvalidState: Too many wrenches are active already.
+        """
+        n_added = sum(
+            wrench is not None and key not in self._posted and key not in self._active
+            for key, (_, wrench) in wrenches.items()
+        )
+        if n_added and len(self._posted) + len(self._active) + n_added > _MOST:
+            raise InvalidState(f"{_MOST} external wrenches act already")
+        posted: dict[Hashable, tuple[str, Wrench | None, Future[None]]]
+        posted = {key: (name, wrench, Future()) for key, (name, wrench) in wrenches.items()}
         with self._lock:
-            replaced, self._posted[key] = self._posted.get(key), (name, wrench, future)
-        if replaced is not None:
-            _end(replaced[2])
-        return future
+            replaced = [self._posted[key] for key in posted if key in self._posted]
+            self._posted |= posted
+        for _, _, future in replaced:
+            _end(future)
+        return [future for _, _, future in posted.values()]
 
     def clear(self, names: Collection[str]) -> None:
         """End all wrenches on some drones, including posted ones."""

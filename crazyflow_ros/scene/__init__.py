@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crazyflow_ros.scene.assembly import build_spec, read_scene, scene_path, scenes, unweld
     from crazyflow_ros.scene.controls import Controls
-    from crazyflow_ros.scene.mirror import Imu, Mirror, PhysicsRequests
+    from crazyflow_ros.scene.mirror import Mirror, PhysicsRequests
     from crazyflow_ros.scene.renderers import RenderingUnavailable
     from crazyflow_ros.scene.state import MirrorState
 
 __all__ = [
     "Controls",
-    "Imu",
     "Mirror",
     "MirrorState",
     "PhysicsRequests",
@@ -28,7 +27,6 @@ __all__ = [
 
 _MODULES = {
     "Controls": "controls",
-    "Imu": "mirror",
     "Mirror": "mirror",
     "MirrorState": "state",
     "PhysicsRequests": "mirror",

@@ -13,14 +13,16 @@ from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.assembly import unweld
 
 with extra("mjx"):
-    from mujoco.mjx._src import collision_driver, types
+    from mujoco import mjx
+
+    from crazyflow_ros.scene.mjx_internals import geom_pairs, has_collision_fn
 
 _MOST_CLASSES = 31  # bits of contype
 _NEUTRAL = {
-    "actuator_biastype": (types.BiasType, mujoco.mjtBias.mjBIAS_NONE),
-    "actuator_dyntype": (types.DynType, mujoco.mjtDyn.mjDYN_NONE),
-    "actuator_gaintype": (types.GainType, mujoco.mjtGain.mjGAIN_FIXED),
-    "actuator_trntype": (types.TrnType, mujoco.mjtTrn.mjTRN_JOINT),
+    "actuator_biastype": (mjx.BiasType, mujoco.mjtBias.mjBIAS_NONE),
+    "actuator_dyntype": (mjx.DynType, mujoco.mjtDyn.mjDYN_NONE),
+    "actuator_gaintype": (mjx.GainType, mujoco.mjtGain.mjGAIN_FIXED),
+    "actuator_trntype": (mjx.TrnType, mujoco.mjtTrn.mjTRN_JOINT),
 }
 _NET_FORCE = 3  # of contact sensors that add up several contacts
 _WITHOUT_MARGIN = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD)
@@ -79,7 +81,7 @@ def lacks_sensor(model: mujoco.MjModel) -> np.ndarray:
     lacks = np.isin(model.sensor_objtype, places) | np.isin(model.sensor_reftype, bodies)
     lacks |= model.sensor_intprm[:, 1] == _NET_FORCE
     lacks &= model.sensor_type == mujoco.mjtSensor.mjSENS_CONTACT
-    return np.asarray(lacks | ~np.isin(model.sensor_type, list(types.SensorType)))
+    return np.asarray(lacks | ~np.isin(model.sensor_type, list(mjx.SensorType)))
 
 
 def _compiled_without(spec: mujoco.MjSpec, pairs: list[int]) -> mujoco.MjModel:
@@ -103,13 +105,13 @@ def _compiled_without(spec: mujoco.MjSpec, pairs: list[int]) -> mujoco.MjModel:
 def _fit_options(options: mujoco.MjOption) -> None:
     is_fluid = options.density > 0 or options.viscosity > 0 or options.wind.any()
     implicit = (mujoco.mjtIntegrator.mjINT_IMPLICIT, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
-    if options.integrator not in set(types.IntegratorType) or (
+    if options.integrator not in set(mjx.IntegratorType) or (
         is_fluid and options.integrator in implicit
     ):
         options.integrator = mujoco.mjtIntegrator.mjINT_EULER
-    if options.solver not in set(types.SolverType):
+    if options.solver not in set(mjx.SolverType):
         options.solver = mujoco.mjtSolver.mjSOL_NEWTON
-    options.enableflags &= sum(types.EnableBit)
+    options.enableflags &= sum(mjx.EnableBit)
 
 
 def _switch_off(model: mujoco.MjModel) -> None:
@@ -119,7 +121,7 @@ def _switch_off(model: mujoco.MjModel) -> None:
         if lacks.any():
             getattr(model, field)[lacks] = neutral
             model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
-    lacks = ~np.isin(model.eq_type, list(types.EqType))
+    lacks = ~np.isin(model.eq_type, list(mjx.EqType))
     if lacks.any():
         model.eq_type[lacks] = mujoco.mjtEq.mjEQ_CONNECT
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_EQUALITY
@@ -129,7 +131,7 @@ def _switch_off(model: mujoco.MjModel) -> None:
 
 
 def _collide(shapes: np.ndarray) -> bool:
-    return bool(collision_driver.has_collision_fn(*sorted(map(int, shapes))))
+    return bool(has_collision_fn(*sorted(map(int, shapes))))
 
 
 def _leave_out_pairs(model: mujoco.MjModel) -> list[str]:
@@ -140,7 +142,7 @@ def _leave_out_pairs(model: mujoco.MjModel) -> list[str]:
     """
     missing = [
         (g1, g2)
-        for g1, g2, pair in collision_driver.geom_pairs(model)
+        for g1, g2, pair in geom_pairs(model)
         if pair < 0 and not _collide(model.geom_type[[g1, g2]])
     ]
     if not missing:
@@ -168,7 +170,7 @@ def _pair_name(model: mujoco.MjModel, g1: int, g2: int) -> str:
 
 def _zero_margins(model: mujoco.MjModel) -> None:
     """Zero the margins that MJX lacks: geoms touch where they overlap."""
-    for g1, g2, pair in collision_driver.geom_pairs(model):
+    for g1, g2, pair in geom_pairs(model):
         if np.isin(model.geom_type[[g1, g2]], _WITHOUT_MARGIN).any():
             if pair < 0:
                 model.geom_margin[[g1, g2]] = 0.0

@@ -63,7 +63,7 @@ class DroneIndex:
         rotor_qpos = np.array([[joint.qposadr[0] for joint in joints] for joints in rotor])
         rotor_dof = np.array([[joint.dofadr[0] for joint in joints] for joints in rotor])
 
-        self.n_drones = len(names)
+        self.model, self.names, self.n_drones = model, tuple(names), len(names)
         self.body = np.array(body)
         """Ids of the drones' bodies, shape (M,)."""
         self.ctrl = np.array(motor)
@@ -79,6 +79,11 @@ class DroneIndex:
         data.qpos[self.qpos] = np.concatenate((state.pos, state.quat, state.rotor_angle), axis=1)
         data.qvel[self.qvel] = np.concatenate((state.vel, state.ang_vel, state.rotor_vel), axis=1)
         data.qacc[self.qvel[:, :6]] = np.concatenate((state.acc, state.ang_acc), axis=1)
+
+    def show(self, state: MirrorState, data: mujoco.MjData) -> None:
+        """Write the state, and compute all frames."""
+        self.write(state, data)
+        compute_frames(self.model, data)
 
     def read(
         self, qpos: np.ndarray, qvel: np.ndarray, qacc: np.ndarray, time: float
@@ -102,3 +107,36 @@ class DroneIndex:
             rotor_angle=position[:, 7:],
             rotor_vel=velocity[:, 6:],
         )
+
+    def check_sizes(self, data: mujoco.MjData) -> None:
+        """Check that data belong to this model.
+
+        Raises:
+            ValueError: A size differs.
+        """
+        given = (data.qpos.size, data.qvel.size, data.ctrl.size, len(data.xfrc_applied))
+        model = self.model
+        expected = (model.nq, model.nv, model.nu, model.nbody)
+        if given != expected:
+            raise ValueError(
+                f"the data are of another model: nq, nv, nu, nbody must be {expected}, got {given}"
+            )
+
+    def checked(self, state: MirrorState) -> MirrorState:
+        """Return the state if it is valid.
+
+        Raises:
+            ValueError: The state is invalid.
+        """
+        bad = ~state.valid()
+        if bad.any():
+            names = ", ".join(np.array(self.names)[bad])
+            raise ValueError(f"{names}: states must be finite, and quaternions not zero")
+        return state
+
+
+def compute_frames(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Compute the frames of bodies, geoms, sites, cameras and lights from the positions."""
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    mujoco.mj_camlight(model, data)

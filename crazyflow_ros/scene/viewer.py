@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.controls import ControlStage
+from crazyflow_ros.scene.controls import ControlReader
 from crazyflow_ros.scene.renderers import reach, set_planes
 from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
@@ -52,7 +52,7 @@ class Scene:
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self.model, self.data = model, mujoco.MjData(model)
         self._index = DroneIndex(model, names)
-        self._stage = ControlStage(model, self._index)
+        self._controls = ControlReader(self._index)
 
     def set_state(self, state: MirrorState) -> None:
         """Set the state of the drones."""
@@ -67,10 +67,7 @@ class Scene:
         """
         self.data.xfrc_applied[:] = 0
         mujoco.mjv_applyPerturbForce(self.model, self.data, perturb)
-        self._stage.put(self.data)
-        controls = self._stage.take(self.data)
-        assert controls is not None
-        return controls.wrench
+        return self._controls.read(self.data, self.data).wrench
 
 
 def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) -> None:

@@ -145,13 +145,15 @@ def _find(
 ) -> ContactSlots:
     from mujoco import mjx
 
+    from crazyflow_ros.scene.mjx_internals import contacts
+
     frames_of = kinematics if _carried_touches(model) else mjx.kinematics
 
     def collide(data: mjx.Data, model: mjx.Model) -> mjx.Data:
         return mjx.collision(model, frames_of(model, data))
 
     moved = with_drones(pos, quat, ids, mjx_data)
-    contact = jax.vmap(collide, in_axes=(0, None))(moved, model)._impl.contact
+    contact = contacts(jax.vmap(collide, in_axes=(0, None))(moved, model))
     frame = contact.frame.reshape(*contact.frame.shape[:2], 9)
     return ContactSlots(contact.dist < 0, contact.dist, contact.pos, frame[..., :3], contact.geom)
 

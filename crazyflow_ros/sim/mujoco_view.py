@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 from crazyflow_ros.extras import extra
 from crazyflow_ros.scene import frames
-from crazyflow_ros.sim.contacts import (
-    Contact,
-    ContactQuery,
-    ContactSlots,
-    kinematics,
-    listed,
-    touching_geoms,
-    with_drones,
-)
+from crazyflow_ros.sim.contacts import ContactQuery, ContactSlots, kinematics, with_drones
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.worlds import of_world, put
-from crazyflow_ros.xla.on_device import on_device
 
 # MuJoCo is imported where the scene is needed: most users of `Sim` only step.
 if TYPE_CHECKING:
@@ -34,44 +25,60 @@ if TYPE_CHECKING:
     from crazyflow_ros.scene.markers import Marker
     from crazyflow_ros.sim.pictures import Pictures
 
-_MODES = ("human", "rgb_array", "depth_array", "rgbd_tuple")
+
+class _Shown(NamedTuple):
+    """The part of the data that the scene shows."""
+
+    pos: Array
+    quat: Array
+    steps: Array
+    freq: int
+    ids: Array
+    """Mocap ids of the drones."""
 
 
-class SimScene:
-    """Builds the scene when it is first needed, because simulations without rendering need none.
+class MujocoView:
+    """The scene of a simulation; it is built when it is first needed, as rendering alone needs it.
 
-    Attributes:
-        max_visual_geom: Maximum number of lines, points and capsules in a picture; the last ones
-            drawn are kept. A change applies to renderers and windows that are created afterwards.
+    Args:
+        drone: The drones of a world, see `Sim.drone`.
+        n_worlds: Number of worlds.
+        n_drones: Number of drones in each world.
+        scene: Name or path of the MJCF scene.
+        fused: Whether a drone is drawn as one box.
+        sharding: That of the drones' positions, (n_worlds, n_drones, 3).
     """
 
-    max_visual_geom = 10_000
-
-    data: SimData
-    drone: str | tuple[str, ...]
-    n_worlds: int
-    n_drones: int
-
-    def __init__(self, scene: str, fused_mjx_model: bool) -> None:
-        self.scene, self.fused_mjx_model = scene, fused_mjx_model
+    def __init__(
+        self,
+        drone: str | tuple[str, ...],
+        n_worlds: int,
+        n_drones: int,
+        scene: str,
+        *,
+        fused: bool,
+        sharding: Sharding,
+    ) -> None:
+        self._drone, self._n_worlds, self._n_drones = drone, n_worlds, n_drones
+        self._scene, self._fused, self._sharding = scene, fused, sharding
         self._spec: mujoco.MjSpec | None = None
         self._mj: tuple[mujoco.MjModel, mujoco.MjData] | None = None
         self._mjx: tuple[mjx.Model, mjx.Data] | None = None
-        self._unposed: tuple[Array, Array, Array] | None = None  # states newer than those of _mjx
+        self._shown: _Shown | None = None
+        self._is_posed = True  # _mjx has the poses of the shown data
         self._query: ContactQuery | None = None
         self._slots: ContactSlots | None = None
         self._pictures: Pictures | None = None
-        self._markers: list[Marker] = []  # for the next picture
 
     @property
     def spec(self) -> mujoco.MjSpec:
-        """The scene before compilation. Edit it, then call `build_mjx`."""
+        """The scene before compilation."""
         if self._spec is None:
             from crazyflow_ros.scene import build_spec
 
-            names = [str(i) for i in range(self.n_drones)]
-            fused = self.fused_mjx_model
-            self._spec = build_spec(self.drone, names, scene=self.scene, mocap=True, fused=fused)
+            names = [str(i) for i in range(self._n_drones)]
+            options = {"mocap": True, "fused": self._fused}
+            self._spec = build_spec(self._drone, names, scene=self._scene, **options)
         return self._spec
 
     @property
@@ -91,168 +98,100 @@ class SimScene:
 
     @property
     def mjx_data(self) -> mjx.Data:
-        """Time, poses and contacts of all worlds, as of the last `sync`."""
+        """Time, poses and contacts of all worlds, as of the shown data."""
         model, data = self._batched()
-        if self._unposed is not None:
-            unposed, core = self._unposed, self.data.core
+        if not self._is_posed:
+            assert self._shown is not None
+            *unposed, freq, ids = self._shown
             if len(devices := unposed[0].devices()) == 1:
                 # MJX may have another device: arrays not committed to it would
                 # recompile.
                 unposed = jax.device_put(unposed, *devices)
-            self._unposed = None
-            data = _posed(*unposed, core.freq, core.drone_mocap_ids, data, model)
-            self._mjx = (model, data)
+            data = _posed(*unposed, freq, ids, data, model)
+            self._mjx, self._is_posed = (model, data), True
         return data
 
     @mjx_data.setter
     def mjx_data(self, mjx_data: mjx.Data) -> None:
-        self._mjx, self._unposed = (self.mjx_model, mjx_data), None
+        self._mjx, self._is_posed = (self.mjx_model, mjx_data), True
         if self._query is not None:
             self._query.take(*self._mjx)
-        self.data = self.data  # no longer synchronised: bodies may have moved
 
-    def build_mjx(self) -> None:
-        """Compile the edited `spec`. Closes the viewer."""
+    def show(self, data: SimData) -> None:
+        """Show data from now on. The MJX data are computed when they are read."""
+        states, core = data.states, data.core
+        self._shown = _Shown(states.pos, states.quat, core.steps, core.freq, core.drone_mocap_ids)
+        self._sharding, self._is_posed, self._slots = states.pos.sharding, False, None
+
+    def rebuild(self) -> np.ndarray:
+        """Compile the edited `spec`, and return the mocap ids of the drones, (n_drones,) int32."""
         self.close()
-        self._mj = self._mjx = self._unposed = self._query = self._slots = None
+        self._mj = self._mjx = self._query = self._slots = None
+        self._is_posed = True
         model = self.mj_model
-        ids = [model.body(f"drone:{i}").mocapid.item() for i in range(self.n_drones)]
-        data = self.data
-        core = data.core.replace(drone_mocap_ids=on_device(np.array(ids, np.int32)))
-        self.data = data.replace(core=core)
-
-    def sync(self) -> None:
-        """Update `mjx_data` from `data`, if it is out of date."""
-        if not self._is_synced():
-            states = self.data.states  # the MJX data are computed when they are read
-            self._unposed = states.pos, states.quat, self.data.core.steps
-            self._slots = None
-            self._mark_synced()
-
-    def _is_synced(self) -> bool:
-        """Return whether the MJX data show the present state."""
-        raise NotImplementedError
-
-    def _mark_synced(self) -> None:
-        """Record that the MJX data show the present state."""
-        raise NotImplementedError
-
-    def contacts(self, body: str | None = None) -> Array:
-        """Return which contacts exist.
-
-        Args:
-            body: Name of a body, to return only the contacts of its own geoms, not those of bodies
-                fixed to it.
-
-        Returns:
-            (n_worlds, n_slots) bool; see `contact_slots` and `contact_list` for details.
-        """
-        slots = self.contact_slots()
-        if body is None:
-            return slots.touching
-        owner = self.mj_model.body(body)
-        first = int(owner.geomadr[0])
-        touching: Array = touching_geoms(slots, first, first + int(owner.geomnum[0]))
-        return touching
-
-    def contact_list(self, world: int = 0, body: str | None = None) -> list[Contact]:
-        """Return the contacts in a world, deepest first; with `body`, only those of that body.
-
-        Raises:
-            ValueError: The world does not exist, or is that of another process.
-        """
-        self._check_world(world)
-        touching = self.contacts(body)
-        return listed(self.contact_slots(), world, touching, self.mj_model)
+        ids = [model.body(f"drone:{i}").mocapid.item() for i in range(self._n_drones)]
+        return np.array(ids, np.int32)
 
     def contact_slots(self) -> ContactSlots:
-        """Return the positions of geoms in all worlds that touch or may touch."""
-        self.sync()
+        """Return the contacts of the shown data."""
         if self._slots is None:
-            states = self.data.states
+            assert self._shown is not None
+            pos, quat, _, _, ids = self._shown
             if self._query is None:
-                ids = self.data.core.drone_mocap_ids
-                self._query = ContactQuery(*self._batched(), states.pos, states.quat, ids)
-            self._slots = self._query(states.pos, states.quat)
+                self._query = ContactQuery(*self._batched(), pos, quat, ids)
+            self._slots = self._query(pos, quat)
         return self._slots
 
-    def render(
+    def draw(
         self,
-        mode: str = "human",
-        world: int = 0,
-        camera: int | str = -1,
-        cam_config: Mapping[str, Any] | None = None,
-        width: int = 640,
-        height: int = 480,
+        mode: str,
+        world: int,
+        view: tuple[int | str, Mapping[str, Any] | None],
+        size: tuple[int, int],
+        markers: list[Marker],
+        max_markers: int,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
-        """Render one world.
+        """Draw a world of the shown data, see `Sim.render`.
 
         Args:
-            mode: `human` (a viewer window), `rgb_array`, `depth_array` or `rgbd_tuple`.
-            world: Index of the world.
-            camera: Name or id of a camera, -1 for the free camera.
-            cam_config: Where the free camera is: `distance` [m], `azimuth` and `elevation`
-                [degrees], `lookat` (3,) [m], `trackbodyid`; by default the scene's view.
-            width: Pixels.
-            height: Pixels.
-
-        Returns:
-            (height, width, 3) uint8 or (height, width) float32 or both, according to `mode`. Depth
-            is in metres along the optical axis, infinite where there is nothing.
-
-        Raises:
-            ValueError: The mode, world, camera or its configuration is unknown, the world is that
-                of another process, or the size is not positive.
-            RenderingUnavailable: OpenGL is not available, or there is no display for a window.
+            mode: As for `Sim.render`.
+            world: As for `Sim.render`.
+            view: Camera and configuration of the free camera.
+            size: Width and height [pixels].
+            markers: What is drawn besides the scene.
+            max_markers: Maximum number of markers of renderers that are created now.
         """
-        if mode not in _MODES:
-            raise ValueError(f"unknown render mode {mode!r}")
-        self._check_world(world)
-        import mujoco
-
+        from crazyflow_ros.scene.state import compute_frames
         from crazyflow_ros.sim.pictures import Pictures
 
-        self.sync()
+        assert self._shown is not None
         model, data = self._compiled()
         if self._mjx is not None:  # obstacles that have moved
             moved = self._mjx[1]
             data.mocap_pos[:] = of_world(moved.mocap_pos, world)
             data.mocap_quat[:] = of_world(moved.mocap_quat, world)
-        states, ids = self.data.states, np.asarray(self.data.core.drone_mocap_ids)
-        data.mocap_pos[ids] = of_world(states.pos, world)
-        data.mocap_quat[ids] = frames.xyzw_to_wxyz(np.asarray(of_world(states.quat, world)))
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        mujoco.mj_camlight(model, data)
+        pos, quat, _, _, mocap_ids = self._shown
+        ids = np.asarray(mocap_ids)
+        data.mocap_pos[ids] = of_world(pos, world)
+        data.mocap_quat[ids] = frames.xyzw_to_wxyz(np.asarray(of_world(quat, world)))
+        compute_frames(model, data)
         if self._pictures is None:
-            self._pictures = Pictures(model, self.max_visual_geom)
-        view, markers = (camera, cam_config), self._markers
-        if mode == "human":
-            self._pictures.show(data, view, markers)
-            picture = None
-        else:
-            picture = self._pictures.draw(data, mode, view, (width, height), markers)
-        self._markers = []
-        return picture
+            self._pictures = Pictures(model, max_markers)
+        if mode != "human":
+            return self._pictures.draw(data, mode, view, size, markers)
+        self._pictures.show(data, view, markers)
+        return None
 
     @property
     def viewer(self) -> Any:
-        """The handle of MuJoCo's viewer that `render` has opened, or None."""
+        """The handle of the window, or None."""
         return None if self._pictures is None else self._pictures.viewer
-
-    def mark(self, markers: list[Marker]) -> None:
-        """Draw markers in the next picture; see `visualize`."""
-        self._markers = (self._markers + markers)[-self.max_visual_geom :]
 
     def close(self) -> None:
         """Close the viewer, and free the renderers."""
         if self._pictures is not None:
             self._pictures.close()
             self._pictures = None
-
-    def _check_world(self, world: int) -> None:
-        if not 0 <= world < self.n_worlds:
-            raise ValueError(f"world must be one of 0 to {self.n_worlds - 1}, got {world}")
 
     def _compiled(self) -> tuple[mujoco.MjModel, mujoco.MjData]:
         if self._mj is None:
@@ -268,15 +207,15 @@ class SimScene:
                 from mujoco import mjx
             from crazyflow_ros.scene.mjx_scene import fitted_to_mjx
 
-            names = [str(i) for i in range(self.n_drones)]
+            names = [str(i) for i in range(self._n_drones)]
             model, data = fitted_to_mjx(self.spec, self.mj_model, names)
             scratch = self.mj_data
             data.qpos[:], data.qvel[:] = scratch.qpos, scratch.qvel
             data.mocap_pos[:], data.mocap_quat[:] = scratch.mocap_pos, scratch.mocap_quat
-            sharding = self.data.states.pos.sharding
+            sharding = self._sharding
             device = next(iter(sharding.addressable_devices))
             batch = jax.tree.map(  # with NumPy, because JAX would compile a function for each shape
-                lambda x: np.repeat(np.asarray(x)[None], self.n_worlds, axis=0),
+                lambda x: np.repeat(np.asarray(x)[None], self._n_worlds, axis=0),
                 mjx.put_data(model, data, device=device),  # by default that of the first process
             )
             # The placement after the first sync; otherwise the second sync would
@@ -340,23 +279,3 @@ def sync_sim2mjx(
         mjx_data,
         mjx_model,
     )
-
-
-def use_box_collision(sim: SimScene, enable: bool = True) -> None:
-    """Give the drones boxes, or their default spheres, as collision shapes in MuJoCo.
-
-    This concerns `Sim.contacts` only. It compiles the scene again.
-
-    Args:
-        sim: The simulation.
-        enable: Whether the shapes are boxes.
-    """
-    from crazyflow_ros.scene.groups import COLLISION_GROUP, UNUSED_GROUP
-
-    for geom in sim.spec.geoms:
-        shape = geom.name.partition(":")[0]
-        if shape in ("col_box", "col_sphere"):
-            used = (shape == "col_box") == enable
-            geom.contype = geom.conaffinity = int(used)
-            geom.group = COLLISION_GROUP if used else UNUSED_GROUP
-    sim.build_mjx()

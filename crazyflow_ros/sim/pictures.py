@@ -49,7 +49,7 @@ class Pictures:
         size: tuple[int, int],
         markers: Sequence[Marker],
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Draw colours, depth or both; see `SimScene.render`.
+        """Draw colours, depth or both; see `Sim.render`.
 
         Depth does not contain the markers.
         """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import numpy as np
@@ -38,20 +38,30 @@ from crazyflow_ros.sim.compile.live_data import LiveData
 from crazyflow_ros.sim.compile.programs import Program, Stepping
 from crazyflow_ros.sim.compile.stepping import StepFn, count, deriving, step_fn, tick_of
 from crazyflow_ros.sim.compile.ticks import Ending
+from crazyflow_ros.sim.contacts import Contact, ContactSlots, listed, touching_geoms
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.functional import seed_sim
 from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.memories import Memories
-from crazyflow_ros.sim.mujoco_view import SimScene, sync_sim2mjx, use_box_collision
+from crazyflow_ros.sim.mujoco_view import MujocoView, sync_sim2mjx
 from crazyflow_ros.sim.one_thread import OneThread
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, reset_fn, restoring
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.worlds import Worlds
 from crazyflow_ros.xla.kernels import inlined
+from crazyflow_ros.xla.on_device import on_device
+
+if TYPE_CHECKING:
+    import mujoco
+    from mujoco import mjx
+
+    from crazyflow_ros.scene.markers import Marker
+
+_MODES = ("human", "rgb_array", "depth_array", "rgbd_tuple")
 
 
-class Sim(SimScene):
+class Sim:
     """Quadrotors in parallel worlds, stepped as one compiled function.
 
     Attributes:
@@ -61,7 +71,11 @@ class Sim(SimScene):
         forces: External forces that every evaluation of the dynamics adds; they cannot be changed.
         default_data: Data that a reset restores.
         device: The device of the data; None if the worlds are divided among those of a mesh.
+        max_visual_geom: Maximum number of lines, points and capsules in a picture; the last ones
+            drawn are kept. A change applies to renderers and windows that are created afterwards.
     """
+
+    max_visual_geom = 10_000
 
     def __init__(
         self,
@@ -190,7 +204,12 @@ class Sim(SimScene):
         self._contact_wrench = inlined(partial(stages.contact_wrench, forces=self.forces))
         self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
-        super().__init__(scene, fused_mjx_model)
+        self.scene, self.fused_mjx_model = scene, fused_mjx_model
+        sharding = data.states.pos.sharding
+        self._view = MujocoView(
+            *(self.drone, n_worlds, n_drones, scene), fused=fused_mjx_model, sharding=sharding
+        )
+        self._markers: list[Marker] = []  # for the next picture
 
     @property
     def data(self) -> SimData:
@@ -209,12 +228,6 @@ class Sim(SimScene):
     def data(self, data: SimData) -> None:
         with self._one_thread:
             self._live.data = data
-
-    def _is_synced(self) -> bool:
-        return self._live.is_synced
-
-    def _mark_synced(self) -> None:
-        self._live.mark_synced()
 
     @property
     def step_pipeline(self) -> tuple[Stage, ...]:
@@ -386,6 +399,137 @@ class Sim(SimScene):
             last = deriving(self.derivative)
         return step_fn(tick_of(self._step_pipeline), last, self._worlds)
 
+    # The scene in MuJoCo.
+
+    @property
+    def spec(self) -> mujoco.MjSpec:
+        """The scene before compilation. Edit it, then call `build_mjx`."""
+        return self._view.spec
+
+    @property
+    def mj_model(self) -> mujoco.MjModel:
+        """The compiled scene, one world."""
+        return self._view.mj_model
+
+    @property
+    def mj_data(self) -> mujoco.MjData:
+        """Scratch data of `mj_model`."""
+        return self._view.mj_data
+
+    @property
+    def mjx_model(self) -> mjx.Model:
+        """The compiled scene in MJX, shared by all worlds."""
+        return self._view.mjx_model
+
+    @property
+    def mjx_data(self) -> mjx.Data:
+        """Time, poses and contacts of all worlds, as of the last `sync`."""
+        return self._view.mjx_data
+
+    @mjx_data.setter
+    def mjx_data(self, mjx_data: mjx.Data) -> None:
+        self._view.mjx_data = mjx_data
+        self.data = self.data  # no longer synchronised: bodies may have moved
+
+    def build_mjx(self) -> None:
+        """Compile the edited `spec`. Closes the viewer."""
+        ids, data = on_device(self._view.rebuild()), self.data
+        self.data = data.replace(core=data.core.replace(drone_mocap_ids=ids))
+
+    def sync(self) -> None:
+        """Update `mjx_data` from `data`, if it is out of date."""
+        if not self._live.is_synced:
+            self._view.show(self.data)
+            self._live.mark_synced()
+
+    def contacts(self, body: str | None = None) -> Array:
+        """Return which contacts exist.
+
+        Args:
+            body: Name of a body, to return only the contacts of its own geoms, not those of bodies
+                fixed to it.
+
+        Returns:
+            (n_worlds, n_slots) bool; see `contact_slots` and `contact_list` for details.
+        """
+        slots = self.contact_slots()
+        if body is None:
+            return slots.touching
+        owner = self.mj_model.body(body)
+        first = int(owner.geomadr[0])
+        touching: Array = touching_geoms(slots, first, first + int(owner.geomnum[0]))
+        return touching
+
+    def contact_list(self, world: int = 0, body: str | None = None) -> list[Contact]:
+        """Return the contacts in a world, deepest first; with `body`, only those of that body.
+
+        Raises:
+            ValueError: The world does not exist, or is that of another process.
+        """
+        self._check_world(world)
+        touching = self.contacts(body)
+        return listed(self.contact_slots(), world, touching, self.mj_model)
+
+    def contact_slots(self) -> ContactSlots:
+        """Return the positions of geoms in all worlds that touch or may touch."""
+        self.sync()
+        return self._view.contact_slots()
+
+    def render(
+        self,
+        mode: str = "human",
+        world: int = 0,
+        camera: int | str = -1,
+        cam_config: Mapping[str, Any] | None = None,
+        width: int = 640,
+        height: int = 480,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
+        """Render one world.
+
+        Args:
+            mode: `human` (a viewer window), `rgb_array`, `depth_array` or `rgbd_tuple`.
+            world: Index of the world.
+            camera: Name or id of a camera, -1 for the free camera.
+            cam_config: Where the free camera is: `distance` [m], `azimuth` and `elevation`
+                [degrees], `lookat` (3,) [m], `trackbodyid`; by default the scene's view.
+            width: Pixels.
+            height: Pixels.
+
+        Returns:
+            (height, width, 3) uint8 or (height, width) float32 or both, according to `mode`. Depth
+            is in metres along the optical axis, infinite where there is nothing.
+
+        Raises:
+            ValueError: The mode, world, camera or its configuration is unknown, the world is that
+                of another process, or the size is not positive.
+            RenderingUnavailable: OpenGL is not available, or there is no display for a window.
+        """
+        if mode not in _MODES:
+            raise ValueError(f"unknown render mode {mode!r}")
+        self._check_world(world)
+        self.sync()
+        view, size = (camera, cam_config), (width, height)
+        drawn = self._view.draw(mode, world, view, size, self._markers, self.max_visual_geom)
+        self._markers = []
+        return drawn
+
+    @property
+    def viewer(self) -> Any:
+        """The handle of MuJoCo's viewer that `render` has opened, or None."""
+        return self._view.viewer
+
+    def mark(self, markers: list[Marker]) -> None:
+        """Draw markers in the next picture; see `visualize`."""
+        self._markers = (self._markers + markers)[-self.max_visual_geom :]
+
+    def close(self) -> None:
+        """Close the viewer, and free the renderers."""
+        self._view.close()
+
+    def _check_world(self, world: int) -> None:
+        if not 0 <= world < self.n_worlds:
+            raise ValueError(f"world must be one of 0 to {self.n_worlds - 1}, got {world}")
+
     def owned(self, data: SimData) -> list[bool]:
         """Return for each leaf of data whether its first axis is that of the worlds."""
         return self._worlds.owned(data)
@@ -399,6 +543,26 @@ class Sim(SimScene):
         if derivative:
             return reset_fn(self._reset_pipeline, self.derivative, self._worlds)
         return restoring(self._reset_pipeline, self._worlds)
+
+
+def use_box_collision(sim: Sim, enable: bool = True) -> None:
+    """Give the drones boxes, or their default spheres, as collision shapes in MuJoCo.
+
+    This concerns `Sim.contacts` only. It compiles the scene again.
+
+    Args:
+        sim: The simulation.
+        enable: Whether the shapes are boxes.
+    """
+    from crazyflow_ros.scene.groups import COLLISION_GROUP, UNUSED_GROUP
+
+    for geom in sim.spec.geoms:
+        shape = geom.name.partition(":")[0]
+        if shape in ("col_box", "col_sphere"):
+            used = (shape == "col_box") == enable
+            geom.contype = geom.conaffinity = int(used)
+            geom.group = COLLISION_GROUP if used else UNUSED_GROUP
+    sim.build_mjx()
 
 
 __all__ = ["Sim", "seed_sim", "sync_sim2mjx", "use_box_collision"]

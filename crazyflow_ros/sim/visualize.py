@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.sim.mujoco_view import SimScene
+from crazyflow_ros.sim.sim import Sim
 
 if TYPE_CHECKING:
     from crazyflow_ros.scene.markers import Marker
@@ -21,7 +21,7 @@ _RED = (1.0, 0.0, 0.0, 1.0)
 
 
 def draw_line(
-    sim: SimScene,
+    sim: Sim,
     points: ArrayLike,
     rgba: ArrayLike | None = None,
     start_size: float = 3.0,
@@ -47,7 +47,7 @@ def draw_line(
 
 
 def draw_points(
-    sim: SimScene, points: ArrayLike, rgba: ArrayLike | None = None, size: float = 0.01
+    sim: Sim, points: ArrayLike, rgba: ArrayLike | None = None, size: float = 0.01
 ) -> None:
     """Draw points as spheres.
 
@@ -65,7 +65,7 @@ def draw_points(
 
 
 def draw_capsule(
-    sim: SimScene,
+    sim: Sim,
     p1: ArrayLike,
     p2: ArrayLike,
     radius: float = 0.05,
@@ -91,7 +91,7 @@ def draw_capsule(
 
 
 def change_material(
-    sim: SimScene,
+    sim: Sim,
     mat_name: str,
     drone_ids: ArrayLike,
     rgba: ArrayLike | None = None,
@@ -136,7 +136,7 @@ def change_material(
 
 
 def _mark(
-    sim: SimScene,
+    sim: Sim,
     kind: str,
     sizes: ArrayLike,
     starts: np.ndarray,

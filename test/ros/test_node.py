@@ -484,8 +484,6 @@ def test_status_says_how_it_is_doing(client: Client) -> None:
     assert float(values["requested_factor"]) == 2.0
     assert values["paused"] == "false"
     assert time_ns(message.header.stamp) == stamp_ns(int(values["tick"]))
-    # 0 as long as nothing has read the mirror.
-    assert float(values["lock_hold_longest_us"]) >= float(values["lock_hold_median_us"]) >= 0
     for key in ("achieved_factor", "overruns", "stalls", "epoch"):
         assert float(values[key]) >= 0
 

@@ -11,7 +11,7 @@ from dataclasses import fields as fields_of
 import mujoco
 import numpy as np
 import pytest
-from physics_helpers import hover, until
+from physics_helpers import hover, readings, until
 
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.flight import Course, Plan
@@ -64,8 +64,8 @@ def test_drones_stand_still_on_the_floor_until_told(running):
     snapshot = physics.step(500).result(T)
     np.testing.assert_allclose(snapshot.pos[:, 2], rest_height("cf2x_L250"), atol=1e-5)
     assert np.abs(snapshot.vel).max() < 1e-4 and not snapshot.rotor_vel.any()
-    imu = physics.mirror.imu()
-    np.testing.assert_allclose(imu.linear_acceleration, [[0, 0, 9.81]] * 2, atol=1e-2)
+    force = readings(physics.mirror, "accelerometer")
+    np.testing.assert_allclose(force, [[0, 0, 9.81]] * 2, atol=1e-2)
 
 
 def test_a_commanded_drone_flies_and_the_other_stays(running):
@@ -93,7 +93,7 @@ def test_observers_see_in_bursts_what_others_see_one_by_one(running):
         flights[observes] = seen[2:]  # without those at the start
         assert (len(bursts) < 100) == observes
         bursts.clear()
-        force = physics.mirror.imu().linear_acceleration
+        force = readings(physics.mirror, "accelerometer")
         np.testing.assert_allclose(seen[-1].specific_force, force, atol=1e-4)
     ticks = sorted([*range(5, 601, 5), *range(2, 601, 2), 601, 601])
     for seen in flights.values():
@@ -135,7 +135,7 @@ def test_step_is_exact_and_needs_a_pause(running):
     for n in (1, 2, 3, 7, 100, 499):
         ticks += n
         assert physics.step(n).result(T).tick == ticks
-        assert physics.mirror.time_ns == ticks * 2_000_000
+        assert physics.mirror.copy_physics_data().time == ticks * 2_000_000 / 1e9
     futures = [physics.step(3) for _ in range(5)]
     wait(futures, T)
     assert [f.result().tick for f in futures] == [ticks + 3 * (i + 1) for i in range(5)]
@@ -490,18 +490,38 @@ def test_a_drone_whose_setpoint_fails_is_lost_alone(running, problem):
         np.testing.assert_array_equal(one, other)
 
 
-def test_forces_staged_in_the_mirror_reach_the_physics(running):
+def test_forces_applied_to_the_mirror_last_until_others_follow_or_a_reset(running):
     physics = running(("cf0",), start_paused=True)
-    data = mujoco.MjData(physics.mirror.model)
-    data.xfrc_applied[physics.mirror.model.body("drone:cf0").id, :3] = (0.0, 0.0, 1.0)
+    data, mass = mujoco.MjData(physics.mirror.model), 0.0328
+    force = data.body("drone:cf0").xfrc_applied[:3]
+
+    def acceleration():
+        return physics.step(5).result(T).acc[0, 2]
+
+    force[2] = 1.0
     physics.mirror.apply_control_data(data)
-    snapshot = physics.step(5).result(T)
-    mass = 0.0328
     # Free of the floor the drone accelerates with F / m - g, less a little drag.
-    assert snapshot.acc[0, 2] == pytest.approx(1 / mass - 9.81, rel=0.02)
+    lifted = pytest.approx(1 / mass - 9.81, rel=0.02)
+    assert acceleration() == lifted
+    force[2] = 1e30
+    with pytest.raises(ValueError, match=r"cf0: force.*1e\+30"):
+        physics.mirror.apply_control_data(data)
+    assert acceleration() == lifted
+    physics.mirror.reset_world_state(fill_initial_state=False)
+    falls = pytest.approx(-9.81, rel=0.02)
+    assert acceleration() == falls
+    force[2] = 1.0
+    physics.mirror.apply_control_data(data)
+    force[2] = 0.0
+    physics.mirror.apply_control_data(data)
+    assert acceleration() == falls
+    force[2] = 1.0
+    physics.mirror.apply_control_data(data)
+    physics.mirror.reset_world_state()
+    assert acceleration() == pytest.approx(0.0, abs=0.01)  # on the floor
 
 
-def test_rotor_speeds_staged_in_the_mirror_fly_the_drone(running):
+def test_rotor_speeds_applied_to_the_mirror_fly_the_drone(running):
     physics = running(("cf0",), start_paused=True, control="rotor_vel")
     data = mujoco.MjData(physics.mirror.model)
     data.ctrl[:] = 21000 * 2 * np.pi / 60

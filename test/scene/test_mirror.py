@@ -1,22 +1,21 @@
-"""The mirror: locking, consistency for readers, control inputs, requests to the physics."""
+"""The mirror: consistency for readers, the lock, control inputs, requests to the physics."""
 
 import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
+from physics_helpers import readings
 
 from crazyflow_ros.dynamics import Drone, load_drone
-from crazyflow_ros.scene import Mirror, MirrorState, build_spec
-from crazyflow_ros.scene import mirror as mirror_module
+from crazyflow_ros.scene import Controls, Mirror, MirrorState, build_spec
 
 NAMES = ["cf0", "cf1", "cf2"]
 N = len(NAMES)
+T = 60.0  # s, no wait of a test is longer
 
 
 class Physics:
@@ -27,6 +26,11 @@ class Physics:
         self.initial: MirrorState | None = None
         self.set: list[MirrorState] = []
         self.log: list[str] = []
+        self.controls: list[Controls] = []
+
+    def apply_controls(self, names: Sequence[str], controls: Controls) -> None:
+        assert tuple(names) == self.mirror.names
+        self.controls.append(controls)
 
     def set_state(self, state: MirrorState) -> Future[None]:
         self.set.append(state)
@@ -81,7 +85,7 @@ def numbered(k: int) -> MirrorState:
     )
 
 
-def in_thread(function: Callable[[], object], timeout: float = 5.0) -> bool:
+def in_thread(function: Callable[[], object], timeout: float = T) -> bool:
     """Run in another thread; whether it came to an end."""
     thread = threading.Thread(target=function, daemon=True)
     thread.start()
@@ -96,8 +100,8 @@ def test_starts_at_the_initial_poses(mirror: Mirror) -> None:
     data = mirror.copy_physics_data()
     height = -load_drone(Drone.cf2x_L250)["geometry"]["foot_z"]
     assert data.body("drone:cf1").xpos[2] == pytest.approx(height)
-    assert mirror.time_ns == 0
-    np.testing.assert_allclose(mirror.imu().linear_acceleration, [[0, 0, 9.81]] * N, atol=1e-12)
+    assert data.time == 0
+    np.testing.assert_allclose(readings(mirror, "accelerometer"), [[0, 0, 9.81]] * N, atol=1e-12)
 
 
 def test_order_is_that_of_the_names() -> None:
@@ -112,18 +116,11 @@ def test_order_is_that_of_the_names() -> None:
     data = mirror.copy_physics_data()
     for i in range(N):
         assert data.body(f"drone:cf{i}").xpos[0] == 10 * i
-        assert mirror.read_sensor(f"gyro:cf{i}")[2] == pytest.approx(0.1 * i)
+        assert data.sensor(f"gyro:cf{i}").data[2] == pytest.approx(0.1 * i)
         assert [data.joint(f"rotor{j}:cf{i}").qvel[0] for j in range(4)] == [
             100 * i + j for j in range(4)
         ]
-    np.testing.assert_allclose(mirror.imu().angular_velocity[:, 2], [0.2, 0.0, 0.1])
     assert mirror.names == ("cf2", "cf0", "cf1")
-
-
-def test_time_is_kept_to_the_nanosecond(mirror: Mirror) -> None:
-    mirror.write(replace(numbered(1), time_ns=86_400_000_000_001))
-    assert mirror.time_ns == 86_400_000_000_001
-    assert mirror.copy_physics_data().time == pytest.approx(86_400.0)
 
 
 def test_other_joints_of_the_scene_stay(tmp_path: Path) -> None:
@@ -156,118 +153,72 @@ def test_a_model_without_the_drones_is_refused() -> None:
 # Locking
 
 
-def test_readers_compute_once_and_not_under_the_lock(
-    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held, compute = [], mujoco.mj_kinematics
-
-    def kinematics(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-        held.append(mirror.mutex.held)
-        compute(model, data)
-
-    monkeypatch.setattr(mirror_module.mujoco, "mj_kinematics", kinematics)
-    mirror.write(numbered(1))
-    mirror.write(numbered(2))
-    assert held == []
-    assert mirror.imu().angular_velocity[0, 0] == pytest.approx(2.0)
-    assert mirror.copy_physics_data().time == 2.0
-    assert held == [False]
-
-
 def test_readers_see_one_state_or_another_but_no_mixture(mirror: Mirror) -> None:
     mirror.write(numbered(0))
-    stop = threading.Event()
-    failures: list[str] = []
-    reads = [0, 0, 0]
 
-    def check(condition: bool, what: str) -> None:
-        if not condition:
-            failures.append(what)
-            stop.set()
+    def check(data: mujoco.MjData) -> None:
+        k = data.time
+        assert (data.xpos[data.body("drone:cf2").id] == k).all()
+        assert (data.qvel == k).all()
+        assert (data.sensor("gyro:cf2").data.round(6) == k).all()
 
     def read_data() -> None:
         data = mirror.copy_physics_data()
-        while not stop.is_set():
-            mirror.copy_physics_data(data)
-            k = data.time
-            check((data.xpos[data.body("drone:cf2").id] == k).all(), "frames")
-            check((data.qvel == k).all(), "velocities")
-            check((data.sensor("gyro:cf2").data.round(6) == k).all(), "sensors")
-            reads[0] += 1
-
-    def read_imu() -> None:
-        while not stop.is_set():
-            imu = mirror.imu()
-            check(np.ptp(imu.angular_velocity.round(6)) == 0, "imu")
-            quat = imu.orientation
-            k = imu.angular_velocity[0, 0].round()
-            check(abs(quat[:, 2] - np.sin(k)).max() < 1e-9, "imu and attitude")
-            reads[1] += 1
+        for _ in range(100):
+            check(mirror.copy_physics_data(data))
 
     def read_together() -> None:
-        while not stop.is_set():
+        data, other = mirror.copy_physics_data(), mirror.copy_physics_data()
+        for _ in range(100):
             with mirror.mutex:
-                k = mirror.time_ns // 1_000_000_000
-                check((mirror.read_sensor("gyro:cf0").round(6) == k).all(), "two reads")
-            reads[2] += 1
+                first = mirror.copy_physics_data(data).time
+                check(mirror.copy_physics_data(other))
+                assert other.time == first
 
-    threads = [threading.Thread(target=t) for t in (read_data, read_imu, read_together)]
-    for thread in threads:
-        thread.start()
     k = 0
-    end = time.monotonic() + 1.0
-    while time.monotonic() < end and not stop.wait(0.0005):
-        k += 1
-        mirror.write(numbered(k))
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    with ThreadPoolExecutor() as readers:
+        reads = [readers.submit(read_data), readers.submit(read_together)]
+        while not all(read.done() for read in reads):
+            k += 1
+            mirror.write(numbered(k))
+    for read in reads:
+        read.result()
     assert k > 100
-    assert min(reads) > 10
 
 
 def test_holding_the_lock_keeps_the_state(mirror: Mirror) -> None:
     mirror.write(numbered(1))
     with mirror.mutex:
         assert in_thread(lambda: mirror.write(numbered(2)))  # the physics does not wait
-        assert mirror.time_ns == 1_000_000_000
+        assert mirror.copy_physics_data().time == 1
         with mirror.mutex:  # re-entrant
-            assert mirror.read_sensor("gyro:cf0")[0] == pytest.approx(1.0)
-    assert mirror.time_ns == 2_000_000_000
-
-
-def test_hold_times_are_known(mirror: Mirror) -> None:
-    with mirror.mutex, mirror.mutex:
-        time.sleep(0.02)
-    times = mirror.mutex.hold_times()
-    assert 0.02 <= times.max() < 1.0
-    for _ in range(1000):
-        mirror.imu()
-    assert len(mirror.mutex.hold_times()) == 256
-    assert mirror.mutex.hold_times().max() < 0.02
+            assert readings(mirror, "gyro")[0, 0] == pytest.approx(1.0)
+        other = threading.Thread(target=mirror.copy_physics_data, daemon=True)
+        other.start()
+        assert mirror.copy_physics_data().time == 1
+    other.join(T)
+    assert mirror.copy_physics_data().time == 2
 
 
 def test_the_lock_is_released_after_an_error(mirror: Mirror) -> None:
     with pytest.raises(KeyError), mirror.mutex:
         raise KeyError
-    assert not mirror.mutex.held
-    assert in_thread(mirror.imu)
+    assert in_thread(mirror.copy_physics_data)
+    mirror.write(numbered(1))
+    assert mirror.copy_physics_data().time == 1
 
 
 # Reading
 
 
-def test_unknown_sensors_are_refused(mirror: Mirror) -> None:
-    with pytest.raises(ValueError, match=r"'gyro:cf9'.*gyro:cf0"):
-        mirror.read_sensor("gyro:cf9")
-
-
 def test_copies_are_of_the_right_kind(mirror: Mirror) -> None:
     mirror.write(numbered(3))
     destination = mujoco.MjData(mirror.model)
+    destination.qpos[:] = destination.ctrl[:] = destination.xfrc_applied[:] = 7
     assert mirror.copy_physics_data(destination) is destination
-    assert destination.time == 3
+    fresh = mirror.copy_physics_data()
+    for field in ("time", "qpos", "ctrl", "xfrc_applied", "sensordata"):
+        np.testing.assert_array_equal(getattr(destination, field), getattr(fresh, field))
     copied = mirror.copy_physics_model()
     copied.opt.gravity[2] = 0
     assert mirror.model.opt.gravity[2] == -9.81
@@ -297,39 +248,28 @@ def test_data_of_another_model_is_refused(mirror: Mirror, physics: Physics) -> N
     ):
         with pytest.raises(ValueError, match="another model"):
             use(other)
-    assert mirror.staged_controls() is None
-    assert not physics.set
+    assert not physics.controls and not physics.set
 
 
 # Control inputs
 
 
-def test_rotor_commands_are_staged_and_taken_once(mirror: Mirror) -> None:
-    assert mirror.staged_controls() is None
+def test_rotor_commands_are_handed_on_as_a_copy_within_their_range(
+    mirror: Mirror, physics: Physics
+) -> None:
     source = mujoco.MjData(mirror.model)
     source.ctrl[:] = np.arange(12)
+    source.ctrl[:2] = -10, 1e9
     mirror.apply_control_data(source)
-    source.ctrl[:] = 100 + np.arange(12)
-    mirror.apply_control_data(source)  # the latest wins
-    source.ctrl[:] = -1  # staged is a copy
-    controls = mirror.staged_controls()
-    assert controls is not None
-    np.testing.assert_array_equal(controls.rotor_speed, 100 + np.arange(12).reshape(3, 4))
-    np.testing.assert_array_equal(controls.wrench, np.zeros((3, 6)))
-    assert mirror.staged_controls() is None
-
-
-def test_rotor_commands_stay_in_range(mirror: Mirror) -> None:
-    source = mujoco.MjData(mirror.model)
-    source.ctrl[:4] = [-10, 1e9, 5, 0]
-    mirror.apply_control_data(source)
-    controls = mirror.staged_controls()
-    assert controls is not None
+    source.ctrl[:] = -1
+    (controls,) = physics.controls
     highest = mirror.model.actuator("rotor1:cf0").ctrlrange[1]
-    np.testing.assert_array_equal(controls.rotor_speed[0], [0, highest, 5, 0])
+    expected = [0, highest, *range(2, 12)]
+    np.testing.assert_array_equal(controls.rotor_speed.ravel(), expected)
+    np.testing.assert_array_equal(controls.wrench, np.zeros((3, 6)))
 
 
-def test_wrenches_have_the_effect_they_have_in_mujoco(mirror: Mirror) -> None:
+def test_wrenches_have_the_effect_they_have_in_mujoco(mirror: Mirror, physics: Physics) -> None:
     """All loads that MuJoCo knows, against the accelerations that MuJoCo itself gives them."""
     rng = np.random.default_rng(20)
     model = mirror.model
@@ -345,8 +285,7 @@ def test_wrenches_have_the_effect_they_have_in_mujoco(mirror: Mirror) -> None:
             load = rng.normal(size=6) * ([1] * 3 + [1e-3] * 3)
             source.body(f"{body}:{name}").xfrc_applied[:] = load
     mirror.apply_control_data(source)
-    controls = mirror.staged_controls()
-    assert controls is not None
+    (controls,) = physics.controls
 
     data = mirror.copy_physics_data()
     data.qfrc_applied[:] = source.qfrc_applied
@@ -366,10 +305,10 @@ def test_wrenches_have_the_effect_they_have_in_mujoco(mirror: Mirror) -> None:
         )
 
 
-def test_bad_controls_are_refused_as_a_whole_with_their_names(mirror: Mirror) -> None:
+def test_bad_controls_are_refused_as_a_whole_with_their_names(
+    mirror: Mirror, physics: Physics
+) -> None:
     source = mujoco.MjData(mirror.model)
-    source.ctrl[:] = 7
-    mirror.apply_control_data(source)
     source.actuator("rotor2:cf1").ctrl[0] = np.nan
     source.body("drone:cf2").xfrc_applied[3] = np.inf
     source.joint("free:cf0").qfrc_applied[5] = np.nan
@@ -378,17 +317,15 @@ def test_bad_controls_are_refused_as_a_whole_with_their_names(mirror: Mirror) ->
     for name in ("rotor2:cf1", "drone:cf2", "free:cf0"):
         assert name in str(caught.value)
     assert "rotor1:cf1" not in str(caught.value)
-    controls = mirror.staged_controls()
-    assert controls is not None
-    assert (controls.rotor_speed == 7).all()
+    assert not physics.controls
 
 
-def test_joint_torques_on_rotors_are_refused(mirror: Mirror) -> None:
+def test_joint_torques_on_rotors_are_refused(mirror: Mirror, physics: Physics) -> None:
     source = mujoco.MjData(mirror.model)
     source.joint("rotor3:cf1").qfrc_applied[0] = 1e-3
     with pytest.raises(ValueError, match="rotor3:cf1"):
         mirror.apply_control_data(source)
-    assert mirror.staged_controls() is None
+    assert not physics.controls
 
 
 # Requests to the physics
@@ -453,7 +390,9 @@ def test_capture_and_reset(mirror: Mirror, physics: Physics) -> None:
     calls = []
 
     def callback(fill_initial_state: bool) -> None:
-        calls.append((fill_initial_state, mirror.mutex.held))
+        with pytest.raises(RuntimeError, match="release"):  # it is held
+            mirror.apply_keyframe("home")
+        calls.append(fill_initial_state)
 
     mirror.set_reset_callback(callback)
     mirror.capture_initial_state()
@@ -461,17 +400,10 @@ def test_capture_and_reset(mirror: Mirror, physics: Physics) -> None:
     assert physics.log == ["capture", "reset"]
     mirror.reset_world_state(fill_initial_state=False)
     assert physics.log == ["capture", "reset", "notify"]
-    assert calls == [(True, True), (False, True)]
+    assert calls == [True, False]
     mirror.set_reset_callback(None)
     mirror.reset_world_state()
     assert len(calls) == 2
-
-
-def test_a_reset_drops_staged_controls(mirror: Mirror, physics: Physics) -> None:
-    mirror.apply_control_data(mujoco.MjData(mirror.model))
-    mirror.reset_world_state()
-    assert physics.log == ["reset"]
-    assert mirror.staged_controls() is None
 
 
 def test_requests_need_a_physics_thread_and_a_free_lock(mirror: Mirror) -> None:
@@ -481,17 +413,3 @@ def test_requests_need_a_physics_thread_and_a_free_lock(mirror: Mirror) -> None:
     with mirror.mutex, pytest.raises(RuntimeError, match="release"):
         mirror.reset_world_state()
     assert mirror.requests.log == []
-
-
-def test_cost_of_a_hundred_drones() -> None:
-    """Far above what it takes on an idle machine; a mass matrix (nv = 1000) would not fit."""
-    names = [f"cf{i}" for i in range(100)]
-    mirror = Mirror(build_spec(Drone.cf2x_L250, names).compile(), names)
-    data = mirror.copy_physics_data()
-    state = mirror._mirrored.index.read(data.qpos, data.qvel, data.qacc, data.time)
-    times = []
-    for _ in range(50):
-        start = time.perf_counter()
-        mirror.write(state)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 1e-3

@@ -214,7 +214,8 @@ def test_pictures_and_contacts_share_a_synchronisation(obstacle_course: Sim, mon
             draw(sim)
             assert sim.data.core.mjx_synced
     syncs = []
-    monkeypatch.setattr(sim, "_mark_synced", lambda mark=sim._mark_synced: syncs.append(mark()))
+    show = sim._view.show
+    monkeypatch.setattr(sim._view, "show", lambda data: syncs.append(show(data)))
     sim.step(5)
     sim.contacts()
     draw(sim)

@@ -8,12 +8,10 @@ from contextlib import nullcontext
 
 import jax
 import jax.numpy as jnp
-import mujoco
 import numpy as np
 import pytest
 
 from crazyflow_ros.dynamics.components import total
-from crazyflow_ros.sensors.backends import mjx
 from crazyflow_ros.sim import Sim, contacts
 from crazyflow_ros.sim.compile import packed_step
 from crazyflow_ros.xla import compiler
@@ -195,11 +193,3 @@ def test_computation_is_not_pruned_without_the_function_of_jax(
     assert contacts._pruned(jaxpr.jaxpr, 1) == (jaxpr.jaxpr, [True] * 4)
     (record,) = caplog.records
     assert "dce_jaxpr" in record.getMessage()
-
-
-def test_forces_that_another_mjx_does_not_report_are_refused_by_version(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delattr("mujoco.mjx._src.support.contact_force_dim")
-    with pytest.raises(NotImplementedError, match=f"MJX {mujoco.__version__} does not report"):
-        mjx._contact_forces(None, None)

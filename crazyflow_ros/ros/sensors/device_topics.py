@@ -44,10 +44,7 @@ class Scene:
         if self._shown is state:
             return
         self._shown = state
-        self._index.write(state, self._data)
-        mujoco.mj_kinematics(self._model, self._data)
-        mujoco.mj_comPos(self._model, self._data)
-        mujoco.mj_camlight(self._model, self._data)
+        self._index.show(state, self._data)
 
 
 class DeviceTopics(ABC):

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from crazyflow_ros.flight import FlightState
@@ -23,7 +22,7 @@ _TOO_SLOW = 0.95  # share of the requested factor
 
 
 class StatusTopic:
-    """Diagnostics of the physics thread and of the mirror's lock."""
+    """Diagnostics of the simulation."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._physics, self._link = simulator.physics, simulator.link
@@ -69,8 +68,6 @@ class StatusTopic:
         return lost + down + failing
 
     def _status(self, now: Statistics) -> DiagnosticStatus:
-        holds = self._physics.mirror.mutex.hold_times() * 1e6
-        median, longest = (np.median(holds), holds.max()) if holds.size else (0.0, 0.0)
         slow = 0 < now.achieved_factor < _TOO_SLOW * now.requested_factor and not now.paused
         text = "paused" if now.paused else f"real-time factor {now.achieved_factor:.2f}"
         if slow:
@@ -86,8 +83,6 @@ class StatusTopic:
             "refused_inputs": str(self._door.refused),
             "failed_inputs": str(self._door.failed),
             "resent_answers": str(self._answers.resent),
-            "lock_hold_median_us": f"{median:.1f}",
-            "lock_hold_longest_us": f"{longest:.1f}",
         }
         states = Counter(map(str, self._physics.flight_states.values()))
         states["idle"] = len(self._physics.names) - sum(states.values()) + states["idle"]

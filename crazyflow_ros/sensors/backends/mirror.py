@@ -42,10 +42,7 @@ class MirrorBackend(MujocoBackend):
             wrenches: Wrenches of the contacts on them, as in a `Snapshot`, (M, 6).
         """
         model, (data,) = self.model, self.data
-        self._index.write(state, data)
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        mujoco.mj_camlight(model, data)
+        self._index.show(state, data)
         mujoco.mj_collision(model, data)
         self._wrenches, self._contacts = np.asarray(wrenches, float), None
 

@@ -12,6 +12,7 @@ from jax import Array
 
 from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.rays import check_rays_hit
+from crazyflow_ros.scene.state import compute_frames
 from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster, check_not_mocap
 from crazyflow_ros.sensors.backends.mjx_normals import SHAPES, surface_normals
 from crazyflow_ros.sensors.objects import ObjRef
@@ -19,6 +20,7 @@ from crazyflow_ros.sensors.objects import ObjRef
 with extra("mjx"):
     from mujoco import mjx
 
+    from crazyflow_ros.scene.mjx_internals import contact_forces, contacts
     from crazyflow_ros.scene.mjx_scene import lacks_sensor
 
 
@@ -45,7 +47,7 @@ class MjxBackend:
         self.data = data
         self._mjx_model = mjx_model
         self._drawn = mujoco.MjData(model)
-        self._forces = jax.jit(jax.vmap(_contact_forces, in_axes=(None, 0)))
+        self._forces = jax.jit(jax.vmap(contact_forces, in_axes=(None, 0)))
 
     def worlds(self) -> mjx.Data:
         """The data that sensors read."""
@@ -70,7 +72,7 @@ class MjxBackend:
         """The contacts of `mjx.collision`, with the forces of the last solution."""
         data = self.worlds()
         force = self._forces(self._mjx_model, data) if self.contact_forces else None
-        found = data._impl.contact
+        found = contacts(data)
         here = (found.dist < found.includemargin)[..., None]
         return Contacts(
             jnp.where(here, found.geom, -1),
@@ -99,9 +101,7 @@ class MjxBackend:
         drawn.qpos[:] = data.qpos[world]
         drawn.mocap_pos[:] = data.mocap_pos[world]
         drawn.mocap_quat[:] = data.mocap_quat[world]
-        mujoco.mj_kinematics(self.model, drawn)
-        mujoco.mj_comPos(self.model, drawn)
-        mujoco.mj_camlight(self.model, drawn)
+        compute_frames(self.model, drawn)
         return drawn
 
     def ray_caster(
@@ -169,22 +169,3 @@ class MjxBackend:
         check_rays_hit(model, meant)
         rough = np.flatnonzero(meant & ~np.isin(model.geom_type, list(map(int, SHAPES))))
         return [model.geom(i).name or f"number {i}" for i in rough]
-
-
-def _contact_forces(model: mjx.Model, data: mjx.Data) -> Array:
-    """Force and torque of each contact in its axes, (C, 6); zero where the solver has none.
-
-    Raises:
-        NotImplementedError: This version of MJX does not provide them.
-    """
-    try:
-        from mujoco.mjx._src.support import contact_force_dim
-    except ImportError as error:
-        version = f"MJX {mujoco.__version__} does not report the forces of contacts as 3.17 does"
-        raise NotImplementedError(f"{version} ({error}); use C MuJoCo, or that version") from None
-    found = data._impl.contact
-    wrenches = jnp.zeros((len(found.dist), 6))
-    for dim in set(found.dim.tolist()):
-        forces, numbers = contact_force_dim(model, data, dim)
-        wrenches = wrenches.at[numbers].set(forces)
-    return jnp.where((found.dist < found.includemargin)[:, None], wrenches, 0.0)

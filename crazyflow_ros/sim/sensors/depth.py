@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.sim.mujoco_view import SimScene
+from crazyflow_ros.sim.sim import Sim
 
 if TYPE_CHECKING:
     from mujoco import mjx
@@ -26,7 +26,7 @@ MOST_PIXELS = 4096 * 4096
 
 
 def render_depth(
-    sim: SimScene,
+    sim: Sim,
     camera: int | str = 0,
     resolution: tuple[int, int] = (100, 100),
     include_drone: bool = False,
@@ -69,7 +69,7 @@ def build_render_depth_fn(
     resolution: tuple[int, int] = (100, 100),
     geomgroup: Sequence[int] = WORLD_GROUPS,
     fovy: float | None = None,
-) -> Callable[[SimScene], Array]:
+) -> Callable[[Sim], Array]:
     """Return a function that returns depth images of a simulation, see `render_depth`.
 
     Args:
@@ -104,7 +104,7 @@ def _intrinsics(
 
 def _depth_fn(
     mjx_model: mjx.Model, camera: int, intrinsics: Intrinsics, geomgroup: Sequence[int]
-) -> Callable[[SimScene], Array]:
+) -> Callable[[Sim], Array]:
     from crazyflow_ros.scene.rays import check_rays_hit
 
     groups = tuple(bool(seen) for seen in geomgroup)
@@ -118,7 +118,7 @@ def _depth_fn(
         mjx_model = mjx_model.replace(mat_rgba=jnp.ones((1, 4)))
     cast = jax.jit(partial(_cast, mjx_model, camera, groups, directions))
 
-    def depth(sim: SimScene) -> Array:
+    def depth(sim: Sim) -> Array:
         sim.sync()
         images: Array = cast(sim.mjx_data)
         return images
