@@ -15,7 +15,6 @@ from sensor_msgs.msg import (
     BatteryState,
     FluidPressure,
     Imu,
-    LaserScan,
     MagneticField,
     NavSatFix,
     NavSatStatus,
@@ -27,6 +26,7 @@ from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, below
 from crazyflow_ros.ros.messages.numeric_message import POSE, READINGS, elements, stamped
 from crazyflow_ros.ros.sensors.devices import Device, SampleMessage
+from crazyflow_ros.ros.sensors.lidar_and_camera_messages import laser_scan
 from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW
 from crazyflow_ros.sensors.battery import BatterySensorCfg
 
@@ -105,15 +105,8 @@ def multiranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
         for i, beam in enumerate(beams)
     ]
     around = [beams.index(beam) for beam in ("back", "right", "front", "left")]
-    scan = LaserScan(
-        angle_min=-math.pi,
-        angle_max=math.pi / 2,
-        angle_increment=math.pi / 2,
-        scan_time=1 / device.rate,
-        range_min=device.cfg.min_range,
-        range_max=device.cfg.max_range,
-        ranges=[0.0] * len(around),
-    )
+    angles, limits = np.arange(-2, 2) * (math.pi / 2), (device.cfg.min_range, device.cfg.max_range)
+    scan = laser_scan(angles, np.zeros(len(around)), limits, device.rate)
     template, paths = stamped(scan, device.frame), [elements("ranges", len(around))]
     values = partial(distances, beams=around)
     return [*messages, SampleMessage(template, paths, values, suffix="/scan")]
