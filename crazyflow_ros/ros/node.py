@@ -52,12 +52,8 @@ if TYPE_CHECKING:
 # In the order in which the physics thread serves them: the clock first, then stamped messages.
 _FEATURES = (
     "topics.clock",
-    "topics.odometry",
     "topics.tf",
-    "topics.imu",
-    "topics.range",
-    "topics.joint_states",
-    "topics.swarm",
+    "topics.states",
     "topics.display",
     "robot_description",
     "topics.status",
@@ -77,9 +73,7 @@ _FEATURES = (
     "simulation_interfaces",
     "silent_mistakes",
 )
-_ROWS = tuple(  # features whose messages have a row for each drone
-    f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
-)
+_ROWS = ("topics.tf", "topics.states")  # features whose messages have a row for each drone
 _LAST_READINGS = 0.5  # s of wall time for sensors at the end
 _MANY = 100  # drones; with as many, the middleware takes long to create topics and services
 # With ros2_control.mode topic.

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 
-# Placeholder for the name of a drone; no drone's name has two underscores in a row.
-_NAME = "__name__"
+NAME = "__name__"
+"""In place of the name of a drone; no drone's name has two underscores in a row."""
 
 
 def declare(simulator: SimulatorNode) -> None:
@@ -33,11 +33,21 @@ def declare(simulator: SimulatorNode) -> None:
         text = urdf(model, simulator.drones, hardware, parameters)
         publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
         publisher.publish(String(data=text))
-    description = urdf(model, _NAME, hardware, parameters)  # takes several milliseconds
+    describe_each(simulator, urdf(model, NAME, hardware, parameters), NAME)
+
+
+def describe_each(simulator: SimulatorNode, description: str, name: str) -> None:
+    """Add <drone>/robot_description.
+
+    Args:
+        simulator: The node.
+        description: The URDF of a drone; to make it takes several milliseconds.
+        name: What it has in place of the name of the drone.
+    """
 
     def add(drone: str) -> None:
         publisher = simulator.create_publisher(String, f"{drone}/robot_description", LATCHED_QOS)
-        publisher.publish(String(data=description.replace(_NAME, drone)))
+        publisher.publish(String(data=description.replace(name, drone)))
 
     simulator.for_each_drone(add)
 

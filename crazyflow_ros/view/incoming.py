@@ -6,15 +6,15 @@ passes the message on to all tabs. Messages that no page sends are therefore dro
 
 from __future__ import annotations
 
-import asyncio
 import math
-import time
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
 import msgspec
 from viser import _messages as messages
+
+from crazyflow_ros.view.token_bucket import TokenBucket
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -28,10 +28,15 @@ _KINDS: dict[str, Any] = {
     )
 }
 _LONGEST = 1000  # characters of a text
-_RATE, _BURST = 100.0, 200.0  # messages of one connection: per second, and in a burst
+_RATE, _BURST = 100.0, 200.0  # messages per second, and at once
 
 FindInput = Callable[[str], Any | None]
 """Returns the input of the panel with an id."""
+
+
+def click_limit() -> TokenBucket:
+    """Return a limit on the messages of one connection: no faster than people click."""
+    return TokenBucket(_RATE, _BURST)
 
 
 def is_welcome(content: Any, find_input: FindInput) -> bool:
@@ -91,18 +96,3 @@ def _are_within(control: Any, values: list[Any], count: int) -> bool:
 
 def _as_list(bound: Any, count: int) -> list[Any]:
     return list(bound) if isinstance(bound, tuple) else [bound] * count
-
-
-class Throttle:
-    """Delays a connection that sends more than people would; its socket then fills up."""
-
-    def __init__(self) -> None:
-        self._left, self._time = _BURST, time.monotonic()
-
-    async def wait(self) -> None:
-        """Wait until the next message may be received."""
-        now = time.monotonic()
-        self._left = min(self._left + _RATE * (now - self._time), _BURST) - 1.0
-        self._time = now
-        if self._left < 0.0:
-            await asyncio.sleep(-self._left / _RATE)

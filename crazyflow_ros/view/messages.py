@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState, MultiDOFJointState
 
-from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below, find_numbers
+from crazyflow_ros.ros.messages.cdr import below, find_numbers
+from crazyflow_ros.ros.messages.numeric_message import elements
+from crazyflow_ros.ros.topics.states import messages_of_all
 from crazyflow_ros.view.frame import N_ROTORS, Frame
 
 _STAMP = below("header.stamp", ("sec", "nanosec"))
 _WORD = 4  # bytes
-_STATE = 13  # numbers of a drone
 
 
 class NumberReader:
@@ -72,29 +74,21 @@ class FrameReader:
         """
         time_ns, numbers = self._odometry.read(odometry)
         names = tuple(self._odometry.prototype.joint_names)
-        states = numbers.reshape(len(names), _STATE)
-        speeds = np.zeros((len(names), N_ROTORS))
+        n = len(names)
+        pos, quat, vel, _ = np.split(numbers, [3 * n, 7 * n, 10 * n])
+        speeds = np.zeros((n, N_ROTORS))
         if rotors is not None:
             _, found = self._rotors.read(rotors)
             if found.size == 2 * speeds.size:  # speeds, then angles
                 speeds = found[: speeds.size].reshape(speeds.shape)
-        return Frame(time_ns, names, states[:, :3], states[:, 3:7], states[:, 7:10], speeds)
+        rows = pos.reshape(n, 3), quat.reshape(n, 4), vel.reshape(n, 3)
+        return Frame(time_ns, names, *rows, speeds)
 
 
 def _paths_of_odometry(message: MultiDOFJointState) -> list[str]:
-    return [
-        path
-        for number in range(len(message.joint_names))
-        for field, names in (
-            (f"transforms.{number}.translation", XYZ),
-            (f"transforms.{number}.rotation", XYZW),
-            (f"twist.{number}.linear", XYZ),
-            (f"twist.{number}.angular", XYZ),
-        )
-        for path in below(field, names)
-    ]
+    return list(chain(*messages_of_all(message.joint_names)["odometry"].paths))
 
 
 def _paths_of_rotors(message: JointState) -> list[str]:
-    count = range(len(message.velocity))
-    return [f"{field}.{number}" for field in ("velocity", "position") for number in count]
+    n = len(message.velocity)
+    return [*elements("velocity", n), *elements("position", n)]

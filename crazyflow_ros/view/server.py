@@ -33,7 +33,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from crazyflow_ros.view.access import is_loopback, knows_token
-from crazyflow_ros.view.incoming import Throttle, is_welcome
+from crazyflow_ros.view.incoming import click_limit, is_welcome
 
 STICKS = "/sticks"
 """Path of the WebSocket for keys and gamepads."""
@@ -145,12 +145,12 @@ class Guard:
 
     def _check_messages(self, connection: ServerConnection) -> None:
         """Let viser receive only valid messages, and no faster than people click."""
-        receive, throttle = connection.recv, Throttle()
+        receive, limit = connection.recv, click_limit()
 
         async def receive_welcome() -> Any:
             while True:
                 content = await receive()
-                await throttle.wait()
+                await limit.wait()
                 if is_welcome(content, self._find_input):
                     return content
 
@@ -164,10 +164,10 @@ class Guard:
         return next(filter(None, inputs), None)
 
     async def _receive_sticks(self, connection: ServerConnection, sticks: StickListener) -> None:
-        tab, throttle = id(connection), Throttle()
+        tab, limit = id(connection), click_limit()
         try:
             async for message in connection:
-                await throttle.wait()
+                await limit.wait()
                 if isinstance(message, str):
                     sticks(tab, message)
         except ConnectionClosed:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import Range
 
+from crazyflow_ros.ros.messages.numeric_message import stamped
 from crazyflow_ros.ros.sensors.devices import Device, Kind, SampleMessage
 from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
 from crazyflow_ros.sensors import Backend, NoiseCfg
@@ -40,9 +41,8 @@ class AnchorSensor(FrameSensor[AnchorSensorCfg, np.ndarray]):
 
 def messages(device: Device[Any]) -> list[SampleMessage]:
     message = Range(radiation_type=Range.INFRARED, max_range=100.0)
-    return [
-        SampleMessage(message, device.frame, lambda d: (d,), floats=[["range"]], display="Range")
-    ]
+    template = stamped(message, device.frame)
+    return [SampleMessage(template, [["range"]], lambda d: (d,), display="Range")]
 
 
 ANCHOR = Kind(cfg=AnchorSensorCfg, rate=20, topics=SampleTopics, messages=messages)

@@ -20,7 +20,8 @@ from sensor_msgs.msg import JointState
 from crazyflow_ros.description.interfaces import ROTORS
 from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
+from crazyflow_ros.ros.messages.numeric_message import elements
 from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
@@ -96,9 +97,8 @@ class RobotJointStates:
         names = [rotor.name(drone) for drone in simulator.drones for rotor in ROTORS]
         zeros = [0.0] * len(names)
         prototype = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
-        indices = [str(i) for i in range(len(names))]
-        numbers = [below(field, indices) for field in ROTORS[0].states]
-        messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
+        paths = [elements(field, len(names)) for field in ROTORS[0].states]
+        messages = SerialisedMessages(layout([prototype], paths))
         publisher = simulator.create_publisher(JointState, STATES_TOPIC, STATE_QOS)
         self._row = Row(messages, [(0, publisher)])
 

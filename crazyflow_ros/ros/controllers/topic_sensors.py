@@ -17,7 +17,8 @@ from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS
 from crazyflow_ros.description.ros2_control import sensors_component
 from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
+from crazyflow_ros.ros.messages.numeric_message import elements
 from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot
@@ -39,9 +40,9 @@ class SensorTopics:
         self._listeners = listeners = simulator.listeners
         states = [(c, state) for c in _COMPONENTS for state in c.states]
         prototype = StatisticsValues(values=[0.0] * len(states), names_version=_VERSION)
-        numbers = [below("values", [str(i) for i in range(len(states))])]
+        paths = [elements("values", len(states))]
         prototypes = [prototype] * len(simulator.drones)
-        self._messages = SerialisedMessages(layout(prototypes, ["header.stamp"], numbers))
+        self._messages = SerialisedMessages(layout(prototypes, paths))
         self._topics: list[_Topic] = []
         for i, drone in enumerate(simulator.drones):
             names = [f"state_interface.{c.name(drone)}/{state}" for c, state in states]

@@ -1,5 +1,7 @@
 """Logging of the drones: <drone>/pose, scan, odom, status, imu, and topics with chosen variables.
 
+The services <drone>/add_logging and <drone>/remove_logging add and remove topics.
+
 Messages are sent at exact multiples of their periods. Poses are the drones' own estimates, or the
 true poses if they have no estimators. All reference frames coincide with the world.
 """
@@ -12,23 +14,34 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from crazyflie_interfaces.msg import LogDataGeneric, Status
+from crazyflie_interfaces.srv import AddLogging, RemoveLogging
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from rclpy.exceptions import InvalidHandle
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import Imu, LaserScan
+from std_msgs.msg import Header
 
 from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Telemetry, as_ctype
 from crazyflow_ros.flight import Flight
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.crazyswarm.configuration import STEPS, LogTopic
-from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, SerialisedMessages, below, layout
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages
+from crazyflow_ros.ros.messages.numeric_message import (
+    ODOMETRY,
+    POSE,
+    READINGS,
+    NumericMessage,
+    elements,
+    stamped,
+)
 from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import Snapshot
@@ -43,37 +56,37 @@ _AROUND = [1, 3, 0, 2]  # back, right, front, left of the range sensors
 _MOST_BYTES = DATA_SIZE - 4  # of the values of a block
 _STATUS = ("supervisor.info", "pm.vbatMV", "pm.state", "radio.rssi")
 
-Distances = Callable[[], np.ndarray]
-"""Returns the readings of the range sensors of all drones (M, 6) [m]."""
+
+def _messages(reference_frame: Callable[[str], str]) -> dict[str, NumericMessage[_Moment]]:
+    """Return the messages in which only numbers change, by the names of their topics."""
+    imu = Imu()
+    imu.orientation_covariance[0] = -1.0  # an IMU does not measure its orientation (REP 145)
+    covariances = [
+        [f"pose.covariance.{7 * i}" for i in range(6)],
+        [f"twist.covariance.{7 * i}" for i in range(3)],
+    ]
+
+    def odometry(drone: str) -> Odometry:
+        header = Header(frame_id=reference_frame(drone))
+        return Odometry(header=header, child_frame_id=drone)
+
+    return {
+        "pose": NumericMessage(stamped(PoseStamped(), reference_frame), POSE, _believed_pose),
+        "odom": NumericMessage(odometry, [*ODOMETRY, *covariances], _believed_motion),
+        "imu": NumericMessage(stamped(imu, _itself), READINGS, _readings),
+        "scan": NumericMessage(
+            stamped(_scan(), _itself), [elements("ranges", len(_AROUND))], _ranges
+        ),
+    }
 
 
-class Kind(NamedTuple):
-    """Messages in which only numbers change, for several drones at once."""
-
-    prototype: Callable[[str, str], Any]
-    """Takes the drone and its reference frame; returns the message."""
-    values: Callable[[Snapshot, Distances], Sequence[np.ndarray]]
-    """Returns the numbers of all drones, an array (M, ...) for each block of paths."""
-    numbers: Sequence[Sequence[str]] = ()
-    floats: Sequence[Sequence[str]] = ()
+def _itself(drone: str) -> str:
+    """Return the frame of a drone, which has the drone's name."""
+    return drone
 
 
-def _pose(drone: str, frame: str) -> PoseStamped:
-    del drone
-    message = PoseStamped()
-    message.header.frame_id = frame
-    return message
-
-
-def _odometry(drone: str, frame: str) -> Odometry:
-    message = Odometry(child_frame_id=drone)
-    message.header.frame_id = frame
-    return message
-
-
-def _scan(drone: str, frame: str) -> LaserScan:
-    del frame
-    message = LaserScan(
+def _scan() -> LaserScan:
+    return LaserScan(
         angle_min=-math.pi,
         angle_max=math.pi / 2,
         angle_increment=math.pi / 2,
@@ -81,36 +94,25 @@ def _scan(drone: str, frame: str) -> LaserScan:
         range_max=_FARTHEST,
         ranges=[0.0] * len(_AROUND),
     )
-    message.header.frame_id = drone
-    return message
 
 
-def _imu(drone: str, frame: str) -> Imu:
-    """Return a message without an orientation, which an IMU does not measure (REP 145)."""
-    del frame
-    message = Imu()
-    message.header.frame_id = drone
-    message.orientation_covariance[0] = -1.0
-    return message
+def _readings(now: _Moment) -> list[np.ndarray]:
+    return [now.snapshot.ang_vel, now.snapshot.specific_force]
 
 
-def _readings(snapshot: Snapshot, _: Distances) -> list[np.ndarray]:
-    return [snapshot.ang_vel, snapshot.specific_force]
-
-
-def _ranges(_: Snapshot, distances: Distances) -> list[np.ndarray]:
-    ranges = distances()[:, _AROUND]
+def _ranges(now: _Moment) -> list[np.ndarray]:
+    ranges = now.distances()[:, _AROUND]
     return [np.where(ranges > _FARTHEST, np.inf, ranges)]
 
 
-def _believed_pose(snapshot: Snapshot, _: Distances) -> list[np.ndarray]:
-    return [snapshot.known.pos, snapshot.known.quat]
+def _believed_pose(now: _Moment) -> list[np.ndarray]:
+    return [now.snapshot.known.pos, now.snapshot.known.quat]
 
 
-def _believed_motion(snapshot: Snapshot, distances: Distances) -> list[np.ndarray]:
-    pose, known = _believed_pose(snapshot, distances), snapshot.believed
+def _believed_motion(now: _Moment) -> list[np.ndarray]:
+    snapshot, known = now.snapshot, now.snapshot.believed
     vel = snapshot.body_vel if known is None else world_to_body(known.quat, known.vel)
-    return [*pose, vel, snapshot.ang_vel, *variances(snapshot)]
+    return [*_believed_pose(now), vel, snapshot.ang_vel, *variances(snapshot)]
 
 
 def variances(snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray]:
@@ -128,31 +130,6 @@ def variances(snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray]:
     return np.hstack((place, turn)), vel
 
 
-_KINDS = {
-    "pose": Kind(
-        _pose,
-        _believed_pose,
-        [below("pose.position", XYZ), below("pose.orientation", XYZW)],
-    ),
-    "odom": Kind(
-        _odometry,
-        _believed_motion,
-        [
-            below("pose.pose.position", XYZ),
-            below("pose.pose.orientation", XYZW),
-            below("twist.twist.linear", XYZ),
-            below("twist.twist.angular", XYZ),
-            [f"pose.covariance.{7 * i}" for i in range(6)],
-            [f"twist.covariance.{7 * i}" for i in range(3)],
-        ],
-    ),
-    "imu": Kind(
-        _imu,
-        _readings,
-        [below("angular_velocity", XYZ), below("linear_acceleration", XYZ)],
-    ),
-    "scan": Kind(_scan, _ranges, floats=[[f"ranges.{i}" for i in range(len(_AROUND))]]),
-}
 _TYPES = {"pose": PoseStamped, "odom": Odometry, "scan": LaserScan, "status": Status, "imu": Imu}
 
 
@@ -166,21 +143,18 @@ class Block:
 
 
 class _Rows:
-    """The messages of one kind and period."""
+    """The messages of one type and period."""
 
-    def __init__(self, kind: Kind, blocks: Sequence[Block], frames: Sequence[str]) -> None:
-        prototypes = [kind.prototype(b.drone, f) for b, f in zip(blocks, frames)]
-        messages = SerialisedMessages(
-            layout(prototypes, ["header.stamp"], kind.numbers, kind.floats)
-        )
+    def __init__(self, message: NumericMessage[_Moment], blocks: Sequence[Block]) -> None:
+        self._values, self._drones = message.values, [block.drone for block in blocks]
+        messages = SerialisedMessages(message.layout(self._drones))
         self._row = Row(messages, [(i, block.publisher) for i, block in enumerate(blocks)])
-        self._kind, self._drones = kind, [block.drone for block in blocks]
 
     def send(self, now: _Moment) -> None:
         """Send the state."""
         rows = [now.snapshot.names.index(drone) for drone in self._drones]
-        values = self._kind.values(now.snapshot, now.distances)
-        self._row.send(now.snapshot.time_ns, [block[rows] for block in values])
+        values = [block[rows] for block in self._values(now)]
+        self._row.send(now.snapshot.time_ns, values)
 
 
 class _Moment:
@@ -213,6 +187,8 @@ class LogTopics:
     def __init__(self, simulator: CrazyflieServer) -> None:
         self._simulator, self._logger = simulator, simulator.log
         self._listeners, self._swarm = simulator.listeners, simulator.swarm
+        swarm = self._swarm
+        self._messages = _messages(lambda drone: swarm.settings(drone).reference_frame)
         self._blocks: dict[tuple[str, str], Block] = {}
         self._in_order = threading.Lock()  # guards the three below
         self._due: dict[int, list[Callable[[_Moment], None]]] = {}
@@ -274,13 +250,15 @@ class LogTopics:
         due: dict[int, list[Callable[[_Moment], None]]] = {}
 
         def key(block: Block) -> tuple[int, str]:
-            return block.topic.period, block.topic.name if block.topic.name in _KINDS else ""
+            return (
+                block.topic.period,
+                block.topic.name if block.topic.name in self._messages else "",
+            )
 
         for (period, name), group in groupby(sorted(heard, key=key), key):
             blocks, senders = list(group), due.setdefault(period * freq // STEPS, [])
             if name:
-                frames = [self._swarm.settings(block.drone).reference_frame for block in blocks]
-                senders.append(_Rows(_KINDS[name], blocks, frames).send)
+                senders.append(_Rows(self._messages[name], blocks).send)
             else:
                 senders += [self._sender(block) for block in blocks]
         with self._in_order:
@@ -355,6 +333,31 @@ def check_variables(topic: LogTopic) -> None:
         raise ValueError(f"variables must have at most {_MOST_BYTES} bytes, got {n_bytes}")
 
 
+class LogServices:
+    """<drone>/add_logging and <drone>/remove_logging."""
+
+    def __init__(self, simulator: CrazyflieServer, topics: LogTopics) -> None:
+        self._simulator, self._topics = simulator, topics
+        simulator.for_each_drone(self._add)
+
+    def _add(self, drone: str) -> None:
+        create = self._simulator.create_service
+        create(AddLogging, f"{drone}/add_logging", partial(self._begin, drone))
+        create(RemoveLogging, f"{drone}/remove_logging", partial(self._end, drone))
+
+    def _begin(self, drone: str, request: AddLogging.Request, response: Any) -> Any:
+        variables = list(request.vars)
+        topic = LogTopic.of(request.topic_name, request.frequency, variables, "add_logging")
+        self._topics.add(drone, topic)
+        response.success = True
+        return response
+
+    def _end(self, drone: str, request: RemoveLogging.Request, response: Any) -> Any:
+        self._topics.remove(drone, request.topic_name)
+        response.success = True
+        return response
+
+
 def declare(simulator: CrazyflieServer) -> None:
-    """Add the topics."""
-    simulator.log_topics = LogTopics(simulator)
+    """Add the topics and the services."""
+    LogServices(simulator, LogTopics(simulator))

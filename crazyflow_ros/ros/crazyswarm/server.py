@@ -24,7 +24,6 @@ from crazyflow_ros.runtime import SimulationConfig
 
 if TYPE_CHECKING:
     from crazyflow_ros.crazyflie.drone import Crazyflie
-    from crazyflow_ros.ros.crazyswarm.log_topics import LogTopics
 
 NODE = "crazyflie_server"
 
@@ -39,12 +38,9 @@ _IN_PLACE_OF = {
     "robot_description": "crazyswarm.robot_description",
     "commands.command_topics": "crazyswarm.command_topics",
 }
-_WITHOUT = ("topics.odometry", "commands.flight_services")
+_WITHOUT = ("commands.flight_services",)
 # all/emergency comes last: clients take it as the sign that the server is ready.
-_LAST = (
-    *("crazyswarm.firmware", "crazyswarm.log_topics", "crazyswarm.log_services"),
-    *("crazyswarm.traffic", "crazyswarm.services"),
-)
+_LAST = tuple(f"crazyswarm.{name}" for name in ("firmware", "log_topics", "traffic", "services"))
 
 
 @dataclass(frozen=True)
@@ -84,13 +80,11 @@ class CrazyflieServer(SimulatorNode):
         settings: Parameters in addition to those of the simulator and of crazyswarm2.
         swarm: The robots and their settings.
         traffic: Counts the commands sent to the drones.
-        log_topics: Publishes the logged values of the drones.
     """
 
     settings: ServerParameters
     swarm: Swarm
     traffic: Traffic
-    log_topics: LogTopics
 
     def __init__(self, tap: Tap | None = None) -> None:
         self.traffic = Traffic()

@@ -7,6 +7,7 @@ the serialised message is found with marker values, not derived from the rules o
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from copy import deepcopy
 from itertools import chain
@@ -19,8 +20,12 @@ from crazyflow_ros.ros.messages.serialisation import serialised
 XYZ = ("x", "y", "z")
 XYZW = ("x", "y", "z", "w")
 
+HEADER = ("header.stamp",)
+"""Path of the time in messages with a header."""
+
 _WORD = 4  # bytes; CDR aligns all numbers to it, and XCDR2 doubles to nothing more
 _MARKER_SEED = 0
+_SECOND_WORD = 0x3FF00000  # of marked doubles, which makes them numbers between 1 and 2
 
 
 def below(path: str, names: Sequence[str]) -> list[str]:
@@ -44,10 +49,7 @@ class Layout(NamedTuple):
 
 
 def layout(
-    prototypes: Sequence[Any],
-    stamps: Sequence[str],
-    numbers: Sequence[Sequence[str]],
-    floats: Sequence[Sequence[str]] = (),
+    prototypes: Sequence[Any], paths: Sequence[Sequence[str]], stamps: Sequence[str] = HEADER
 ) -> Layout:
     """Serialise messages of one type with the same variable fields, for example one per drone.
 
@@ -55,28 +57,31 @@ def layout(
     fields that are filled from one array.
 
     Args:
-        prototypes: The N messages with their constant fields.
+        prototypes: The N messages, at least one, with their constant fields.
+        paths: Blocks of paths of float64 or float32 fields in each message.
         stamps: Paths of the times in each message.
-        numbers: Blocks of paths of float64 fields in each message.
-        floats: Blocks of paths of float32 fields in each message.
 
     Raises:
         ValueError: A path does not lead to a field of the right type.
     """
+    numbers, ends = list(chain(*paths)), np.cumsum([0] + [len(block) for block in paths])[1:]
     times = [path for stamp in stamps for path in below(stamp, ("sec", "nanosec"))]
-    doubles, singles = list(chain(*numbers)), list(chain(*floats))
-    found = [find_numbers(prototype, doubles, times, singles) for prototype in prototypes]
+    found = [find_numbers(prototype, numbers, times) for prototype in prototypes]
     payloads = [serialised(prototype) for prototype in prototypes]
     padded = [payload.ljust(-(-len(payload) // _WORD) * _WORD, b"\0") for payload in payloads]
     starts = np.cumsum([0] + [len(payload) for payload in padded])[:-1]
-    ends = np.cumsum([len(block) for block in (*numbers, *floats)])
-    blocks = np.split((np.array(found, np.intp) + starts[:, None]) // _WORD, ends, axis=1)
+    places = (np.array(found, np.intp) + starts[:, None]) // _WORD
+    doubles = [_Field.at(prototypes[0], path, float).is_double for path in numbers]
+
+    def by_block(columns: np.ndarray) -> np.ndarray:
+        return np.concatenate([block.ravel() for block in np.split(columns, ends, axis=1)])
+
     return Layout(
         words=np.frombuffer(b"".join(padded), np.uint32),
         messages=[slice(i, i + len(p)) for i, p in zip(starts.tolist(), payloads)],
-        times=blocks.pop().reshape(-1, 2),
-        numbers=np.concatenate([block.ravel() for block in blocks] or [np.zeros(0, np.intp)]),
-        doubles=np.repeat([True, False], [len(found) * len(doubles), len(found) * len(singles)]),
+        times=places[:, len(numbers) :].reshape(-1, 2),
+        numbers=by_block(places[:, : len(numbers)]),
+        doubles=by_block(np.tile(np.array(doubles, bool), (len(prototypes), 1))),
     )
 
 
@@ -153,63 +158,85 @@ class SerialisedMessages:
         return words
 
 
-def find_numbers(
-    prototype: Any,
-    float64_paths: Sequence[str],
-    int32_paths: Sequence[str],
-    float32_paths: Sequence[str] = (),
-) -> list[int]:
+def find_numbers(prototype: Any, paths: Sequence[str], times: Sequence[str] = ()) -> list[int]:
     """Find the positions of numbers in a serialised message.
 
     Args:
         prototype: The message; not modified.
-        float64_paths: Paths of fields of type float64.
-        int32_paths: Paths of fields of type int32 or uint32.
-        float32_paths: Paths of fields of type float32.
+        paths: Paths of fields of type float64 or float32.
+        times: Paths of fields of type int32 or uint32.
 
     Returns:
-        Offsets in bytes: first of type float64, then float32, then int32.
+        Offsets in bytes: of `paths`, then of `times`.
 
     Raises:
         ValueError: A field does not exist or has another type.
     """
-    generator = np.random.default_rng(_MARKER_SEED)
-    paths = [*float64_paths, *float32_paths, *int32_paths]
-    markers = [
-        *generator.uniform(1.0, 2.0, len(float64_paths)),
-        *generator.uniform(1.0, 2.0, len(float32_paths)).astype(np.float32),
-        *generator.integers(1 << 24, 1 << 30, len(int32_paths), dtype=np.int32),
-    ]
     marked = deepcopy(prototype)
-    for path, marker in zip(paths, markers):
-        _assign(marked, path, marker.item())
+    fields = [_Field.at(marked, path, float) for path in paths]
+    fields += [_Field.at(marked, path, int) for path in times]
+    drawn = np.random.default_rng(_MARKER_SEED).choice(1 << 28, len(fields), replace=False)
+    markers = (drawn + (1 << 28)).astype(np.uint32)  # positive numbers of any type
+    for field, marker in zip(fields, markers.tolist()):
+        field.mark(marker)
     payload = serialised(marked)
-    offsets = []
-    for path, marker in zip(paths, markers):
-        offset = payload.find(marker.tobytes())
-        if offset < 0 or offset % _WORD or payload.count(marker.tobytes()) > 1:
-            name = f"{type(prototype).__name__}.{path}"
-            raise ValueError(f"{name}: not found as a number of {marker.nbytes} bytes")
-        offsets.append(offset)
+    words = np.frombuffer(payload, np.uint32, len(payload) // _WORD)
+    order = words.argsort()
+    first, last = (np.searchsorted(words, markers, side, order) for side in ("left", "right"))
+    for i in np.flatnonzero(last - first != 1):
+        path = (*paths, *times)[i]
+        raise ValueError(f"{type(prototype).__name__}.{path}: not found in the serialised message")
+    offsets: list[int] = (order[first] * _WORD).tolist()
     return offsets
 
 
-def _assign(message: Any, path: str, number: float) -> None:
-    """Set a field that already holds a number of the same type."""
-    *parents, last = path.split(".")
-    try:
-        parent = message
-        for name in parents:
-            parent = parent[int(name)] if name.isdecimal() else getattr(parent, name)
-        present = parent[int(last)] if last.isdecimal() else getattr(parent, last)
-    except (AttributeError, IndexError):
-        raise ValueError(f"{type(message).__name__}.{path}: there is no such field") from None
-    if isinstance(present, np.generic):  # of a field with a fixed number of elements
-        present = present.item()
-    if type(present) is not type(number):
-        kind, expected = type(message).__name__, type(number).__name__
-        raise ValueError(f"{kind}.{path}: expected a {expected}, got {present!r}")
-    if last.isdecimal():
-        parent[int(last)] = number
-    else:
-        setattr(parent, last, number)
+class _Field(NamedTuple):
+    """A field or an element that holds a number."""
+
+    parent: Any
+    name: str
+    """Name of the field, or index of the element."""
+    ros_type: str
+    """Type of the field: double, float[9], sequence<int32>, ..."""
+
+    @classmethod
+    def at(cls, message: Any, path: str, kind: type) -> _Field:
+        """Find the field at a path.
+
+        Raises:
+            ValueError: There is none, or it holds something else than a number of the kind.
+        """
+        owner = present = parent = message
+        field = ""
+        try:
+            for name in path.split("."):
+                parent = present
+                if name.isdecimal():
+                    present = parent[int(name)]
+                else:
+                    owner, field, present = parent, name, getattr(parent, name)
+        except (AttributeError, IndexError):
+            raise ValueError(f"{type(message).__name__}.{path}: there is no such field") from None
+        if isinstance(present, np.generic):  # of a field with a fixed number of elements
+            present = present.item()
+        if type(present) is not kind:
+            where, expected = f"{type(message).__name__}.{path}", kind.__name__
+            raise ValueError(f"{where}: expected a {expected}, got {present!r}")
+        return cls(parent, name, owner.get_fields_and_field_types()[field])
+
+    @property
+    def is_double(self) -> bool:
+        """Whether the number takes two words."""
+        return "double" in self.ros_type
+
+    def mark(self, marker: int) -> None:
+        """Set the number so that its first word is the marker."""
+        number: float = marker
+        if self.is_double:
+            (number,) = struct.unpack("=d", struct.pack("=II", marker, _SECOND_WORD))
+        elif "float" in self.ros_type:
+            (number,) = struct.unpack("=f", struct.pack("=I", marker))
+        if self.name.isdecimal():
+            self.parent[int(self.name)] = number
+        else:
+            setattr(self.parent, self.name, number)

@@ -12,7 +12,8 @@ import numpy as np
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.description.urdf import rotor_joints
-from crazyflow_ros.ros.messages.cdr import XYZW, SerialisedMessages, below, layout
+from crazyflow_ros.ros.messages.cdr import XYZW, SerialisedMessages, layout
+from crazyflow_ros.ros.messages.numeric_message import elements, in_elements
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.ros.topics import tf
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
@@ -51,15 +52,14 @@ class RotorTransforms:
     def follow(self, drones: tuple[str, ...]) -> None:
         """Record these drones from now on."""
         rotors = [rotor for drone in drones for rotor in rotor_joints(self._drone_model, drone)]
-        paths = [f"transforms.{i}" for i in range(len(rotors))]
-        rotations = [p for path in paths for p in below(f"{path}.transform.rotation", XYZW)]
+        rotations = in_elements("transforms", len(rotors), "transform.rotation", XYZW)
         message = TFMessage(transforms=[tf.transform(*rotor.frame) for rotor in rotors])
-        stamps = [f"{path}.header.stamp" for path in paths]
+        stamps = [f"{path}.header.stamp" for path in elements("transforms", len(rotors))]
         self._rotors = _Rotors(
             drones,
             np.array([rotor.frame.quat for rotor in rotors]),
             np.array([rotor.axis for rotor in rotors]),
-            SerialisedMessages(layout([message], stamps, [rotations])),
+            SerialisedMessages(layout([message], [rotations], stamps)),
         )
 
     def record(self, snapshot: Snapshot) -> None:

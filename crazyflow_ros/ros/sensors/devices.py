@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
@@ -20,6 +19,7 @@ from rclpy.qos import QoSProfile
 from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.description.urdf import FixedFrame
 from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.numeric_message import NumericMessage
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import (
     OPTICAL_IN_LINK,
@@ -54,31 +54,17 @@ class Topic(NamedTuple):
     qos: QoSProfile = SENSOR_QOS
 
 
-class SampleMessage(NamedTuple):
-    """A topic of a sampled sensor, for M drones at once."""
+@dataclass(frozen=True)
+class SampleMessage(NumericMessage[Any]):
+    """A topic of a sampled sensor; its numbers are read from the sensor's data."""
 
-    message: Any
-    """The message, with everything that does not change but its frame."""
-    frame: Callable[[str], str]
-    """The frame of a drone's message."""
-    values: Callable[[Any], Sequence[np.ndarray]]
-    """Takes the sensor's data; returns a float64 array (M, paths) for each block of paths."""
-    numbers: Sequence[Sequence[str]] = ()
-    """Blocks of paths of numbers, see `layout`."""
-    floats: Sequence[Sequence[str]] = ()
-    """Blocks of paths of numbers of type float32."""
+    _: KW_ONLY
     suffix: str = ""
     """Appended to the name of the sensor."""
     display: str = ""
     """Type of the display that shows it in RViz, none by default."""
     valid: Callable[[Any], np.ndarray] | None = None
     """Takes the sensor's data; returns which drones have a message, (M,). By default all."""
-
-    def prototype(self, drone: str) -> Any:
-        """The message of a drone, with zeros for the numbers."""
-        message = deepcopy(self.message)
-        message.header.frame_id = self.frame(drone)
-        return message
 
 
 @dataclass(frozen=True, kw_only=True)

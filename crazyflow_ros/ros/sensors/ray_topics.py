@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import LaserScan, PointCloud2, Range
 
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
+from crazyflow_ros.ros.messages.numeric_message import elements
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensors.devices import DRONE, Device, Topic
@@ -35,9 +36,9 @@ class RayTopics(DeviceTopics):
         self._sensor = self._device.cfg.build()
         self._sensor.initialize(self._backend)
         if _is_planar(self._device):
-            paths = below("ranges", [str(i) for i in range(self._sensor.num_rays)])
+            paths = elements("ranges", self._sensor.num_rays)
             scans = [self._scan(drone) for drone in self._drones]
-            self._scans = SerialisedMessages(layout(scans, ["header.stamp"], [], [paths]))
+            self._scans = SerialisedMessages(layout(scans, [paths]))
             self._scan_ranges = np.full((len(scans), len(paths)), np.inf)
 
     def _scan(self, drone: str) -> LaserScan:

@@ -15,7 +15,6 @@ from sensor_msgs.msg import (
     BatteryState,
     FluidPressure,
     Imu,
-    LaserScan,
     MagneticField,
     NavSatFix,
     NavSatStatus,
@@ -24,8 +23,10 @@ from sensor_msgs.msg import (
 
 from crazyflow_ros import sensors
 from crazyflow_ros.ros.messages import frame_ids
-from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
+from crazyflow_ros.ros.messages.cdr import XYZ, below
+from crazyflow_ros.ros.messages.numeric_message import POSE, READINGS, elements, stamped
 from crazyflow_ros.ros.sensors.devices import Device, SampleMessage
+from crazyflow_ros.ros.sensors.lidar_and_camera_messages import laser_scan
 from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW
 from crazyflow_ros.sensors.battery import BatterySensorCfg
 
@@ -37,25 +38,26 @@ def imu(device: Device[sensors.ImuSensorCfg]) -> list[SampleMessage]:
         angular_velocity_covariance=_covariance(device, device.cfg.gyro),
         linear_acceleration_covariance=_covariance(device, device.cfg.accelerometer),
     )
-    paths = [below("angular_velocity", XYZ), below("linear_acceleration", XYZ)]
+    template = stamped(message, device.frame)
 
     def values(data: Any) -> tuple[np.ndarray, ...]:
         return data.angular_velocity, data.linear_acceleration
 
-    return [SampleMessage(message, device.frame, values, paths, suffix="/data_raw")]
+    return [SampleMessage(template, READINGS, values, suffix="/data_raw")]
 
 
 def magnetometer(device: Device[sensors.MagnetometerSensorCfg]) -> list[SampleMessage]:
     """The magnetic field [T]."""
     message = MagneticField(magnetic_field_covariance=_covariance(device, device.cfg.noise))
     paths = [below("magnetic_field", XYZ)]
-    return [SampleMessage(message, device.frame, lambda d: (d.magnetic_field,), paths)]
+    return [SampleMessage(stamped(message, device.frame), paths, lambda d: (d.magnetic_field,))]
 
 
 def barometer(device: Device[sensors.BarometerSensorCfg]) -> list[SampleMessage]:
     """The air pressure [Pa]."""
     message = FluidPressure(variance=_variance(device, device.cfg.noise))
-    return [SampleMessage(message, device.frame, lambda d: (d.pressure,), [["fluid_pressure"]])]
+    paths = [["fluid_pressure"]]
+    return [SampleMessage(stamped(message, device.frame), paths, lambda d: (d.pressure,))]
 
 
 def gnss(device: Device[sensors.GnssSensorCfg]) -> list[SampleMessage]:
@@ -70,17 +72,16 @@ def gnss(device: Device[sensors.GnssSensorCfg]) -> list[SampleMessage]:
         return (np.stack([data.latitude, data.longitude, data.altitude], axis=-1),)
 
     paths = [["latitude", "longitude", "altitude"]]
-    return [SampleMessage(message, device.frame, values, paths)]
+    return [SampleMessage(stamped(message, device.frame), paths, values)]
 
 
 def ranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
     """The distance along the x axis of the frame [m], infinite if nothing is in range (REP 117)."""
     return [
         SampleMessage(
-            _range(device),
-            device.frame,
+            stamped(_range(device), device.frame),
+            [["range"]],
             lambda d: (d.ranges,),
-            floats=[["range"]],
             display="Range",
         )
     ]
@@ -95,29 +96,20 @@ def multiranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
 
     messages = [
         SampleMessage(
-            _range(device),
-            partial(device.beam_frame, beam=beam),
+            stamped(_range(device), partial(device.beam_frame, beam=beam)),
+            [["range"]],
             partial(distances, beams=i),
-            floats=[["range"]],
             suffix=f"/{beam}",
             display="Range",
         )
         for i, beam in enumerate(beams)
     ]
     around = [beams.index(beam) for beam in ("back", "right", "front", "left")]
-    scan = LaserScan(
-        angle_min=-math.pi,
-        angle_max=math.pi / 2,
-        angle_increment=math.pi / 2,
-        scan_time=1 / device.rate,
-        range_min=device.cfg.min_range,
-        range_max=device.cfg.max_range,
-        ranges=[0.0] * len(around),
-    )
-    paths = [[f"ranges.{i}" for i in range(len(around))]]
-
+    angles, limits = np.arange(-2, 2) * (math.pi / 2), (device.cfg.min_range, device.cfg.max_range)
+    scan = laser_scan(angles, np.zeros(len(around)), limits, device.rate)
+    template, paths = stamped(scan, device.frame), [elements("ranges", len(around))]
     values = partial(distances, beams=around)
-    return [*messages, SampleMessage(scan, device.frame, values, floats=paths, suffix="/scan")]
+    return [*messages, SampleMessage(template, paths, values, suffix="/scan")]
 
 
 def optical_flow(device: Device[sensors.OpticalFlowSensorCfg]) -> list[SampleMessage]:
@@ -128,7 +120,7 @@ def optical_flow(device: Device[sensors.OpticalFlowSensorCfg]) -> list[SampleMes
         return (data.flow[:, ::-1] * [1.0, -1.0],)
 
     paths = [["twist.angular.x", "twist.angular.y"]]
-    return [SampleMessage(TwistStamped(), device.frame, values, paths)]
+    return [SampleMessage(stamped(TwistStamped(), device.frame), paths, values)]
 
 
 def motion_capture(device: Device[sensors.MotionCaptureSensorCfg]) -> list[SampleMessage]:
@@ -136,10 +128,9 @@ def motion_capture(device: Device[sensors.MotionCaptureSensorCfg]) -> list[Sampl
     del device
     return [
         SampleMessage(
-            PoseStamped(),
-            lambda _: frame_ids.MAP,
+            stamped(PoseStamped(), lambda _: frame_ids.MAP),
+            POSE,
             lambda d: (d.pos, d.quat),
-            [below("pose.position", XYZ), below("pose.orientation", XYZW)],
             display="Pose",
             valid=lambda d: np.asarray(d.valid),
         )
@@ -165,7 +156,7 @@ def battery(device: Device[BatterySensorCfg]) -> list[SampleMessage]:
         return (np.stack(columns, axis=-1),)
 
     paths = [["voltage", "cell_voltage.0", "current", "charge", "percentage"]]
-    return [SampleMessage(message, device.frame, values, floats=paths)]
+    return [SampleMessage(stamped(message, device.frame), paths, values)]
 
 
 def _range(device: Device[sensors.RangerSensorCfg]) -> Range:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rclpy.qos import QoSProfile
 
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, joined, layout
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages, joined
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
 from crazyflow_ros.ros.sensors.devices import DRONE, Device, SensorFile, Topic
 from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
@@ -34,7 +34,7 @@ class SampleTopics(DeviceTopics):
 
     def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device[Any]) -> None:
         super().__init__(simulator, file, device)
-        self._kinds = device.kind.messages(device)
+        self._contents = device.kind.messages(device)
         self._period = simulator.physics.freq // device.rate  # ticks
         self._sensor: SampledSensor[Any, Any] | None = None
         self._sampled: tuple[str, ...] = ()  # drones in the sensor's rows
@@ -44,8 +44,8 @@ class SampleTopics(DeviceTopics):
     def topics(device: Device[Any]) -> list[Topic]:
         """Return one topic for each message, and markers."""
         topics = [
-            Topic(type(kind.message), kind.suffix, kind.display, SAMPLE_QOS)
-            for kind in device.kind.messages(device)
+            Topic(message.kind, message.suffix, message.display, SAMPLE_QOS)
+            for message in device.kind.messages(device)
         ]
         return [*topics, MARKERS] if device.cfg.debug_vis else topics
 
@@ -66,15 +66,7 @@ class SampleTopics(DeviceTopics):
 
     def _prepare_messages(self) -> None:
         """Serialise the messages, with the numbers to be filled in by `_send`."""
-        layouts = [
-            layout(
-                [kind.prototype(drone) for drone in self._drones],
-                ["header.stamp"],
-                kind.numbers,
-                kind.floats,
-            )
-            for kind in self._kinds
-        ]
+        layouts = [message.layout(self._drones) for message in self._contents]
         self._messages = SerialisedMessages(joined(layouts))
 
     def reset(self, lives: Mapping[str, Life]) -> None:
@@ -114,7 +106,7 @@ class SampleTopics(DeviceTopics):
         self._backend.show(snapshots, self._rows)
         sensor.update(1 / self._device.rate)
         self._send([snapshot.time_ns for snapshot in snapshots], sensor, listeners)
-        markers, latest = len(self._kinds), (len(snapshots) - 1) * len(drones)
+        markers, latest = len(self._contents), (len(snapshots) - 1) * len(drones)
         for i, drone in enumerate(drones):
             if self._device.cfg.debug_vis and (drone, markers) in listeners:
                 sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(latest + i,)))
@@ -139,13 +131,13 @@ class SampleTopics(DeviceTopics):
         listeners: Mapping[tuple[str, int], Any],
     ) -> None:
         """Publish the samples taken at these times."""
-        data, kinds = sensor.data, self._kinds
-        blocks = [block for kind in kinds for block in kind.values(data)]
+        data, messages = sensor.data, self._contents
+        blocks = [block for message in messages for block in message.values(data)]
         stamps = np.array(times_ns)[:, None] - np.rint(sensor.ages * 1e9).astype(int)  # by drone
         shape = (len(times_ns), len(self._drones))
         valid = [
-            np.ones(shape, bool) if kind.valid is None else kind.valid(data).reshape(shape)
-            for kind in kinds
+            np.ones(shape, bool) if message.valid is None else message.valid(data).reshape(shape)
+            for message in messages
         ]
         row = self._row_for(listeners, self._messages)
-        row.send_series(np.tile(stamps, len(kinds)), blocks, np.hstack(valid))
+        row.send_series(np.tile(stamps, len(messages)), blocks, np.hstack(valid))

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-from crazyflow_ros.ros.messages.cdr import layout
-from crazyflow_ros.ros.topics.state_topics import Addressed, Delivery
-from crazyflow_ros.ros.topics.swarm import swarm_messages
+from crazyflow_ros.ros.topics.state_topics import ALL, Addressed, Delivery
+from crazyflow_ros.ros.topics.states import messages_of_all
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
@@ -39,10 +38,8 @@ class DisplayTopics:
         self._physics, self._listeners = simulator.physics, simulator.listeners
         create = self._listeners.create_publisher
         self._publishers = {
-            f"~/{DISPLAY}/{name}": create(
-                type(message.prototype), f"~/{DISPLAY}/{name}", _QOS, recorded=False
-            )
-            for name, message in swarm_messages(()).items()
+            f"~/{DISPLAY}/{name}": create(message.kind, f"~/{DISPLAY}/{name}", _QOS, recorded=False)
+            for name, message in messages_of_all(()).items()
         }
         self._arrange(())
         self._shown: Snapshot | None = None
@@ -63,11 +60,12 @@ class DisplayTopics:
     def _arrange(self, drones: Sequence[str]) -> None:
         """Lay out the messages for these drones."""
         self._drones = drones
-        topics = []
-        for topic, message in zip(self._publishers, swarm_messages(drones).values()):
-            content = layout([message.prototype], ["header.stamp"], message.numbers)
-            publisher = self._publishers[topic]
-            topics.append(Addressed({topic: publisher}, content, message.read))
+        topics = [
+            Addressed({topic: publisher}, message.layout([ALL]), message.values)
+            for (topic, publisher), message in zip(
+                self._publishers.items(), messages_of_all(drones).values()
+            )
+        ]
         self._delivery = Delivery(topics, set(self._publishers))
 
 

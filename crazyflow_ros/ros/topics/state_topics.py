@@ -11,7 +11,8 @@ import numpy as np
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.ros.messages.cdr import Layout, SerialisedMessages, joined, layout
+from crazyflow_ros.ros.messages.cdr import Layout, SerialisedMessages, joined
+from crazyflow_ros.ros.messages.numeric_message import NumericMessage
 from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.runtime import Snapshot
 
@@ -28,8 +29,8 @@ LATCHED_QOS = QoSProfile(
 )
 
 
-Read = Callable[[Snapshot], Sequence[np.ndarray]]
-"""Takes a snapshot; returns the numbers of messages, a float64 array for each block of paths."""
+ALL = ""
+"""In place of a drone: all drones."""
 
 
 class Addressed(NamedTuple):
@@ -38,42 +39,34 @@ class Addressed(NamedTuple):
     publishers: Mapping[str, Any]
     """The publishers by topic, in the order of the messages."""
     messages: Layout
-    read: Read
+    values: Callable[[Snapshot], Sequence[np.ndarray]]
+    """Returns the numbers of the messages, see `NumericMessage`."""
 
 
-class StateTopics:
-    """Topics of one type, each with one message per period.
+def add_topics(
+    simulator: SimulatorNode,
+    rate: str,
+    message: NumericMessage[Snapshot],
+    topics: Mapping[str, str],
+) -> None:
+    """Add topics of one type, each with one message per period.
 
     Args:
         simulator: The node.
         rate: Name of the publish rate, a field of `PublishRates`.
-        prototypes: The message of each topic, with everything that does not change.
-        read: Returns the numbers of all messages.
-        numbers: Blocks of paths of numbers, see `layout`.
-        floats: Blocks of paths of numbers of type float32.
-        stamps: Paths of the times.
+        message: The message.
+        topics: The drone of each topic, or `ALL`.
     """
-
-    def __init__(
-        self,
-        simulator: SimulatorNode,
-        rate: str,
-        prototypes: Mapping[str, Any],
-        read: Read,
-        numbers: Sequence[Sequence[str]] = (),
-        floats: Sequence[Sequence[str]] = (),
-        stamps: Sequence[str] = ("header.stamp",),
-    ) -> None:
-        rate_hz: int = getattr(simulator.parameters.publish_rates, rate)
-        if rate_hz == 0:
-            return
-        if rate_hz not in simulator.senders:
-            simulator.senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
-        if prototypes:
-            create = simulator.listeners.create_publisher
-            publishers = {t: create(type(m), t, STATE_QOS) for t, m in prototypes.items()}
-            messages = layout(list(prototypes.values()), stamps, numbers, floats)
-            simulator.senders[rate_hz].topics.append(Addressed(publishers, messages, read))
+    rate_hz: int = getattr(simulator.parameters.publish_rates, rate)
+    if rate_hz == 0:
+        return
+    if rate_hz not in simulator.senders:
+        simulator.senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
+    if topics:
+        create, kind = simulator.listeners.create_publisher, message.kind
+        publishers = {topic: create(kind, topic, STATE_QOS) for topic in topics}
+        added = Addressed(publishers, message.layout(topics.values()), message.values)
+        simulator.senders[rate_hz].topics.append(added)
 
 
 class StateSender:
@@ -153,5 +146,5 @@ class Delivery:
     def send(self, snapshot: Snapshot) -> None:
         """Send the state at a snapshot."""
         if self._topics:
-            blocks = [block for topics in self._topics for block in topics.read(snapshot)]
+            blocks = [block for topics in self._topics for block in topics.values(snapshot)]
             self._row.send(snapshot.time_ns, blocks)

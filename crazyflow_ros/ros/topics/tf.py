@@ -11,9 +11,11 @@ from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.description.urdf import fixed_frames
 from crazyflow_ros.ros.messages import frame_ids
-from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
+from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
+from crazyflow_ros.ros.messages.numeric_message import NumericMessage, elements, in_elements
 from crazyflow_ros.ros.messages.times import time_of
-from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS, StateTopics
+from crazyflow_ros.ros.topics.state_topics import ALL, LATCHED_QOS, add_topics
+from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
@@ -36,21 +38,17 @@ def add_moving(simulator: SimulatorNode, edges: Sequence[Edge]) -> None:
         simulator: The node.
         edges: From the world to each drone.
     """
-    StateTopics(
-        simulator,
-        "tf",
-        {TOPIC: TFMessage(transforms=[transform(*edge) for edge in edges])},
-        lambda snapshot: (snapshot.pos, snapshot.quat),
+    n, transforms = len(edges), TFMessage(transforms=[transform(*edge) for edge in edges])
+    message = NumericMessage[Snapshot](
+        lambda _: transforms,
         [
-            [
-                path
-                for i in range(len(edges))
-                for path in below(f"transforms.{i}.transform.{field}", components)
-            ]
-            for field, components in (("translation", XYZ), ("rotation", XYZW))
+            in_elements("transforms", n, "transform.translation", XYZ),
+            in_elements("transforms", n, "transform.rotation", XYZW),
         ],
-        stamps=[f"transforms.{i}.header.stamp" for i in range(len(edges))],
+        lambda snapshot: (snapshot.pos, snapshot.quat),
+        [f"{path}.header.stamp" for path in elements("transforms", n)],
     )
+    add_topics(simulator, "tf", message, {TOPIC: ALL})
 
 
 def publish_static(simulator: SimulatorNode, edges: Sequence[Edge]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +12,7 @@ from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.view.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from foxglove.websocket import Client, ClientChannel
@@ -51,7 +51,7 @@ class Topics:
         self._topics: dict[str, _Topic] = {}
         self._followers: defaultdict[str, int] = defaultdict(int)
         self._subscriptions: dict[str, Any] = {}
-        self._allowance = _Allowance(_SENT_RATE, _SENT_BURST)
+        self._allowance = TokenBucket(_SENT_RATE, _SENT_BURST)
 
     def update(self) -> None:
         """Offer new topics, and withdraw those without publishers."""
@@ -131,7 +131,7 @@ class ClientTopics:
         self._bridge, self._node = bridge, bridge.node
         self._lock = threading.Lock()  # guards the next two, which the server's threads use
         self._channels: dict[tuple[int, int], tuple[str, Any]] = {}
-        self._allowances: dict[int, _Allowance] = {}
+        self._allowances: dict[int, TokenBucket] = {}
         self._publishers: dict[tuple[str, Any], Any] = {}
 
     def advertise(self, client: Client, channel: ClientChannel) -> None:
@@ -180,7 +180,7 @@ class ClientTopics:
         """Publish a message of a client, unless it is damaged or exceeds the rate limit."""
         with self._lock:
             key = self._channels.get((client.id, channel_id))
-            allowance = self._allowances.setdefault(client.id, _Allowance(_RATE, _BURST))
+            allowance = self._allowances.setdefault(client.id, TokenBucket(_RATE, _BURST))
             if key is None:  # refused before, with the reason
                 return
             too_many = not allowance.take()
@@ -199,20 +199,3 @@ class ClientTopics:
     def _publish(self, key: tuple[str, Any], payload: bytes) -> None:
         if key in self._publishers:
             self._publishers[key].publish(payload)
-
-
-class _Allowance:
-    """A limit on messages per second of wall time and at once, as a token bucket."""
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate, self._burst = rate, burst
-        self._left, self._since = burst, time.monotonic()
-
-    def take(self) -> bool:
-        now = time.monotonic()
-        self._left = min(self._burst, self._left + (now - self._since) * self._rate)
-        self._since = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True

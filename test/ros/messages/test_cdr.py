@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped, TransformStamped
-from nav_msgs.msg import Odometry
+from nav_msgs.msg import OccupancyGrid, Odometry
 from rclpy.serialization import deserialize_message, serialize_message
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import BatteryState, JointState, Range
+from sensor_msgs.msg import BatteryState, JointState, LaserScan
+from std_msgs.msg import Header
 
 from crazyflow_ros.ros.messages.cdr import (
     XYZ,
@@ -23,6 +24,7 @@ from crazyflow_ros.ros.messages.cdr import (
     joined,
     layout,
 )
+from crazyflow_ros.ros.messages.times import nanoseconds
 
 POSE = [below("pose.position", XYZ), below("pose.orientation", XYZW)]
 TIME_NS = 1_234_567_890_123
@@ -50,7 +52,7 @@ def test_patched_is_what_ros_serialises(length: int) -> None:
     prototype = PoseStamped()
     prototype.header.frame_id = frame_id
     values = RNG.normal(size=7)
-    messages = SerialisedMessages(layout([prototype], ["header.stamp"], POSE))
+    messages = SerialisedMessages(layout([prototype], POSE))
     messages.update(TIME_NS, [values[None, :3], values[None, 3:]])
     expected = pose_stamped(frame_id, values)
     # Not the bytes themselves: padding is not initialised.
@@ -65,7 +67,7 @@ def test_messages_of_different_lengths_do_not_mix() -> None:
         prototype = PoseStamped()
         prototype.header.frame_id = name
         prototypes.append(prototype)
-    messages = SerialisedMessages(layout(prototypes, ["header.stamp"], POSE))
+    messages = SerialisedMessages(layout(prototypes, POSE))
     for _ in range(2):  # the second update leaves nothing of the first
         values = RNG.normal(size=(len(names), 7))
         messages.update(TIME_NS, [values[:, :3], values[:, 3:]])
@@ -79,7 +81,7 @@ def test_what_is_not_named_stays() -> None:
     prototype.header.frame_id = "cf0/odom"
     prototype.pose.covariance = RNG.normal(size=36)
     numbers = [below("twist.twist.linear", XYZ)]
-    messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
+    messages = SerialisedMessages(layout([prototype], numbers))
     messages.update(TIME_NS, [np.array([[1.0, -2.0, 3.0]])])
     message = deserialize_message(payloads(messages, [0])[0], Odometry)
     assert (message.twist.twist.linear.x, message.twist.twist.linear.y) == (1.0, -2.0)
@@ -91,7 +93,7 @@ def test_what_is_not_named_stays() -> None:
 def test_elements_of_arrays() -> None:
     prototype = JointState(name=["a", "b"], position=[0.0] * 2, velocity=[0.0] * 2)
     numbers = [below("position", "01"), below("velocity", "01")]
-    messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
+    messages = SerialisedMessages(layout([prototype], numbers))
     messages.update(TIME_NS, [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])])
     message = deserialize_message(payloads(messages, [0])[0], JointState)
     assert list(message.position) == [1.0, 2.0]
@@ -101,7 +103,7 @@ def test_elements_of_arrays() -> None:
 
 def test_elements_of_arrays_of_a_fixed_size() -> None:
     diagonal = [f"pose.covariance.{7 * i}" for i in range(6)]
-    messages = SerialisedMessages(layout([Odometry(child_frame_id="abc")], [], [diagonal]))
+    messages = SerialisedMessages(layout([Odometry(child_frame_id="abc")], [diagonal], []))
     messages.update(0, [np.arange(1.0, 7.0)[None]])
     found = deserialize_message(payloads(messages, [0])[0], Odometry)
     np.testing.assert_array_equal(found.pose.covariance.reshape(6, 6), np.diag(np.arange(1.0, 7.0)))
@@ -114,7 +116,7 @@ def test_many_stamps_in_one_message() -> None:
     stamps = [f"transforms.{i}.header.stamp" for i in range(5)]
     numbers = [f"transforms.{i}.transform.translation.x" for i in range(5)]
     prototype = tf2_msgs.TFMessage(transforms=transforms)
-    messages = SerialisedMessages(layout([prototype], stamps, [numbers]))
+    messages = SerialisedMessages(layout([prototype], [numbers], stamps))
     messages.update(TIME_NS, [np.arange(5.0)])
     received = deserialize_message(payloads(messages, [0])[0], tf2_msgs.TFMessage).transforms
     assert [t.transform.translation.x for t in received] == list(range(5))
@@ -126,7 +128,7 @@ def test_many_stamps_in_one_message() -> None:
 def test_numbers_of_both_sizes() -> None:
     prototype = BatteryState(cell_voltage=[0.0, 0.0])
     floats = [["voltage", "cell_voltage.1"]]
-    messages = SerialisedMessages(layout([prototype], ["header.stamp"], [], floats))
+    messages = SerialisedMessages(layout([prototype], floats))
     messages.update(TIME_NS, [np.array([[3.7, np.inf]])])
     message = deserialize_message(payloads(messages, [0])[0], BatteryState)
     assert message.voltage == np.float32(3.7)
@@ -141,9 +143,9 @@ def test_types_are_updated_together() -> None:
     messages = SerialisedMessages(
         joined(
             [
-                layout([pose, pose], ["header.stamp"], POSE),
-                layout([battery], ["header.stamp"], [], [["voltage"]]),
-                layout([joints], ["header.stamp"], [["position.0"]]),
+                layout([pose, pose], POSE),
+                layout([battery], [["voltage"]]),
+                layout([joints], [["position.0"]]),
             ]
         )
     )
@@ -160,8 +162,8 @@ def test_types_are_updated_together() -> None:
 def test_a_series_is_what_one_after_the_other_would_be() -> None:
     pose, battery = PoseStamped(), BatteryState()
     layouts = [
-        layout([pose, pose], ["header.stamp"], POSE),
-        layout([battery], ["header.stamp"], [], [["voltage", "charge"]]),
+        layout([pose, pose], POSE),
+        layout([battery], [["voltage", "charge"]]),
     ]
     messages = SerialisedMessages(joined(layouts))
     times = [TIME_NS + 2_000_000 * i for i in range(3)]
@@ -186,7 +188,7 @@ def test_prototype_is_left_as_it_is() -> None:
 
 
 def test_payload_is_a_copy() -> None:
-    messages = SerialisedMessages(layout([Clock()], ["clock"], []))
+    messages = SerialisedMessages(layout([Clock()], [], ["clock"]))
     messages.update(1, [])
     first = payloads(messages, [0])[0]
     messages.update(2, [])
@@ -207,6 +209,25 @@ def test_wrong_path_is_refused(prototype: Any, path: str, reason: str) -> None:
         find_numbers(prototype, [path], [])
 
 
-def test_float32_is_refused() -> None:
-    with pytest.raises(ValueError, match="range: not found as a number of 8 bytes"):
-        find_numbers(Range(range=0.0), ["range"], [])
+def test_many_floats_are_told_apart() -> None:
+    """Numbers drawn from the float32 between 1 and 2 would not be."""
+    n = 20_000
+    values = RNG.uniform(size=n).astype(np.float32)
+    paths = [f"ranges.{i}" for i in range(n)]
+    messages = SerialisedMessages(layout([LaserScan(ranges=[0.0] * n)], [paths]))
+    messages.update(TIME_NS, [values.astype(float)[None]])
+    message = deserialize_message(payloads(messages, [0])[0], LaserScan)
+    np.testing.assert_array_equal(message.ranges, values)
+
+
+def test_both_sizes_in_one_block() -> None:
+    grids = [OccupancyGrid(), OccupancyGrid(header=Header(frame_id="abc"))]
+    paths = [["info.resolution", "info.origin.position.x"], ["info.origin.position.y"]]
+    messages = SerialisedMessages(layout(grids, paths, ["header.stamp", "info.map_load_time"]))
+    messages.update(TIME_NS, [np.array([[0.5, 1.0], [1.5, 2.0]]), np.array([[3.0], [4.0]])])
+    found = [deserialize_message(payload, OccupancyGrid) for payload in payloads(messages, [0, 1])]
+    assert [grid.info.resolution for grid in found] == [0.5, 1.5]
+    assert [grid.info.origin.position.x for grid in found] == [1.0, 2.0]
+    assert [grid.info.origin.position.y for grid in found] == [3.0, 4.0]
+    assert {nanoseconds(grid.info.map_load_time) for grid in found} == {TIME_NS}
+    assert [grid.header.frame_id for grid in found] == ["", "abc"]

@@ -68,7 +68,7 @@ def listener(request, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
 @pytest.fixture
 def messages() -> SerialisedMessages:
     prototypes = [Header(frame_id=topic) for topic in TOPICS]
-    return SerialisedMessages(layout(prototypes, ["stamp"], []))
+    return SerialisedMessages(layout(prototypes, [], ["stamp"]))
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ all:
     told: dict[str, Any] = {}
     for device in load(str(file), ["cf0"], "cf2x_L250").devices:
         (message,) = device.kind.messages(device)
-        told[device.name] = message.prototype("cf0")
+        told[device.name] = message.template("cf0")
     imu, fix, field = told["imu"], told["gnss"], told["mag"]
     assert isinstance(imu, Imu) and isinstance(fix, NavSatFix) and isinstance(field, MagneticField)
     for covariance, variances in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ from mcap.reader import make_reader
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import serialize_message
 from std_msgs.msg import String
+
+from crazyflow_ros.view.token_bucket import TokenBucket
 
 foxglove = pytest.importorskip("foxglove", reason="foxglove-sdk is not installed")
 
@@ -50,8 +53,9 @@ class Node:
 def test_a_burst_pushes_no_latched_message_out_of_the_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = SimpleNamespace(monotonic=lambda: 0.0)
-    monkeypatch.setattr(topics_module, "time", clock)
+    wall = SimpleNamespace(time=0.0)
+    limit = partial(TokenBucket, clock=lambda: wall.time)
+    monkeypatch.setattr(topics_module, "TokenBucket", limit)
     context = foxglove.Context()
     node = Node(flood=QoSProfile(depth=1), scene=LATCHED)
     schema = foxglove.Schema(name=KIND, encoding="ros2msg", data=b"string data")
@@ -69,7 +73,7 @@ def test_a_burst_pushes_no_latched_message_out_of_the_queue(
             node.receive["scene"](payload)
             for _ in range(100):
                 node.receive["flood"](payload)
-        clock.monotonic = lambda: 0.02
+        wall.time = 0.02
         for _ in range(300):
             node.receive["flood"](payload)
     with file.open("rb") as stream:
