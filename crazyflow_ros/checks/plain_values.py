@@ -239,6 +239,29 @@ def _default(field: Field[Any]) -> Any:
     return field.default if factory is MISSING else factory()
 
 
+def arguments_of(kind: type) -> list[str]:
+    """Return the names of the arguments of a dataclass."""
+    return [field.name for field in fields(kind) if field.init]
+
+
+def entries(what: str, value: Any, kind: type, *others: str) -> dict[str, Any]:
+    """Return a copy of a dictionary that has all fields of a dataclass, and no others.
+
+    Args:
+        what: What it is, for the message.
+        value: The dictionary.
+        kind: The dataclass.
+        others: Names that it has in addition.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    names = [*others, *arguments_of(kind)]
+    if not isinstance(value, dict) or value.keys() != set(names):
+        raise ValueError(f"{what} must have {', '.join(names)}, got {limits.shown(value)}")
+    return dict(value)
+
+
 def _number(value: Any, name: str) -> float:
     with suppress(OverflowError):  # an int too large for a float
         if type(value) in (int, float):
@@ -331,6 +354,8 @@ def _kind(hint: Any) -> Any:
 
 
 def _plural(kind: Any) -> str:
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(_plural(_kind(choice)) for choice in get_args(kind))
     return _PLURALS.get(kind, "entries with fields" if is_dataclass(kind) else "lists")
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 
 from crazyflow_ros.checks.limits import shown, unknown
-from crazyflow_ros.checks.plain_values import Spec, convert, plain
+from crazyflow_ros.checks.plain_values import Spec, arguments_of, convert, entries, plain
 from crazyflow_ros.flight.commander import Commander, Order
 from crazyflow_ros.flight.course import AXES, Reference
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
@@ -140,7 +140,7 @@ def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
     kind = type(setpoint).__name__
     if kind not in _KINDS:
         raise ValueError(f"a setpoint of the kind {kind} cannot be kept in a checkpoint")
-    values = {name: getattr(setpoint, name) for name in _arguments(_KINDS[kind])}
+    values = {name: getattr(setpoint, name) for name in arguments_of(_KINDS[kind])}
     if isinstance(setpoint, FlyTrajectory):
         values["trajectory"] = vars(setpoint.trajectory)
     return {"kind": kind} | {name: plain(value) for name, value in values.items()}
@@ -155,13 +155,12 @@ def to_setpoint(values: Mapping[str, Any]) -> Setpoint:
     kind = _KINDS.get(str(values.get("kind")))
     if kind is None:
         raise ValueError(unknown("kind of setpoint", values.get("kind"), _KINDS))
-    arguments = entries("a setpoint", values, ("kind", *_arguments(kind)))
+    arguments = entries("a setpoint", values, kind, "kind")
     del arguments["kind"]
     try:
         convert(arguments.get("start_ns"), _Time | None, "start_ns")
         if kind is FlyTrajectory:
-            names = _arguments(PolynomialTrajectory)
-            trajectory = entries("a trajectory", arguments["trajectory"], names)
+            trajectory = entries("a trajectory", arguments["trajectory"], PolynomialTrajectory)
             arguments["trajectory"] = PolynomialTrajectory(**trajectory)
         return kind(**arguments)
     except (TypeError, ValueError, OverflowError) as error:
@@ -241,18 +240,3 @@ def _from_stream(stream: Stream) -> list[list[float]]:
 
 def _to_stream(values: _Stream) -> Stream:
     return tuple(TimedPose(time, (x, y, z, yaw)) for time, x, y, z, yaw in values)
-
-
-def entries(what: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return a copy of a dictionary that has exactly these names.
-
-    Raises:
-        ValueError: It is something else.
-    """
-    if not isinstance(value, dict) or value.keys() != set(names):
-        raise ValueError(f"{what} must have {', '.join(names)}, got {shown(value)}")
-    return dict(value)
-
-
-def _arguments(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.init)

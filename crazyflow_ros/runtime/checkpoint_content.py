@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
 
 from crazyflow_ros.checks.limits import shown, unknown
-from crazyflow_ros.checks.plain_values import Spec, convert
+from crazyflow_ros.checks.plain_values import Spec, arguments_of, convert, entries
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.gains import GAINS, check_gain
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.flight import Rules
-from crazyflow_ros.flight.setpoint_values import LATEST, KeptCommander, entries, to_commander
+from crazyflow_ros.flight.setpoint_values import LATEST, KeptCommander, to_commander
 from crazyflow_ros.runtime.wrenches import Wrench
 
 _MAX_WRENCHES = 10_000
-_BRIEF = 300  # characters of an error; some quote the whole value
 _Resets = Annotated[int, Spec("Number of resets", 0, 2**31 - 1)]
 
 
@@ -43,8 +42,7 @@ class _KeptWrench:
     key: tuple[str | int, ...] | None
 
     def __post_init__(self) -> None:
-        names = [argument.name for argument in fields(Wrench)]
-        arguments = entries("'wrench'", self.wrench, names)
+        arguments = entries("'wrench'", self.wrench, Wrench)
         convert(arguments["in_body"], bool, "in_body")
         Wrench(**arguments)
         if isinstance(self.end, float) and self.end != math.inf:
@@ -76,8 +74,8 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
     Raises:
         ValueError: Something is missing or invalid; the message names it.
     """
-    names = [value.name for value in fields(_Kept)]
-    entries("wind", about.get("wind"), [value.name for value in fields(Wind)])
+    names = arguments_of(_Kept)
+    entries("wind", about.get("wind"), Wind)
     kept: _Kept = convert({name: about[name] for name in names if name in about}, _Kept, "")
     drones = about["names"]
     for what in ("lives", "orders", "gains"):
