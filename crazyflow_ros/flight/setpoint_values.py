@@ -5,57 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import isabstract
 from typing import Annotated, Any
 
 import numpy as np
 
+from crazyflow_ros import flight
 from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.checks.plain_values import Spec, arguments_of, convert, entries, plain
 from crazyflow_ros.flight.commander import Commander, Order
 from crazyflow_ros.flight.course import AXES, Reference
-from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
+from crazyflow_ros.flight.high_level import FlyTrajectory
 from crazyflow_ros.flight.moving_goal import MOST_POSES, Stream, TimedPose
 from crazyflow_ros.flight.plan import FlightState, Rules, Start
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory
-from crazyflow_ros.flight.pose_and_velocity import Goal, Pose, Velocity
-from crazyflow_ros.flight.raw import Raw
-from crazyflow_ros.flight.setpoint import Brake, Setpoint
-from crazyflow_ros.flight.stop_and_arm import (
-    Arm,
-    Emergency,
-    NotifySetpointsStop,
-    Recover,
-    SetGroups,
-    Stop,
-    SwitchOff,
-)
-from crazyflow_ros.flight.streamed import (
-    AltitudeHold,
-    AttitudeThrust,
-    FullState,
-    HoldHeight,
-    Hover,
-    HoverOn,
-    LevelOut,
-    Position,
-    VelocityWorld,
-)
-from crazyflow_ros.flight.trajectory import Trajectory
+from crazyflow_ros.flight.setpoint import Setpoint
 
 LATEST = 1_000_000_000
 """Latest simulated time that is kept [s]; times in messages reach twice as far."""
 
 _NS = 1_000_000_000
 _BRIEF = 300  # characters of an error; some quote the whole value
-_HIGH_LEVEL = (Pose, Velocity, Goal, Trajectory, Takeoff, Land, GoTo, Spiral, FlyTrajectory)
-_STREAMED = (
-    *(Hover, HoverOn, HoldHeight, AltitudeHold, Position, VelocityWorld, FullState),
-    *(AttitudeThrust, LevelOut),
-)
-_OTHERS = (*(Raw, Brake, Stop, Arm, Emergency, NotifySetpointsStop, Recover, SetGroups, SwitchOff),)
 _KINDS: dict[str, type[Setpoint]] = {
-    kind.__name__: kind for kind in (*_HIGH_LEVEL, *_STREAMED, *_OTHERS)
+    name: kind
+    for name in flight.__all__
+    if isinstance(kind := getattr(flight, name), type)
+    and issubclass(kind, Setpoint)
+    and not isabstract(kind)
 }
+"""All setpoints that `flight` exports, by name."""
 
 _Time = Annotated[int, Spec("Simulated time, ns", -LATEST * _NS, LATEST * _NS)]
 _Number = Annotated[float, Spec("m, rad, or a derivative of them", -1e6, 1e6)]
