@@ -12,8 +12,12 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from enum import EnumType
+from functools import cache
+from itertools import groupby
 from operator import attrgetter
 from typing import (
+    Annotated,
     Any,
     Literal,
     NamedTuple,
@@ -35,11 +39,12 @@ _KINDS = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
-    str: "a text",
+    str: "a string",
+    dict: "values by name",
     Names: "a list of names such as [cf0, cf1]",
     Numbers: "a list of numbers",
 }
-_PLURALS = {bool: "values true or false", int: "whole numbers", float: "numbers", str: "texts"}
+_PLURALS = {bool: "values true or false", int: "whole numbers", float: "numbers", str: "strings"}
 _NONE = object()
 _NOTHING = type(None)
 _SHOWN = 600  # characters of an expectation or a refused value in an error
@@ -102,8 +107,8 @@ class Declaration(NamedTuple):
             return kind
         zero, low = ("", spec.minimum) if spec.least is None else ("0, or ", spec.least)
         if spec.maximum is None:
-            return f"{zero}{kind} of at least {low:.10g}"
-        return f"{zero}{kind} from {low:.10g} to {spec.maximum:.10g}"
+            return f"{zero}{kind} of at least {_bound(low)}"
+        return f"{zero}{kind} from {_bound(low)} to {_bound(spec.maximum)}"
 
     def checked(self, value: Any) -> Any:
         """Return the value in the declared type.
@@ -113,7 +118,7 @@ class Declaration(NamedTuple):
         """
         try:
             converted = convert(value, self.kind, self.name)
-        except (TypeError, OverflowError):  # overflow: an int too large for a float
+        except TypeError:
             raise ParameterError(self.name, self.expected, value) from None
         if self.kind is str:
             limits.text(self.name, converted)
@@ -149,6 +154,10 @@ class Declaration(NamedTuple):
             return self.checked(self.kind(text))
         except ValueError:
             raise ParameterError(self.name, self.expected, text) from None
+
+
+def _bound(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.10g}"
 
 
 def plain(value: Any) -> Any:
@@ -213,6 +222,7 @@ def filled(cls: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
     return cls(**arguments)
 
 
+@cache
 def _hints(cls: type) -> dict[str, Any]:
     """Return the types of fields, with the `Spec` of the nearest class that has one."""
     hints: dict[str, Any] = {}
@@ -229,10 +239,34 @@ def _default(field: Field[Any]) -> Any:
     return field.default if factory is MISSING else factory()
 
 
+def arguments_of(kind: type) -> list[str]:
+    """Return the names of the arguments of a dataclass."""
+    return [field.name for field in fields(kind) if field.init]
+
+
+def entries(what: str, value: Any, kind: type, *others: str) -> dict[str, Any]:
+    """Return a copy of a dictionary that has all fields of a dataclass, and no others.
+
+    Args:
+        what: What it is, for the message.
+        value: The dictionary.
+        kind: The dataclass.
+        others: Names that it has in addition.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    names = [*others, *arguments_of(kind)]
+    if not isinstance(value, dict) or value.keys() != set(names):
+        raise ValueError(f"{what} must have {', '.join(names)}, got {limits.shown(value)}")
+    return dict(value)
+
+
 def _number(value: Any, name: str) -> float:
-    if type(value) not in (int, float):
-        raise TypeError(f"{name}: expected a number, got {_cut(repr(value))}")
-    return float(value)
+    with suppress(OverflowError):  # an int too large for a float
+        if type(value) in (int, float):
+            return float(value)
+    raise TypeError(f"{name}: expected a number, got {_cut(repr(value))}")
 
 
 def convert(value: Any, hint: Any, name: str, number: Callable[[Any, str], float] = _number) -> Any:
@@ -240,59 +274,116 @@ def convert(value: Any, hint: Any, name: str, number: Callable[[Any, str], float
 
     Args:
         value: Number, text, list or dictionary of such.
-        hint: A plain type, dataclass, union, `Literal` or tuple.
-        name: Name of the value for messages.
+        hint: A plain type, `Any`, enumeration, dataclass, union, `Literal`, tuple or dictionary by
+            texts; with a `Spec`, only values that it allows.
+        name: Name of the value for messages; may be empty for a dataclass.
         number: Converts floating-point numbers; receives value and name.
 
     Raises:
         TypeError: The value has another type.
-        ValueError: A dictionary does not fit the dataclass, or `number` refuses a number.
+        ValueError: A dictionary does not fit the dataclass, a value is out of range, or `number`
+            refuses a number.
     """
     origin, arguments = get_origin(hint), get_args(hint)
-    if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
-        return _dataclass(value, hint, name, number)
+    if origin is Annotated:
+        converted = convert(value, arguments[0], name, number)
+        return Declaration(name, arguments[0], None, arguments[1]).checked(converted)
     if origin in (Union, types.UnionType):
         for choice in arguments:
             with suppress(TypeError):
                 return convert(value, choice, name, number)
-    elif origin is Literal:
-        if value in arguments:
-            return value
-    elif origin is not None and isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        hints = arguments
-        if origin is not tuple or arguments[-1] is ...:
-            hints = arguments[:1] * len(value)
-        if len(value) == len(hints):
-            return tuple(convert(*pair, name, number) for pair in zip(value, hints))
-    elif hint is float:
-        return number(value, name)
-    elif type(value) is hint:
-        return value
+    elif origin in (None, Literal) and not is_dataclass(hint):
+        if (one := _scalar(value, hint, name, number)) is not _NONE:
+            return one
+    elif (several := _container(value, hint, name, number)) is not _NONE:
+        return several
     near = limits.suggestion(str(value), arguments) if origin is Literal else ""
     got = f"{_cut(repr(value))}{'; ' if near else ''}{near}"
     raise TypeError(f"{name}: expected {_described(hint)}, got {got}")
 
 
+def _scalar(value: Any, hint: Any, name: str, number: Callable[[Any, str], float]) -> Any:
+    """Convert to a type without parts; return `_NONE` if the value has another type."""
+    if hint is float:
+        return number(value, name)
+    if isinstance(hint, EnumType):
+        return hint(value) if value in list(hint) else _NONE
+    is_one = value in get_args(hint) or hint is Any or type(value) is hint
+    return value if is_one else _NONE
+
+
+def _container(value: Any, hint: Any, name: str, number: Callable[[Any, str], float]) -> Any:
+    """Convert to a dataclass, dictionary or tuple; return `_NONE` if the value is none."""
+    origin, hints = get_origin(hint), get_args(hint)
+    if origin in (None, dict):
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            return _NONE
+        if origin is None:
+            return _dataclass(value, hint, name, number)
+        return {k: convert(v, hints[1], _inside(name, k), number) for k, v in value.items()}
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return _NONE
+    if origin is not tuple or hints[-1] is ...:
+        hints = hints[:1] * len(value)
+    if len(value) != len(hints):
+        return _NONE
+    return tuple(convert(*pair, name, number) for pair in zip(value, hints))
+
+
 def _described(hint: Any) -> str:
     """Return the values of a type in words."""
     origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _described(arguments[0])
     if origin in (Union, types.UnionType):
         return " or ".join(_described(choice) for choice in arguments if choice is not _NOTHING)
-    if origin is Literal:
+    if origin is Literal or isinstance(hint, EnumType):
+        arguments = arguments or tuple(hint)
         return f"one of {', '.join(map(str, arguments))}"
-    if origin is not None:
-        number = "" if origin is not tuple or arguments[-1] is ... else f"{len(arguments)} "
-        return f"a list of {number}{_PLURALS.get(arguments[0], 'lists')}"
-    return "fields by name" if is_dataclass(hint) else _KINDS.get(hint, str(hint))
+    if origin is tuple and arguments[-1] is not ...:
+        parts = [(kind, len([*same])) for kind, same in groupby(map(_kind, arguments))]
+        return f"a list of {' and '.join(_several(kind, n) for kind, n in parts)}"
+    if origin is not None and origin is not dict:
+        return f"a list of {_plural(_kind(arguments[0]))}"
+    return "fields by name" if is_dataclass(hint) else _KINDS.get(origin or hint, str(hint))
+
+
+def _kind(hint: Any) -> Any:
+    """Return a type without its `Spec`."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _plural(kind: Any) -> str:
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(_plural(_kind(choice)) for choice in get_args(kind))
+    return _PLURALS.get(kind, "entries with fields" if is_dataclass(kind) else "lists")
+
+
+def _several(kind: Any, n: int) -> str:
+    return _described(kind) if n == 1 else f"{n} {_plural(kind)}"
+
+
+def _inside(name: str, key: Any) -> str:
+    """Return the name of a value in a dictionary or dataclass."""
+    return f"{name}.{limits.shown(key)}" if name else limits.shown(key)
 
 
 def _dataclass(
     value: dict[Any, Any], kind: type, name: str, number: Callable[[Any, str], float]
 ) -> Any:
-    hints = get_type_hints(kind)
-    for key in sorted(value.keys() - hints.keys(), key=str):
-        raise ValueError(f"{name}: {limits.unknown('field', key, hints)}")
+    hints, where = _hints(kind), f"{name}: " if name else ""
+    known = {field.name: field for field in fields(kind) if field.init}
+    for key in sorted(value.keys() - known.keys(), key=str):
+        raise ValueError(f"{where}{limits.unknown('field', key, known)}")
+    for key, field in known.items():
+        is_needed = field.default is MISSING and field.default_factory is MISSING
+        if is_needed and key not in value:
+            raise ValueError(f"{where}{key!r} is missing in {limits.shown(value)}")
     try:
-        return kind(**{k: convert(v, hints[k], f"{name}.{k}", number) for k, v in value.items()})
+        arguments = {k: convert(v, hints[k], _inside(name, k), number) for k, v in value.items()}
     except TypeError as error:  # no other type of a union accepts a dictionary
         raise ValueError(str(error)) from None
+    try:
+        return kind(**arguments)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}{error}") from None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.checks.plain_values import convert, entries
 from crazyflow_ros.sim.wind import ALTITUDES, Dryden
 
 N_MOTORS = 4
@@ -108,13 +109,10 @@ def to_disturbance(values: Any) -> Disturbance:
     kind = _KINDS.get(str(values.get("kind"))) if isinstance(values, Mapping) else None
     if kind is None:
         raise ValueError(f"a disturbance is one of {', '.join(_KINDS)}, got {shown(values)}")
-    names = {"kind", *(field.name for field in fields(kind))}
-    if values.keys() != names:
-        raise ValueError(f"a {kind.__name__} has {', '.join(sorted(names))}, got {shown(values)}")
-    try:
-        return kind(**{name: value for name, value in values.items() if name != "kind"})
-    except TypeError as error:
-        raise ValueError(f"a {kind.__name__} is invalid: {str(error)[:300]}") from None
+    arguments = entries(f"a {kind.__name__}", values, kind, "kind")
+    del arguments["kind"]
+    disturbance: Disturbance = convert(arguments, kind, kind.__name__)
+    return disturbance
 
 
 def check_wind(name: str, mean: Sequence[float]) -> tuple[float, float, float]:

@@ -26,8 +26,8 @@ from crazyflow_ros.flight import (
     Supervisor,
 )
 from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
 from crazyflow_ros.flight.surroundings import Surroundings
-from crazyflow_ros.runtime.checkpoint_content import from_commander, to_commander
 from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
 from crazyflow_ros.runtime.health import Health
 
@@ -146,7 +146,7 @@ class DroneCommands:
             ValueError: A setpoint is of a class that cannot be stored.
         """
         return {
-            name: from_commander(commander) | {"moving": name in self._courses.names}
+            name: from_commander(commander, moving=name in self._courses.names)
             for name, commander in self._commanders.items()
         }
 

@@ -18,6 +18,7 @@ from std_msgs.msg import String
 
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.disturbances import from_disturbance
+from crazyflow_ros.flight.setpoint_values import from_setpoint
 from crazyflow_ros.ros.messages.cdr import XYZ
 from crazyflow_ros.ros.messages.frame_ids import MAP
 from crazyflow_ros.ros.messages.serialisation import serialised
@@ -31,7 +32,6 @@ from crazyflow_ros.runtime import (
     Setpoint,
     Snapshot,
 )
-from crazyflow_ros.runtime.checkpoint_content import from_setpoint
 
 WRENCH, CHANGES = "external_wrench", "~/changes"
 """Topics that exist only in the file: `<drone>/external_wrench`, and one of the node."""
