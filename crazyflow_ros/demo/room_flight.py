@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
-from crazyflow_ros.demo.simulator import SimulatorError
 from crazyflow_ros.scene.frames import quat_from_rpy
 
 if TYPE_CHECKING:
-    from rclpy.node import Node
     from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+    from crazyflow_ros.client import SimulatorClient
 
 DRONE = "cf0"
 
 _LEAD = 500_000_000  # ns of simulated time, from sending the trajectory to its start
-_READY_TIMEOUT = 120.0  # s
+_READY_TIMEOUT = 120.0  # s of wall time for the first scan
 _SILENCE = 20.0  # s of wall time
+_SLICE = 0.05  # s of wall time between two checks
 
 
 class RoomFlight:
     """A client that flies one round and keeps the messages of the drone's sensors.
 
     Args:
-        node: Node of the client.
-        check: Called often; raises an exception to end the flight.
+        simulation: The simulator.
 
     Attributes:
         poses: Position [m] and attitude xyzw in the map, (7,), by stamp [ns].
@@ -36,16 +34,13 @@ class RoomFlight:
         start_ns: Time of the take-off [ns].
     """
 
-    def __init__(self, node: Node, check: Callable[[], None]) -> None:
+    def __init__(self, simulation: SimulatorClient) -> None:
         from geometry_msgs.msg import PoseStamped
         from sensor_msgs.msg import Image, LaserScan, PointCloud2
         from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-        from crazyflow_ros.demo.spin import make_executor
-
-        self._check, self.start_ns = check, 0
-        self._executor = make_executor()
-        self._executor.add_node(node)
+        self._simulation, self.start_ns = simulation, 0
+        node = simulation.node
         self.poses: dict[int, np.ndarray] = {}
         self.messages: dict[str, dict[int, Any]] = {}
         node.create_subscription(PoseStamped, f"{DRONE}/pose", self._keep_pose, 100)
@@ -67,36 +62,24 @@ class RoomFlight:
         """Fly one round.
 
         Raises:
-            SimulatorError: The simulator does not publish.
+            SimulationError: The simulator does not publish.
         """
-        began = time.monotonic()
-        while not (
-            self.poses and self.messages["scan"] and self._commands.get_subscription_count()
-        ):
-            if time.monotonic() > began + _READY_TIMEOUT:
-                raise SimulatorError(f"no pose and no scan after {_READY_TIMEOUT:g} s")
-            self._run_callbacks()
+        from crazyflow_ros.client import SimulationError
+
+        simulation, found = self._simulation, self._commands.get_subscription_count
+        simulation.wait(
+            lambda: self.poses and self.messages["scan"] and found(),
+            "there is no pose and no scan",
+            _READY_TIMEOUT,
+        )
         print(f"flying through the room for {RISE + ROUND + REST:g} s", flush=True)
         self.start_ns = max(self.poses) + _LEAD
         self._commands.publish(trajectory(self.start_ns))
         end = self.start_ns + int((RISE + ROUND + REST) * 1e9)
-        newest, heard = 0, time.monotonic()
-        while newest < end:
-            self._run_callbacks()
-            if (now := max(self.poses)) > newest:
-                newest, heard = now, time.monotonic()
-            elif time.monotonic() > heard + _SILENCE:
-                raise SimulatorError(f"the simulator has been silent for {_SILENCE:g} s")
-
-    def close(self) -> None:
-        """Stop running callbacks."""
-        self._executor.shutdown()
-
-    def _run_callbacks(self) -> None:
-        from crazyflow_ros.demo.spin import spin_for
-
-        spin_for(self._executor, 0.05)
-        self._check()
+        while max(self.poses) < end:
+            simulation.spin_for(_SLICE)
+            if simulation.silence > _SILENCE:
+                raise SimulationError(f"the simulator has been silent for {_SILENCE:g} s")
 
     def _keep_pose(self, message: Any) -> None:
         p, q = message.pose.position, message.pose.orientation
