@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -36,22 +37,24 @@ class ServiceCall(Future[Any]):
         super().__init__()
         self.service, self.timeout, self.is_sent = service, timeout, False
 
+    @property
+    def problem(self) -> str:
+        """What is wrong if there is no response."""
+        if self.is_sent:
+            return f"{self.service} does not respond"
+        return f"there is no service {self.service}"
+
     def fail(self, why: str) -> None:
-        """End the call with an error, unless it has ended."""
-        if not self.done():
-            self.set_exception(SimulationError(why))
+        """End the call with an error."""
+        self.set_exception(SimulationError(why))
 
 
-class _Waiting(NamedTuple):
+@dataclass
+class _Open:
     client: Any
     request: Any
     deadline: float
-
-
-class _Sent(NamedTuple):
-    client: Any
-    answer: Any
-    deadline: float
+    answer: Any = None
 
 
 class ServiceCalls:
@@ -66,8 +69,7 @@ class ServiceCalls:
     def __init__(self, node: Node, discovery: float = inf) -> None:
         self._node, self._discovery = node, discovery
         self._clients: dict[tuple[str, Any], Any] = {}
-        self._waiting: dict[ServiceCall, _Waiting] = {}
-        self._sent: dict[ServiceCall, _Sent] = {}
+        self._open: dict[ServiceCall, _Open] = {}
 
     def is_ready(self, kind: Any, service: str) -> bool:
         """Return whether a service has been found."""
@@ -86,8 +88,8 @@ class ServiceCalls:
         except Exception as error:  # rclpy has no public base class for invalid names
             call.fail(f"{call.service} cannot be called: {reason(error)}")
             return
-        deadline = time.monotonic() + min(self._discovery, call.timeout)
-        self._waiting[call] = _Waiting(client, request, deadline)
+        self._open[call] = _Open(client, request, time.monotonic() + self._patience(call))
+        call.add_done_callback(self._forget)
         self.attend()
 
     def attend(self) -> None:
@@ -95,46 +97,45 @@ class ServiceCalls:
 
         Call it periodically.
         """
-        now = time.monotonic()
-        for call, waiting in list(self._waiting.items()):
-            if waiting.client.service_is_ready():
-                if (
-                    self._waiting.pop(call, None) is not None
-                ):  # unless a callback of another one has sent it
-                    self._send(call, waiting)
-            elif now > waiting.deadline and self._waiting.pop(call, None) is not None:
-                patience = min(self._discovery, call.timeout)
-                call.fail(f"there is no service {call.service}, waited {patience:g} s")
-        for call, sent in list(self._sent.items()):
-            if now > sent.deadline and self._sent.pop(call, None) is not None:
-                sent.client.remove_pending_request(sent.answer)
-                call.fail(f"{call.service} does not respond, waited {call.timeout:g} s")
+        for call, found in list(self._open.items()):
+            if call.done():  # because of another one's callback
+                continue
+            if not call.is_sent and found.client.service_is_ready():
+                self._send(call, found)
+            elif time.monotonic() > found.deadline:
+                call.fail(f"{call.problem}, waited {self._patience(call):g} s")
 
     def fail(self, why: str) -> None:
         """End all calls; the errors have the names of the services and a reason."""
-        calls = [*self._waiting, *self._sent]
-        self._waiting.clear()
-        self._sent.clear()
-        for call in calls:
-            call.fail(f"{call.service} {why}")
+        for call in list(self._open):
+            if not call.done():
+                call.fail(f"{call.service} {why}")
 
-    def _send(self, call: ServiceCall, waiting: _Waiting) -> None:
+    def _send(self, call: ServiceCall, found: _Open) -> None:
         try:
-            answer = waiting.client.call_async(waiting.request)
+            found.answer = found.client.call_async(found.request)
         except Exception as error:  # from rclpy's conversion, or because the service disappears
-            call.fail(f"{call.service} cannot be called with {waiting.request}: {reason(error)}")
+            call.fail(f"{call.service} cannot be called with {found.request}: {reason(error)}")
             return
         call.is_sent = True
-        self._sent[call] = _Sent(waiting.client, answer, time.monotonic() + call.timeout)
-        answer.add_done_callback(partial(self._end, call))
+        found.deadline = time.monotonic() + self._patience(call)
+        found.answer.add_done_callback(partial(self._end, call))
 
     def _end(self, call: ServiceCall, answer: Any) -> None:
-        if self._sent.pop(call, None) is None:
+        if call.done():
             return
         if error := answer.exception():
             call.fail(str(error))
-        elif not call.done():  # nobody has cancelled it
+        else:
             call.set_result(answer.result())
+
+    def _forget(self, call: Any) -> None:
+        found = self._open.pop(call)
+        if found.answer is not None:
+            found.client.remove_pending_request(found.answer)
+
+    def _patience(self, call: ServiceCall) -> float:
+        return call.timeout if call.is_sent else min(self._discovery, call.timeout)
 
     def _client(self, kind: Any, service: str) -> Any:
         if (service, kind) not in self._clients:

@@ -131,9 +131,8 @@ class Session:
         Raises:
             SimulationError: See `call`.
         """
-        found = f"there is no service {call.service}"
-        self.wait(lambda: call.is_sent or call.done(), found, call.timeout)
-        self.wait(call.done, f"{call.service} does not respond", call.timeout)
+        self.wait(lambda: call.is_sent or call.done(), call.problem, call.timeout)
+        self.wait(call.done, call.problem, call.timeout)
         return call.result()
 
     def wait(self, condition: Callable[[], Any], what: str, timeout: float = ANSWER) -> Any:
