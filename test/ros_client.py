@@ -23,8 +23,8 @@ from typing import IO, Any, Self
 import numpy as np
 import rclpy
 from paths import ROOT
+from rcl_interfaces.srv import ListParameters, SetParameters
 from rclpy.duration import Duration
-from rclpy.parameter_client import AsyncParameterClient
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rosgraph_msgs.msg import Clock
@@ -265,7 +265,6 @@ class Client(Session):
         self._simulator = simulator
         self._collected: dict[str, list[Any]] = {}
         self._publishers: dict[str, Publisher] = {}
-        self._parameters: AsyncParameterClient | None = None
 
     def until(self, condition: Callable[[], Any], what: str, timeout: float = TIMEOUT) -> Any:
         """Run callbacks until a condition holds; returns it."""
@@ -367,18 +366,10 @@ class Client(Session):
 
     def set_parameter(self, name: str, value: Any) -> Any:
         """Set a parameter of the simulator: successful, reason."""
-        client = self._parameter_client()
-        parameter = rclpy.Parameter(name, value=value)
-        future = client.set_parameters([parameter])
-        return self.response(future, f"parameter {name}").results[0]
+        message = rclpy.Parameter(name, value=value).to_parameter_msg()
+        service = f"{self._simulator}/set_parameters"
+        return self.call(SetParameters, service, parameters=[message]).results[0]
 
     def parameter_names(self) -> list[str]:
         """Names of the simulator's parameters."""
-        future = self._parameter_client().list_parameters()
-        return list(self.response(future, "list of parameters").result.names)
-
-    def _parameter_client(self) -> AsyncParameterClient:
-        if self._parameters is None:
-            self._parameters = AsyncParameterClient(self.node, self._simulator)
-        self.until(self._parameters.services_are_ready, "parameter services", READY_TIMEOUT)
-        return self._parameters
+        return list(self.call(ListParameters, f"{self._simulator}/list_parameters").result.names)
