@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
-from crazyflow_ros.scene.frames import quat_from_rpy
 
 if TYPE_CHECKING:
     from trajectory_msgs.msg import MultiDOFJointTrajectory
@@ -88,27 +87,12 @@ class RoomFlight:
 
 def trajectory(start_ns: int) -> MultiDOFJointTrajectory:
     """Convert the flight, starting at a simulated time [ns], to a message."""
-    from builtin_interfaces.msg import Duration, Time
-    from geometry_msgs.msg import Quaternion, Transform, Vector3
-    from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+    from crazyflow_ros.demo.messages import message_of_points, point_message
 
-    message = MultiDOFJointTrajectory(joint_names=[f"{DRONE}/base_link"])
-    message.header.frame_id = "map"
-    message.header.stamp = Time(sec=start_ns // 10**9, nanosec=start_ns % 10**9)
-    for seconds, pos, yaw in zip(*plan()):
-        place = Vector3(**dict(zip("xyz", pos.tolist())))
-        whole, rest = divmod(round(seconds * 10**9), 10**9)
-        turn = quat_from_rpy(np.array([0.0, 0.0, yaw])).tolist()
-        message.points.append(
-            MultiDOFJointTrajectoryPoint(
-                transforms=[
-                    Transform(translation=place, rotation=Quaternion(**dict(zip("xyzw", turn))))
-                ],
-                time_from_start=Duration(sec=whole, nanosec=rest),
-            )
-        )
-    return message
+    return message_of_points(DRONE, start_ns, [point_message(*point) for point in zip(*plan())])
 
 
 def _stamp(message: Any) -> int:
-    return int(message.header.stamp.sec) * 10**9 + int(message.header.stamp.nanosec)
+    from crazyflow_ros.ros.messages.times import nanoseconds
+
+    return nanoseconds(message.header.stamp)

@@ -12,13 +12,13 @@ import numpy as np
 from rcl_interfaces.srv import GetParameters
 from rclpy.executors import ExternalShutdownException
 from rclpy.parameter import parameter_value_to_python
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from rclpy.task import Future as RosFuture
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
+from crazyflow_ros.client.connection import LATEST
 from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls, request_of
 from crazyflow_ros.client.session import Session
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
@@ -30,7 +30,6 @@ from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader
 
-LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _ODOMETRY, _ROTORS = f"{DISPLAY}/odometry", f"{DISPLAY}/joint_states"
 _PARAMETERS = (
     "drone_model",
