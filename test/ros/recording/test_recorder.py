@@ -48,7 +48,7 @@ from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 from wire import check
 
-from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording import recorder as recorder_module
 from crazyflow_ros.ros.recording.message_definitions import type_of
