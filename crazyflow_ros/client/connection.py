@@ -108,7 +108,7 @@ class Connection(Session):
     @property
     def time(self) -> float:
         """Simulated time of the latest clock message [s]."""
-        self._spin_once(0.0)
+        self.spin(0.0)
         return self.time_ns * 1e-9
 
     @property
@@ -127,7 +127,7 @@ class Connection(Session):
             if ticks := round(seconds * self.freq):
                 self.step(ticks)
             return
-        self._spin_once(0.0)
+        self.spin(0.0)
         end = self.time_ns + round(seconds * NS)
         while self.time_ns < end:
             before, deadline = self.time_ns, time.monotonic() + STALL
@@ -167,7 +167,7 @@ class Connection(Session):
 
     def warnings(self) -> str:
         """Return the latest warnings of the simulator and clear them."""
-        self._spin_once(SLICE)
+        self.spin(SLICE)
         found = self._log.text()
         self._log.clear()
         return found

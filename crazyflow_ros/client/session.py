@@ -11,6 +11,7 @@ from typing import Any, Self
 import rclpy
 from rclpy.context import Context
 from rclpy.exceptions import InvalidHandle
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.validate_namespace import validate_namespace
@@ -22,7 +23,7 @@ from crazyflow_ros.ros.executor import new_executor
 SLICE = 0.05  # s of wall time between two checks
 PATIENCE = 3.0  # s of wall time to wait before the log says so
 
-_ROUND = 20  # callbacks that may be due at once
+_ROUND = 20  # callbacks that may be due at once, in an executor without a queue
 
 
 class Session:
@@ -163,8 +164,12 @@ class Session:
     def spin(self, seconds: float) -> None:
         """Run callbacks that are due, or the first one that becomes due within a time [s]."""
         self._spin_once(seconds)
-        for _ in range(_ROUND):
+        # An EventsExecutor takes this in its turn, after all that is due; others take it at once.
+        last = self.executor.create_task(lambda: None)
+        rounds = _ROUND if isinstance(self.executor, SingleThreadedExecutor) else 0
+        while rounds > 0 or not last.done():
             self._spin_once(0.0)
+            rounds -= 1
 
     def spin_for(self, seconds: float) -> None:
         """Run callbacks for a wall time [s]."""

@@ -7,7 +7,7 @@ from rclpy.executors import Executor, SingleThreadedExecutor
 
 
 def new_executor(context: Context | None = None) -> Executor:
-    """Create an EventsExecutor where rclpy has one, else a SingleThreadedExecutor.
+    """Create an EventsExecutor where there can be one, else a SingleThreadedExecutor.
 
     100 drones have 400 subscriptions. The EventsExecutor (Kilted and later) is woken by the
     subscription that received a message and takes 0.13 ms per message; the SingleThreadedExecutor
@@ -16,6 +16,8 @@ def new_executor(context: Context | None = None) -> Executor:
     """
     try:
         from rclpy.experimental import EventsExecutor
-    except ImportError:
+
+        return EventsExecutor(context=context)
+    # It gives sys.stderr to the faulthandler, which needs one with a file, as shells have it.
+    except (ImportError, AttributeError, OSError, RuntimeError):
         return SingleThreadedExecutor(context=context)
-    return EventsExecutor(context=context)

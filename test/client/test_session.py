@@ -1,13 +1,17 @@
-"""Calls of services, of which several may be under way, without a simulator."""
+"""A node of a script and its calls of services, without a simulator."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from io import StringIO
 
 import pytest
+from rclpy.duration import Duration
 from ros_client import own_domain
 from simulation_interfaces.srv import StepSimulation
+from std_msgs.msg import UInt8
 from std_srvs.srv import SetBool, Trigger
 
 from crazyflow_ros.client import ServiceCall, Session, SimulationError
@@ -95,3 +99,23 @@ def test_all_calls_end_with_a_reason_unless_they_are_cancelled(pair: Pair) -> No
     calls.fail("has no simulator")
     assert str(given_up.exception()) == "nothing has no simulator"
     assert cancelled.cancelled()
+
+
+def test_a_spin_takes_all_that_is_due(pair: Pair) -> None:
+    got: list[int] = []
+    pair.client.node.create_subscription(UInt8, "numbers", lambda m: got.append(m.data), 100)
+    publisher = pair.server.node.create_publisher(UInt8, "numbers", 100)
+    pair.client.wait(publisher.get_subscription_count, "nobody subscribes")
+    numbers = list(range(20))
+    for number in numbers:
+        publisher.publish(UInt8(data=number))
+    assert publisher.wait_for_all_acked(Duration(seconds=60.0))
+    pair.client.spin(0.0)
+    assert got == numbers
+
+
+def test_a_session_needs_no_file_behind_its_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in some notebooks and editors."""
+    monkeypatch.setattr(sys, "stderr", StringIO())
+    with Session("quiet", domain=DOMAIN) as session:
+        session.spin(0.0)
