@@ -19,13 +19,12 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import rclpy
-from rclpy.client import Client
 from std_srvs.srv import SetBool
 
 from benchmark.processes import compiled, ros, running, with_rcl
+from crazyflow_ros.client import Session
 from crazyflow_ros.demo.simulator import SimulatorProcess
 from crazyflow_ros.resources import resource
 
@@ -194,19 +193,9 @@ def measure(case: Case, publisher: str, seconds: float, folder: Path) -> Result:
 def time_until_ready(simulator: SimulatorProcess) -> float:
     """Return the seconds until a node just started responds to a service call."""
     began = time.monotonic()
-    node = rclpy.create_node("benchmark")
-    client: Client[Any, Any] = node.create_client(SetBool, "crazyflow/pause")
-    try:
-        while time.monotonic() < began + READY_TIMEOUT:
-            simulator.check()
-            if not client.wait_for_service(0.05):
-                continue
-            reply = client.call_async(SetBool.Request(data=False))
-            rclpy.spin_until_future_complete(node, reply, timeout_sec=READY_TIMEOUT)
-            return time.monotonic() - began
-        raise TimeoutError(f"the node was not ready after {READY_TIMEOUT:g} s")
-    finally:
-        node.destroy_node()
+    with Session("benchmark", check=simulator.check) as session:
+        session.call(SetBool, "crazyflow/pause", READY_TIMEOUT, data=False)
+        return time.monotonic() - began
 
 
 def processor_time(pid: int) -> float:

@@ -24,11 +24,9 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import rclpy
 import viser
 import zstandard
 from PIL import Image
-from rclpy.executors import SingleThreadedExecutor
 from rosgraph_msgs.msg import Clock
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -36,6 +34,7 @@ from websockets.sync.client import connect
 from benchmark.chromium import find_chromium, open_chromium
 from benchmark.node import processor_time, time_until_ready
 from benchmark.processes import ros, running
+from crazyflow_ros.client import Session
 from crazyflow_ros.demo.simulator import SimulatorProcess
 
 CASES = ((1, 1.0), (10, 0.0), (100, 1.0), (100, 0.0))
@@ -110,21 +109,17 @@ def page() -> Iterator[tuple[int, int]]:
 
 def measure_factor(seconds: float) -> Callable[[], float]:
     """Return a function that measures the real-time factor for a wall time [s]."""
-    node = rclpy.create_node("page_benchmark")
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
+    session = Session("page_benchmark")
     times: list[int] = []
-    node.create_subscription(
+    session.node.create_subscription(
         Clock, "/clock", lambda m: times.append(m.clock.sec * 10**9 + m.clock.nanosec), 1
     )
 
     def measure() -> float:
         times.clear()
-        while not times:
-            executor.spin_once(1.0)
+        session.wait(lambda: times, "there is no clock")
         began, first = time.monotonic(), times[-1]
-        while time.monotonic() - began < seconds:
-            executor.spin_once(0.05)
+        session.spin_for(seconds)
         return (times[-1] - first) * 1e-9 / (time.monotonic() - began)
 
     return measure

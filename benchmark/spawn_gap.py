@@ -17,17 +17,18 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import rclpy
+from geometry_msgs.msg import Point, Pose, PoseStamped
 from rclpy.executors import SingleThreadedExecutor
 from rosgraph_msgs.msg import Clock
 from simulation_interfaces.msg import Resource
 from simulation_interfaces.srv import SpawnEntity
 
 from benchmark.processes import ros
-from benchmark.services import Caller
+from crazyflow_ros.client import SimulatorClient
+from crazyflow_ros.client.connection import checked
 from crazyflow_ros.demo.simulator import SimulatorProcess
 
 FREQ = 500  # Hz
@@ -79,15 +80,23 @@ class Watch:
         self._context.shutdown()
 
 
-def spawner(caller: Caller, name: str, x: float, resource: Resource) -> Callable[[], None]:
+def spawner(
+    simulation: SimulatorClient, name: str, x: float, resource: Resource
+) -> Callable[[], None]:
     """Return a function that spawns something and waits for it."""
 
     def spawn() -> None:
-        request = SpawnEntity.Request(name=name, entity_resource=resource)
-        request.initial_pose.pose.position.x, request.initial_pose.pose.position.z = x, 1.0
-        response: Any = caller.call(SpawnEntity, "spawn_entity", request, SPAWN_TIMEOUT)
-        if response.result.result != response.result.RESULT_OK:
-            raise RuntimeError(response.result.error_message)
+        pose = PoseStamped(pose=Pose(position=Point(x=x, z=1.0)))
+        checked(
+            simulation.call(
+                SpawnEntity,
+                "crazyflow/spawn_entity",
+                SPAWN_TIMEOUT,
+                name=name,
+                entity_resource=resource,
+                initial_pose=pose,
+            )
+        )
 
     return spawn
 
@@ -95,21 +104,22 @@ def spawner(caller: Caller, name: str, x: float, resource: Resource) -> Callable
 def measure(folder: Path, seconds: float) -> list[tuple[str, float, float]]:
     """Return each action with the longest gap and its duration [s]."""
     environment = {"XDG_CACHE_HOME": str(folder)}
-    with SimulatorProcess(PARAMETERS, folder / "simulator.log", environment) as simulator:
-        watch, caller = Watch(), Caller(rclpy.create_node("caller"))
+    with (
+        SimulatorProcess(PARAMETERS, folder / "simulator.log", environment) as simulator,
+        SimulatorClient(timeout=READY_TIMEOUT, check=simulator.check) as simulation,
+    ):
+        watch = Watch()
         try:
-            deadline = time.monotonic() + READY_TIMEOUT
-            while not watch.arrivals and time.monotonic() < deadline:
-                time.sleep(0.1)
+            simulation.wait(lambda: watch.arrivals, "the clock has not arrived")
             box = Resource(resource_string=BOX.format(SHAPE.format(0)))
             many = Resource(
                 resource_string=BOX.format("".join(SHAPE.format(i) for i in range(SHAPES)))
             )
             jobs = {
                 "nothing": lambda: time.sleep(seconds),
-                "the first object": spawner(caller, "first", 3.0, box),
-                "a drone beyond max_drones": spawner(caller, "cf1", 1.0, Resource(uri=DRONE)),
-                f"an object of {SHAPES} shapes": spawner(caller, "many", 6.0, many),
+                "the first object": spawner(simulation, "first", 3.0, box),
+                "a drone beyond max_drones": spawner(simulation, "cf1", 1.0, Resource(uri=DRONE)),
+                f"an object of {SHAPES} shapes": spawner(simulation, "many", 6.0, many),
             }
             rows = [(name, *watch.gap(job)) for name, job in jobs.items()]
             simulator.check()

@@ -99,7 +99,7 @@ def scribble_over(n: int, rng: random.Random, domain: int) -> Counter[str]:
                 scribbles.scribble()
                 controllers[0].wake()
                 counts["tried"] += 1
-                client.spin(0.002)
+                client.spin_for(0.002)
                 if i % TURN == 0:
                     _look(client, odometry)
             counts["refused"] = _refused(client)
@@ -146,5 +146,5 @@ def _obeys(client: Client, controllers: list[PythonController]) -> np.bool:
     for i in range(100):
         for controller in controllers:
             _fly(controller, anew=i == 0)
-        client.spin(0.005)
+        client.spin_for(0.005)
     return (controllers[0].drones["level"] == Level.attitude).all()

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ class Hostile:
             self.files.damage()
             self._counts(kind, name)["tried"] += 1
             getattr(self, f"_send_{kind}")(name, of, self._rng.choice((0.0, 0.0, 0.05, 0.3, 1.0)))
-            self.client.spin(0.005)
+            self.client.spin_for(0.005)
             self._collect()
             self._fly()
             self.sandboxes.look()
@@ -171,7 +172,7 @@ class Hostile:
             least = min(least, self._simulator.memory)
             if not self.memory or least < self.memory[-1] + MOST_GROWTH / 4:
                 break
-            self.client.spin(0.1)
+            self.client.spin_for(0.1)
             self._fly()
         return least
 
@@ -199,7 +200,7 @@ class Hostile:
             request.parameters = [self._parameter(wild) for _ in range(self._rng.randrange(3))]
         if of is SetSimulationState and request.state.state == SimulationState.STATE_QUITTING:
             request.state.state = SimulationState.STATE_PAUSED  # it would quit, and rightly so
-        self._open.append((f"service {name}", self.client.send_request(of, name, request)))
+        self._open.append((f"service {name}", self.client.send_request(of, name, request, inf)))
 
     def _send_description(self, name: str, of: Any, _: float) -> None:
         """Send a description in an otherwise ordinary request, so that it is what is refused."""
@@ -216,7 +217,7 @@ class Hostile:
             sources = rng.choice((paths, folders, [self._descriptions.folder]))
             field = "sources" if of is GetSpawnables else "additional_sources"
             setattr(request, field, [str(source) for source in sources])
-        self._open.append((f"description {name}", self.client.send_request(of, name, request)))
+        self._open.append((f"description {name}", self.client.send_request(of, name, request, inf)))
 
     def _spawned(self) -> SpawnEntity.Request:
         name = f"thing{self._rng.randrange(100)}"
@@ -340,7 +341,7 @@ class Hostile:
 
     def _is_on_its_figure(self) -> bool:
         self._fly()
-        self.client.spin(0.05)
+        self.client.spin_for(0.05)
         if not self._odometry:
             return False
         x, y, z = numbers(self._odometry[-1].pose.pose.position)

@@ -82,7 +82,7 @@ def check_stop(client: Client, process: subprocess.Popen[bytes], seconds: float)
     client.until(lambda: clock, "clock")
     process.send_signal(signal.SIGSTOP)
     try:
-        client.spin(seconds)
+        client.spin_for(seconds)
     finally:
         process.send_signal(signal.SIGCONT)
     client.until(lambda: status(client, "stalls") > before, "a stall in the status")

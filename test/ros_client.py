@@ -23,15 +23,14 @@ from typing import IO, Any, Self
 import numpy as np
 import rclpy
 from paths import ROOT
-from rclpy.context import Context
+from rcl_interfaces.srv import ListParameters, SetParameters
 from rclpy.duration import Duration
-from rclpy.executors import Executor, SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.parameter_client import AsyncParameterClient
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.signals import SignalHandlerOptions
+from rosgraph_msgs.msg import Clock
 from std_srvs.srv import SetBool, Trigger
+
+from crazyflow_ros.client import Session
 
 FREQ = 500  # Hz, the default
 COMMAND = "CRAZYFLOW_SIMULATOR"
@@ -43,8 +42,6 @@ _NUMBERS = itertools.count()
 _BLOCK, _N_BLOCKS = 4, 25  # domains from 1 to 100, whose ports are free on any machine
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 EVERYTHING = QoSProfile(depth=1000)
-ANSWERS = QoSProfile(depth=1000)
-"""Every client is sent the answers to all; with rclpy's default it loses its own among them."""
 
 os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
 
@@ -253,16 +250,7 @@ def _fast_heartbeats() -> Iterator[None]:
             del os.environ[_PROFILES]
 
 
-def _executor(context: Context) -> Executor:
-    """The executor that the simulator has, too: it takes a tenth of the usual one's time."""
-    try:
-        from rclpy.experimental import EventsExecutor
-    except ImportError:
-        return SingleThreadedExecutor(context=context)
-    return EventsExecutor(context=context)
-
-
-class Client:
+class Client(Session):
     """A node in this process, with what is needed to look at a simulator.
 
     Args:
@@ -271,48 +259,16 @@ class Client:
         simulator: Name of the simulator's node.
     """
 
-    def __init__(self, domain: int, namespace: str = "", simulator: str = "crazyflow") -> None:
-        self.domain, self._simulator = domain, simulator
-        self._context = Context()
+    def __init__(self, domain: int, namespace: str = "/", simulator: str = "crazyflow") -> None:
         with _fast_heartbeats():
-            rclpy.init(
-                context=self._context,
-                domain_id=domain,
-                signal_handler_options=SignalHandlerOptions.NO,
-            )
-            self.node = Node(
-                f"client_{next(_NUMBERS)}",
-                namespace=namespace,
-                context=self._context,
-                enable_rosout=False,
-                start_parameter_services=False,
-            )
-        self._executor = _executor(self._context)
-        self._executor.add_node(self.node)
-        self._clients: dict[str, Any] = {}
+            super().__init__(f"client_{next(_NUMBERS)}", namespace, domain=domain)
+        self._simulator = simulator
         self._collected: dict[str, list[Any]] = {}
         self._publishers: dict[str, Publisher] = {}
-        self._parameters: AsyncParameterClient | None = None
-
-    def close(self) -> None:
-        """Leave ROS."""
-        self._executor.shutdown()
-        self.node.destroy_node()
-        rclpy.shutdown(context=self._context)
-
-    def spin(self, seconds: float) -> None:
-        """Run callbacks for some time."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=left)
 
     def until(self, condition: Callable[[], Any], what: str, timeout: float = TIMEOUT) -> Any:
         """Run callbacks until a condition holds; returns it."""
-        deadline = time.monotonic() + timeout
-        while not (value := condition()):
-            assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
-            self._executor.spin_once(timeout_sec=0.05)
-        return value
+        return self.wait(condition, what, timeout)
 
     def collect(self, kind: Any, topic: str, qos: QoSProfile = EVERYTHING) -> list[Any]:
         """A list that grows with the messages of a topic from now on."""
@@ -323,6 +279,17 @@ class Client:
         elif qos is EVERYTHING:
             self._collected[topic].clear()
         return self._collected[topic]
+
+    def listen(self, kind: Any, topic: str) -> list[Any]:
+        """As `collect`, from a simulator that stands still: nothing is missed from now on.
+
+        It shows its present state to each new subscription that it has found.
+        """
+        is_new = topic not in self._collected
+        messages = self.collect(kind, topic)
+        if is_new:
+            self.until(lambda: messages, f"message on {topic}")
+        return messages
 
     def latest(self, kind: Any, topic: str) -> Any:
         """One new message of a topic."""
@@ -338,13 +305,9 @@ class Client:
         return publisher
 
     def forget(self, prefix: str) -> None:
-        """Destroy the publishers and clients whose names begin so."""
-        for made, destroy in (
-            (self._publishers, self.node.destroy_publisher),
-            (self._clients, self.node.destroy_client),
-        ):
-            for name in [name for name in made if name.startswith(prefix)]:
-                destroy(made.pop(name))
+        """Destroy the publishers whose names begin so."""
+        for name in [name for name in self._publishers if name.startswith(prefix)]:
+            self.node.destroy_publisher(self._publishers.pop(name))
 
     def publish(self, topic: str, message: Any) -> None:
         """Publish one message, and wait until it has arrived.
@@ -358,21 +321,15 @@ class Client:
         arrived = publisher.wait_for_all_acked(Duration(seconds=TIMEOUT))
         assert arrived, f"message on {topic}: not received within {TIMEOUT} s"
 
-    def call(self, kind: Any, name: str, /, timeout: float = TIMEOUT, **request: Any) -> Any:
+    def call(self, kind: Any, name: str, /, timeout: float = READY_TIMEOUT, **request: Any) -> Any:
         """Response of a service."""
-        return self.response(self.send(kind, name, **request), name, timeout)
+        return super().call(kind, name, timeout, **request)
 
     def send(self, kind: Any, name: str, /, **request: Any) -> Any:
-        """Future of the response of a service."""
-        return self.send_request(kind, name, kind.Request(**request))
-
-    def send_request(self, kind: Any, name: str, request: Any) -> Any:
-        """Future of the response of a service to a request that is made already."""
-        if name not in self._clients:
-            self._clients[name] = self.node.create_client(kind, name, qos_profile=ANSWERS)
-        client = self._clients[name]
-        self.until(client.service_is_ready, f"service {name}", READY_TIMEOUT)
-        return client.call_async(request)
+        """Future of the response of a service, which has been sent the request."""
+        call = self.call_async(kind, name, READY_TIMEOUT, **request)
+        self.until(lambda: call.is_sent or call.done(), f"service {name}", READY_TIMEOUT)
+        return call
 
     def response(self, future: Any, what: str, timeout: float = TIMEOUT) -> Any:
         """Result of a future."""
@@ -382,6 +339,12 @@ class Client:
     def pause(self, paused: bool) -> int:
         """Call ~/pause, which has to succeed; returns the tick."""
         return tick_of(self.call(SetBool, "crazyflow/pause", data=paused))
+
+    def pass_time(self, seconds: float) -> None:
+        """Run callbacks until time has run on by so much in the simulation."""
+        clock = self.collect(Clock, "/clock")
+        end = time_ns(self.until(lambda: clock[-1:], "clock")[0].clock) + round(seconds * 1e9)
+        self.until(lambda: time_ns(clock[-1].clock) > end, f"{seconds} s in the simulation")
 
     def advance(self, ticks: int) -> int:
         """Let the paused simulation advance; returns the tick."""
@@ -403,18 +366,10 @@ class Client:
 
     def set_parameter(self, name: str, value: Any) -> Any:
         """Set a parameter of the simulator: successful, reason."""
-        client = self._parameter_client()
-        parameter = rclpy.Parameter(name, value=value)
-        future = client.set_parameters([parameter])
-        return self.response(future, f"parameter {name}").results[0]
+        message = rclpy.Parameter(name, value=value).to_parameter_msg()
+        service = f"{self._simulator}/set_parameters"
+        return self.call(SetParameters, service, parameters=[message]).results[0]
 
     def parameter_names(self) -> list[str]:
         """Names of the simulator's parameters."""
-        future = self._parameter_client().list_parameters()
-        return list(self.response(future, "list of parameters").result.names)
-
-    def _parameter_client(self) -> AsyncParameterClient:
-        if self._parameters is None:
-            self._parameters = AsyncParameterClient(self.node, self._simulator)
-        self.until(self._parameters.services_are_ready, "parameter services", READY_TIMEOUT)
-        return self._parameters
+        return list(self.call(ListParameters, f"{self._simulator}/list_parameters").result.names)

@@ -102,7 +102,7 @@ def listen_slowly(domain: int, ended: Event) -> None:
         for kind, name in ((Odometry, "odom"), (PoseStamped, "pose"), (JointState, "joint_states")):
             client.collect(kind, f"{drone}/{name}", 1)
     while not ended.wait(0.2):
-        client.spin(0.001)
+        client.spin_for(0.001)
     client.close()
 
 
@@ -153,7 +153,7 @@ class Soak:
         assert growth < MOST_GROWTH, f"memory grew by {growth:.1f} MB"
 
     def _check_time(self) -> None:
-        self.client.spin(0.01)
+        self.client.spin_for(0.01)
         for message in self._clock:
             now = time_ns(message.clock)
             assert now >= self._latest_ns, f"time went back: {self._latest_ns} to {now} ns"

@@ -11,6 +11,7 @@ from rclpy.serialization import deserialize_message
 from ros_client import Client
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from crazyflow_ros.client import SimulationError
 from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.ros.messages.type_names import type_name
 from crazyflow_ros.ros.recording.message_definitions import definition, type_of
@@ -76,7 +77,7 @@ class Wire:
         assert quiet <= self.kinds.keys()
         try:
             self._client.until(lambda: act() or not self._silent() - quiet, "messages")
-        except AssertionError as error:
+        except SimulationError as error:
             raise AssertionError(f"silent: {sorted(self._silent() - quiet)}") from error
         for subscription in self._subscriptions:
             self._client.node.destroy_subscription(subscription)

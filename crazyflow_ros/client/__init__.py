@@ -12,8 +12,10 @@
 It uses only topics and services that are open to any other program.
 """
 
-from crazyflow_ros.client.connection import ANSWER, NoSimulator, SimulationError
 from crazyflow_ros.client.drone import DroneClient, Flight
+from crazyflow_ros.client.errors import NoSimulator, SimulationError
+from crazyflow_ros.client.service_calls import ANSWER, ServiceCall
+from crazyflow_ros.client.session import Session
 from crazyflow_ros.client.simulator import SimulatorClient
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "DroneClient",
     "Flight",
     "NoSimulator",
+    "ServiceCall",
+    "Session",
     "SimulationError",
     "SimulatorClient",
 ]

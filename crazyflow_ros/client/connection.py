@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from math import inf
+from typing import Any
 
-import rclpy
 from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import GetParameters
-from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
+from rclpy.exceptions import InvalidNodeNameException
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.signals import SignalHandlerOptions
-from rclpy.validate_namespace import validate_namespace
 from rclpy.validate_node_name import validate_node_name
 from rosgraph_msgs.msg import Clock
 from simulation_interfaces.msg import EntityCategory, EntityFilters
@@ -28,29 +23,19 @@ from simulation_interfaces.srv import (
 from std_srvs.srv import SetBool
 
 from crazyflow_ros.client.discovery import published, simulators
+from crazyflow_ros.client.errors import NoSimulator, SimulationError
 from crazyflow_ros.client.log import WarningLog
+from crazyflow_ros.client.service_calls import ANSWER
+from crazyflow_ros.client.session import SLICE, Session, one_line
 from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
-ANSWER = 30.0  # s of wall time for a service's response
-COMPILING = 120.0  # s of wall time for the first one, of a simulator that may be compiling
+COMPILING = 120.0  # s of wall time for the first response, of a simulator that may be compiling
 STALL = 10.0  # s of wall time without a tick, after which the clock counts as stopped
-SLICE = 0.05  # s of wall time between two checks
-PATIENCE = 3.0  # s of wall time to wait before the log says so
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
-_ROUND = 20  # callbacks that may be due at once
 
-
-class SimulationError(RuntimeError):
-    """A request that the simulator did not fulfil; the message has the reason."""
-
-
-class NoSimulator(SimulationError):
-    """There is no simulator of the wanted name; the message has the names of others."""
-
-
-class Connection:
+class Connection(Session):
     """A connection to a simulator. It runs callbacks only while one of its methods waits.
 
     Args:
@@ -60,6 +45,7 @@ class Connection:
             compiling; its answer is waited for longer, see `COMPILING`.
         stepping: Advance time only while this client sleeps, in exact steps, so that the same
             script gives the same flight bit for bit.
+        check: See `Session`.
 
     Attributes:
         name: As given.
@@ -80,36 +66,24 @@ class Connection:
         timeout: float = 120.0,
         *,
         stepping: bool = False,
+        check: Callable[[], object] = lambda: None,
     ) -> None:
-        self._context = Context()
         try:
-            rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
             validate_node_name(name)
-            validate_namespace(f"/{namespace.strip('/')}")
-            self.node = Node(
-                "crazyflow_client",
-                namespace=namespace,
-                context=self._context,
-                use_global_arguments=False,
-                start_parameter_services=False,
-            )
-        except Exception as error:  # rclpy has no public base class for a wrong environment
-            self._context.try_shutdown()
-            raise SimulationError(" ".join(str(error).split()).removesuffix(" ^")) from None
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
-        self.name, self._services = name, dict[str, Any]()
-        self.time_ns, self.stepping = 0, False
+        except InvalidNodeNameException as error:
+            raise SimulationError(one_line(error)) from None
+        super().__init__("crazyflow_client", namespace, check=check)
+        self.name, self.time_ns, self.stepping = name, 0, False
         self._log = WarningLog(name)
         self.node.create_subscription(Log, "/rosout", self._log.note, 100)
-        self._is_timed = False
+        self._heard: float | None = None
         try:
             drones, freq = self._find(timeout)
             self._timekeeper: str = drones.string_array_value[0]
             self.freq: int = freq.integer_value
             self.wait(self._clocks, "there is no /clock")
             self.node.create_subscription(Clock, self._clocks()[0], self._note_clock, LATEST)
-            self.wait(lambda: self._is_timed, "/clock has no messages")
+            self.wait(lambda: self._heard, "/clock has no messages")
             if stepping:
                 self.stepping = True
                 self.pause()
@@ -117,23 +91,6 @@ class Connection:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection; drones continue with their last command."""
-        self._executor.shutdown()
-        self.node.destroy_node()
-        self._context.try_shutdown()
 
     @property
     def full_name(self) -> str:
@@ -151,8 +108,14 @@ class Connection:
     @property
     def time(self) -> float:
         """Simulated time of the latest clock message [s]."""
-        self._executor.spin_once(0.0)
+        self.spin(0.0)
         return self.time_ns * 1e-9
+
+    @property
+    def silence(self) -> float:
+        """Wall time since the latest clock message [s]. A paused simulator repeats its time."""
+        assert self._heard is not None, "the constructor waits for it"
+        return time.monotonic() - self._heard
 
     def sleep(self, seconds: float) -> None:
         """Sleep in simulated time, rounded to ticks when stepping.
@@ -164,7 +127,7 @@ class Connection:
             if ticks := round(seconds * self.freq):
                 self.step(ticks)
             return
-        self._executor.spin_once(0.0)
+        self.spin(0.0)
         end = self.time_ns + round(seconds * NS)
         while self.time_ns < end:
             before, deadline = self.time_ns, time.monotonic() + STALL
@@ -172,7 +135,7 @@ class Connection:
                 if time.monotonic() > deadline:
                     text = f"simulated time does not advance from {before * 1e-9:.3f} s"
                     raise SimulationError(f"{text}; is it paused? Resume or step it")
-                self._executor.spin_once(SLICE)
+                self._spin_once(SLICE)
 
     def need_time(self) -> None:
         """Check that time advances, or that this client steps it.
@@ -202,34 +165,9 @@ class Connection:
         checked(self.call(StepSimulation, name, ANSWER + ticks * 0.01, steps=ticks))
         self.look_at_time()
 
-    def call(self, kind: Any, name: str, /, timeout: float = ANSWER, **request: Any) -> Any:
-        """Call a service, and return its response.
-
-        Args:
-            kind: Type of the service.
-            name: Name of the service.
-            timeout: Wall time to wait for the service, and again for its response [s].
-            **request: Fields of the request.
-
-        Raises:
-            SimulationError: The service does not exist or does not respond, or a field cannot have
-                this value.
-        """
-        if name not in self._services:
-            self._services[name] = self.node.create_client(kind, name)
-        client = self._services[name]
-        self.wait(client.service_is_ready, f"there is no service {name}", timeout)
-        try:
-            future = client.call_async(kind.Request(**request))
-        except (AssertionError, OverflowError, SystemError) as error:  # from rclpy's conversion
-            reason = error.__cause__ or error
-            raise SimulationError(f"{name} cannot be called with {request}: {reason}") from None
-        self.wait(future.done, f"{name} does not respond", timeout)
-        return future.result()
-
     def warnings(self) -> str:
         """Return the latest warnings of the simulator and clear them."""
-        self._executor.spin_once(SLICE)
+        self.spin(SLICE)
         found = self._log.text()
         self._log.clear()
         return found
@@ -256,33 +194,6 @@ class Connection:
         prefix = self.node.get_namespace().rstrip("/")
         return self._log.against(self.node.resolve_topic_name(what).removeprefix(prefix))
 
-    def wait(self, condition: Callable[[], object], what: str, timeout: float = ANSWER) -> None:
-        """Run callbacks until a condition holds; the log says so if that takes long.
-
-        Args:
-            condition: The condition.
-            what: Message of the error.
-            timeout: Wall time to wait [s].
-
-        Raises:
-            SimulationError: It did not hold in time.
-        """
-        begin, told = time.monotonic(), False
-        while not condition():
-            waited = time.monotonic() - begin
-            if waited > timeout:
-                raise SimulationError(f"{what}, waited {timeout:g} s")
-            if waited > PATIENCE and not told:
-                self.node.get_logger().info(f"{what} yet; waiting for at most {timeout:g} s")
-                told = True
-            self._executor.spin_once(SLICE)
-
-    def spin(self, seconds: float) -> None:
-        """Run callbacks that are due, or the first one that becomes due within a time [s]."""
-        self._executor.spin_once(seconds)
-        for _ in range(_ROUND):
-            self._executor.spin_once(0.0)
-
     def look_at_time(self) -> None:
         """Read the time from a service: earlier clock messages may still be in transit."""
         name = f"{self.name}/get_entity_state"
@@ -300,16 +211,13 @@ class Connection:
             SimulationError: It does not answer, or is none.
         """
         service = f"{self.name}/get_parameters"
-        client: Any = self.node.create_client(GetParameters, service)
-        self._services[service] = client
-        what = f"there is no simulator {self.full_name} in ROS domain "
-        what += str(self._context.get_domain_id())
         try:
-            self.wait(client.service_is_ready, what, timeout)
+            what = f"there is no simulator {self.full_name} in ROS domain {self.domain}"
+            self.wait(lambda: self._calls.is_ready(GetParameters, service), what, timeout)
         except SimulationError as error:
             others = ", ".join(simulators(self.node))
             raise NoSimulator(f"{error}; there is {others}" if others else str(error)) from None
-        asked: Any = client.call_async(GetParameters.Request(names=["drones", "freq"]))
+        asked = self.call_async(GetParameters, service, inf, names=["drones", "freq"])
         what = f"{self.full_name}, which may be compiling, does not answer"
         self.wait(asked.done, what, COMPILING)
         values = asked.result().values
@@ -324,7 +232,7 @@ class Connection:
         time_ns = nanoseconds(message.clock)
         is_late = self.stepping and time_ns < self.time_ns
         self.time_ns = self.time_ns if is_late else time_ns
-        self._is_timed = True
+        self._heard = time.monotonic()
 
 
 def checked(answer: Any) -> Any:

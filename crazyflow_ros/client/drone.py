@@ -13,7 +13,8 @@ from simulation_interfaces.srv import GetEntityState
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.client.arrival import Arrival
-from crazyflow_ros.client.connection import LATEST, Connection, SimulationError, checked
+from crazyflow_ros.client.connection import LATEST, Connection, checked
+from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.ros.messages.times import duration_of, nanoseconds
 from crazyflow_ros.ros.recording.message_definitions import type_of
 

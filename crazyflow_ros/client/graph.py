@@ -10,7 +10,10 @@ from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.checks.limits import suggestion
-from crazyflow_ros.client.connection import ANSWER, SLICE, Connection, SimulationError
+from crazyflow_ros.client.connection import Connection
+from crazyflow_ros.client.errors import SimulationError
+from crazyflow_ros.client.service_calls import ANSWER
+from crazyflow_ros.client.session import SLICE
 from crazyflow_ros.client.values import message_from_values
 from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS
@@ -135,11 +138,10 @@ class Graph:
         full = self._node.resolve_service_name(service)
         kind = _type(self._find("service", full, self.services))
         request = message_from_values(kind.Request, values)
-        fields = {
-            name: getattr(request, name) for name in kind.Request.get_fields_and_field_types()
-        }
         self._simulation.warnings()
-        answer = self._simulation.call(kind, full, timeout, **fields)
+        answer = self._simulation.result(
+            self._simulation.send_request(kind, full, request, timeout)
+        )
         if problem := problem_of(answer) or self._simulation.refusal(full):
             raise SimulationError(problem)
         return answer

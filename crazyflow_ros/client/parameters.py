@@ -17,7 +17,8 @@ from rclpy.parameter import Parameter, parameter_value_to_python
 
 from crazyflow_ros.checks.limits import shown, suggestion
 from crazyflow_ros.checks.plain_values import plain
-from crazyflow_ros.client.connection import Connection, SimulationError, checked
+from crazyflow_ros.client.connection import Connection, checked
+from crazyflow_ros.client.errors import SimulationError
 
 _KINDS = {
     ParameterType.PARAMETER_BOOL: "true or false",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.client.connection import SimulationError
+from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.recording import RECORDS, stop_service
 from crazyflow_ros.client.simulator import SimulatorClient
 from crazyflow_ros.end_signals import on_end
@@ -63,9 +63,7 @@ def _record(simulation: SimulatorClient, path: Path) -> str:
             seen = time.monotonic()
     recording.end()
     recording.close()
-    end = time.monotonic() + _LAST
-    while time.monotonic() < end:
-        simulation.spin(_SLICE)
+    simulation.spin_for(_LAST)
     node.destroy_service(service)
     # Fast DDS 3.2 waits for itself for ever if it closes just as it hears that another one has.
     time.sleep(_DEPARTURE)

@@ -10,7 +10,8 @@ from pathlib import Path
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.client.connection import Connection, SimulationError, checked
+from crazyflow_ros.client.connection import Connection, checked
+from crazyflow_ros.client.errors import SimulationError
 
 RECORDS = "records into"
 """How the line begins that the process writes when it records."""

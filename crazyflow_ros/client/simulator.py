@@ -10,8 +10,9 @@ from diagnostic_msgs.msg import DiagnosticArray
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.checks.limits import shown_path, suggestion
-from crazyflow_ros.client.connection import Connection, SimulationError, checked
+from crazyflow_ros.client.connection import Connection, checked
 from crazyflow_ros.client.drone import DroneClient
+from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.graph import Graph
 from crazyflow_ros.client.parameters import ParameterClient
 from crazyflow_ros.client.status import DroneStatus, SimulatorStatus

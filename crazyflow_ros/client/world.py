@@ -22,7 +22,8 @@ from simulation_interfaces.srv import (
 )
 
 from crazyflow_ros.checks.limits import shown_path, suggestion
-from crazyflow_ros.client.connection import Connection, SimulationError, checked
+from crazyflow_ros.client.connection import Connection, checked
+from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.parameters import ParameterClient
 from crazyflow_ros.drones import Drone
 

@@ -44,7 +44,7 @@ def main() -> int:
         return WRONG_USAGE
     choose_domain()
     # Imported after the domain is chosen; also keeps the help fast.
-    from crazyflow_ros.demo.client import FlightError
+    from crazyflow_ros.client import SimulationError
     from crazyflow_ros.demo.flight import interruptible
 
     with interruptible():
@@ -52,13 +52,14 @@ def main() -> int:
             return _demonstrate(arguments)
         except BrokenPipeError:  # nobody reads what it prints
             raise
-        except (SimulatorError, FlightError, ImportError, OSError) as error:
+        except (SimulatorError, SimulationError, ImportError, OSError) as error:
             print(f"\nFAILED: {error}", file=sys.stderr)
             return FAILED
 
 
 def _demonstrate(arguments: Arguments) -> int:
-    from crazyflow_ros.demo.flight import ros_node, run
+    from crazyflow_ros.client import SimulatorClient
+    from crazyflow_ros.demo.flight import run
 
     drones = [f"cf{index}" for index in range(arguments.n_drones)]
     parameters = {
@@ -76,8 +77,11 @@ def _demonstrate(arguments: Arguments) -> int:
         flush=True,
     )
     with SimulatorProcess(parameters, log) as simulator:
-        with _page(open_it=arguments.view) as page, ros_node([]) as node:
-            good = run(node, arguments.duration, plot, check=simulator.check)
+        with (
+            _page(open_it=arguments.view) as page,
+            SimulatorClient(check=simulator.check) as simulation,
+        ):
+            good = run(simulation, arguments.duration, plot)
             if page is not None:
                 print("the simulation goes on; Ctrl-C ends it", flush=True)
                 while page.poll() is None:

@@ -10,34 +10,20 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 import rclpy
 from rcl_interfaces.msg import ParameterDescriptor
-from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from crazyflow_ros.demo.client import FlightClient, FlightError
+from crazyflow_ros.client import SimulationError, SimulatorClient
+from crazyflow_ros.demo.client import FlightClient
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.trajectory import SHORTEST
 from crazyflow_ros.end_signals import ending
-
-
-@contextmanager
-def ros_node(arguments: list[str] | None = None) -> Iterator[Node]:
-    """Initialise rclpy and create a node; Python's signal handlers stay in place."""
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = rclpy.create_node("figure_eight")
-        try:
-            yield node
-        finally:
-            node.destroy_node()
-    finally:
-        rclpy.shutdown()
 
 
 @contextmanager
@@ -67,41 +53,29 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def run(
-    node: Node,
-    duration: float,
-    plot: Path | None,
-    simulator: str = "crazyflow",
-    check: Callable[[], None] = lambda: None,
-) -> bool:
+def run(simulation: SimulatorClient, duration: float, plot: Path | None) -> bool:
     """Fly once, and report the result on standard output and in a picture.
 
     Args:
-        node: Node of the client.
+        simulation: The simulator.
         duration: Duration of the flight, simulated s.
         plot: Path of the picture; None draws none.
-        simulator: Name of the simulator's node.
-        check: Called often; raises an exception to end the flight.
 
     Returns:
         Whether all drones flew well.
 
     Raises:
-        FlightError: The simulator does not respond or refuses a request.
+        SimulationError: The simulator does not respond or refuses a request.
     """
     if plot:  # imported before the flight to detect a missing Matplotlib early
         from crazyflow_ros.demo.plot import save_plot
-    client = FlightClient(node, check, simulator)
+    client = FlightClient(simulation)
+    print(f"{_list(simulation.drones)} ready", flush=True)
+    progress = Progress(duration)
     try:
-        drones = client.connect()
-        print(f"{_list(drones)} ready", flush=True)
-        progress = Progress(duration)
-        try:
-            record = client.fly(duration, progress)
-        finally:
-            progress.close()
+        record = client.fly(duration, progress)
     finally:
-        client.close()
+        progress.close()
     print(f"\n{record.summary()}")
     if plot:
         save_plot(record, plot)
@@ -119,22 +93,35 @@ def main() -> None:
     """Fly the drones of a running simulator."""
     with interruptible():
         try:
-            good = _fly()
-        except (FlightError, ImportError) as error:
+            duration, plot, simulator, namespace = _arguments()
+            with SimulatorClient(simulator, namespace) as simulation:
+                good = run(simulation, duration, plot)
+        except (SimulationError, ImportError) as error:
             sys.exit(f"figure_eight: {error}")
         sys.exit(not good)
 
 
-def _fly() -> bool:
-    with ros_node() as node:
+def _arguments() -> tuple[float, Path | None, str, str]:
+    """Return duration, path of the picture, name of the simulator's node and its namespace.
+
+    Raises:
+        SimulationError: The duration is too short, or not a number.
+    """
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    node = rclpy.create_node("figure_eight")
+    try:
         # Accept 20 as well as 20.0.
         any_number = ParameterDescriptor(dynamic_typing=True)
         duration: object = node.declare_parameter("duration", 30.0, any_number).value
         simulator = str(node.declare_parameter("simulator", "crazyflow").value)
         plot = str(node.declare_parameter("plot", "").value)
-        if not isinstance(duration, int | float) or not SHORTEST <= duration < float("inf"):
-            raise FlightError(f"duration: expected at least {SHORTEST:g} s, got {duration!r}")
-        return run(node, float(duration), Path(plot) if plot else None, simulator)
+        namespace = node.get_namespace()
+    finally:
+        node.destroy_node()
+        rclpy.shutdown()
+    if not isinstance(duration, int | float) or not SHORTEST <= duration < float("inf"):
+        raise SimulationError(f"duration: expected at least {SHORTEST:g} s, got {duration!r}")
+    return float(duration), Path(plot) if plot else None, simulator, namespace
 
 
 if __name__ == "__main__":

@@ -29,13 +29,15 @@ from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.control.acceleration import attitude_command
-from crazyflow_ros.demo.spin import make_executor, spin_for
 from crazyflow_ros.drones import DEFAULT_DRONE, load_drone
 from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.ros.executor import new_executor
 from crazyflow_ros.scene.frames import body_to_world
 
 STIFFNESS, DAMPING = 6.0, 4.0  # 1/s^2, 1/s
 MOST = 5.0  # m/s^2, largest commanded acceleration along each axis
+
+_SPIN_PERIOD = 0.1  # s, longest time until a signal is noticed
 
 
 def command(pose: Pose, twist: Twist, goal: np.ndarray, yaw: float, mass: float) -> np.ndarray:
@@ -127,10 +129,10 @@ def main() -> None:
     on_end(stopped.set)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
-        executor = make_executor()
+        executor = new_executor()
         executor.add_node(FlyTo())
         while not stopped.is_set():
-            spin_for(executor, 0.1)
+            executor.spin_once(_SPIN_PERIOD)
         executor.shutdown()
     except ValueError as error:
         sys.exit(f"fly_to: {error}")

@@ -12,7 +12,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,9 +61,9 @@ def main() -> int:
     try:
         with (
             SimulatorProcess({"drones": "[cf0]", "true_mass": "true"}, log) as simulator,
-            SimulatorClient() as simulation,
+            SimulatorClient(check=simulator.check) as simulation,
         ):
-            fly(simulation, simulation.drone("cf0"), simulator.check)
+            fly(simulation, simulation.drone("cf0"))
     except (SimulatorError, SimulationError) as error:
         print(f"\nFAILED: {error}", file=sys.stderr)
         return 1
@@ -72,15 +72,12 @@ def main() -> int:
     return 0
 
 
-def fly(
-    simulation: SimulatorClient, drone: DroneClient, check: Callable[[], object] = lambda: None
-) -> None:
+def fly(simulation: SimulatorClient, drone: DroneClient) -> None:
     """Fly a drone until a key ends it.
 
     Args:
         simulation: The simulator.
         drone: The drone.
-        check: Called again and again; may raise.
     """
     from geometry_msgs.msg import TwistStamped
 
@@ -89,7 +86,6 @@ def fly(
         print(HELP.replace("\n", "\r\n"))
         velocity, until = (0.0, 0.0, 0.0, 0.0), 0.0
         while True:
-            check()
             text = ""
             key, now = _key(_PERIOD), time.monotonic()
             if key in ("q", "\x03"):

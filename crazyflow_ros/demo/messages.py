@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import PoseStamped, Quaternion, Transform, Twist, Vector3
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from crazyflow_ros.demo.trajectory import FlightPath
 from crazyflow_ros.ros.messages.cdr import XYZ, below, find_numbers
-from crazyflow_ros.ros.messages.times import NS, nanoseconds
+from crazyflow_ros.ros.messages.times import NS, duration_of, nanoseconds, time_of
 
 POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
 
 
 def trajectory_message(drone: str, flight: FlightPath, start_ns: int) -> MultiDOFJointTrajectory:
     """Convert a flight that starts at a simulated time in ns to a message in the map frame."""
-    count = int(np.ceil(flight.duration * POINTS_PER_SECOND)) + 1
-    times = np.linspace(0, flight.duration, count)
-    message = MultiDOFJointTrajectory(joint_names=[f"{drone}/base_link"])
-    message.header.frame_id = "map"
-    message.header.stamp = Time(sec=start_ns // NS, nanosec=start_ns % NS)
-    level = Quaternion(w=1.0)
-    for time_ns, pos, vel, acc in zip((times * NS).astype(int).tolist(), *flight(times)):
-        message.points.append(
-            MultiDOFJointTrajectoryPoint(
-                transforms=[Transform(translation=_vector(pos), rotation=level)],
-                velocities=[Twist(linear=_vector(vel))],
-                accelerations=[Twist(linear=_vector(acc))],
-                time_from_start=Duration(sec=time_ns // NS, nanosec=time_ns % NS),
-            )
-        )
+    times = np.linspace(0, flight.duration, int(np.ceil(flight.duration * POINTS_PER_SECOND)) + 1)
+    points = []
+    for seconds, pos, vel, acc in zip(times.tolist(), *flight(times)):
+        point = point_message(seconds, pos)
+        point.velocities.append(Twist(linear=_vector(vel)))
+        point.accelerations.append(Twist(linear=_vector(acc)))
+        points.append(point)
+    return message_of_points(drone, start_ns, points)
+
+
+def point_message(seconds: float, pos: np.ndarray, yaw: float = 0.0) -> Any:
+    """Return a point of a trajectory, of time in s, position (3,) in m and heading in rad."""
+    turn = Quaternion(z=float(np.sin(yaw / 2)), w=float(np.cos(yaw / 2)))
+    place = Transform(translation=_vector(pos), rotation=turn)
+    return MultiDOFJointTrajectoryPoint(transforms=[place], time_from_start=duration_of(seconds))
+
+
+def message_of_points(drone: str, start_ns: int, points: list[Any]) -> MultiDOFJointTrajectory:
+    """Return a trajectory in the map frame that starts at a simulated time in ns."""
+    message = MultiDOFJointTrajectory(joint_names=[f"{drone}/base_link"], points=points)
+    message.header.frame_id, message.header.stamp = "map", time_of(start_ns)
     return message
 
 

@@ -29,7 +29,8 @@ def main() -> int:
     """
     choose_domain()
     # Imported after the domain is chosen.
-    from crazyflow_ros.demo.flight import interruptible, ros_node
+    from crazyflow_ros.client import SimulationError, SimulatorClient
+    from crazyflow_ros.demo.flight import interruptible
     from crazyflow_ros.demo.room_plot import save_cloud, save_pictures, save_scan
 
     x, y, yaw = (float(v) for v in (*plan()[1][0, :2], plan()[2][0]))
@@ -43,13 +44,13 @@ def main() -> int:
     print(f"starting the simulator with a room, {PATIENCE} (log: {log})", flush=True)
     with interruptible():
         try:
-            with SimulatorProcess(parameters, log) as simulator, ros_node([]) as node:
-                flight = RoomFlight(node, simulator.check)
-                try:
-                    flight.fly()
-                finally:
-                    flight.close()
-        except (SimulatorError, ImportError, OSError) as error:
+            with (
+                SimulatorProcess(parameters, log) as simulator,
+                SimulatorClient(check=simulator.check) as simulation,
+            ):
+                flight = RoomFlight(simulation)
+                flight.fly()
+        except (SimulatorError, SimulationError, ImportError, OSError) as error:
             print(f"\nFAILED: {error}", file=sys.stderr)
             return FAILED
         seen = {topic: len(kept) for topic, kept in flight.messages.items()}

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
-from crazyflow_ros.demo.simulator import SimulatorError
-from crazyflow_ros.scene.frames import quat_from_rpy
 
 if TYPE_CHECKING:
-    from rclpy.node import Node
     from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+    from crazyflow_ros.client import SimulatorClient
 
 DRONE = "cf0"
 
 _LEAD = 500_000_000  # ns of simulated time, from sending the trajectory to its start
-_READY_TIMEOUT = 120.0  # s
+_READY_TIMEOUT = 120.0  # s of wall time for the first scan
 _SILENCE = 20.0  # s of wall time
+_SLICE = 0.05  # s of wall time between two checks
 
 
 class RoomFlight:
     """A client that flies one round and keeps the messages of the drone's sensors.
 
     Args:
-        node: Node of the client.
-        check: Called often; raises an exception to end the flight.
+        simulation: The simulator.
 
     Attributes:
         poses: Position [m] and attitude xyzw in the map, (7,), by stamp [ns].
@@ -36,16 +33,13 @@ class RoomFlight:
         start_ns: Time of the take-off [ns].
     """
 
-    def __init__(self, node: Node, check: Callable[[], None]) -> None:
+    def __init__(self, simulation: SimulatorClient) -> None:
         from geometry_msgs.msg import PoseStamped
         from sensor_msgs.msg import Image, LaserScan, PointCloud2
         from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-        from crazyflow_ros.demo.spin import make_executor
-
-        self._check, self.start_ns = check, 0
-        self._executor = make_executor()
-        self._executor.add_node(node)
+        self._simulation, self.start_ns = simulation, 0
+        node = simulation.node
         self.poses: dict[int, np.ndarray] = {}
         self.messages: dict[str, dict[int, Any]] = {}
         node.create_subscription(PoseStamped, f"{DRONE}/pose", self._keep_pose, 100)
@@ -67,36 +61,24 @@ class RoomFlight:
         """Fly one round.
 
         Raises:
-            SimulatorError: The simulator does not publish.
+            SimulationError: The simulator does not publish.
         """
-        began = time.monotonic()
-        while not (
-            self.poses and self.messages["scan"] and self._commands.get_subscription_count()
-        ):
-            if time.monotonic() > began + _READY_TIMEOUT:
-                raise SimulatorError(f"no pose and no scan after {_READY_TIMEOUT:g} s")
-            self._run_callbacks()
+        from crazyflow_ros.client import SimulationError
+
+        simulation, found = self._simulation, self._commands.get_subscription_count
+        simulation.wait(
+            lambda: self.poses and self.messages["scan"] and found(),
+            "there is no pose and no scan",
+            _READY_TIMEOUT,
+        )
         print(f"flying through the room for {RISE + ROUND + REST:g} s", flush=True)
         self.start_ns = max(self.poses) + _LEAD
         self._commands.publish(trajectory(self.start_ns))
         end = self.start_ns + int((RISE + ROUND + REST) * 1e9)
-        newest, heard = 0, time.monotonic()
-        while newest < end:
-            self._run_callbacks()
-            if (now := max(self.poses)) > newest:
-                newest, heard = now, time.monotonic()
-            elif time.monotonic() > heard + _SILENCE:
-                raise SimulatorError(f"the simulator has been silent for {_SILENCE:g} s")
-
-    def close(self) -> None:
-        """Stop running callbacks."""
-        self._executor.shutdown()
-
-    def _run_callbacks(self) -> None:
-        from crazyflow_ros.demo.spin import spin_for
-
-        spin_for(self._executor, 0.05)
-        self._check()
+        while max(self.poses) < end:
+            simulation.spin_for(_SLICE)
+            if simulation.silence > _SILENCE:
+                raise SimulationError(f"the simulator has been silent for {_SILENCE:g} s")
 
     def _keep_pose(self, message: Any) -> None:
         p, q = message.pose.position, message.pose.orientation
@@ -105,27 +87,12 @@ class RoomFlight:
 
 def trajectory(start_ns: int) -> MultiDOFJointTrajectory:
     """Convert the flight, starting at a simulated time [ns], to a message."""
-    from builtin_interfaces.msg import Duration, Time
-    from geometry_msgs.msg import Quaternion, Transform, Vector3
-    from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+    from crazyflow_ros.demo.messages import message_of_points, point_message
 
-    message = MultiDOFJointTrajectory(joint_names=[f"{DRONE}/base_link"])
-    message.header.frame_id = "map"
-    message.header.stamp = Time(sec=start_ns // 10**9, nanosec=start_ns % 10**9)
-    for seconds, pos, yaw in zip(*plan()):
-        place = Vector3(**dict(zip("xyz", pos.tolist())))
-        whole, rest = divmod(round(seconds * 10**9), 10**9)
-        turn = quat_from_rpy(np.array([0.0, 0.0, yaw])).tolist()
-        message.points.append(
-            MultiDOFJointTrajectoryPoint(
-                transforms=[
-                    Transform(translation=place, rotation=Quaternion(**dict(zip("xyzw", turn))))
-                ],
-                time_from_start=Duration(sec=whole, nanosec=rest),
-            )
-        )
-    return message
+    return message_of_points(DRONE, start_ns, [point_message(*point) for point in zip(*plan())])
 
 
 def _stamp(message: Any) -> int:
-    return int(message.header.stamp.sec) * 10**9 + int(message.header.stamp.nanosec)
+    from crazyflow_ros.ros.messages.times import nanoseconds
+
+    return nanoseconds(message.header.stamp)

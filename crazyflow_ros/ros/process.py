@@ -21,14 +21,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import rclpy
-from rclpy.context import Context
 from rclpy.exceptions import InvalidHandle
-from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.ros.executor import new_executor
 from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 
@@ -270,17 +269,3 @@ class _Process:
         if not self._ended.is_set():  # failures during shutdown do not matter
             get_logger("crazyflow").fatal("".join(traceback.format_exception(error)))
             self.end(FAILED)
-
-
-def new_executor(context: Context | None = None) -> Executor:
-    """Create an EventsExecutor where rclpy has one, else a SingleThreadedExecutor.
-
-    100 drones have 400 subscriptions. The EventsExecutor (Kilted and later) is woken by the
-    subscription that received a message and takes 0.13 ms per message; the SingleThreadedExecutor
-    checks all subscriptions, which takes 2.3 ms.
-    """
-    try:
-        from rclpy.experimental import EventsExecutor
-    except ImportError:
-        return SingleThreadedExecutor(context=context)
-    return EventsExecutor(context=context)

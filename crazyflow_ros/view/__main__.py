@@ -40,6 +40,7 @@ def main(
     except ModuleNotFoundError as error:
         print(error, file=sys.stderr)
         return 1
+    from crazyflow_ros.client.errors import SimulationError
     from crazyflow_ros.ros.middleware import configure_middleware
 
     configure_middleware()
@@ -48,7 +49,7 @@ def main(
             on_end(page.close)
             print(f"The page is at {page.viewer.url}", flush=True)
             page.run()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SimulationError) as error:
         print(f"there is no page: {error}", file=sys.stderr)
         return 1
     return 0

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 import numpy as np
-import rclpy
 from rcl_interfaces.srv import GetParameters
-from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException
-from rclpy.node import Node
 from rclpy.parameter import parameter_value_to_python
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
-from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future as RosFuture
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
+from crazyflow_ros.client.connection import LATEST
+from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls, request_of
+from crazyflow_ros.client.session import Session
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
-from crazyflow_ros.ros.process import new_executor
 from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
@@ -34,7 +30,6 @@ from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader
 
-LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _ODOMETRY, _ROTORS = f"{DISPLAY}/odometry", f"{DISPLAY}/joint_states"
 _PARAMETERS = (
     "drone_model",
@@ -48,10 +43,6 @@ _LOOK = 0.5  # s of wall time between two checks of the ROS graph
 _DISCOVERY = 2.0  # s of wall time after which a service that was not found counts as missing
 _SPIN_PERIOD = 0.2  # s, longest time until `close` is noticed
 _MOST_CALLS = 16  # service calls at a time
-
-
-class CallError(RuntimeError):
-    """A service was not called, or did not answer; the message has the reason."""
 
 
 class Inbox:
@@ -94,15 +85,8 @@ class Follower:
 
     def __init__(self, name: str = "crazyflow", namespace: str = "/") -> None:
         self._name = name
-        self._context = Context()
-        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
-        self.node = Node(
-            f"{name}_view",
-            namespace=namespace,
-            context=self._context,
-            use_global_arguments=False,
-            start_parameter_services=False,
-        )
+        self._session = Session(f"{name}_view", namespace)
+        self.node, self._executor = self._session.node, self._session.executor
         self._reader = FrameReader()
         self._odometry: bytes | None = None
         self._rotors: bytes | None = None
@@ -112,9 +96,8 @@ class Follower:
         self.parameters: dict[str, Any] = {}
         self._is_asking = False
         self._is_there = False
-        self._calls: dict[Future[Any], tuple[float, str]] = {}
-        self._clients: dict[str, Any] = {}
-        self._unsent: list[tuple[Future[Any], Any, Any, float]] = []
+        self._calls = ServiceCalls(self.node, _DISCOVERY)
+        self._under_way: set[ServiceCall] = set()
         self._lock = threading.Lock()  # guards what is used in both threads
         node, self._log = self.node, Sometimes(self.node.get_logger())
         node.create_subscription(
@@ -127,17 +110,15 @@ class Follower:
         self.frames: dict[str, tuple[str, np.ndarray, np.ndarray]] = {}
         node.create_subscription(TFMessage, "/tf_static", self._note_frames, LATCHED_QOS)
         node.create_timer(_LOOK, self._look, clock=STEADY)
-        node.create_timer(_DISCOVERY / 20, self._send_ready, clock=STEADY)
-        self._executor = new_executor(self._context)
-        self._executor.add_node(node)
+        node.create_timer(_DISCOVERY / 20, self._calls.attend, clock=STEADY)
         self._thread = threading.Thread(target=self._main, name="follower", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """End the connection."""
-        self._context.try_shutdown()
+        self.node.context.try_shutdown()
         self._thread.join(5.0)
-        self._executor.shutdown(0.0)
+        self._session.close()
 
     @property
     def name(self) -> str:
@@ -147,7 +128,7 @@ class Follower:
     @property
     def domain(self) -> int:
         """The ROS domain in which the simulator is expected."""
-        return int(self._context.get_domain_id())
+        return self._session.domain
 
     @property
     def is_there(self) -> bool:
@@ -209,7 +190,7 @@ class Follower:
 
         self.in_thread(unsubscribe)
 
-    def call(self, kind: Any, name: str, timeout: float = 10.0, /, **request: Any) -> Future[Any]:
+    def call(self, kind: Any, name: str, timeout: float = 10.0, /, **request: Any) -> ServiceCall:
         """Call a service.
 
         Args:
@@ -218,62 +199,28 @@ class Follower:
             timeout: Wall time to wait for the answer [s].
             **request: Fields of the request.
 
-        Returns:
-            A future with the response, or with a `CallError`.
+        Raises:
+            SimulationError: A field cannot have this value.
         """
-        future: Future[Any] = Future()
-        full = name.replace("~", self._name, 1)
+        call = ServiceCall(name.replace("~", self._name, 1), timeout)
+        message = request_of(kind, call.service, request)
         with self._lock:
-            if len(self._calls) >= _MOST_CALLS:
-                future.set_exception(CallError(f"{full}: the simulator is busy, try again"))
-                return future
-            self._calls[future] = time.monotonic() + timeout, full
-        self.in_thread(lambda: self._send(future, kind, full, request))
-        return future
+            is_busy = len(self._under_way) >= _MOST_CALLS
+            if not is_busy:
+                self._under_way.add(call)
+        if is_busy:
+            call.fail(f"{call.service}: the simulator is busy, try again")
+        else:
+            call.add_done_callback(self._forget)
+            self.in_thread(lambda: self._calls.start(call, kind, message))
+        return call
 
-    def _send(self, future: Future[Any], kind: Any, name: str, request: dict[str, Any]) -> None:
-        try:
-            client = self._clients.get(name)
-            if client is None:
-                client = self._clients[name] = self.node.create_client(kind, name)
-            message = kind.Request(**request)
-            self._unsent.append((future, client, message, time.monotonic() + _DISCOVERY))
-            self._send_ready()
-        except Exception as error:
-            self._fail(future, error)
-
-    def _send_ready(self) -> None:
-        """Send the requests whose services have been found."""
-        unsent, self._unsent = self._unsent, []
-        for request in unsent:
-            future, client, message, deadline = request
-            if future.done():
-                continue
-            if client.service_is_ready():
-                answer = client.call_async(message)
-                answer.add_done_callback(partial(self._end, future))
-            elif time.monotonic() < deadline:
-                self._unsent.append(request)
-            else:
-                self._fail(future, CallError(f"there is no service {client.srv_name}"))
-
-    def _end(self, future: Future[Any], done: Any) -> None:
+    def _forget(self, call: Any) -> None:
         with self._lock:
-            is_waited_for = self._calls.pop(future, None) is not None
-        if is_waited_for:
-            if error := done.exception():
-                future.set_exception(CallError(str(error)))
-            else:
-                future.set_result(done.result())
-
-    def _fail(self, future: Future[Any], error: Exception) -> None:
-        with self._lock:
-            is_waited_for = self._calls.pop(future, None) is not None
-        if is_waited_for:
-            future.set_exception(error)
+            self._under_way.discard(call)
 
     def _main(self) -> None:
-        while self._context.ok():
+        while self.node.context.ok():
             try:
                 self._executor.spin_until_future_complete(RosFuture(), _SPIN_PERIOD)
             except ExternalShutdownException:
@@ -282,25 +229,15 @@ class Follower:
                 self._log.warning(f"a message is left out: {error}")
 
     def _look(self) -> None:
-        """Notice whether the simulator has started or ended, and which calls got no answer."""
+        """Notice whether the simulator has started or ended."""
         self._is_there = self.node.count_publishers(f"{self._name}/{_ODOMETRY}") > 0
         if not self._is_there:
             self.parameters = {}  # the next simulator may have others
+            self._calls.fail("has no simulator")
         elif not self._is_asking:
             self._is_asking = True
             asked = self.call(GetParameters, "~/get_parameters", names=list(_PARAMETERS))
             asked.add_done_callback(self._note_parameters)
-        now = time.monotonic()
-        with self._lock:
-            late = [
-                future
-                for future, (deadline, _) in self._calls.items()
-                if deadline < now or not self._is_there
-            ]
-            names = [self._calls.pop(future)[1] for future in late]
-        why = "does not answer" if self._is_there else "has no simulator"
-        for future, name in zip(late, names):
-            future.set_exception(CallError(f"{name} {why}"))
 
     def _note_parameters(self, answer: Future[Any]) -> None:
         self._is_asking = False  # and ask again at the next look

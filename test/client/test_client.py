@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_processes import run_python
+from command_processes import command, run_python
 from paths import ROOT
 from ros_client import Client, SimulatorProcess, own_domain
+
+from crazyflow_ros.client import NoSimulator, SimulationError, SimulatorClient
 
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 
@@ -23,7 +25,15 @@ TIMEOUT = 120.0  # s
 
 
 @pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
+def domain() -> Iterator[None]:
+    """That of the clients in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+        yield
+
+
+@pytest.fixture(scope="module")
+def simulator(domain: None) -> Iterator[SimulatorProcess]:
     arguments = ["drones:=[cf0,cf1]", "real_time_factor:=4.0", "true_mass:=true"]
     with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
         yield process
@@ -58,23 +68,6 @@ def run(*arguments: str, timeout: float = TIMEOUT) -> subprocess.CompletedProces
     return run_python(DOMAIN, *arguments, timeout=timeout)
 
 
-def test_a_simulator_with_a_clock_of_its_own() -> None:
-    """As in the README, for several simulators in one ROS domain."""
-    arguments = ["-r", "__ns:=/a", "-r", "/clock:=clock", "-p", "real_time_factor:=4.0"]
-    script = """
-from crazyflow_ros.client import SimulatorClient
-
-with SimulatorClient(namespace="/a") as simulation:
-    cf0 = simulation.drone("cf0")
-    cf0.takeoff(1.0)
-    print(cf0.position[2])
-"""
-    with SimulatorProcess(DOMAIN, arguments):
-        done = run("-c", script)
-    assert done.returncode == 0, done.stderr
-    assert abs(float(done.stdout) - 1.0) < CORNER
-
-
 def check_corners(printed: str, side: float = 1.0) -> None:
     reached = np.array([[float(x) for x in line.split()] for line in printed.splitlines()])
     corners = side * np.array([(1, 0, 1), (1, 1, 1), (0, 1, 1), (0, 0, 1)])
@@ -101,116 +94,64 @@ def test_the_square_in_steps_is_the_same_to_the_bit(simulator: SimulatorProcess)
     assert command("resume").returncode == 0
 
 
-FLIGHT = """
-from crazyflow_ros.client import SimulationError, SimulatorClient
+@pytest.fixture
+def stepped(simulator: SimulatorProcess) -> Iterator[SimulatorClient]:
+    """A client that steps time; all is as at the start."""
+    with SimulatorClient(stepping=True) as simulation:
+        simulation.reset()
+        yield simulation
+        simulation.reset()
+        simulation.resume()
 
-with SimulatorClient(stepping=True) as simulation:
-    simulation.reset()
-    cf0 = simulation.drone("cf0")
-    FLY
-    simulation.resume()
-"""
 
-
-def test_a_flight_takes_its_duration_and_a_late_one_is_an_error(
-    simulator: SimulatorProcess,
-) -> None:
-    fly = """cf0.takeoff(0.5)
-    before = simulation.time
+def test_a_flight_takes_its_duration_and_a_late_one_is_an_error(stepped: SimulatorClient) -> None:
+    cf0 = stepped.drone("cf0")
+    cf0.takeoff(0.5)
+    before = stepped.time
     cf0.go_to(0, 0, 0.5, duration=2.0)  # it is there already
-    print(simulation.time - before)
-    before = simulation.time
-    try:
+    assert stepped.time - before == pytest.approx(2.0, abs=0.15)
+    before = stepped.time
+    late = r"cf0 has not arrived within 0\.[34] s, it is 0\.9\d m from its goal, at"
+    with pytest.raises(SimulationError, match=late):
         cf0.go_to(1.0, 0, 0.5, timeout=0.3)
-    except SimulationError as error:
-        print(error)
-    print(simulation.time - before)"""
-    done = run("-c", FLIGHT.replace("FLY", fly))
-    assert done.returncode == 0, done.stderr
-    took, error, waited = done.stdout.splitlines()
-    assert float(took) == pytest.approx(2.0, abs=0.15)
-    assert re.search(
-        r"cf0 has not arrived within 0\.[34] s, it is 0\.9\d m from its goal, at", error
-    )
-    assert 0.25 < float(waited) < 0.5
+    assert 0.25 < stepped.time - before < 0.5
 
 
-def test_a_drone_that_falls_does_not_arrive(simulator: SimulatorProcess) -> None:
-    fly = """cf0.takeoff(1.0)
-    from crazyflow_ros_interfaces.srv import SetMotorEfficiency
-    simulation.call(SetMotorEfficiency, "cf0/set_motor_efficiency", motor=1, efficiency=0.0)
-    try:
+def test_a_drone_that_falls_does_not_arrive(stepped: SimulatorClient) -> None:
+    services = pytest.importorskip("crazyflow_ros_interfaces.srv", reason="not installed")
+    cf0 = stepped.drone("cf0")
+    cf0.takeoff(1.0)
+    stop = services.SetMotorEfficiency
+    stepped.call(stop, "cf0/set_motor_efficiency", motor=1, efficiency=0.0)
+    fell = r"cf0 has not arrived within \d\.\d s, .*cf0: crashed at"
+    with pytest.raises(SimulationError, match=fell):
         cf0.go_to(1.0, 0, 1.0)
-    except SimulationError as error:
-        print(error)
-    simulation.reset()"""
-    done = run("-c", FLIGHT.replace("FLY", fly))
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"cf0 has not arrived within \d\.\d s, .*cf0: crashed at", done.stdout)
 
 
-def test_a_drone_with_a_steady_error_arrives() -> None:
-    """With the mass that its firmware knows, this drone hovers 8 cm too high."""
-    parameters = ["drone_model:=cf21B_500", "true_mass:=false", "real_time_factor:=0.0"]
-    arguments = ["-r", "__ns:=/a", "-r", "/clock:=clock"]
-    arguments += [word for parameter in parameters for word in ("-p", parameter)]
-    fly = """cf0.takeoff(1.0)
-    print(cf0.position[2])
-    cf0.go_to(0.5, 0.0, 1.0)
-    print(cf0.position[2])"""
-    script = FLIGHT.replace("FLY", fly).replace("stepping", 'namespace="/a", stepping')
-    with SimulatorProcess(DOMAIN, arguments):
-        done = run("-c", script)
-        listed = command("list", "--namespace", "/a")
-    assert listed.returncode == 0 and re.search(r"^cf0 +flying +\(0\.5", listed.stdout, re.M)
-    assert done.returncode == 0, done.stderr
-    assert all(1.05 < float(z) < 1.1 for z in done.stdout.split()), done.stdout
+def test_drones_that_come_and_go(stepped: SimulatorClient) -> None:
+    world = stepped.world
+    world.spawn("new", 2.0, 2.0)
+    assert sorted(stepped.drones) == ["cf0", "cf1", "new"]
+    stepped.drone("new").takeoff(0.5)
+    world.remove("cf0")
+    assert sorted(stepped.drones) == ["cf1", "new"]
+    before = stepped.time_ns
+    stepped.step(5)
+    assert stepped.time_ns - before == 5 * 2_000_000
+    with pytest.raises(SimulationError, match="there is no drone 'cf0', have "):
+        stepped.drone("cf0")
+    world.spawn("cf0")
+    world.remove("new")
 
 
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return run("-m", "crazyflow_ros", *words)
-
-
-def test_drones_that_come_and_go(simulator: SimulatorProcess) -> None:
-    fly = """from simulation_interfaces.msg import Resource
-    from simulation_interfaces.srv import DeleteEntity, SpawnEntity
-    resource = Resource(uri="cf2x_L250")
-    spawn = "crazyflow/spawn_entity"
-    simulation.call(SpawnEntity, spawn, 300.0, name="new", entity_resource=resource)
-    print(*simulation.drones)
-    simulation.drone("new").takeoff(0.5)
-    simulation.call(DeleteEntity, "crazyflow/delete_entity", entity="cf0")
-    print(*simulation.drones)
-    before = simulation.time_ns
-    simulation.step(5)
-    print(simulation.time_ns - before)
-    try:
-        simulation.drone("cf0")
-    except SimulationError as error:
-        print(error)
-    simulation.call(SpawnEntity, spawn, 300.0, name="cf0", entity_resource=resource)
-    simulation.call(DeleteEntity, "crazyflow/delete_entity", entity="new")"""
-    done = run("-c", FLIGHT.replace("FLY", fly), timeout=600.0)
-    assert done.returncode == 0, done.stderr
-    came, went, stepped, error = done.stdout.splitlines()
-    assert sorted(came.split()) == ["cf0", "cf1", "new"] and sorted(went.split()) == ["cf1", "new"]
-    assert int(stepped) == 5 * 2_000_000
-    assert error.startswith("there is no drone 'cf0', have ")
-
-
-def test_a_client_without_a_simulator_says_for_what_it_waits() -> None:
-    script = """
-from crazyflow_ros.client import SimulationError, SimulatorClient
-
-try:
-    SimulatorClient("nobody", timeout=4.0)
-except SimulationError as error:
-    print(error)
-"""
-    done = run("-c", script)
+@pytest.mark.usefixtures("domain")
+def test_a_client_without_a_simulator_says_for_what_it_waits(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     what = f"there is no simulator /nobody in ROS domain {DOMAIN}"
-    assert f"{what} yet; waiting for at most 4 s" in done.stderr
-    assert done.stdout.startswith(f"{what}, waited 4 s")
+    with pytest.raises(NoSimulator, match=f"{what}, waited 4 s"):
+        SimulatorClient("nobody", timeout=4.0)
+    assert f"{what} yet; waiting for at most 4 s" in capfd.readouterr().err
 
 
 def test_a_wrong_domain_is_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,3 +163,37 @@ def test_a_wrong_domain_is_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("list: failed to initialize rcl: ROS_DOMAIN_ID is not")
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def another(domain: None) -> Iterator[None]:
+    """In a namespace, with a clock of its own, as in the README, for several in one ROS domain.
+
+    With the mass that its firmware knows, its drone hovers 8 cm too high.
+    """
+    parameters = ["drone_model:=cf21B_500", "true_mass:=false", "real_time_factor:=4.0"]
+    arguments = ["-r", "__ns:=/a", "-r", "/clock:=clock"]
+    with SimulatorProcess(DOMAIN, arguments + [w for p in parameters for w in ("-p", p)]):
+        yield
+
+
+@pytest.mark.usefixtures("another")
+def test_a_simulator_with_a_clock_of_its_own() -> None:
+    with SimulatorClient(namespace="/a") as simulation:
+        cf0 = simulation.drone("cf0")
+        cf0.takeoff(1.0)
+        assert 1.05 < cf0.position[2] < 1.1
+
+
+@pytest.mark.usefixtures("another")
+def test_a_drone_with_a_steady_error_arrives() -> None:
+    with SimulatorClient(namespace="/a", stepping=True) as simulation:
+        simulation.reset()
+        cf0 = simulation.drone("cf0")
+        cf0.takeoff(1.0)
+        assert 1.05 < cf0.position[2] < 1.1
+        cf0.go_to(0.5, 0.0, 1.0)
+        assert 1.05 < cf0.position[2] < 1.1
+        simulation.resume()
+    listed = command("list --namespace /a")
+    assert listed.returncode == 0 and re.search(r"^cf0 +flying +\(0\.5", listed.stdout, re.M)

@@ -15,15 +15,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
-from io import StringIO
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import rclpy
 import yaml
-from command_processes import TIMEOUT, environment, run_python
+from command_processes import TIMEOUT, Done, command, environment, run_python
 from mcap.reader import make_reader
 from paths import ROOT
 from rclpy.context import Context
@@ -31,13 +30,10 @@ from rclpy.node import Node
 from ros_client import Client, SimulatorProcess, own_domain
 from std_msgs.msg import String
 
-from crazyflow_ros import command_line
-
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 pytest.importorskip("crazyflow_ros_interfaces.srv", reason="not installed")
 
 DOMAIN = own_domain("test_running_commands")
-Done = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +56,6 @@ def standing(simulator: SimulatorProcess) -> SimulatorProcess:
     client.reset()
     client.close()
     return simulator
-
-
-def command(words: str, folder: Path = ROOT) -> Done:
-    given, told, printed = shlex.split(words), StringIO(), StringIO()
-    with chdir(folder), redirect_stdout(printed), redirect_stderr(told):
-        try:
-            code = command_line.main(given)
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return Done(given, code, printed.getvalue(), told.getvalue())
 
 
 def run(words: str) -> Done:

@@ -13,30 +13,14 @@ import numpy as np
 import pytest
 from crazyflie_helpers import Crazyflies, crazyflies
 
+from benchmark.scripts import CFLIB, examples
 from crazyflow_ros.runtime import Snapshot
 
-_FOUND = find_spec("cflib")
-pytestmark = pytest.mark.skipif(_FOUND is None, reason="cflib is not installed")
-_EXAMPLES = Path() if _FOUND is None or _FOUND.origin is None else Path(_FOUND.origin).parents[1]
-_EXAMPLES = _EXAMPLES / "examples"
+pytestmark = pytest.mark.skipif(find_spec("cflib") is None, reason="cflib is not installed")
 _TIMEOUT = 240.0  # s
 
-FLYING = (
-    "autonomy/autonomous_sequence.py",
-    "autonomy/autonomous_sequence_high_level.py",
-    "autonomy/motion_commander_demo.py",
-    "step-by-step/sbs_motion_commander.py",
-)
-OTHERS = (
-    "logging/basiclog.py",
-    "logging/basiclog_sync.py",
-    "parameters/basicparam.py",
-    "parameters/persistent_params.py",
-    "parameters/persistent_params_from_file.py",
-    "step-by-step/sbs_connect_log_param.py",
-)
-SWARM = "step-by-step/sbs_swarm.py"
-ALL = (*FLYING, *OTHERS, SWARM)
+FLYING = [name for name in CFLIB if "autonomy" in name or "motion_commander" in name]
+SWARM = CFLIB[-1]
 
 
 class Run:
@@ -56,15 +40,15 @@ class Run:
 
     def way(self, name: str) -> np.ndarray:
         """Positions of the drone of a program (n, 3)."""
-        return np.array(self.seen)[:, ALL.index(name)]
+        return np.array(self.seen)[:, CFLIB.index(name)]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     done = Run()
-    with crazyflies(len(ALL) + 3, watch=done.watch) as served:
+    with crazyflies(len(CFLIB) + 3, watch=done.watch) as served:
         programs = {}
-        for i, name in enumerate(ALL):
+        for i, name in enumerate(CFLIB):
             own = tmp_path_factory.mktemp("cflib")
             programs[name] = served.run(_program(name, served, own), served.uris[i], own)
         for name, program in programs.items():
@@ -81,18 +65,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def _program(name: str, served: Crazyflies, folder: Path) -> Path:
     """Return the program; the one of a swarm has addresses of its own, which are replaced."""
-    path = _EXAMPLES / name
+    path = examples() / name
     if name != SWARM:
         return path
     text = path.read_text()
     for i in range(4):
-        text = text.replace(f"radio://0/20/2M/E7E7E7E70{i + 1}", served.uris[len(ALL) - 1 + i])
+        text = text.replace(f"radio://0/20/2M/E7E7E7E70{i + 1}", served.uris[len(CFLIB) - 1 + i])
     copy = folder / path.name
     copy.write_text(text)
     return copy
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", CFLIB)
 def test_it_runs_to_its_end(run: Run, name: str) -> None:
     assert run.codes[name] == 0, run.output[name]
     assert "Traceback" not in run.output[name], run.output[name]
@@ -100,7 +84,7 @@ def test_it_runs_to_its_end(run: Run, name: str) -> None:
 
 def test_nothing_fell_and_all_have_landed(run: Run) -> None:
     assert not [line for line in run.log if "crashed" in line or "lost" in line], run.log
-    flew = [*(ALL.index(name) for name in FLYING), *range(len(ALL) - 1, len(ALL) + 3)]
+    flew = [*(CFLIB.index(name) for name in FLYING), *range(len(CFLIB) - 1, len(CFLIB) + 3)]
     assert {run.states[f"cf{i}"] for i in flew} == {"landed"}, run.states
 
 
@@ -125,8 +109,8 @@ def test_an_uploaded_figure_of_eight_is_flown(run: Run) -> None:
 
 def test_a_motion_commander_moves_as_it_is_told(run: Run) -> None:
     """It sleeps in wall time, of which a busy computer has more than the simulation."""
-    i = ALL.index("autonomy/motion_commander_demo.py")
-    vel, way = np.array(run.vel)[:, i], run.way(ALL[i])
+    i = CFLIB.index("autonomy/motion_commander_demo.py")
+    vel, way = np.array(run.vel)[:, i], run.way(CFLIB[i])
     ahead = vel[(vel[:, 0] > 0.15) & (np.abs(vel[:, 1]) < 0.05), 0]
     assert np.median(ahead) == pytest.approx(0.2, abs=0.03)  # forward(0.8), at 0.2 m/s by default
     assert vel[:, 1].min() < -0.5  # right(0.5, velocity=0.8)
@@ -158,10 +142,10 @@ def test_logs_and_parameters_are_those_of_the_drone(run: Run) -> None:
 
 def test_refusals_are_in_the_log(run: Run) -> None:
     """One asks for the complementary estimator, others set parameters that nobody reads."""
-    i = ALL.index("step-by-step/sbs_connect_log_param.py")
+    i = CFLIB.index("step-by-step/sbs_connect_log_param.py")
     refused = f"cf{i}: stabilizer.estimator must be 2 (Kalman), got 1"
     assert refused in run.log
-    i = ALL.index("parameters/persistent_params_from_file.py")
+    i = CFLIB.index("parameters/persistent_params_from_file.py")
     told = f"cf{i}: parameter activeMarker.back is kept, and has no effect in the simulator"
     assert told in run.log
     assert not any("pid_attitude.pitch_kd" in line for line in run.log)  # a gain, which acts

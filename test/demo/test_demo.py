@@ -329,11 +329,11 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_stays_on_one_line_of_a_terminal() -> None:
+def test_progress_stays_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Progress, "REFRESH", 0.0)
     stream = Terminal()
     progress = Progress(30.0, stream)
     progress.show(1.0, "a long story")
-    time.sleep(Progress.REFRESH)
     progress.show(2.0, "landing")
     progress.close()
     first, second = stream.getvalue().strip("\r\n").split("\r")

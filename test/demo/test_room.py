@@ -15,7 +15,8 @@ import pytest
 from matplotlib.figure import Figure
 from sensor_msgs.msg import Image, LaserScan
 
-from crazyflow_ros.demo import flight, room
+from crazyflow_ros import client
+from crazyflow_ros.demo import room
 from crazyflow_ros.demo.room_flight import trajectory
 from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
 from crazyflow_ros.demo.room_plot import save_cloud, save_pictures, save_scan
@@ -66,7 +67,6 @@ def flown(*, draws: bool) -> Any:
             "camera/depth/image_raw": dict.fromkeys(pictures, image("depth", np.ones((8, 8)))),
         },
         fly=lambda: None,
-        close=lambda: None,
     )
 
 
@@ -110,7 +110,7 @@ def test_the_demonstration_goes_without_a_camera_where_nothing_draws(
     monkeypatch.setattr(room, "choose_domain", lambda: None)
     monkeypatch.setattr(room, "SimulatorProcess", lambda *_: nullcontext(process))
     monkeypatch.setattr(room, "RoomFlight", lambda *_: flown(draws=draws))
-    monkeypatch.setattr(flight, "ros_node", lambda _: nullcontext())
+    monkeypatch.setattr(client, "SimulatorClient", lambda **_: nullcontext())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()  # which the process of the simulator would have made
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)

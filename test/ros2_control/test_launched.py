@@ -14,6 +14,8 @@ from real_manager import CHAIN, PREFIX, Flight, controller_states, memory_name
 from ros_client import READY_TIMEOUT, Client, RosProcess, own_domain
 from std_msgs.msg import Float64MultiArray
 
+from crazyflow_ros.client import SimulationError
+
 DOMAIN = own_domain(__name__)
 BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
 HOME = (0.3, 0.2, 0.7)
@@ -83,7 +85,7 @@ def wait_for(
         assert process.process.poll() is None, process.log
         try:
             states = controller_states(client, namespace, timeout=5.0)
-        except AssertionError:  # the answer to a client that has just been found may be lost
+        except SimulationError:  # the answer to a client that has just been found may be lost
             return False
         return controllers <= {name for name, state in states.items() if state == "active"}
 

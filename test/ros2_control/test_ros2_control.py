@@ -125,7 +125,7 @@ def test_broadcasters_publish_what_the_simulator_does(hovering: tuple[Flight, Ma
 
         def enough() -> bool:
             client.advance(period)
-            client.spin(0.02)  # not faster than they can be received
+            client.spin_for(0.02)  # not faster than they can be received
             return all(len(in_common(*pair)) >= 10 for pair in pairs)
 
         try:
@@ -220,7 +220,7 @@ def test_goes_on_after_a_pause(hovering: tuple[Flight, Manager]) -> None:
     began = time.monotonic()
     while time.monotonic() < began + 5.0:
         assert manager.states()["cf0_position"] == "active"  # it answers meanwhile
-        client.spin(0.5)
+        client.spin_for(0.5)
     assert len(clock) >= 5  # those who come late are told the time, too
     assert {time_ns(message.clock) for message in clock[-5:]} == {paused_at}
     client.pause(False)

@@ -132,6 +132,16 @@ def ask_size(tab: Tab, size: float) -> None:
     number.press("Enter")
 
 
+def until_handled(tab: Tab, size: int = 1) -> None:
+    """Wait until the page has handled what it was sent before, in turn with what it is sent now."""
+    for asked in (size + 1, size):
+        ask_size(tab, asked)
+        if asked > 1:
+            tab.page.get_by_text(f"{asked} times").wait_for()
+        else:
+            tab.page.get_by_text("Drones are drawn").wait_for(state="hidden")
+
+
 def test_drones_are_drawn_where_they_are(browser: Any) -> None:
     """Also those of a simulator that is started again while the page stays open."""
     arguments = ["-p", "start_paused:=true"]
@@ -208,7 +218,7 @@ def test_a_sim_is_shown(browser: Any) -> None:
             view.show()
 
         place_drones(50.0)
-        time.sleep(2.0)
+        until_handled(tab)
         empty = settled(tab.picture, "picture without drones")
         place_drones(0.4)
         seen = settled(partial(seen_at, tab, empty), "drones")
@@ -287,7 +297,7 @@ def test_drones_are_drawn_as_large_as_asked(browser: Any) -> None:
             return np.array([(np.abs(tab.picture() - empty).max(axis=-1) > 24).sum()])
 
         put_at(50.0)
-        time.sleep(2.0)
+        until_handled(tab)
         empty = settled(tab.picture, "picture without a drone")
         put_at(float(place[2]))
         assert not note.is_visible()
@@ -346,7 +356,7 @@ def test_drones_cast_shadows_and_the_floor_lies_in_none_of_its_own(browser: Any)
         ask_size(tab, 6)
         tab.page.get_by_text("Drones are drawn").wait_for()
         view.show()
-        time.sleep(2.0)
+        until_handled(tab, 6)
         bright = settled(tab.picture, "picture without shadows")
         tab.page.get_by_label("Shadows", exact=True).check()
 

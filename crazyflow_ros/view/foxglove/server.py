@@ -29,10 +29,11 @@ from crazyflow_ros.checks.plain_values import Names, ParameterError, Spec
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.executor import new_executor
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
-from crazyflow_ros.ros.process import WRONG_USAGE, new_executor
+from crazyflow_ros.ros.process import WRONG_USAGE
 from crazyflow_ros.ros.recording.message_definitions import definition, type_of
 from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.sometimes import Sometimes

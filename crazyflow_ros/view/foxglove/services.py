@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as Late
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +9,11 @@ import foxglove
 from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.client.errors import SimulationError
+from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls
 from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.view.foxglove.topics import CDR, HIDDEN
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _ANSWER = 60.0  # s for its response
 # The same for parameters and buttons. A simulator that has just started may miss a request, which
 # Fast DDS sends again after its heartbeat period of 3 s.
 _SETTING = 8.0
-_LOOK = 0.02  # s
+_LOOK = 0.1  # s of wall time between two looks for services and for late responses
 
 
 class Services:
@@ -35,7 +35,8 @@ class Services:
     def __init__(self, bridge: Bridge) -> None:
         self._bridge, self._node = bridge, bridge.node
         self._offered: dict[str, str] = {}
-        self._clients: dict[tuple[str, Any], Any] = {}
+        self._calls = ServiceCalls(self._node, _READY)
+        self._node.create_timer(_LOOK, self._calls.attend, clock=STEADY)
 
     def update(self) -> None:
         """Offer new services, and withdraw those that are gone. Runs in the executor's thread."""
@@ -94,30 +95,9 @@ class Services:
         Raises:
             TimeoutError: The service does not exist, disappears or does not respond.
         """
-        client = self._bridge.run(self._client, name, kind).result(_READY)
-        deadline = time.monotonic() + min(_READY, timeout)
-        while not client.service_is_ready():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"there is no service {name}")
-            time.sleep(_LOOK)
-        answer: Future[Any] = Future()
-
-        def send() -> Any:
-            try:
-                pending = client.call_async(request)
-            except Exception as error:  # of rclpy, when the service disappears at this moment
-                raise TimeoutError(f"{name} cannot be called: {error}") from None
-            pending.add_done_callback(lambda done: answer.set_result(done.result()))
-            return pending
-
-        pending = self._bridge.run(send).result(_READY)
+        call = ServiceCall(name, timeout)
+        self._bridge.run(self._calls.start, call, kind, request).result(_READY)
         try:
-            return answer.result(timeout)
-        except Late:
-            self._bridge.call_soon(client.remove_pending_request, pending)
-            raise TimeoutError(f"{name} does not respond within {timeout:g} s") from None
-
-    def _client(self, name: str, kind: Any) -> Any:
-        if (name, kind) not in self._clients:
-            self._clients[name, kind] = self._node.create_client(kind, name)
-        return self._clients[name, kind]
+            return call.result()
+        except SimulationError as error:
+            raise TimeoutError(str(error)) from None

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.ros.messages.refusals import problem_of
-from crazyflow_ros.view.follower import CallError, Follower
+from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.panel.log import WARNING, Log
 
 _MOST_WAITING = 32  # requests that have not been sent
@@ -116,6 +117,7 @@ class Requests:
         if request.timeout >= 30.0:
             request.notification = _notify(request.client, request.what, "under way", loading=True)
         self.expect_refusal(request.client, request.what, request.name)
+        future: Future[Any]
         try:
             kind, fields = _service(request.kind), _top_fields(request)
             future = self._follower.call(kind, request.name, request.timeout, **fields)
@@ -172,13 +174,13 @@ def _service(kind: str) -> Any:
     """Return the type of a service.
 
     Raises:
-        CallError: Its package is not installed.
+        SimulationError: Its package is not installed.
     """
-    package, folder, name = kind.split("/")
     try:
-        return getattr(import_module(f"{package}.{folder}"), name)
-    except ImportError:
-        raise CallError(f"the ROS package {package} is not installed") from None
+        return type_of(kind)
+    except ValueError:
+        package = kind.partition("/")[0]
+        raise SimulationError(f"the ROS package {package} is not installed") from None
 
 
 def _top_fields(request: _Request) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def stream(pilot: Pilot, message: Any, seconds: float, topic: str = "cmd_vel") -
     publisher = client.publisher(type(message), f"cf0/{topic}")
     for _ in range(round(seconds * 20)):
         publisher.publish(message)
-        pilot.client.spin(0.05)
+        pilot.client.spin_for(0.05)
     client.close()
 
 

@@ -62,7 +62,7 @@ def test_keys_fly_a_drone_and_it_hovers_when_the_program_dies(
     def hold(key: str, until: str, condition: Callable[..., bool]) -> None:
         def there() -> bool:
             keyboard.press(key)
-            client.spin(PERIOD)
+            client.spin_for(PERIOD)
             return condition(*place())
 
         client.until(there, until, WAIT)
@@ -79,5 +79,5 @@ def test_keys_fly_a_drone_and_it_hovers_when_the_program_dies(
     client.until(still, "a drone at rest", WAIT)
     x, y, z = place()
     assert x > 0.5 and y > 0.5 and z > 0.7
-    client.spin(1.0)
+    client.pass_time(1.0)
     assert place() == pytest.approx((x, y, z), abs=0.05)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Point
 from nav_msgs.msg import Odometry
 from policies import policy_of_layers
-from ros_client import Client, RosProcess, SimulatorProcess, numbers, own_domain
+from ros_client import Client, SimulatorProcess, numbers, own_domain
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.policy.action import Action
@@ -65,14 +64,12 @@ def test_the_log_says_that_drones_do_not_keep_their_place(tmp_path: Path) -> Non
     assert described(path, "cf2x_L250").endswith("50 actions a second")
 
 
-def test_the_node_refuses_a_bad_file(tmp_path: Path) -> None:
+def test_a_bad_file_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "bad.policy"
     bad.write_bytes(b"nothing")
-    command = [sys.executable, "-m", "crazyflow_ros", "--ros-args", "-p", f"policy:={bad}"]
-    with RosProcess(command, DOMAIN) as process:
-        assert process.wait(TIMEOUT) != 0
-        assert f"policy: {bad} is not a policy that can be read" in process.log
-        assert "bad.policy" in process.log
+    node = {"freq": 500, "control": "state", "dynamics": "first_principles", "source": "off"}
+    with pytest.raises(ParameterError, match=f"policy: {bad} is not a policy that can be read"):
+        usable_policy(str(bad), "cf2x_L250", **node)
 
 
 def at(message: Odometry) -> np.ndarray:

@@ -48,9 +48,12 @@ from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 from wire import check
 
+from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording import recorder as recorder_module
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Recorder
+from crazyflow_ros.ros.recording.set_up import new_recorder
 
 DOMAIN = own_domain("test_record")
 
@@ -344,23 +347,6 @@ def test_ctrl_c_and_a_closed_terminal_end_a_recording_of_sensors_cleanly(tmp_pat
         assert "/cf0/eye/depth/image_raw" in stamps or not can_draw()
 
 
-def test_full_disk_is_reported_once_and_the_simulation_goes_on() -> None:
-    with SimulatorProcess(DOMAIN, ["-p", "record:=/dev/full"]) as simulator:
-        client = Client(DOMAIN)
-        status = client.collect(DiagnosticArray, "crazyflow/status")
-        client.until(
-            lambda: any("No space left" in v.value for m in status for v in m.status[0].values),
-            "error in the status",
-        )
-        assert status[-1].status[0].level == b"\x01"
-        poses = client.collect(PoseStamped, "cf0/pose")
-        client.until(lambda: len(poses) > 10, "poses")
-        client.close()
-        assert simulator.end()[0] == 0
-        assert simulator.log.count("failed, the simulation continues") == 1
-        assert "Traceback" not in simulator.log
-
-
 def test_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     for path, kind in ((tmp_path / "no" / "a.mcap", FileNotFoundError), (tmp_path, OSError)):
         with pytest.raises(kind, match=str(path)):
@@ -389,10 +375,9 @@ def test_a_recorder_neither_empties_a_file_nor_waits_for_a_reader(tmp_path: Path
 def test_earlier_recording_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "flight.mcap"
     path.write_text("a flight")
-    simulator = SimulatorProcess(DOMAIN, ["-p", f"record:={path}"])
-    assert simulator.wait() == 2
-    (line,) = [line for line in simulator.log.splitlines() if "FATAL" in line]
-    assert "record: cannot create " in line and "(File exists)" in line
+    expected = rf"record: cannot create .*{path}.* \(File exists\)"
+    with pytest.raises(ParameterError, match=expected):
+        new_recorder(Parameters(record=str(path)), get_logger("test"))
     assert path.read_text() == "a flight"
 
 

@@ -194,31 +194,37 @@ def test_numbers_of_things(client: Client) -> None:
 
 
 SLOW = """
-import time
+import pathlib, time
 from crazyflow_ros.ros.simulation_interfaces import server, spawning
 server.LOADING_TIMEOUT = spawning.LOADING_TIMEOUT = 3.0
 read = spawning._read
 def read_slowly(reader, wanted):
-    time.sleep(8.0 * ("slow" in wanted.resource_string))
+    if "held" in wanted.resource_string:
+        pathlib.Path({held!r}).read_text()  # a pipe, into which the test writes
+    if "slow" in wanted.resource_string:
+        time.sleep(server.LOADING_TIMEOUT)
     return read(reader, wanted)
 spawning._read = read_slowly
 """
 
 
-def test_what_waits_too_long_for_its_turn_is_given_up_and_disturbs_nobody() -> None:
+def test_what_waits_too_long_for_its_turn_is_given_up_and_disturbs_nobody(tmp_path: Path) -> None:
     site = "<worldbody><site/></worldbody>"  # for which nothing has to be compiled
-    slow, quick = (
+    os.mkfifo(held := tmp_path / "held")
+    held_up, slow, quick = (
         Resource(resource_string=f"<mujoco model='{model}'>{site}</mujoco>")
-        for model in ("slow", "quick")
+        for model in ("held", "slow", "quick")
     )
-    with SimulatorProcess(DOMAIN, ["-r", "__ns:=/slow"], SLOW) as simulator:
+    prelude = SLOW.replace("{held!r}", repr(str(held)))
+    with SimulatorProcess(DOMAIN, ["-r", "__ns:=/slow"], prelude) as simulator:
         client = Client(DOMAIN, "/slow")
         spawn, wish = "crazyflow/spawn_entity", {"entity_resource": quick, "allow_renaming": True}
-        first = client.send(SpawnEntity, spawn, entity_resource=slow)
+        first = client.send(SpawnEntity, spawn, entity_resource=held_up)
         late = client.response(client.send(SpawnEntity, spawn, **wish), spawn, ANSWER)
         assert not first.done()
         assert "not done within 3 s and cancelled" in late.result.error_message
-        assert client.response(first, spawn, ANSWER).entity_name == "slow"
+        held.write_text("go on")
+        assert client.response(first, spawn, ANSWER).entity_name == "held"
         assert client.call(SpawnEntity, spawn, **wish).entity_name == "quick"
         several = client.call(
             SpawnEntities,
@@ -229,7 +235,7 @@ def test_what_waits_too_long_for_its_turn_is_given_up_and_disturbs_nobody() -> N
                 for each in (slow, quick, quick)
             ],
         )
-        assert several.results[0].entity_name == "slow_1"
+        assert several.results[0].entity_name == "slow"
         for given_up in several.results[1:]:
             assert "not started within 3 s and cancelled" in given_up.result.error_message
         client.close()

@@ -8,7 +8,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rcl_interfaces.srv import SetParameters
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.view.follower import CallError
+from crazyflow_ros.client import SimulationError
 from crazyflow_ros.view.panel.log import WARNING, Log, as_html
 from crazyflow_ros.view.panel.requests import Requests, problem_of
 
@@ -105,7 +105,7 @@ def test_too_many_at_once_are_refused(requests: Requests, user: User) -> None:
     "answer",
     [
         Trigger.Response(success=False, message="no: the reason"),
-        CallError("no: the reason"),
+        SimulationError("no: the reason"),
         SetParameters.Response(results=[SetParametersResult(reason="no: the reason")]),
     ],
 )

@@ -1,0 +1,189 @@
+"""A node of a script, which runs its callbacks while the script waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+import rclpy
+from rclpy.context import Context
+from rclpy.exceptions import InvalidHandle
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rclpy.validate_namespace import validate_namespace
+
+from crazyflow_ros.client.errors import SimulationError
+from crazyflow_ros.client.service_calls import ANSWER, ServiceCall, ServiceCalls, request_of
+from crazyflow_ros.ros.executor import new_executor
+
+SLICE = 0.05  # s of wall time between two checks
+PATIENCE = 3.0  # s of wall time to wait before the log says so
+
+_ROUND = 20  # callbacks that may be due at once, in an executor without a queue
+
+
+class Session:
+    """A node in a context of its own. It runs callbacks only while one of its methods waits.
+
+    Args:
+        name: Name of the node.
+        namespace: Its namespace.
+        domain: ROS domain; by default that of the environment.
+        check: Called again and again while a method waits. It may raise an error to end the wait,
+            for example because the process of the simulator has ended.
+
+    Attributes:
+        node: The node.
+        executor: Runs its callbacks. A thread may spin it, in place of the methods that wait.
+
+    Raises:
+        SimulationError: A name is not valid, or ROS cannot start, for example because of a wrong
+            ROS_DOMAIN_ID.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        namespace: str = "/",
+        *,
+        domain: int | None = None,
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._context, self._check = Context(), check
+        try:
+            rclpy.init(
+                context=self._context,
+                domain_id=domain,
+                signal_handler_options=SignalHandlerOptions.NO,
+            )
+            validate_namespace(f"/{namespace.strip('/')}")
+            self.node = Node(
+                name,
+                namespace=namespace,
+                context=self._context,
+                use_global_arguments=False,
+                start_parameter_services=False,
+            )
+        except Exception as error:  # rclpy has no public base class for a wrong environment
+            self._context.try_shutdown()
+            raise SimulationError(one_line(error)) from None
+        self.executor = new_executor(self._context)
+        self.executor.add_node(self.node)
+        self._calls = ServiceCalls(self.node)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave ROS."""
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self._context.try_shutdown()
+
+    @property
+    def domain(self) -> int:
+        """The ROS domain."""
+        return int(self._context.get_domain_id())
+
+    def call(self, kind: Any, name: str, /, timeout: float = ANSWER, **request: Any) -> Any:
+        """Call a service, and return its response.
+
+        Args:
+            kind: Type of the service.
+            name: Name of the service.
+            timeout: Wall time to wait for the service, and again for its response [s].
+            **request: Fields of the request.
+
+        Raises:
+            SimulationError: The service does not exist or does not respond, or a field cannot have
+                this value.
+        """
+        return self.result(self.call_async(kind, name, timeout, **request))
+
+    def call_async(
+        self, kind: Any, name: str, /, timeout: float = ANSWER, **request: Any
+    ) -> ServiceCall:
+        """Call a service, and return at once; see `call` and `result`."""
+        return self.send_request(kind, name, request_of(kind, name, request), timeout)
+
+    def send_request(
+        self, kind: Any, name: str, request: Any, timeout: float = ANSWER
+    ) -> ServiceCall:
+        """Send a request to a service, and return at once; see `call` and `result`."""
+        call = ServiceCall(name, timeout)
+        self._calls.start(call, kind, request)
+        return call
+
+    def result(self, call: ServiceCall) -> Any:
+        """Wait for the response of a service, and return it.
+
+        Raises:
+            SimulationError: See `call`.
+        """
+        self.wait(lambda: call.is_sent or call.done(), call.problem, call.timeout)
+        self.wait(call.done, call.problem, call.timeout)
+        return call.result()
+
+    def wait(self, condition: Callable[[], Any], what: str, timeout: float = ANSWER) -> Any:
+        """Run callbacks until a condition holds; the log says so if that takes long.
+
+        Args:
+            condition: The condition.
+            what: Message of the error.
+            timeout: Wall time to wait [s].
+
+        Returns:
+            What the condition has returned.
+
+        Raises:
+            SimulationError: It did not hold in time.
+        """
+        begin, told = time.monotonic(), False
+        while not (value := condition()):
+            waited = time.monotonic() - begin
+            if waited > timeout:
+                raise SimulationError(f"{what}, waited {timeout:g} s")
+            if waited > PATIENCE and not told:
+                self.node.get_logger().info(f"{what} yet; waiting for at most {timeout:g} s")
+                told = True
+            self._spin_once(SLICE)
+        return value
+
+    def spin(self, seconds: float) -> None:
+        """Run callbacks that are due, or the first one that becomes due within a time [s]."""
+        self._spin_once(seconds)
+        # An EventsExecutor takes this in its turn, after all that is due; others take it at once.
+        last = self.executor.create_task(lambda: None)
+        rounds = _ROUND if isinstance(self.executor, SingleThreadedExecutor) else 0
+        while rounds > 0 or not last.done():
+            self._spin_once(0.0)
+            rounds -= 1
+
+    def spin_for(self, seconds: float) -> None:
+        """Run callbacks for a wall time [s]."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._spin_once(min(left, SLICE))
+
+    def _spin_once(self, seconds: float) -> None:
+        with suppress(InvalidHandle):  # of a subscription that was destroyed with an event queued
+            self.executor.spin_once(seconds)
+        self._calls.attend()
+        self._check()
+
+
+def one_line(error: Exception) -> str:
+    """Return what is wrong with a name; rclpy's text has three lines."""
+    return " ".join(str(error).split()).removesuffix(" ^")

@@ -1,0 +1,121 @@
+"""A node of a script and its calls of services, without a simulator."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from io import StringIO
+
+import pytest
+from rclpy.duration import Duration
+from ros_client import own_domain
+from simulation_interfaces.srv import StepSimulation
+from std_msgs.msg import UInt8
+from std_srvs.srv import SetBool, Trigger
+
+from crazyflow_ros.client import ServiceCall, Session, SimulationError
+from crazyflow_ros.client.service_calls import ServiceCalls
+
+DOMAIN = own_domain(__name__)
+SOON = 0.2  # s
+
+
+class Pair:
+    """A node with services, and another one that calls them."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.answers, self.problem = True, ""
+        self.server = stack.enter_context(Session("server", domain=DOMAIN))
+        self.client = stack.enter_context(Session("client", domain=DOMAIN, check=self._check))
+        for i in range(2):
+            self.server.node.create_service(SetBool, f"set{i}", self._answer)
+
+    def _check(self) -> None:
+        if self.problem:
+            raise RuntimeError(self.problem)
+        if self.answers:
+            self.server.spin(0.0)
+
+    def _answer(self, request: SetBool.Request, answer: SetBool.Response) -> SetBool.Response:
+        answer.success, answer.message = request.data, "told"
+        return answer
+
+
+@pytest.fixture(scope="module")
+def module_pair() -> Iterator[Pair]:
+    with ExitStack() as stack:
+        yield Pair(stack)
+
+
+@pytest.fixture
+def pair(module_pair: Pair) -> Pair:
+    module_pair.answers, module_pair.problem = True, ""
+    return module_pair
+
+
+def test_several_calls_are_under_way_at_once(pair: Pair) -> None:
+    calls = [pair.client.call_async(SetBool, f"set{i}", data=i == 1) for i in range(2)]
+    assert [pair.client.result(call).success for call in calls] == [False, True]
+
+
+def test_a_missing_service_is_named(pair: Pair) -> None:
+    with pytest.raises(SimulationError, match=r"no service nothing.* 0\.2 s"):
+        pair.client.call(Trigger, "nothing", SOON)
+
+
+def test_a_service_that_does_not_respond_is_named(pair: Pair) -> None:
+    pair.client.call(SetBool, "set0")
+    pair.answers = False
+    with pytest.raises(SimulationError, match=r"set0.* respond.* 0\.2 s"):
+        pair.client.call(SetBool, "set0", SOON)
+    pair.answers = True
+    assert pair.client.call(SetBool, "set0", data=True).success
+
+
+def test_a_value_that_cannot_be_is_named(pair: Pair) -> None:
+    pair.server.node.create_service(StepSimulation, "step", lambda _, answer: answer)
+    with pytest.raises(SimulationError, match=r"step.*-1"):
+        pair.client.call(StepSimulation, "step", steps=-1)
+
+
+def test_a_name_that_cannot_be_is_refused(pair: Pair) -> None:
+    with pytest.raises(SimulationError, match="two words"):
+        pair.client.call(SetBool, "two words")
+
+
+def test_a_check_ends_a_wait(pair: Pair) -> None:
+    pair.problem = "the process has ended"
+    with pytest.raises(RuntimeError, match=pair.problem):
+        pair.client.call(Trigger, "nothing")
+
+
+def test_all_calls_end_with_a_reason_unless_they_are_cancelled(pair: Pair) -> None:
+    calls = ServiceCalls(pair.client.node, discovery=60.0)
+    given_up, cancelled = ServiceCall("nothing"), ServiceCall("nothing")
+    for call in (given_up, cancelled):
+        calls.start(call, Trigger, Trigger.Request())
+    cancelled.cancel()
+    calls.fail("has no simulator")
+    assert str(given_up.exception()) == "nothing has no simulator"
+    assert cancelled.cancelled()
+
+
+def test_a_spin_takes_all_that_is_due(pair: Pair) -> None:
+    got: list[int] = []
+    pair.client.node.create_subscription(UInt8, "numbers", lambda m: got.append(m.data), 100)
+    publisher = pair.server.node.create_publisher(UInt8, "numbers", 100)
+    pair.client.wait(publisher.get_subscription_count, "nobody subscribes")
+    numbers = list(range(20))
+    for number in numbers:
+        publisher.publish(UInt8(data=number))
+    assert publisher.wait_for_all_acked(Duration(seconds=60.0))
+    pair.client.spin(0.0)
+    assert got == numbers
+
+
+def test_a_session_needs_no_file_behind_its_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in some notebooks and editors."""
+    monkeypatch.setattr(sys, "stderr", StringIO())
+    with Session("quiet", domain=DOMAIN) as session:
+        session.spin(0.0)
