@@ -11,7 +11,7 @@ import numpy as np
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
-from crazyflow_ros.control.gains import GAINS, check_gain
+from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.flight import (
     AltitudeHold,
@@ -242,7 +242,7 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
 
 def _gains(name: str, tuned: Any) -> None:
     what = f"the gains of {name}"
-    for controller, gains in _mapping(what, tuned, list(GAINS), of="controller").items():
+    for controller, gains in _mapping(what, tuned, list(Controller), of="controller").items():
         if not isinstance(gains, dict):
             raise ValueError(f"{what}: {controller} must map gains to values, {_got(gains)}")
         for gain, value in gains.items():
