@@ -18,7 +18,9 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control.attitude_error import attitude_error
-from crazyflow_ros.control.memory import RATES, Memory
+from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plane, shared
+from crazyflow_ros.control.memory import RATES, Memory, unless_idle
+from crazyflow_ros.control.modes import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -48,6 +50,17 @@ Params = dict[str, Array]
 POSITION_MEMORY: dict[str, int] = {}
 ATTITUDE_MEMORY = {RATES: 3}
 
+HAS_RATE_MODES = True
+GAINS = {
+    **dict.fromkeys(("state.tau", "state.zeta"), 3),
+    **dict.fromkeys(("state.fairness", "attitude.tau"), 1),
+}
+PARAMETERS = {
+    **shared("state", "ctrlAtt", by_plane({"tau": "tau", "zeta": "zeta"})),
+    "ctrlAtt.coll_fairness": FirmwareParameter("state", "fairness"),
+    "ctrlAtt.tau_rp": FirmwareParameter("attitude", "tau"),
+}
+
 _LEAST_COSINE = 0.01  # of the tilt, by which the lift is divided
 
 
@@ -65,6 +78,12 @@ def _load_params(stage: str, drone: str) -> Params:
     else:
         figures["J"] = load_drone(drone)["J"]
     return {name: on_device(np.asarray(value, float)) for name, value in figures.items()}
+
+
+def firmware_units(stage: str, drone: str) -> dict[str, np.ndarray]:
+    """See `Cascade.firmware_units`."""
+    del stage, drone
+    return {}
 
 
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:
@@ -139,12 +158,14 @@ def attitude2force_torque(
     dt: float,
     params: Params,
     rate_axes: RateAxes = None,
+    armed: Array | None = None,
+    distribution: PowerDistribution = PowerDistribution.default,
 ) -> tuple[Array, Vec3, Memory]:
     """See `Cascade.attitude2force_torque`. Except on `rate_axes`, only the yaw rate is used."""
-    del dt, memory
+    del dt, memory, distribution
     rpy, rates, thrust = setpoint
     torque, wanted = apart(_torque_and_rates, body, rpy, rates, rate_axes, params)
-    return thrust, torque, {RATES: wanted}
+    return thrust, *unless_idle(armed, thrust, torque, {RATES: wanted})
 
 
 def _torque_and_rates(

@@ -1,4 +1,4 @@
-"""The controllers besides Mellinger's, as modules with the same interface.
+"""The controllers, as modules with the same interface.
 
 Each consists of a position controller, from a state command to an attitude command, and an attitude
 controller, from there to force and torque. Both are pure functions. Their memory is a dictionary of
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 from jax import Array
 
-from crazyflow_ros.control import Controller, brescianini, indi, pid
+from crazyflow_ros.control import Controller, PowerDistribution, brescianini, indi, mellinger, pid
+from crazyflow_ros.control.firmware_parameters import FirmwareParameters
 from crazyflow_ros.control.memory import Memory
 from crazyflow_ros.control.rate_axes import RateAxes
 from crazyflow_ros.dynamics.components import BodyState, Vec3, Vec4
@@ -29,7 +31,30 @@ class Cascade(Protocol):
 
     @property
     def ATTITUDE_MEMORY(self) -> Mapping[str, int]:
-        """Memory of the attitude controller: number of components by name."""
+        """Memory of the attitude controller, `RATES` among it: number of components by name."""
+
+    @property
+    def HAS_RATE_MODES(self) -> bool:
+        """Whether roll and pitch can follow body rates; otherwise `rate_axes` have no effect."""
+
+    @property
+    def GAINS(self) -> Mapping[str, int]:
+        """Parameters that can be changed in flight: sizes by stage and name, as in `load_params`.
+
+        Those named `tau` are times by which the controller divides.
+        """
+
+    @property
+    def PARAMETERS(self) -> FirmwareParameters:
+        """The gains among the firmware's parameters."""
+
+    def firmware_units(self, stage: str, drone: str) -> Mapping[str, np.ndarray]:
+        """Return the firmware's units of gains in those of `load_params`, by name, if they differ.
+
+        Args:
+            stage: `state` or `attitude`.
+            drone: Name of the drone, or path of its folder.
+        """
 
     def load_params(self, stage: str, drone: str | Sequence[str], freq: int) -> Params:
         """Load the parameters of one stage, shared by all worlds.
@@ -83,6 +108,8 @@ class Cascade(Protocol):
         dt: float,
         params: Params,
         rate_axes: RateAxes = None,
+        armed: Array | None = None,
+        distribution: PowerDistribution = PowerDistribution.default,
     ) -> tuple[Array, Vec3, Memory]:
         """Run the attitude and body rate controller.
 
@@ -93,15 +120,19 @@ class Cascade(Protocol):
             dt: Period of the controller, s; the one for which `params` were loaded.
             params: `load_params("attitude", ...)`.
             rate_axes: Whether roll and pitch follow the body rates instead of the angles.
+            armed: Whether the drone is armed, without which integrals stay zero; None: it is.
+            distribution: What becomes of a thrust and torque that the rotors cannot give together;
+                only Mellinger's controller, as in Crazyflow, needs to know.
 
         Returns:
             Collective thrust [N], torque about the body axes [N m], the new memory.
         """
 
 
-CASCADES: Mapping[Controller, Cascade] = {
+CONTROLLERS: Mapping[Controller, Cascade] = {
     Controller.pid: pid,
+    Controller.mellinger: mellinger,
     Controller.indi: indi,
     Controller.brescianini: brescianini,
 }
-"""The modules by controller, without Mellinger's, whose stages have another form."""
+"""The modules by controller."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from crazyflow_ros.control import mellinger
 from crazyflow_ros.control.commands import check_size
+from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.control.modes import Control
-from crazyflow_ros.dynamics.components import sin_cos, split, stack
+from crazyflow_ros.dynamics.components import BodyState, sin_cos, split, stack
 from crazyflow_ros.dynamics.functions import parametrize, parts
 from crazyflow_ros.elementwise import like, zeros_like
 
@@ -83,16 +84,18 @@ def state2attitude(
     else:
         sine, cosine = sin_cos(cmd[..., 9] / 2)
         attitude = (zeros_like(sine), zeros_like(sine), sine, cosine)
-    rpy, thrust, integral = mellinger.state2attitude(
-        parts("pos", pos, 3),
-        parts("quat", quat, 4),
-        parts("vel", vel, 3),
+    still = (zeros_like(pos[..., 0]),) * 4
+    body = BodyState(
+        parts("pos", pos, 3), parts("quat", quat, 4), parts("vel", vel, 3), still[:3], still
+    )
+    rpy, thrust, memory = mellinger.state2attitude(
+        body,
         (split(cmd[..., :3]), split(cmd[..., 3:6]), split(cmd[..., 6:9]), attitude),  # type: ignore[arg-type]
-        _memory("pos_err_i", pos_err_i, pos),
+        {INTEGRAL: _memory("pos_err_i", pos_err_i, pos)},
         1 / ctrl_freq,
         {name: like(value, pos) for name, value in params.items()},
     )
-    return stack((*rpy, thrust)), stack(integral)
+    return stack((*rpy, thrust)), stack(memory[INTEGRAL])
 
 
 @_of("attitude")
@@ -162,10 +165,9 @@ def body_rate2force_torque(
     """
     *rates, thrust = parts("cmd", cmd, 4)
     *before, _ = parts("prev_cmd", cmd if prev_cmd is None else prev_cmd, 4)
-    change = tuple(new - old for new, old in zip(rates, before))
     setpoint = (None, tuple(rates), thrust)
     return _force_torque(
-        quat, ang_vel, setpoint, change, prev_ang_vel, r_int_error, ctrl_freq, params
+        quat, ang_vel, setpoint, before, prev_ang_vel, r_int_error, ctrl_freq, params
     )
 
 
@@ -193,25 +195,27 @@ def _force_torque(
     quat: Any,
     ang_vel: Any,
     setpoint: Any,
-    change: Any,
+    prev_rates: Any,
     prev_ang_vel: Any,
     r_int_error: Any,
     ctrl_freq: float,
     params: dict[str, Any],
 ) -> tuple[Any, Any, Any]:
-    """Run the attitude controller; `change` is the change of the commanded body rates."""
-    now, before = parts("ang_vel", ang_vel, 3), _memory("prev_ang_vel", prev_ang_vel, ang_vel)
-    x, y, z = (c - (new - old) for c, new, old in zip(change, now, before))
-    force, torque, integral = mellinger.attitude2force_torque(
-        parts("quat", quat, 4),
-        now,
+    """Run the attitude controller; `prev_rates` are the body rates of the previous setpoint."""
+    now = parts("ang_vel", ang_vel, 3)
+    still = (zeros_like(now[0]),) * 4
+    force, torque, memory = mellinger.attitude2force_torque(
+        BodyState(still[:3], parts("quat", quat, 4), still[:3], now, still),
         setpoint,
-        (x, y, z),
-        _memory("r_int_error", r_int_error, ang_vel),
+        {
+            "r_int_error": _memory("r_int_error", r_int_error, ang_vel),
+            "prev_ang_vel": _memory("prev_ang_vel", prev_ang_vel, ang_vel),
+            RATES: tuple(prev_rates),
+        },
         1 / ctrl_freq,
         {name: like(value, quat) for name, value in params.items()},
     )
-    return force[..., None], stack(torque), stack(integral)
+    return force[..., None], stack(torque), stack(memory["r_int_error"])
 
 
 def _memory(name: str, array: Any, like_this: Any) -> Any:

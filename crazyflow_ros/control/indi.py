@@ -30,7 +30,9 @@ from jax import Array
 
 from crazyflow_ros.control.attitude_error import attitude_error
 from crazyflow_ros.control.filters import LowPass
-from crazyflow_ros.control.memory import RATES, Memory
+from crazyflow_ros.control.firmware_parameters import FirmwareParameter
+from crazyflow_ros.control.memory import RATES, Memory, unless_idle
+from crazyflow_ros.control.modes import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -62,6 +64,25 @@ _MEMORY = {"ran": 1, "torque": 3, "rate_filter": 6, "rate": 3, "torque_filter": 
 ATTITUDE_MEMORY = _MEMORY | {RATES: 3}
 """As `POSITION_MEMORY`, with torque [N m] and body rates [rad/s]."""
 
+HAS_RATE_MODES = True
+GAINS = {
+    **dict.fromkeys(("state.kp", "state.kd", "attitude.kR", "attitude.kw"), 3),
+    "state.tilt_max": 1,
+}
+PARAMETERS = {
+    **{
+        f"ctrlINDI.ref_{parameter}_{axis}": FirmwareParameter("attitude", gain, (i,))
+        for parameter, gain in (("err", "kR"), ("rate", "kw"))
+        for i, axis in enumerate("pqr")
+    },
+    **{
+        f"posCtrlIndi.K_{parameter}_{axis}": FirmwareParameter("state", gain, (i,))
+        for parameter, gain in (("xi", "kp"), ("dxi", "kd"))
+        for i, axis in enumerate("xyz")
+    },
+    "posCtrlIndi.pq_clamping": FirmwareParameter("state", "tilt_max"),
+}
+
 
 def load_params(stage: str, drone: str | Sequence[str], freq: int) -> Params:
     """See `Cascade.load_params`."""
@@ -82,6 +103,12 @@ def _load_params(stage: str, freq: int, drone: str) -> Params:
         figures["J"] = own["J"]
         figures["torque_max"] = figures["torque_max"] * levers * own["thrust_max"]
     return {name: on_device(np.asarray(value, float)) for name, value in figures.items()}
+
+
+def firmware_units(stage: str, drone: str) -> dict[str, np.ndarray]:
+    """See `Cascade.firmware_units`."""
+    del drone
+    return {"tilt_max": np.array(np.pi / 180)} if stage == "state" else {}
 
 
 def _rotor_tau(figures: dict[str, np.ndarray]) -> float:
@@ -181,8 +208,11 @@ def attitude2force_torque(
     dt: float,
     params: Params,
     rate_axes: RateAxes = None,
+    armed: Array | None = None,
+    distribution: PowerDistribution = PowerDistribution.default,
 ) -> tuple[Array, Vec3, Memory]:
     """See `Cascade.attitude2force_torque`. Except on `rate_axes`, desired rates are ignored."""
+    del distribution
     rpy_sp, rates, thrust = setpoint
     is_first = memory["ran"][0] == 0
     low_pass, share = params["low_pass"], params["rotor_share"]
@@ -194,18 +224,15 @@ def attitude2force_torque(
     error = apart(attitude_error, body.quat, rpy_sp)
     wanted = with_rates(_times(vector(params["kR"]), error), rates, rate_axes)
     command = apart(_torque, wanted, body.ang_vel, acc, torque, params)
-    return (
-        thrust,
-        command,
-        {
-            "ran": (ones_like(x),),
-            "torque": tuple(old + share * (new - old) for old, new in zip(before, command)),
-            "rate_filter": rate_filter,
-            "rate": rate,
-            "torque_filter": torque_filter,
-            RATES: wanted,
-        },
-    )
+    memory = {
+        "ran": (ones_like(x),),
+        "torque": tuple(old + share * (new - old) for old, new in zip(before, command)),
+        "rate_filter": rate_filter,
+        "rate": rate,
+        "torque_filter": torque_filter,
+        RATES: wanted,
+    }
+    return thrust, *unless_idle(armed, thrust, command, memory)
 
 
 def _times(a: Vec3, b: Vec3) -> Vec3:

@@ -1,8 +1,8 @@
 """The Mellinger controller of the Crazyflie firmware, component by component.
 
 D. Mellinger, V. Kumar, "Minimum snap trajectory generation and control for quadrotors", ICRA 2011,
-with the firmware's gains, PWM scaling and limits as in Crazyflow 0.4. All functions are pure;
-memory of a controller is an argument and a result.
+with the firmware's gains, PWM scaling and limits as in Crazyflow 0.4, which also clips the
+result to what the rotors can give and keeps part of its memory whether the drone is armed or not.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from functools import partial
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plane, shared
+from crazyflow_ros.control.memory import INTEGRAL, RATES, Memory
 from crazyflow_ros.control.modes import PowerDistribution
+from crazyflow_ros.control.rate_axes import RateAxes
 from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
+    BodyState,
     Matrix3,
     Vec3,
     Vec4,
@@ -29,6 +33,7 @@ from crazyflow_ros.dynamics.components import (
     rpy_from_rotation_matrix,
     scale,
     transpose,
+    vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
 from crazyflow_ros.elementwise import clip, maximum, sqrt, where
@@ -37,18 +42,31 @@ from crazyflow_ros.xla.on_device import on_device
 
 Params = dict[str, Array]
 
+POSITION_MEMORY = {INTEGRAL: 3}
+ATTITUDE_MEMORY = {"r_int_error": 3, "prev_ang_vel": 3, RATES: 3}
+"""Integral of the attitude error [s], previous body rates [rad/s]."""
 
-def load_params(stage: str, drone: str | Sequence[str]) -> Params:
-    """Load the parameters of one stage of the cascade, shared by all worlds.
+HAS_RATE_MODES = False
+GAINS = {
+    **dict.fromkeys(("state.kp", "state.kd", "state.ki", "state.int_err_max"), 3),
+    **dict.fromkeys(("state.mass", "state.mass_thrust"), 1),
+    **dict.fromkeys(("attitude.kR", "attitude.kw", "attitude.ki_m", "attitude.kd_omega"), 3),
+    "attitude.int_err_max": 3,
+}
+PARAMETERS = {
+    **shared("state", "ctrlMel", by_plane({gain: gain for gain in ("kp", "kd", "ki")})),
+    **shared("state", "ctrlMel", by_plane({"i_range": "int_err_max"})),
+    "ctrlMel.mass": FirmwareParameter("state", "mass"),
+    "ctrlMel.massThrust": FirmwareParameter("state", "mass_thrust"),
+    **shared("attitude", "ctrlMel", by_plane({gain: gain for gain in ("kR", "kw", "ki_m")})),
+    **shared("attitude", "ctrlMel", by_plane({"i_range_m": "int_err_max"})),
+    "ctrlMel.kd_omega_rp": FirmwareParameter("attitude", "kd_omega", (0, 1)),
+}
 
-    Args:
-        stage: `state`, `attitude` (also for body rates) or `force_torque`.
-        drone: Name of the drone, or path of its folder; or one of each drone, whose parameters are
-            then stacked.
 
-    Raises:
-        ValueError: There is no such drone, or it has no figures of the controller.
-    """
+def load_params(stage: str, drone: str | Sequence[str], freq: int | None = None) -> Params:
+    """See `Cascade.load_params`. There is a stage `force_torque`, too, the motor mixer."""
+    del freq
     return of_each(partial(_load_params, stage), drone)
 
 
@@ -77,14 +95,16 @@ def load_figures(stage: str, drone: str) -> dict[str, np.ndarray]:
     return {name: np.asarray(figures[name], float) for name in names}
 
 
+def firmware_units(stage: str, drone: str) -> dict[str, np.ndarray]:
+    """See `Cascade.firmware_units`."""
+    del stage, drone
+    return {}
+
+
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:
-    """Return parameters of the position controller with which drones hover at the commanded height.
+    """See `Cascade.true_to_mass`.
 
     The firmware's mass and thrust scaling leave an error that the integral term cannot remove.
-
-    Args:
-        params: `load_params("state", ...)`.
-        hover_thrust: (..., 1) N, collective thrust that balances gravity.
     """
     weight = -_thrust_gain(params) * params["gravity_vec"][..., 2]
     return params | {"mass": hover_thrust[..., 0] / weight}
@@ -94,11 +114,6 @@ def _thrust_gain(params: Params) -> Array:
     # The firmware sends PWM = mass_thrust * newtons, whatever thrust the motors produce for that
     # PWM. So the thrust is also rescaled here.
     return params["mass_thrust"] * 4 * params["thrust_max"] / params["pwm_max"]
-
-
-def _row(params: Params, name: str) -> Vec3:
-    value = params[name]
-    return (value[..., 0], value[..., 1], value[..., 2])
 
 
 def _clip(v: Vec3, limit: Vec3) -> Vec3:
@@ -121,39 +136,24 @@ def _mix(torque: Vec3, mixing: Array) -> list[Array]:
 
 
 def state2attitude(
-    pos: Vec3,
-    quat: Vec4,
-    vel: Vec3,
+    body: BodyState,
     setpoint: tuple[Vec3, Vec3, Vec3, Vec4],
-    pos_err_i: Vec3,
+    memory: Memory,
     dt: float,
     params: Params,
-) -> tuple[Vec3, Array, Vec3]:
-    """Run the position controller.
-
-    Args:
-        pos: World frame, m.
-        quat: xyzw.
-        vel: World frame, m/s.
-        setpoint: Position, velocity, acceleration (world frame, SI) and attitude, of which only
-            the yaw is used.
-        pos_err_i: Integral of the position error, m s.
-        dt: Period of the controller, s.
-        params: `load_params("state", ...)`.
-
-    Returns:
-        Roll, pitch and yaw [rad], collective thrust [N], the new `pos_err_i`.
-    """
+) -> tuple[Vec3, Array, Memory]:
+    """See `Cascade.state2attitude`."""
     pos_sp, vel_sp, acc_sp, quat_sp = setpoint
-    pos_err, vel_err = add(pos_sp, scale(pos, -1)), add(vel_sp, scale(vel, -1))
-    pos_err_i = _clip(add(pos_err_i, scale(pos_err, dt)), _row(params, "int_err_max"))
-    feed_forward = scale(add(acc_sp, scale(_row(params, "gravity_vec"), -1)), params["mass"])
-    proportional = _times(_row(params, "kp"), pos_err)
-    derivative = _times(_row(params, "kd"), vel_err)
-    integral = _times(_row(params, "ki"), pos_err_i)
-    thrust_vec = add(add(feed_forward, proportional), add(derivative, integral))
+    pos_err, vel_err = add(pos_sp, scale(body.pos, -1)), add(vel_sp, scale(body.vel, -1))
+    x, y, z = memory[INTEGRAL]
+    integral = _clip(add((x, y, z), scale(pos_err, dt)), vector(params["int_err_max"]))
+    feed_forward = scale(add(acc_sp, scale(vector(params["gravity_vec"]), -1)), params["mass"])
+    proportional = _times(vector(params["kp"]), pos_err)
+    derivative = _times(vector(params["kd"]), vel_err)
+    integrated = _times(vector(params["ki"]), integral)
+    thrust_vec = add(add(feed_forward, proportional), add(derivative, integrated))
 
-    body_z = transpose(rotation_matrix(quat))[2]
+    body_z = transpose(rotation_matrix(body.quat))[2]
     thrust = _thrust_gain(params) * dot(thrust_vec, body_z)
 
     # In free fall any attitude is valid; so is any attitude about a thrust along the heading.
@@ -162,45 +162,41 @@ def state2attitude(
     y_des = normalize(cross(z_des, x_heading), (-x_heading[1], x_heading[0], x_heading[2]))
     x_des = cross(y_des, z_des)
     rpy = rpy_from_rotation_matrix(transpose((x_des, y_des, z_des)))
-    return rpy, thrust, pos_err_i
+    return rpy, thrust, {INTEGRAL: integral}
 
 
 def attitude2force_torque(
-    quat: Vec4,
-    ang_vel: Vec3,
+    body: BodyState,
     setpoint: tuple[Vec3 | None, Vec3, Array],
-    ang_vel_change: Vec3,
-    r_int_error: Vec3,
+    memory: Memory,
     dt: float,
     params: Params,
-    distribution: PowerDistribution = PowerDistribution.clipped,
-) -> tuple[Array, Vec3, Vec3]:
-    """Run the attitude and body rate controller.
+    rate_axes: RateAxes = None,
+    armed: Array | None = None,
+    distribution: PowerDistribution = PowerDistribution.default,
+) -> tuple[Array, Vec3, Memory]:
+    """See `Cascade.attitude2force_torque`.
 
-    Args:
-        quat: xyzw.
-        ang_vel: Body frame, rad/s.
-        setpoint: Roll, pitch, yaw [rad] (None: level at the present yaw), body rates [rad/s] and
-            collective thrust [N].
-        ang_vel_change: Change of the body rate error since the controller's previous run, rad/s.
-        r_int_error: Integral of the attitude error, s.
-        dt: Period of the controller, s.
-        params: `load_params("attitude", ...)`.
-        distribution: Whether the rotors' limits already reduce the result here, as in Crazyflow
-            (`clipped`), or only in `force_torque2rotor_vel` (`capped`).
-
-    Returns:
-        Collective thrust [N], torque about the body axes [N m], the new `r_int_error`.
+    Without roll, pitch and yaw (None), the desired attitude is level at the present yaw; on
+    `rate_axes` the angles are controlled all the same, as in the firmware. With `clipped`, the
+    rotors' limits already reduce the result here, as in Crazyflow.
     """
-    rpy_sp, ang_vel_sp, thrust_sp = setpoint
+    del rate_axes
+    rpy_sp, rates, thrust_sp = setpoint
+    quat, ang_vel, prev_rates, prev = body.quat, body.ang_vel, memory[RATES], memory["prev_ang_vel"]
     desired = _level(heading(quat)) if rpy_sp is None else rotation_matrix_from_rpy(rpy_sp)
-    ang_vel_err = add(ang_vel_sp, scale(ang_vel, -1))
+    ang_vel_err = add(rates, scale(ang_vel, -1))
+    x, y, z = ((rates[i] - prev_rates[i]) - (ang_vel[i] - prev[i]) for i in range(3))
     torque_pwm, r_int_error = apart(
         partial(_torque_pwm, dt=dt),
-        quat, desired, ang_vel_err, ang_vel_change, r_int_error, thrust_sp, params,
+        quat, desired, ang_vel_err, (x, y, z), memory["r_int_error"], thrust_sp, params,
     )  # fmt: skip
+    if armed is not None:
+        x, y, z = (where(armed, i, 0.0) for i in r_int_error)
+        r_int_error = (x, y, z)
     distribute = _clipped if distribution is PowerDistribution.clipped else _in_newtons
-    return *apart(distribute, thrust_sp, torque_pwm, params), r_int_error
+    memory = {"r_int_error": r_int_error, "prev_ang_vel": ang_vel, RATES: rates}
+    return *apart(distribute, thrust_sp, torque_pwm, params), memory
 
 
 def _torque_pwm(
@@ -216,19 +212,19 @@ def _torque_pwm(
 ) -> tuple[Vec3, Vec3]:
     """Return the torque in the firmware's PWM units, and the new integral of the attitude error."""
     error = _attitude_error(desired, rotation_matrix(quat))
-    r_int_error = _clip(add(r_int_error, scale(error, -dt)), _row(params, "int_err_max"))
+    r_int_error = _clip(add(r_int_error, scale(error, -dt)), vector(params["int_err_max"]))
     rate_error_dot = scale((ang_vel_change[0], ang_vel_change[1], 0 * ang_vel_change[2]), 1 / dt)
     torque_pwm = add(
         add(
-            scale(_times(_row(params, "kR"), error), -1),
-            _times(_row(params, "kw"), ang_vel_err),
+            scale(_times(vector(params["kR"]), error), -1),
+            _times(vector(params["kw"]), ang_vel_err),
         ),
         add(
-            _times(_row(params, "ki_m"), r_int_error),
-            _times(_row(params, "kd_omega"), rate_error_dot),
+            _times(vector(params["ki_m"]), r_int_error),
+            _times(vector(params["kd_omega"]), rate_error_dot),
         ),
     )
-    x, y, z = _clip(torque_pwm, _row(params, "torque_pwm_max"))
+    x, y, z = _clip(torque_pwm, vector(params["torque_pwm_max"]))
     return (
         where(thrust > 0, x, 0.0),
         where(thrust > 0, y, 0.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 from crazyflow_ros.checks.limits import unknown
 
@@ -31,30 +32,33 @@ class Control(StrEnum):
 
 
 class Controller(StrEnum):
-    """Position and attitude controller of a drone, each in the module of its name."""
+    """Position and attitude controller of a drone, see `cascades.CONTROLLERS`.
 
-    pid = "pid"
+    Attributes:
+        number: Value of the firmware's parameter `stabilizer.controller`.
+        lag: Time by which a drone follows a moving setpoint late [s]; as in the firmware, some
+            controllers ignore the velocity of setpoints.
+    """
+
+    _value_: str
+    number: int
+    lag: float
+
+    pid = "pid", 1, 0.5
     """Cascade of PID controllers, the firmware's default."""
-    mellinger = "mellinger"
+    mellinger = "mellinger", 2
     """Geometric tracking controller."""
-    indi = "indi"
+    indi = "indi", 3, 1.0
     """Incremental nonlinear dynamic inversion."""
-    brescianini = "brescianini"
+    brescianini = "brescianini", 4
     """Quaternion attitude controller with a linear position controller."""
-    default = "mellinger"
+    default = mellinger
 
-    @property
-    def lag(self) -> float:
-        """Time by which a drone follows a moving setpoint late [s].
-
-        As in the firmware, some controllers ignore the velocity of setpoints.
-        """
-        return _LAGS.get(self, 0.0)
-
-    @property
-    def number(self) -> int:
-        """Value of the firmware's parameter `stabilizer.controller`."""
-        return _NUMBERS[self]
+    def __new__(cls, value: str, number: int = 0, lag: float = 0.0) -> Self:
+        """Return a member."""
+        member = str.__new__(cls, value)
+        member._value_, member.number, member.lag = value, number, lag
+        return member
 
     @classmethod
     def of_number(cls, number: float) -> Controller:
@@ -63,10 +67,10 @@ class Controller(StrEnum):
         Raises:
             ValueError: There is no such controller; the message lists the known ones.
         """
-        for controller, own in _NUMBERS.items():
-            if number == own:
+        for controller in cls:
+            if number == controller.number:
                 return controller
-        known = (f"{own} {controller}" for controller, own in _NUMBERS.items())
+        known = (f"{controller.number} {controller}" for controller in cls)
         raise ValueError(unknown("controller", number, known))
 
 
@@ -80,12 +84,3 @@ class PowerDistribution(StrEnum):
     firmware: thrust is lost, and the torque stays. Only at the bottom is each rotor limited by
     itself."""
     default = "clipped"
-
-
-_LAGS = {Controller.pid: 0.5, Controller.indi: 1.0}
-_NUMBERS = {
-    Controller.pid: 1,
-    Controller.mellinger: 2,
-    Controller.indi: 3,
-    Controller.brescianini: 4,
-}

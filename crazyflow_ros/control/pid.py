@@ -21,7 +21,9 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control.filters import LowPass
-from crazyflow_ros.control.memory import RATES, Memory
+from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_axis
+from crazyflow_ros.control.memory import RATES, Memory, unless_idle
+from crazyflow_ros.control.modes import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import has_controller, load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -47,6 +49,36 @@ POSITION_MEMORY = {"pos_err_i": 3, "vel_err_i": 3, "prev_vel": 3, "vel_filter": 
 filters of velocity and acceleration, along axes that turn with the heading."""
 ATTITUDE_MEMORY = {"rpy_err_i": 3, "rate_err_i": 3, "prev_ang_vel": 3, RATES: 3}
 """Integrals of roll, pitch, yaw [rad s] and body rates [rad]; previous body rates [rad/s]."""
+
+_PID = ("kp", "ki", "kd", "kff")
+HAS_RATE_MODES = True
+GAINS = {
+    **{f"state.{prefix}{gain}": 3 for prefix in ("", "vel_") for gain in _PID},
+    "state.vel_max": 3,
+    "state.tilt_max": 2,
+    **dict.fromkeys(("state.thrust_base", "state.thrust_min"), 1),
+    **{f"attitude.{prefix}{gain}": 3 for prefix in ("", "rate_") for gain in _PID},
+}
+_VELOCITY_MARGIN = 1.1  # factor on the limit of velocities in the firmware
+_THOUSAND = 1000.0  # the firmware multiplies vertical gains by this
+PARAMETERS = {
+    **by_axis("attitude", "pid_attitude", "roll pitch yaw", {f"_{gain}": gain for gain in _PID}),
+    **by_axis(
+        "attitude", "pid_rate", "roll pitch yaw", {f"_{gain}": f"rate_{gain}" for gain in _PID}
+    ),
+    **by_axis(
+        "state",
+        "velCtlPid",
+        "vx vy vz",
+        {"Kp": "vel_kp", "Ki": "vel_ki", "Kd": "vel_kd", "KFF": "vel_kff"},
+        (1.0, 1.0, _THOUSAND),
+    ),
+    **by_axis("state", "posCtlPid", "x y z", {gain.capitalize(): gain for gain in _PID}),
+    **by_axis("state", "posCtlPid", "x y z", {"VelMax": "vel_max"}, (_VELOCITY_MARGIN,) * 3),
+    **by_axis("state", "posCtlPid", "r p", {"Limit": "tilt_max"}),
+    "posCtlPid.thrustBase": FirmwareParameter("state", "thrust_base"),
+    "posCtlPid.thrustMin": FirmwareParameter("state", "thrust_min"),
+}
 
 _MODEL = "cf2x_L250"  # whose gains are scaled for drones without gains
 _DEGREE = pi / 180
@@ -91,12 +123,7 @@ def _gains(stage: str, drone: str) -> dict[str, np.ndarray]:
 
 
 def firmware_units(stage: str, drone: str) -> dict[str, np.ndarray]:
-    """Return the firmware's units of gains, which are in degrees and PWM, in SI units, by name.
-
-    Args:
-        stage: `state` or `attitude`.
-        drone: Name of the drone, or path of its folder.
-    """
+    """See `Cascade.firmware_units`. They are in degrees and PWM."""
     own, shared = load_drone(drone), load_mellinger(drone, "attitude")
     newton = own["thrust_max"] / shared["pwm_max"]  # of a rotor
     if stage == "state":
@@ -195,8 +222,11 @@ def attitude2force_torque(
     dt: float,
     params: Params,
     rate_axes: RateAxes = None,
+    armed: Array | None = None,
+    distribution: PowerDistribution = PowerDistribution.default,
 ) -> tuple[Array, Vec3, Memory]:
     """See `Cascade.attitude2force_torque`. Except on `rate_axes`, desired rates are ignored."""
+    del distribution
     rpy_sp, rates, thrust = setpoint
     rpy_sp = with_present_angles(rpy_sp, body.quat, rate_axes)
     rpy_err, ang_vel = apart(_angles_between, body.quat, rpy_sp), body.ang_vel
@@ -215,7 +245,8 @@ def attitude2force_torque(
         rpy_err_i = with_rates(rpy_err_i, (still, still, still), rate_axes)
     memory = {"rpy_err_i": rpy_err_i, "rate_err_i": rate_err_i, "prev_ang_vel": ang_vel}
     memory[RATES] = wanted
-    return thrust, _limited(torque, vector(params["torque_max"])), memory
+    torque = _limited(torque, vector(params["torque_max"]))
+    return thrust, *unless_idle(armed, thrust, torque, memory)
 
 
 def _angles_between(quat: Vec4, rpy_sp: Vec3) -> Vec3:

@@ -2,130 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
-from math import pi
-from typing import NamedTuple
+from itertools import product
 
 import numpy as np
 
-from crazyflow_ros.control import Controller, brescianini, indi, mellinger, pid
+from crazyflow_ros.control import Controller
+from crazyflow_ros.control.cascades import CONTROLLERS
+from crazyflow_ros.control.firmware_parameters import FirmwareParameter
 from crazyflow_ros.control.gains import Tuned, check_gain
 from crazyflow_ros.drones import load_drone
 
 _LARGEST = 1e7  # of a gain
-_VELOCITY_MARGIN = 1.1  # factor on the limit of velocities in the firmware
-_THOUSAND = 1000.0  # the firmware multiplies vertical gains by this
-
-
-class _Gain(NamedTuple):
-    controller: Controller
-    stage: str
-    name: str
-    axes: tuple[int, ...] = ()
-    """Empty for a number without axes."""
-    factor: float = 1.0
-    """Factor by which the parameter is multiplied before its units are converted."""
-
-
-def _axes(
-    controller: Controller,
-    stage: str,
-    group: str,
-    names: str,
-    gains: Mapping[str, str],
-    factors: Sequence[float] = (1.0, 1.0, 1.0),
-) -> dict[str, _Gain]:
-    """Return the gains of axes that have separate parameters."""
-    return {
-        f"{group}.{axis}{suffix}": _Gain(controller, stage, gain, (i,), factors[i])
-        for i, axis in enumerate(names.split())
-        for suffix, gain in gains.items()
-    }
-
-
-def _shared(
-    controller: Controller,
-    stage: str,
-    group: str,
-    gains: Mapping[str, tuple[str, tuple[int, ...]]],
-) -> dict[str, _Gain]:
-    """Return gains that axes share."""
-    return {
-        f"{group}.{parameter}": _Gain(controller, stage, gain, axes)
-        for parameter, (gain, axes) in gains.items()
-    }
-
-
-_XY, _Z = (0, 1), (2,)
-_UPWARDS = (1.0, 1.0, _THOUSAND)
-_TABLE: dict[str, _Gain] = {
-    **_axes(
-        *(Controller.pid, "attitude", "pid_attitude", "roll pitch yaw"),
-        {f"_{gain}": gain for gain in ("kp", "ki", "kd", "kff")},
-    ),
-    **_axes(
-        *(Controller.pid, "attitude", "pid_rate", "roll pitch yaw"),
-        {f"_{gain}": f"rate_{gain}" for gain in ("kp", "ki", "kd", "kff")},
-    ),
-    **_axes(
-        *(Controller.pid, "state", "velCtlPid", "vx vy vz"),
-        {"Kp": "vel_kp", "Ki": "vel_ki", "Kd": "vel_kd", "KFF": "vel_kff"},
-        _UPWARDS,
-    ),
-    **_axes(
-        *(Controller.pid, "state", "posCtlPid", "x y z"),
-        {"Kp": "kp", "Ki": "ki", "Kd": "kd", "Kff": "kff"},
-    ),
-    **_axes(
-        *(Controller.pid, "state", "posCtlPid", "x y z"),
-        {"VelMax": "vel_max"},
-        (_VELOCITY_MARGIN,) * 3,
-    ),
-    **_axes(Controller.pid, "state", "posCtlPid", "r p", {"Limit": "tilt_max"}),
-    "posCtlPid.thrustBase": _Gain(Controller.pid, "state", "thrust_base"),
-    "posCtlPid.thrustMin": _Gain(Controller.pid, "state", "thrust_min"),
-    **_shared(
-        *(Controller.mellinger, "state", "ctrlMel"),
-        {
-            **{f"{gain}_xy": (gain, _XY) for gain in ("kp", "kd", "ki")},
-            **{f"{gain}_z": (gain, _Z) for gain in ("kp", "kd", "ki")},
-            "i_range_xy": ("int_err_max", _XY),
-            "i_range_z": ("int_err_max", _Z),
-            "mass": ("mass", ()),
-            "massThrust": ("mass_thrust", ()),
-        },
-    ),
-    **_shared(
-        *(Controller.mellinger, "attitude", "ctrlMel"),
-        {
-            **{f"{gain}_xy": (gain, _XY) for gain in ("kR", "kw", "ki_m")},
-            **{f"{gain}_z": (gain, _Z) for gain in ("kR", "kw", "ki_m")},
-            "i_range_m_xy": ("int_err_max", _XY),
-            "i_range_m_z": ("int_err_max", _Z),
-            "kd_omega_rp": ("kd_omega", _XY),
-        },
-    ),
-    **{
-        f"ctrlINDI.ref_{parameter}_{axis}": _Gain(Controller.indi, "attitude", gain, (i,))
-        for parameter, gain in (("err", "kR"), ("rate", "kw"))
-        for i, axis in enumerate("pqr")
-    },
-    **{
-        f"posCtrlIndi.K_{parameter}_{axis}": _Gain(Controller.indi, "state", gain, (i,))
-        for parameter, gain in (("xi", "kp"), ("dxi", "kd"))
-        for i, axis in enumerate("xyz")
-    },
-    "posCtrlIndi.pq_clamping": _Gain(Controller.indi, "state", "tilt_max", factor=pi / 180),
-    **_shared(
-        *(Controller.brescianini, "state", "ctrlAtt"),
-        {
-            **{f"{gain}_xy": (gain, _XY) for gain in ("tau", "zeta")},
-            **{f"{gain}_z": (gain, _Z) for gain in ("tau", "zeta")},
-            "coll_fairness": ("fairness", ()),
-        },
-    ),
-    "ctrlAtt.tau_rp": _Gain(Controller.brescianini, "attitude", "tau"),
+_STAGES = ("state", "attitude")
+_TABLE: dict[str, tuple[Controller, FirmwareParameter]] = {
+    name: (controller, parameter)
+    for controller, cascade in CONTROLLERS.items()
+    for name, parameter in cascade.PARAMETERS.items()
 }
 GAINS = tuple(_TABLE)
 """Full names of the parameters that are gains."""
@@ -144,24 +38,24 @@ class Gains:
         figures = load_drone(model)
         weight = -figures["mass"] * np.asarray(figures["gravity_vec"])[2:]
         self._params: dict[tuple[Controller, str], dict[str, np.ndarray]] = {}
-        for controller, load, true_to_mass in _LOADED:
-            for stage in ("state", "attitude"):
-                params = load(stage, model, freq)
-                if true_mass and stage == "state":
-                    params = true_to_mass(params, weight)
-                arrays = {name: np.array(value, float) for name, value in params.items()}
-                self._params[controller, stage] = arrays
+        self._units: dict[tuple[Controller, str], Mapping[str, np.ndarray]] = {}
+        for (controller, cascade), stage in product(CONTROLLERS.items(), _STAGES):
+            params = cascade.load_params(stage, model, freq)
+            if true_mass and stage == "state":
+                params = cascade.true_to_mass(params, weight)
+            arrays = {name: np.array(value, float) for name, value in params.items()}
+            self._params[controller, stage] = arrays
+            self._units[controller, stage] = cascade.firmware_units(stage, model)
         self._own = deepcopy(self._params)
-        self._units = {stage: pid.firmware_units(stage, model) for stage in ("state", "attitude")}
 
     def values(self) -> dict[str, float]:
         """Return the gains in force, by parameter, in the firmware's units."""
         values = {}
-        for parameter, gain in _TABLE.items():
-            array = self._params[gain.controller, gain.stage][gain.name]
-            value = array[gain.axes[0]] if gain.axes else array
+        for name, (controller, parameter) in _TABLE.items():
+            array = self._params[controller, parameter.stage][parameter.gain]
+            value = array[parameter.axes[0]] if parameter.axes else array
             # Rounded, because whole-number types cut off the fraction.
-            values[parameter] = float(f"{float(value) / self._unit(gain):.9g}")
+            values[name] = float(f"{float(value) / self._unit(controller, parameter):.9g}")
         return values
 
     @property
@@ -182,11 +76,11 @@ class Gains:
                 array = self._params[Controller(controller), stage][gain]
                 self._params[Controller(controller), stage][gain] = np.reshape(values, array.shape)
 
-    def set(self, parameter: str, value: float) -> tuple[Controller, dict[str, np.ndarray]]:
+    def set(self, name: str, value: float) -> tuple[Controller, dict[str, np.ndarray]]:
         """Set a gain.
 
         Args:
-            parameter: One of `GAINS`.
+            name: One of `GAINS`.
             value: In the firmware's unit.
 
         Returns:
@@ -196,30 +90,23 @@ class Gains:
             ValueError: The value is impossible, or far too large.
         """
         if abs(value) > _LARGEST:
-            raise ValueError(f"{parameter} must be within {_LARGEST:g}, got {value:g}")
-        gain = _TABLE[parameter]
-        array = self._params[gain.controller, gain.stage][gain.name].copy()
-        array[list(gain.axes) if gain.axes else ()] = value * self._unit(gain)
+            raise ValueError(f"{name} must be within {_LARGEST:g}, got {value:g}")
+        controller, parameter = _TABLE[name]
+        path, params = (
+            f"{parameter.stage}.{parameter.gain}",
+            self._params[controller, parameter.stage],
+        )
+        array = params[parameter.gain].copy()
+        where = list(parameter.axes) if parameter.axes else ()
+        array[where] = value * self._unit(controller, parameter)
         try:
-            check_gain(gain.controller, f"{gain.stage}.{gain.name}", array)
+            check_gain(controller, path, array)
         except ValueError as error:
-            raise ValueError(f"{parameter}: {error}") from None
-        self._params[gain.controller, gain.stage][gain.name] = array
-        return gain.controller, {f"{gain.stage}.{gain.name}": array}
+            raise ValueError(f"{name}: {error}") from None
+        params[parameter.gain] = array
+        return controller, {path: array}
 
-    def _unit(self, gain: _Gain) -> float:
-        """Return the firmware's unit of a gain, expressed in the controller's unit."""
-        if gain.controller is not Controller.pid:
-            return gain.factor
-        unit = np.asarray(self._units[gain.stage].get(gain.name, 1.0))
-        return gain.factor * float(unit[gain.axes[0]] if unit.ndim else unit)
-
-
-_Load = Callable[[str, str, int], Mapping[str, object]]
-_TrueToMass = Callable[..., Mapping[str, object]]
-_LOADED: tuple[tuple[Controller, _Load, _TrueToMass], ...] = (
-    (Controller.pid, pid.load_params, pid.true_to_mass),
-    (Controller.indi, indi.load_params, indi.true_to_mass),
-    (Controller.brescianini, brescianini.load_params, brescianini.true_to_mass),
-    (Controller.mellinger, lambda *args: mellinger.load_params(*args[:2]), mellinger.true_to_mass),
-)
+    def _unit(self, controller: Controller, parameter: FirmwareParameter) -> float:
+        """Return the firmware's unit of a parameter, expressed in the controller's unit."""
+        unit = np.asarray(self._units[controller, parameter.stage].get(parameter.gain, 1.0))
+        return parameter.factor * float(unit[parameter.axes[0]] if unit.ndim else unit)

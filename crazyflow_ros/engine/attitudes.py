@@ -12,9 +12,10 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.data import CascadeAttitude, CascadeState, SimControls
+from crazyflow_ros.sim.data import SimControls
 from crazyflow_ros.sim.pipeline import replace
 from crazyflow_ros.sim.stages import position_controller, run_if_due
 
@@ -41,7 +42,7 @@ def accept_attitudes(sim: Sim) -> None:
     """Let the drones of a simulation in state control accept attitude commands."""
     sim.step_pipeline = replace(sim.step_pipeline, "control_state", control_state_or_attitude)
     attitude = sim.data.controls.attitude
-    if isinstance(attitude, CascadeAttitude):
+    if attitude is not None and CONTROLLERS[attitude.controller].HAS_RATE_MODES:
         axes = jnp.asarray(np.zeros((sim.n_worlds, sim.n_drones, 2), attitude.cmd.dtype))
         controls = sim.data.controls.replace(attitude=attitude.replace(rate_axes=axes))
         sim.data = sim.data.replace(controls=controls)
@@ -68,15 +69,11 @@ def control_state_or_attitude(data: SimData) -> SimData:
 
         state, attitude = controls.state, controls.attitude
         assert state is not None and attitude is not None
-        if isinstance(state, CascadeState):
-            memory = {name: forgotten(array) for name, array in state.memory.items()}
-            state = state.replace(memory=memory)
-        else:
-            state = state.replace(pos_err_i=forgotten(state.pos_err_i))
+        memory = {name: forgotten(array) for name, array in state.memory.items()}
         attitude = attitude.replace(cmd=chosen(numbers[:4], attitude.cmd))
-        if isinstance(attitude, CascadeAttitude):
+        if attitude.rate_axes is not None:
             axes = numbers[_ARE_RATES]
             attitude = attitude.replace(rate_axes=stack(tuple(is_attitude * x for x in axes)))
-        return controls.replace(state=state, attitude=attitude)
+        return controls.replace(state=state.replace(memory=memory), attitude=attitude)
 
     return run_if_due(data, Control.state, controller)

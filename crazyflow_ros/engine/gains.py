@@ -8,21 +8,22 @@ from typing import TypeVar
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.control import Controller
-from crazyflow_ros.control.gains import GAINS
-from crazyflow_ros.sim.data import CascadeAttitude, CascadeState, SimControls
+from crazyflow_ros.control.cascades import CONTROLLERS
+from crazyflow_ros.sim.data import SimControls
 
 Controls = TypeVar("Controls", bound=SimControls)
 
 
 def found_gains(controls: SimControls) -> dict[str, np.ndarray]:
-    """Return the gains of the position and attitude controller by name, see `GAINS`."""
+    """Return the gains of the position and attitude controller by name, see `Cascade`."""
     found = {}
-    for name in GAINS.get(_controller(controls), ()):
-        stage, _, gain = name.partition(".")
-        level = getattr(controls, stage)
+    levels = {"state": controls.state, "attitude": controls.attitude}
+    for stage, level in levels.items():
         if level is not None:
-            found[name] = np.asarray(level.params[gain])
+            for name in CONTROLLERS[level.controller].GAINS:
+                of, _, gain = name.partition(".")
+                if of == stage:
+                    found[name] = np.asarray(level.params[gain])
     return found
 
 
@@ -56,10 +57,3 @@ def _with_params(controls: Controls, params: Mapping[str, Mapping[str, Array]]) 
         level = getattr(controls, stage)
         changed[stage] = level.replace(params={**level.params, **new})
     return controls.replace(**changed)
-
-
-def _controller(controls: SimControls) -> Controller:
-    for level in (controls.state, controls.attitude):
-        if isinstance(level, CascadeState | CascadeAttitude):
-            return level.controller
-    return Controller.mellinger

@@ -34,6 +34,8 @@ from crazyflow_ros.sim.stages import (
     limit_rotor_vel,
 )
 
+_INTEGRAL = "r_int_error"  # of the attitude error
+
 
 class Level(IntEnum):
     """Meaning of the four numbers of a drone's command."""
@@ -95,15 +97,19 @@ def control_by_level(data: SimData) -> SimData:
     assert isinstance(now, LevelControls) and now.force_torque is not None
     by_attitude, by_rate = control_attitude(data).controls, control_body_rate(data).controls
     attitude, body_rate = by_attitude.attitude, by_rate.body_rate
-    assert isinstance(attitude, AttitudeControl) and body_rate is not None
+    assert attitude is not None and body_rate is not None
     assert by_attitude.force_torque is not None and by_rate.force_torque is not None
     is_rate = now.level == Level.body_rate
     wrench = jnp.where(is_rate, by_rate.force_torque.cmd, by_attitude.force_torque.cmd)
     is_attitude = now.level == Level.attitude
+
+    def unless(in_force: Array, memory: dict[str, Array]) -> dict[str, Array]:
+        """Controllers that are not in force must not wind up."""
+        return memory | {_INTEGRAL: jnp.where(in_force, memory[_INTEGRAL], 0)}
+
     controls = now.replace(
-        # Controllers that are not in force must not wind up.
-        attitude=attitude.replace(r_int_error=jnp.where(is_attitude, attitude.r_int_error, 0)),
-        body_rate=body_rate.replace(r_int_error=jnp.where(is_rate, body_rate.r_int_error, 0)),
+        attitude=attitude.replace(memory=unless(is_attitude, attitude.memory)),
+        body_rate=body_rate.replace(memory=unless(is_rate, body_rate.memory)),
         force_torque=now.force_torque.replace(cmd=wrench),
     )
     mixed = control_force_torque(data.replace(controls=controls)).controls

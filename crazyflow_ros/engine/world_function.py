@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.control.memory import RATES
+from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
@@ -37,7 +37,6 @@ from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery, WeakMotors
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
-from crazyflow_ros.sim.data import CascadeAttitude, CascadeState
 from crazyflow_ros.sim.leaves import path_name
 from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.policy import follow_policy
@@ -273,16 +272,9 @@ class WorldFunction:
         position, attitude, mixer = controls.state, controls.attitude, controls.force_torque
         if position is None or attitude is None:
             return []
-        if isinstance(attitude, CascadeAttitude):
-            rates = attitude.memory[RATES]
-        else:
-            rates = attitude.ang_vel_des
         wrench = jnp.zeros_like(attitude.cmd) if mixer is None else mixer.cmd
-        if isinstance(position, CascadeState):
-            integral = jnp.zeros_like(rates)
-        else:
-            integral = position.pos_err_i
-        wanted = (attitude.cmd, rates, wrench, integral)
+        integral = position.memory.get(INTEGRAL, jnp.zeros_like(attitude.ang_vel_des))
+        wanted = (attitude.cmd, attitude.memory[RATES], wrench, integral)
         return [jnp.where(jnp.isfinite(numbers), numbers, 0)[0] for numbers in wanted]
 
     @staticmethod

@@ -18,6 +18,7 @@ from crazyflow_ros.checks.archive import read_arrays, write_arrays
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file, shown, shown_path
 from crazyflow_ros.control import Control
+from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW
 from crazyflow_ros.flight import Rules
@@ -33,6 +34,15 @@ _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
 _OF_OLDER_VERSIONS = {"power_distribution": "clipped"}  # settings that their checkpoints lack
+_OLDER_NAMES = {"state/controls.state.pos_err_i": f"state/controls.state.memory.{INTEGRAL}"} | {
+    f"state/controls.{stage}.{old}": f"state/controls.{stage}.memory.{new}"
+    for stage in ("attitude", "body_rate")
+    for old, new in (
+        *((name, name) for name in ("r_int_error", "prev_ang_vel")),
+        ("prev_ang_vel_des", RATES),
+    )
+}
+"""Names of Mellinger's memory before it was like that of other controllers."""
 # Settings that may differ between the simulation and the checkpoint.
 _FREE = (
     *("initial_poses", "real_time_factor", "start_paused", "watchdog_timeout", "max_drones"),
@@ -73,7 +83,8 @@ class Checkpoint:
         try:
             with _opened(path) as file:
                 arrays = read_arrays(file, MOST_BYTES)
-            checkpoint = Checkpoint(arrays, _read_about(arrays.pop("about", None)))
+            about = _read_about(arrays.pop("about", None))
+            checkpoint = Checkpoint(_renamed(arrays), about)
             if checkpoint.about["format"] != _FORMAT:
                 raise ValueError(f"it is not a {_FORMAT}")
             check_kept(checkpoint.about, checkpoint._check_head())
@@ -149,6 +160,11 @@ class Checkpoint:
         if not ((lost >= _NEVER) & (lost <= tick)).all():
             rule = f"must not be after the checkpoint's tick, {tick}"
             raise ValueError(f"'lost' {rule}, got {shown(lost)}")
+
+
+def _renamed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of a checkpoint, also of an older version, by their present names."""
+    return {_OLDER_NAMES.get(name, name): array for name, array in arrays.items()}
 
 
 def _check_is_one(path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.checks.plain_values import Spec, arguments_of, convert, entries
 from crazyflow_ros.control import Control, Controller
-from crazyflow_ros.control.gains import GAINS, check_gain
+from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.flight import Rules
 from crazyflow_ros.flight.setpoint_values import LATEST, KeptCommander, to_commander
@@ -93,7 +93,7 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
             where = f"wrenches: the end of one on {wrench.name}"
             _check_tick(where, wrench.end, -LATEST * freq, 2 * LATEST * freq)
     for name, tuned in kept.gains.items():
-        _check_known(f"gains.{name}", tuned, "controller", list(GAINS))
+        _check_known(f"gains.{name}", tuned, "controller", list(Controller))
         for controller, gains in tuned.items():
             _check_gains(f"gains.{name}", Controller(controller), gains)
 

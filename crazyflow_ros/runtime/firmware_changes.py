@@ -86,7 +86,7 @@ class FirmwareChanges(PreparedChanges):
         Args:
             name: Name of the drone.
             controller: The `Controller` that the gains belong to; others are unaffected.
-            gains: New values by name, see `control.gains.GAINS`.
+            gains: New values by name, see `Cascade.GAINS`.
 
         Raises:
             ValueError: No such drone, controller or gain, or an impossible value.

@@ -5,7 +5,7 @@ Shapes: N worlds, M drones per world. Units are SI, rotor speeds RPM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,8 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control, Controller, PowerDistribution, mellinger
-from crazyflow_ros.control.cascades import CASCADES
+from crazyflow_ros.control.cascades import CONTROLLERS
+from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
@@ -96,52 +97,13 @@ class SimStateDeriv(Struct):
         return SimStateDeriv(**{k: stack(v) for k, v in derivative._asdict().items()})
 
 
+def _remembered(name: str) -> Any:
+    """Return a property for a part of the memory, for users of Crazyflow's names."""
+    return property(lambda self: self.memory[name])
+
+
 class StateControl(Struct):
     """Command and memory of the position controller."""
-
-    cmd: Array
-    """(N, M, 16) latest command, see `Control.state`. It takes effect when the controller runs."""
-    pos_err_i: Array
-    """(N, M, 3) integral of the position error, m s."""
-    params: dict[str, Array]
-    freq: int = static_field()
-
-    @staticmethod
-    def create(n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int) -> StateControl:
-        """Return a command to hover at the origin."""
-        cmd = filled((n_worlds, n_drones), [*[0] * 12, 1, 0, 0, 0])
-        memory = filled((n_worlds, n_drones), 3)
-        return StateControl(cmd, memory, mellinger.load_params("state", drone), freq)
-
-
-class AttitudeControl(Struct):
-    """Command and memory of the attitude controller."""
-
-    cmd: Array
-    """(N, M, 4) latest command, see `Control.attitude`."""
-    ang_vel_des: Array
-    """(N, M, 3) desired body rates, rad/s; not zero only if the position controller sets them."""
-    prev_ang_vel_des: Array
-    """(N, M, 3) desired body rates at the controller's last run, rad/s."""
-    r_int_error: Array
-    """(N, M, 3) integral of the attitude error, s."""
-    prev_ang_vel: Array
-    """(N, M, 3) body rates at the controller's last run, rad/s."""
-    params: dict[str, Array]
-    freq: int = static_field()
-
-    @staticmethod
-    def create(
-        n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
-    ) -> AttitudeControl:
-        """Return a command for a level attitude without thrust."""
-        cmd, zeros = filled((n_worlds, n_drones), 4), filled((n_worlds, n_drones), 3)
-        params = mellinger.load_params("attitude", drone)
-        return AttitudeControl(cmd, zeros, zeros, zeros, zeros, params, freq)
-
-
-class CascadeState(Struct):
-    """Command and memory of the position controller of one of `CASCADES`."""
 
     cmd: Array
     """(N, M, 16) latest command, see `Control.state`. It takes effect when the controller runs."""
@@ -151,21 +113,26 @@ class CascadeState(Struct):
     freq: int = static_field()
     controller: Controller = static_field()
 
+    pos_err_i = _remembered(INTEGRAL)
+    """(N, M, 3) integral of the position error, m s; of Mellinger's controller."""
+
     @staticmethod
     def create(
-        controller: Controller, n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
-    ) -> CascadeState:
+        n_worlds: int,
+        n_drones: int,
+        drone: str | Sequence[str],
+        freq: int,
+        controller: Controller = Controller.default,
+    ) -> StateControl:
         """Return a command to hover at the origin."""
-        cascade, size = CASCADES[controller], (n_worlds, n_drones)
-        cmd = filled(size, [*[0] * 12, 1, 0, 0, 0])
-        memory = {name: filled(size, k) for name, k in cascade.POSITION_MEMORY.items()}
-        return CascadeState(
-            cmd, memory, cascade.load_params("state", drone, freq), freq, controller
-        )
+        cascade, size = CONTROLLERS[controller], (n_worlds, n_drones)
+        cmd, memory = filled(size, [*[0] * 12, 1, 0, 0, 0]), _zeros(size, cascade.POSITION_MEMORY)
+        params = cascade.load_params("state", drone, freq)
+        return StateControl(cmd, memory, params, freq, controller)
 
 
-class CascadeAttitude(Struct):
-    """Command and memory of the attitude controller of one of `CASCADES`."""
+class AttitudeControl(Struct):
+    """Command and memory of the attitude controller."""
 
     cmd: Array
     """(N, M, 4) latest command, see `Control.attitude`."""
@@ -180,39 +147,55 @@ class CascadeAttitude(Struct):
     """(N, M, 2) 1 where roll or pitch follows `ang_vel_des` instead of an angle; None if none
     does."""
 
+    r_int_error = _remembered("r_int_error")
+    """(N, M, 3) integral of the attitude error, s; as the next two of Mellinger's controller."""
+    prev_ang_vel = _remembered("prev_ang_vel")
+    """(N, M, 3) body rates at the controller's last run, rad/s."""
+    prev_ang_vel_des = _remembered(RATES)
+    """(N, M, 3) desired body rates at the controller's last run, rad/s."""
+
     @staticmethod
     def create(
-        controller: Controller, n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
-    ) -> CascadeAttitude:
+        n_worlds: int,
+        n_drones: int,
+        drone: str | Sequence[str],
+        freq: int,
+        controller: Controller = Controller.default,
+    ) -> AttitudeControl:
         """Return a command for a level attitude without thrust."""
-        cascade, size = CASCADES[controller], (n_worlds, n_drones)
-        memory = {name: filled(size, k) for name, k in cascade.ATTITUDE_MEMORY.items()}
-        params = cascade.load_params("attitude", drone, freq)
-        return CascadeAttitude(filled(size, 4), filled(size, 3), memory, params, freq, controller)
+        cascade, size = CONTROLLERS[controller], (n_worlds, n_drones)
+        memory, params = (
+            _zeros(size, cascade.ATTITUDE_MEMORY),
+            cascade.load_params("attitude", drone, freq),
+        )
+        return AttitudeControl(filled(size, 4), filled(size, 3), memory, params, freq, controller)
 
 
 class BodyRateControl(Struct):
-    """Command and memory of the body rate controller."""
+    """Command and memory of the body rate controller, which is Mellinger's attitude controller."""
 
     cmd: Array
     """(N, M, 4) latest command, see `Control.body_rate`."""
-    prev_ang_vel_des: Array
-    """(N, M, 3) desired body rates at the controller's last run, rad/s."""
-    r_int_error: Array
-    """(N, M, 3) integral of the attitude error, s."""
-    prev_ang_vel: Array
-    """(N, M, 3) body rates at the controller's last run, rad/s."""
+    memory: dict[str, Array]
+    """(N, M, k) by name, see `mellinger`."""
     params: dict[str, Array]
     freq: int = static_field()
+
+    r_int_error = _remembered("r_int_error")
+    """As in `AttitudeControl`."""
+    prev_ang_vel = _remembered("prev_ang_vel")
+    prev_ang_vel_des = _remembered(RATES)
 
     @staticmethod
     def create(
         n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
     ) -> BodyRateControl:
         """Return a command without rotation and thrust."""
-        cmd, zeros = filled((n_worlds, n_drones), 4), filled((n_worlds, n_drones), 3)
-        params = mellinger.load_params("attitude", drone)
-        return BodyRateControl(cmd, zeros, zeros, zeros, params, freq)
+        size = n_worlds, n_drones
+        memory = _zeros(size, mellinger.ATTITUDE_MEMORY)
+        return BodyRateControl(
+            filled(size, 4), memory, mellinger.load_params("attitude", drone), freq
+        )
 
 
 class ForceTorqueControl(Struct):
@@ -235,8 +218,8 @@ class ForceTorqueControl(Struct):
 class SimControls(Struct):
     """Commands and controllers. Levels that the control mode does not use are None."""
 
-    state: StateControl | CascadeState | None
-    attitude: AttitudeControl | CascadeAttitude | None
+    state: StateControl | None
+    attitude: AttitudeControl | None
     body_rate: BodyRateControl | None
     force_torque: ForceTorqueControl | None
     rotor_vel: Array
@@ -304,14 +287,11 @@ class SimData(Struct):
         """
         params = of_each(dynamics.params.create, drone)
         create: dict[Control, Callable[..., Any]] = {
-            Control.state: StateControl.create,
-            Control.attitude: AttitudeControl.create,
+            Control.state: partial(StateControl.create, controller=controller),
+            Control.attitude: partial(AttitudeControl.create, controller=controller),
             Control.body_rate: BodyRateControl.create,
             Control.force_torque: ForceTorqueControl.create,
         }
-        if controller in CASCADES:
-            create[Control.state] = partial(CascadeState.create, controller)
-            create[Control.attitude] = partial(CascadeAttitude.create, controller)
         levels = {
             str(level): make(n_worlds, n_drones, drone, control_freqs[level])
             if level in control_freqs
@@ -319,9 +299,7 @@ class SimData(Struct):
             for level, make in create.items()
         }
         if true_mass and (state := levels["state"]) is not None:
-            own = CASCADES.get(controller, mellinger).true_to_mass(
-                state.params, params.hover_thrust
-            )
+            own = CONTROLLERS[controller].true_to_mass(state.params, params.hover_thrust)
             levels["state"] = state.replace(params=own)
         data = SimData(
             states=SimState.create(n_worlds, n_drones),
@@ -387,6 +365,10 @@ def filled(lead: tuple[int, int], values: int | ArrayLike) -> Array:
     """
     array = np.zeros(values) if isinstance(values, int) else np.asarray(values, float)
     return on_device(np.broadcast_to(array, (*lead, array.shape[-1])))
+
+
+def _zeros(lead: tuple[int, int], memory: Mapping[str, int]) -> dict[str, Array]:
+    return {name: filled(lead, k) for name, k in memory.items()}
 
 
 def grid_2d(n: int, spacing: float = 1.0) -> np.ndarray:

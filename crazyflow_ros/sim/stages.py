@@ -15,13 +15,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.control import Control, mellinger
-from crazyflow_ros.control.cascades import CASCADES
+from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.control.memory import Memory
 from crazyflow_ros.dynamics import first_principles, so_rpy
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
-    Vec3,
     Wrench,
     add,
     add_wrenches,
@@ -37,7 +36,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
 from crazyflow_ros.estimation.readings import Pose
-from crazyflow_ros.sim.data import CascadeAttitude, CascadeState, SimControls, SimData, SimState
+from crazyflow_ros.sim.data import SimControls, SimData, SimState
 from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
@@ -107,30 +106,12 @@ def run_every(data: SimData, period: int, stage: Stage) -> SimData:
     return new
 
 
-def _while_armed(controls: SimControls, integral: Vec3) -> Array:
-    """Return an integral that is zero until the drone is armed."""
-    armed = controls.armed[..., 0]
-    return stack(tuple(jnp.where(armed, i, 0.0) for i in integral))
-
-
-def _change_of_error(
-    des: tuple[Array, ...], prev_des: tuple[Array, ...], vel: Vec3, prev_vel: tuple[Array, ...]
-) -> Vec3:
-    """Return the change of the body rate error since the controller's last run."""
-    x, y, z = ((des[i] - prev_des[i]) - (vel[i] - prev_vel[i]) for i in range(3))
-    return (x, y, z)
-
-
 def _components(memory: dict[str, Array]) -> Memory:
     return {name: split(array) for name, array in memory.items()}
 
 
-def _stored(memory: Memory, runs: Array) -> dict[str, Array]:
-    """Return a memory as arrays, zeros where the controller does not run."""
-    return {
-        name: stack(tuple(jnp.where(runs, x, 0.0) for x in components))
-        for name, components in memory.items()
-    }
+def _stored(memory: Memory) -> dict[str, Array]:
+    return {name: stack(parts) for name, parts in memory.items()}
 
 
 def estimate_state(data: SimData) -> SimData:
@@ -163,30 +144,17 @@ def position_controller(data: SimData) -> SimControls:
     assert level is not None and attitude is not None
     cmd = level.cmd
     setpoint = tuple(split(cmd[..., i : i + n]) for i, n in ((0, 3), (3, 3), (6, 3), (9, 4)))
-    body = measured(data).components
-    if isinstance(level, CascadeState):
-        rpy, thrust, memory = CASCADES[level.controller].state2attitude(
-            body,
-            setpoint,  # type: ignore[arg-type]
-            _components(level.memory),
-            1 / level.freq,
-            level.params,
-        )
-        return controls.replace(
-            state=level.replace(memory=_stored(memory, controls.armed[..., 0])),
-            attitude=attitude.replace(cmd=stack((*rpy, thrust)), ang_vel_des=cmd[..., 13:16]),
-        )
-    rpy, thrust, pos_err_i = mellinger.state2attitude(
-        body.pos,
-        body.quat,
-        body.vel,
+    rpy, thrust, memory = CONTROLLERS[level.controller].state2attitude(
+        measured(data).components,
         setpoint,  # type: ignore[arg-type]
-        split(level.pos_err_i),  # type: ignore[arg-type]
+        _components(level.memory),
         1 / level.freq,
         level.params,
     )
+    armed = controls.armed[..., 0]
+    memory = {k: tuple(jnp.where(armed, x, 0.0) for x in parts) for k, parts in memory.items()}
     return controls.replace(
-        state=level.replace(pos_err_i=_while_armed(controls, pos_err_i)),
+        state=level.replace(memory=_stored(memory)),
         attitude=attitude.replace(cmd=stack((*rpy, thrust)), ang_vel_des=cmd[..., 13:16]),
     )
 
@@ -202,54 +170,23 @@ def control_attitude(data: SimData) -> SimData:
     def controller(data: SimData) -> SimControls:
         controls, level, mixer = data.controls, data.controls.attitude, data.controls.force_torque
         assert level is not None and mixer is not None
-        if isinstance(level, CascadeAttitude):
-            return _cascade_attitude(data, level)
-        state = measured(data)
-        body = state.components
-        des, prev_des = split(level.ang_vel_des), split(level.prev_ang_vel_des)
-        change = _change_of_error(des, prev_des, body.ang_vel, split(level.prev_ang_vel))
         roll, pitch, yaw, thrust = split(level.cmd)
-        force, torque, r_int_error = mellinger.attitude2force_torque(
-            body.quat,
-            body.ang_vel,
-            ((roll, pitch, yaw), des, thrust),  # type: ignore[arg-type]
-            change,
-            split(level.r_int_error),  # type: ignore[arg-type]
+        force, torque, memory = CONTROLLERS[level.controller].attitude2force_torque(
+            measured(data).components,
+            ((roll, pitch, yaw), split(level.ang_vel_des), thrust),  # type: ignore[arg-type]
+            _components(level.memory),
             1 / level.freq,
             level.params,
+            None if level.rate_axes is None else split(level.rate_axes > 0),  # type: ignore[arg-type]
+            controls.armed[..., 0],
             controls.power_distribution,
         )
         return controls.replace(
-            attitude=level.replace(
-                prev_ang_vel_des=level.ang_vel_des,
-                r_int_error=_while_armed(controls, r_int_error),
-                prev_ang_vel=state.ang_vel,
-            ),
+            attitude=level.replace(memory=_stored(memory)),
             force_torque=mixer.replace(cmd=stack((force, *torque))),
         )
 
     return run_if_due(data, Control.attitude, controller)
-
-
-def _cascade_attitude(data: SimData, level: CascadeAttitude) -> SimControls:
-    """Return the controls after a run of the attitude controller of one of `CASCADES`."""
-    controls, mixer = data.controls, data.controls.force_torque
-    assert mixer is not None
-    roll, pitch, yaw, thrust = split(level.cmd)
-    force, torque, memory = CASCADES[level.controller].attitude2force_torque(
-        measured(data).components,
-        ((roll, pitch, yaw), split(level.ang_vel_des), thrust),  # type: ignore[arg-type]
-        _components(level.memory),
-        1 / level.freq,
-        level.params,
-        None if level.rate_axes is None else split(level.rate_axes > 0),  # type: ignore[arg-type]
-    )
-    runs = controls.armed[..., 0] & (thrust > 0)
-    tx, ty, tz = (jnp.where(runs, t, 0.0) for t in torque)
-    return controls.replace(
-        attitude=level.replace(memory=_stored(memory, runs)),
-        force_torque=mixer.replace(cmd=stack((force, tx, ty, tz))),
-    )
 
 
 def control_body_rate(data: SimData) -> SimData:
@@ -258,27 +195,18 @@ def control_body_rate(data: SimData) -> SimData:
     def controller(data: SimData) -> SimControls:
         controls, level, mixer = data.controls, data.controls.body_rate, data.controls.force_torque
         assert level is not None and mixer is not None
-        state = measured(data)
-        body = state.components
         wx, wy, wz, thrust = split(level.cmd)
-        prev_des, prev_vel = split(level.prev_ang_vel_des), split(level.prev_ang_vel)
-        change = _change_of_error((wx, wy, wz), prev_des, body.ang_vel, prev_vel)
-        force, torque, r_int_error = mellinger.attitude2force_torque(
-            body.quat,
-            body.ang_vel,
+        force, torque, memory = mellinger.attitude2force_torque(
+            measured(data).components,
             (None, (wx, wy, wz), thrust),
-            change,
-            split(level.r_int_error),  # type: ignore[arg-type]
+            _components(level.memory),
             1 / level.freq,
             level.params,
-            controls.power_distribution,
+            armed=controls.armed[..., 0],
+            distribution=controls.power_distribution,
         )
         return controls.replace(
-            body_rate=level.replace(
-                prev_ang_vel_des=level.cmd[..., :3],
-                r_int_error=_while_armed(controls, r_int_error),
-                prev_ang_vel=state.ang_vel,
-            ),
+            body_rate=level.replace(memory=_stored(memory)),
             force_torque=mixer.replace(cmd=stack((force, *torque))),
         )
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Controller, functions
-from crazyflow_ros.control.cascades import CASCADES
+from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.control.functions import parametrize
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.dynamics.components import BodyState, split
@@ -126,10 +126,10 @@ def test_inputs_of_another_shape_are_refused() -> None:
         rates(np.array([0, 0, 0, 1.0]), np.zeros(4), np.zeros(4))
 
 
-@pytest.mark.parametrize("controller", CASCADES)
-def test_the_other_controllers_take_numpy_as_well(controller: Controller) -> None:
+@pytest.mark.parametrize("controller", Controller)
+def test_the_controllers_take_numpy_as_well(controller: Controller) -> None:
     """Their functions of components, twice in a row."""
-    module, rng = CASCADES[controller], np.random.default_rng(0)
+    module, rng = CONTROLLERS[controller], np.random.default_rng(0)
     setpoint = [rng.normal(size=(N, n)) for n in (3, 3, 3, 4)]
     body = [rng.normal(size=(N, n)) for n in (3, 4, 3, 3, 4)]
     body[1] /= np.linalg.norm(body[1], axis=-1, keepdims=True)

@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from control_helpers import body
 from quadrotor_reference import Quadrotor
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control, mellinger
+from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.components import (
     heading,
@@ -74,18 +76,16 @@ def test_position_controller_in_matrix_form() -> None:
     pos, vel, acc_sp, pos_sp, vel_sp = rng.normal(size=(5, n, 3))
     integral = rng.normal(0, 0.3, (n, 3))
     R, R_sp = attitudes(n), attitudes(n, 1)
-    rpy, thrust, new_integral = mellinger.state2attitude(
-        components(pos),
-        components(R.as_quat()),
-        components(vel),
+    rpy, thrust, memory = mellinger.state2attitude(
+        body(pos, R.as_quat(), vel),
         tuple(components(v) for v in (pos_sp, vel_sp, acc_sp, R_sp.as_quat())),
-        components(integral),
+        {INTEGRAL: components(integral)},
         dt,
         mellinger.load_params("state", DRONE),
     )
     limit = np.array([2, 2, 0.4])
     expected_integral = np.clip(integral + (pos_sp - pos) * dt, -limit, limit)
-    np.testing.assert_allclose(array(new_integral), expected_integral, rtol=1e-13)
+    np.testing.assert_allclose(array(memory[INTEGRAL]), expected_integral, rtol=1e-13)
     force = (
         0.029 * (acc_sp - np.array([0, 0, -9.81]))
         + [0.4, 0.4, 1.25] * (pos_sp - pos)
@@ -112,16 +112,18 @@ def test_attitude_controller_in_matrix_form(level: bool) -> None:
     ang_vel, rates_sp = rng.normal(0, 2, (2, n, 3))
     change, integral = rng.normal(0, 0.05, (n, 3)), rng.normal(0, 0.5, (n, 3))
     thrust_sp = rng.uniform(-0.05, 0.5, n)
-    force, torque, new_integral = mellinger.attitude2force_torque(
-        components(R.as_quat()),
-        components(ang_vel),
+    force, torque, memory = mellinger.attitude2force_torque(
+        body((0, 0, 0), R.as_quat(), ang_vel=ang_vel),
         (
             None if level else components(R_sp.as_euler("xyz")),
             components(rates_sp),
             jnp.asarray(thrust_sp),
         ),
-        components(change),
-        components(integral),
+        {
+            "r_int_error": components(integral),
+            "prev_ang_vel": components(ang_vel + change),
+            RATES: components(rates_sp),
+        },
         dt,
         mellinger.load_params("attitude", DRONE),
     )
@@ -132,7 +134,7 @@ def test_attitude_controller_in_matrix_form(level: bool) -> None:
     error = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], -1)
     limit = np.array([1, 1, 1500])
     expected_integral = np.clip(integral - error * dt, -limit, limit)
-    np.testing.assert_allclose(array(new_integral), expected_integral, atol=1e-13)
+    np.testing.assert_allclose(array(memory["r_int_error"]), expected_integral, atol=1e-13)
     pwm = (
         -np.array([7e4, 7e4, 6e4]) * error
         + np.array([2e4, 2e4, 1.2e4]) * (rates_sp - ang_vel)

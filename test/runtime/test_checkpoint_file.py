@@ -566,6 +566,24 @@ def test_checkpoints_of_other_versions_are_replaced(tmp_path: Path, good: Checkp
     assert list(tmp_path.iterdir()) == [path]
 
 
+OLDER_NAMES = {
+    "controls.state.memory.integral": "controls.state.pos_err_i",
+    "controls.attitude.memory.r_int_error": "controls.attitude.r_int_error",
+    "controls.attitude.memory.prev_ang_vel": "controls.attitude.prev_ang_vel",
+    "controls.attitude.memory.rates": "controls.attitude.prev_ang_vel_des",
+}
+
+
+def test_checkpoints_of_version_0_1_are_restored(physics: PhysicsThread, good: Checkpoint) -> None:
+    older = {f"state/{new}": f"state/{old}" for new, old in OLDER_NAMES.items()}
+    assert older.keys() <= good.arrays.keys()
+    arrays = {older.get(name, name): array for name, array in good.arrays.items()}
+    loaded = load(Checkpoint(arrays, good.about).to_bytes())
+    for name, array in good.arrays.items():
+        np.testing.assert_array_equal(loaded.arrays[name], array, err_msg=name)
+    physics.restore(loaded).result(T)
+
+
 def test_a_file_too_large_to_be_a_checkpoint_stays(tmp_path: Path, good: Checkpoint) -> None:
     large = tmp_path / "large"
     with large.open("wb") as file:

@@ -52,7 +52,10 @@ def test_packing_loses_nothing(together: bool) -> None:
     for i, leaf in unpacked.items():
         np.testing.assert_array_equal(leaf, leaves[i][1])
     names = {jax.tree_util.keystr(leaves[i][0]) for i in unpacked}
-    assert {".controls.state.pos_err_i", ".controls.attitude.cmd"} < names  # of the first stage
+    assert {
+        ".controls.state.memory['integral']",
+        ".controls.attitude.cmd",
+    } < names  # of the first stage
     assert ".controls.state.cmd" in names and ".states.pos" not in names
 
 
