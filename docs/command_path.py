@@ -1,6 +1,6 @@
 """Traces a pose from `PhysicsThread.command` to the tick that takes it up.
 
-python docs/command_path.py writes the table of files in docs/architecture.md.
+python -m docs.command_path writes the table of files in docs/architecture.md.
 """
 
 from __future__ import annotations

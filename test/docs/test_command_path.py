@@ -21,7 +21,7 @@ def test_the_committed_table_names_files_that_exist() -> None:
     files = re.findall(r"^\| \[(.+?)\]\(", written, re.MULTILINE)
     assert end and len(files) > 10
     missing = [file for file in files if not (ROOT / "crazyflow_ros" / file).is_file()]
-    assert not missing, "run docs/command_path.py again"
+    assert not missing, "run python -m docs.command_path again"
 
 
 def test_a_trace_has_the_thread_that_plans_and_not_the_one_that_commands() -> None:
