@@ -47,6 +47,7 @@ fly: $(VENV)/.ready ## Fly a drone with the keyboard of this terminal
 demo-sensors: $(VENV)/.ready ## Fly through a room; what the sensors see comes into out/
 	@$(PYTHON) -m crazyflow_ros.demo.room
 
+# By itself xdist would start those files last that have few tests, among them the longest ones.
 test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
 	@$(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 

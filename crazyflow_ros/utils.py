@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from crazyflow_ros.struct import Struct
-from crazyflow_ros.xla.code_cache import cache_folder
+from crazyflow_ros.xla.compiled_files import cache_folder
 
 T = TypeVar("T", bound=Struct)
 

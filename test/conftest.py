@@ -3,9 +3,7 @@
 import itertools
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,52 +13,12 @@ try:
     import jax
     from hypothesis import settings
 
-    from crazyflow_ros.xla import compiled_files
-    from crazyflow_ros.xla.code_cache import ENTRIES, CodeCache, cache_folder
+    from crazyflow_ros.utils import enable_cache
+    from crazyflow_ros.xla.compiled_files import cache_folder, open_cache
 except ModuleNotFoundError:  # ROS's own Python, which runs the tests of launch files
     jax = None
 
 _LARGEST_CACHE = 2 << 30  # bytes
-
-# The longest first, so that all workers end at about the same time.
-_LONGEST = (
-    "test_derivatives",
-    "test_replay",
-    "test_cflib",
-    "test_running",
-    "test_examples",
-    "test_floor",
-    "test_collisions",
-    "test_client",
-    "test_code_cache",
-    "test_kept",
-    "test_governor",
-    "test_node",
-    "test_process_faults",
-    "test_lock_step",
-    "test_hostile",
-    "test_conformance",
-    "test_flight_services",
-    "test_campaign",
-    "test_sensor_topics",
-    "test_controllers",
-    "test_sharding",
-    "test_first_principles",
-    "test_too_much",
-    "test_demo",
-    "test_kernels",
-    "test_topic_hardware",
-    "test_process",
-    "test_checkpoint_file",
-    "test_blocks",
-    "test_pipeline",
-    "test_random_calls",
-    "test_preparation",
-    "test_supervisor",
-    "test_streamed",
-    "test_recorder",
-    "test_disturbances",
-)
 
 if jax:
     # As the node sets it; for small calls it is faster, and the tests run what the node runs.
@@ -81,7 +39,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_configure(config: pytest.Config) -> None:
     """Tests build the same simulations again and again: a machine compiles each of them once.
 
-    All processes that tests start share them, too, by their environment.
+    A running simulation is kept as in a simulator of the user, whose folder all workers share, and
+    the processes that tests start, by their environment. JAX's cache keeps the functions of `Sim`.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -90,14 +49,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # else a worker of pytest-xdist, which inherits it
         folder = cache_folder().with_name("crazyflow_ros_test")
         os.environ["XDG_CACHE_HOME"] = str(folder)
-        _forget_oldest(cache_folder())
-    cache = CodeCache(cache_folder(), print)
-    config.add_cleanup(cache.close)
+        _forget_oldest(_jax_cache())
+    open_cache(print)
+    enable_cache(_jax_cache())
+
+
+def _jax_cache() -> Path:
+    return cache_folder().with_name("jax")
 
 
 def _forget_oldest(folder: Path) -> None:
     """Remove what was compiled first, where all of it has become too large."""
-    entries = sorted(folder.glob(ENTRIES), key=lambda entry: entry.stat().st_mtime, reverse=True)
+    entries = sorted(folder.glob("*-cache"), key=lambda entry: entry.stat().st_mtime, reverse=True)
     sizes = itertools.accumulate(entry.stat().st_size for entry in entries)
     for entry, size in zip(entries, sizes):
         if size > _LARGEST_CACHE:
@@ -105,50 +68,8 @@ def _forget_oldest(folder: Path) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs in `make soak`, and start with the files that take longest."""
+    """Leave out what runs in `make soak`."""
     if "CRAZYFLOW_ROS_SOAK" not in os.environ:
         left_out = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    places = {name: i for i, name in enumerate(_LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def traced_once() -> Any:
-    """Let simulations of the same kind share what is traced and compiled for the first of them.
-
-    The folder of compiled code saves XLA's work, and not that of tracing the same functions.
-    """
-    if not jax:
-        yield
-        return
-    memory: dict[str, Any] = {}
-
-    def key(what: tuple[object, ...]) -> str:
-        return repr((what, jax.config.jax_enable_x64))
-
-    def find(*what: object) -> Any:
-        return found(*what) if compiled_files._store else memory.get(key(what))
-
-    def keep(result: object, *what: object) -> None:
-        memory[key(what)] = result
-        kept_before(result, *what)
-
-    def compiled(make: Callable[[], Any], *what: object) -> Any:
-        if compiled_files._store:
-            return compiled_before(make, *what)
-        if key(what) not in memory:
-            memory[key(what)] = make()
-        return memory[key(what)]
-
-    found, kept_before, compiled_before = (
-        compiled_files.find,
-        compiled_files.keep,
-        compiled_files.compiled,
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled_files, "find", find)
-        patch.setattr(compiled_files, "keep", keep)
-        patch.setattr(compiled_files, "compiled", compiled)
-        yield

@@ -26,7 +26,7 @@ from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.sometimes import Sometimes
-from crazyflow_ros.xla.code_cache import open_cache
+from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
 
 if TYPE_CHECKING:

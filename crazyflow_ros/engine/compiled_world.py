@@ -23,7 +23,7 @@ from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import GUSTS, counted
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import Form, Leaves
+from crazyflow_ros.engine.form import Leaves
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
 from crazyflow_ros.members import member
@@ -94,7 +94,7 @@ class CompiledWorld:
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
         self.controller = member(Controller, config.controller)
         self._config, self._levels = config, levels
-        self._form = form = self._found_form()
+        self._form = form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
         self.has_desired = form.has_desired
@@ -201,17 +201,10 @@ class CompiledWorld:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
         return config, figures, weights, self.n_drones, self._levels, self.gusts
 
-    def _found_form(self) -> Form:
-        form = compiled_files.find("form", self._kind)
-        if not isinstance(form, Form):
-            form = self._function.form
-            compiled_files.keep(form, "form", self._kind)
-        return form
-
     def _compiled(self, obstacles: Obstacles | None) -> Program:
         arguments = self._seen, self._rest, obstacles
         advance = compiled_files.compiled(
-            lambda: self._function.compile(*arguments), "advance", self._kind, layout(obstacles)
+            lambda: self._function.lower(*arguments), "advance", self._kind, layout(obstacles)
         )
         return Program(layout(obstacles), advance)
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.stages import Lowered
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.memory import INTEGRAL, RATES
@@ -136,8 +137,8 @@ class WorldFunction:
             gains=self._gains,
         )
 
-    def compile(self, numbers: Any, rest: Sequence[Any], obstacles: Obstacles | None) -> Any:
-        """Compile the function for obstacles of one layout.
+    def lower(self, numbers: Any, rest: Sequence[Any], obstacles: Obstacles | None) -> Lowered:
+        """Trace the function for obstacles of one layout.
 
         Args:
             numbers: The first argument, see `Form`.
@@ -145,7 +146,7 @@ class WorldFunction:
             obstacles: Obstacles, or None.
         """
         # A new function each time, because JAX keeps compiled code as long as its function exists.
-        return jax.jit(one_kernel(self._advance_packed)).lower(numbers, rest, obstacles).compile()
+        return jax.jit(one_kernel(self._advance_packed)).lower(numbers, rest, obstacles)
 
     def _is_held(self, armed: Array) -> Array:
         return armed <= Level.held if self._levels else armed < 0

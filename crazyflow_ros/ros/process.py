@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.lockstep.script import Script
     from crazyflow_ros.ros.lock_step import Published
     from crazyflow_ros.ros.node import SimulatorNode
-    from crazyflow_ros.xla.code_cache import CodeCache
+    from crazyflow_ros.xla.compiled_files import CompiledFiles
 
 STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
@@ -163,7 +163,7 @@ class _Process:
         self._script: Script | None = None
         self._published: Published | None = None
         self._simulator: SimulatorNode | None = None
-        self._cache: CodeCache | None = None
+        self._cache: CompiledFiles | None = None
         self._exit_code = STOPPED
         self._ended = threading.Event()
         # A signal writes to the pipe, whichever thread the kernel delivers it to.
@@ -209,7 +209,7 @@ class _Process:
         try:
             get_logger("crazyflow").info("importing JAX and MuJoCo")
             # Imported here because it takes seconds.
-            from crazyflow_ros.xla.code_cache import open_cache
+            from crazyflow_ros.xla.compiled_files import open_cache
 
             self._cache = open_cache(get_logger("crazyflow").warning)
             try:

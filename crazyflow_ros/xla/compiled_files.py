@@ -1,97 +1,156 @@
-"""Results of tracing and compiling, kept in files so that the next start does not repeat either.
+"""What was traced and compiled, in files from which the next start loads it.
 
-JAX finds compiled code by the traced function, and tracing takes longer than loading the code.
-Here results are found by what the trace depends on: this package's source, the versions of the
-compilers, the processor, JAX's configuration, and what the caller names. Nothing is kept before
-`keep_in`.
+Results of tracing are found by what the trace depends on: this package's source, the versions of
+the compilers, the processor, JAX's configuration, and what the caller names. Compiled code is found
+by the traced computation, so that a change of the source that keeps the computation compiles
+nothing. JAX's own cache would find code only after tracing, which takes longer than loading it.
 
-Files are unpickled, which can execute anything, as the code in JAX's cache can. So a file is only
-read if it belongs to this user or the administrator and nobody else can write to it.
+Files are unpickled and their code is executed, so a file is only read if it belongs to this user or
+the administrator and nobody else can write to it. Files are written whole or not at all, so that
+several processes can share the folder.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import pickle
-import platform
+import stat
+import threading
+import time
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import jax
+from jax.experimental import serialize_executable
+from jax.stages import Compiled, Lowered
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file
-from crazyflow_ros.xla.compiler import CacheEntries
+from crazyflow_ros.xla.fingerprint import configuration, machine, source
 
-_PREFIX = "kept-"
-_MOST_FILES, _MOST_BYTES = 200, 100_000_000
-_WHERE = ("jax_compilation_cache", "jax_persistent_cache")  # change no compiled code
+T = TypeVar("T")
+Warn = Callable[[str], object]
 
-_store: _Store | None = None
-
-
-Tell = Callable[[str], object]
-
-
-def keep_in(folder: Path, entries: CacheEntries, unread: Tell, unwritten: Tell) -> None:
-    """Keep results from now on.
-
-    Args:
-        folder: JAX's compilation cache.
-        entries: Its entries.
-        unread: Receives a message about each file that cannot be used.
-        unwritten: Receives the reason why a file cannot be written.
-    """
-    global _store
-    _store = _Store(folder, entries, unread, unwritten)
+_PREFIX = "compiled-"
+_LARGEST, _MOST_BYTES = 100_000_000, 500_000_000  # of one file, of all
+_MOST_LOADED = 8  # that stay loaded for a second use
+_WRITING = 0.8  # s for postponed code: a process must end soon after a signal
+_HIT = "/jax/compilation_cache/cache_hits"  # JAX's event
 
 
-def find(*what: object) -> Any:
-    """Return the result that is kept for a description, or None.
+class CompiledFiles:
+    """A folder of compiled code.
 
     Args:
-        what: Everything that the result depends on; the `repr` must show any difference.
+        folder: The folder; created if missing.
+        warn: Receives one message about the folder at most, and one about each file that cannot be
+            used.
+
+    Attributes:
+        folder: The folder; None if it is missing or others can write to it, and nothing is kept.
+        n_compiled: Number of functions that this process has compiled.
     """
-    return None if _store is None else _store.find(what, pickle.loads)
 
+    def __init__(self, folder: Path, warn: Warn) -> None:
+        self._warn = warn
+        self._has_warned = self._is_postponed = False
+        self._loaded: dict[str, Compiled] = {}  # the last used come last
+        self._loaded_lock = threading.Lock()
+        self._unwritten: dict[str, tuple[float, Compiled]] = {}  # with the time [s] of compiling
+        self.n_compiled = 0
+        problem = _problem(folder)
+        self.folder = None if problem else folder
+        if problem:
+            self._warn_once(folder, problem)
 
-def keep(result: object, *what: object) -> None:
-    """Keep a result that can be pickled, if results are kept; see `find`."""
-    if _store is not None:
-        _store.keep(what, pickle.dumps(result))
+    def traced(self, make: Callable[[], T], *what: object) -> T:
+        """Return a result of tracing: from a file, or a new one.
 
-
-def compiled(make: Callable[[], Any], *what: object) -> Any:
-    """Return a compiled function: the one that is kept for a description, or a new one.
-
-    Args:
-        make: Compiles it.
-        what: Everything that the function depends on, see `find`.
-    """
-    if _store is None:
-        return make()
-    if (found := _store.find(what, CacheEntries.loaded)) is not None:
+        Args:
+            make: Makes the result, which can be pickled and is not None.
+            *what: Everything that the result depends on besides this package; the `repr` must show
+                any difference.
+        """
+        name = _name(source(), what)
+        found: T | None = self._read(name, pickle.loads)
+        if found is None:
+            found = make()
+            self._write(name, pickle.dumps(found))
         return found
-    function, reference = _store.entries.compiled(make)
-    if reference is not None:
-        _store.keep(what, reference)
-    return function
 
+    def compiled(self, lower: Callable[[], Lowered], *what: object) -> Compiled:
+        """Return a compiled function: of this process, from a file, or a new one.
 
-class _Store:
-    def __init__(self, folder: Path, entries: CacheEntries, unread: Tell, unwritten: Tell) -> None:
-        self.entries = entries
-        self._folder, self._unread, self._unwritten = folder, unread, unwritten
+        Args:
+            lower: Traces the function.
+            *what: Everything that the function depends on, see `traced`.
+        """
+        lower = cache(lower)
+        name = self.traced(lambda: _name("code", lower().as_text()), "name of code", what)
+        program = self._loaded.get(name)
+        if program is None:
+            program = self._read(name, _loaded)
+        if program is None:
+            program = self._compile(lower(), name)
+        self._keep_loaded(name, program)
+        if not self._is_postponed:
+            self._write_programs(math.inf)
+        return program
 
-    def find(self, what: object, load: Callable[[bytes], Any]) -> Any:
-        path = self._path(what)
+    def postpone(self) -> None:
+        """Write new code in `close` from now on.
+
+        Serialising holds the interpreter's lock for a tenth of a second or more, in which no other
+        Python thread runs.
+        """
+        self._is_postponed = True
+
+    def close(self) -> None:
+        """Write postponed code within the limit of time, first what took longest to compile."""
+        self._write_programs(_WRITING)
+
+    def _compile(self, lowered: Lowered, name: str) -> Compiled:
+        began = time.monotonic()
+        program, is_new = _compiled(lowered)
+        self.n_compiled += 1
+        if is_new and self.folder is not None:
+            self._unwritten[name] = time.monotonic() - began, program
+        return program
+
+    def _keep_loaded(self, name: str, program: Compiled) -> None:
+        with self._loaded_lock:
+            self._loaded.pop(name, None)
+            self._loaded[name] = program
+            idle = [other for other in self._loaded if other not in self._unwritten]
+            for other in idle[:-_MOST_LOADED]:
+                del self._loaded[other]
+
+    def _write_programs(self, within: float) -> None:
+        deadline = time.monotonic() + within
+        for name, (_, program) in sorted(self._unwritten.items(), key=lambda item: -item[1][0]):
+            if time.monotonic() >= deadline:
+                return
+            if self._unwritten.pop(name, None) is None:
+                continue  # another thread writes it
+            try:
+                content = _serialised(program)
+            except Exception as error:  # from any part of JAX that has changed
+                self._warn(f"a compiled function cannot be stored: {str(error)[:200]}")
+            else:
+                self._write(name, content)
+
+    def _read(self, name: str, load: Callable[[bytes], T]) -> T | None:
+        if self.folder is None:
+            return None
+        path = self.folder / f"{_PREFIX}{name}"
         try:
-            with open_file(path, _MOST_BYTES) as file:
+            with open_file(path, _LARGEST) as file:
                 status = os.fstat(file.fileno())
                 if status.st_uid not in (os.geteuid(), 0):
                     raise ValueError(f"it belongs to another user ({status.st_uid})")
@@ -102,56 +161,130 @@ class _Store:
             if hashlib.sha256(result).digest() != digest:
                 raise ValueError("it is damaged")
             found = load(result)
-            os.utime(path)  # the least used are removed first
-        except (FileNotFoundError, LookupError):
+        except FileNotFoundError:
             return None
         except Exception as error:
-            self._unread(f"{path} is not used and is replaced: {str(error)[:200]}")
+            self._warn(f"{path} is not used and is replaced: {str(error)[:200]}")
             return None
+        with suppress(OSError):
+            os.utime(path)  # the least used are removed first
         return found
 
-    def keep(self, what: object, result: bytes) -> None:
-        path = self._path(what)
+    def _write(self, name: str, result: bytes) -> None:
+        if self.folder is None:
+            return
+        content = hashlib.sha256(result).digest() + result
         try:
-            write_file(path, hashlib.sha256(result).digest() + result, mode=0o600)
-            self._remove_oldest()
+            write_file(self.folder / f"{_PREFIX}{name}", content, mode=0o600)
+            _remove_least_used(self.folder)
         except OSError as error:
-            self._unwritten(str(error.strerror))
+            self._warn_once(self.folder, f"cannot be written ({error.strerror})")
 
-    def _path(self, what: object) -> Path:
-        key = repr((surroundings(), _configuration(), what))
-        return self._folder / f"{_PREFIX}{hashlib.sha256(key.encode()).hexdigest()}"
+    def _warn_once(self, folder: Path, problem: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            self._warn(
+                f"the compilation cache {folder} {problem}: missing code is compiled at each "
+                "start. Set XDG_CACHE_HOME to use another folder"
+            )
 
-    def _remove_oldest(self) -> None:
-        ages = {}
-        for path in self._folder.glob(f"{_PREFIX}*"):
-            with suppress(FileNotFoundError):
-                ages[path] = path.stat().st_mtime
-        for path in sorted(ages, key=lambda path: -ages[path])[_MOST_FILES:]:
+
+def _problem(folder: Path) -> str:
+    """Create a folder if it is missing, and return why it is not to be used; empty if it is."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError as error:
+        return f"cannot be created ({error.strerror})"
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"belongs to another user ({status.st_uid}) and is not used"
+    if status.st_mode & stat.S_IWOTH:
+        return "is writable for everybody and is not used"
+    return ""
+
+
+def _name(*what: object) -> str:
+    key = repr((machine(), configuration(), what))
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _remove_least_used(folder: Path) -> None:
+    files = []
+    for path in folder.glob(f"{_PREFIX}*"):
+        with suppress(FileNotFoundError):
+            status = path.stat()
+            files.append((status.st_mtime, status.st_size, path))
+    size = 0
+    for _, bytes_of_file, path in sorted(files, reverse=True):
+        size += bytes_of_file
+        if size > _MOST_BYTES:
             path.unlink(missing_ok=True)
 
 
-def _configuration() -> tuple[object, ...]:
-    """JAX's configuration, in which threads may differ in precision, and the devices."""
-    values = jax.config.values.items()
-    fixed = sorted((k, v) for k, v in values if not k.startswith(_WHERE))
-    return fixed, jax.dtypes.canonicalize_dtype(float), str(jax.devices())
+def _compiled(lowered: Lowered) -> tuple[Compiled, bool]:
+    """Compile, and return whether the code is new.
+
+    Code from JAX's own cache, which a user may have switched on, cannot be serialised again: it
+    loads and then fails when it is called.
+    """
+    thread, hits = threading.get_ident(), []
+
+    def note(event: str, **_: object) -> None:
+        if event == _HIT and threading.get_ident() == thread:
+            hits.append(event)
+
+    jax.monitoring.register_event_listener(note)
+    try:
+        return lowered.compile(), not hits
+    finally:
+        jax.monitoring.unregister_event_listener(note)
 
 
-@cache
-def surroundings() -> tuple[object, ...]:
-    """Versions, processor, XLA's flags and the source of this package."""
-    versions = [version(name) for name in ("jax", "jaxlib", "numpy")]
-    source, package = hashlib.sha256(), Path(__file__).parents[1]
-    for pattern in ("*.py", "*.toml"):
-        for file in sorted(package.rglob(pattern)):
-            source.update(f"{file.relative_to(package)}\0".encode() + file.read_bytes())
-    flags = os.environ.get("XLA_FLAGS"), os.environ.get("LIBTPU_INIT_ARGS")
-    return platform.python_version(), versions, _processor(), flags, source.hexdigest()
+def _serialised(program: Compiled) -> bytes:
+    shardings = jax.tree.leaves(program.input_shardings)
+    devices = {device.id for sharding in shardings for device in sharding.device_set}
+    return zlib.compress(pickle.dumps((serialize_executable.serialize(program), devices)), level=1)
 
 
-def _processor() -> object:
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-        return [x for x in lines if x.startswith(("model name", "flags", "Features", "CPU part"))]
-    return platform.machine()
+def _loaded(content: bytes) -> Compiled:
+    (code, in_tree, out_tree), ids = pickle.loads(zlib.decompress(content))
+    devices = [device for device in jax.devices() if device.id in ids]
+    program: Compiled = serialize_executable.deserialize_and_load(
+        code, in_tree, out_tree, execution_devices=devices
+    )
+    return program
+
+
+_files: CompiledFiles | None = None
+
+
+def cache_folder() -> Path:
+    """Return the user's folder of compiled code."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "crazyflow_ros"
+
+
+def open_cache(warn: Warn) -> CompiledFiles:
+    """Let this process load and keep compiled code in the user's folder.
+
+    Args:
+        warn: Receives the messages of `CompiledFiles`.
+    """
+    global _files
+    _files = CompiledFiles(cache_folder(), warn)
+    return _files
+
+
+def opened() -> CompiledFiles | None:
+    """Return the result of `open_cache`; None before it is called."""
+    return _files
+
+
+def traced(make: Callable[[], T], *what: object) -> T:
+    """Return `CompiledFiles.traced` of the open cache; without one, a new result."""
+    return make() if _files is None else _files.traced(make, *what)
+
+
+def compiled(lower: Callable[[], Lowered], *what: object) -> Compiled:
+    """Return `CompiledFiles.compiled` of the open cache; without one, a new function."""
+    return lower().compile() if _files is None else _files.compiled(lower, *what)

@@ -11,12 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-import jax
-
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file
-from crazyflow_ros.xla.code_cache import ENTRIES, Warn
-from crazyflow_ros.xla.compiled_files import surroundings
+from crazyflow_ros.xla.compiled_files import CompiledFiles, Warn, opened
+from crazyflow_ros.xla.fingerprint import machine, source
 
 _FILE = "start_up.json"
 _TYPICAL = "takes 10 to 60 s"
@@ -28,18 +26,18 @@ class StartUp:
     """Times of earlier starts on this machine.
 
     Args:
-        folder: The compilation cache, which also stores the times; None if there is none.
+        files: The compilation cache, whose folder also stores the times; None if there is none.
         info: Receives the log messages.
     """
 
-    def __init__(self, folder: Path | None, info: Warn) -> None:
-        self._folder, self._info = folder, info
+    def __init__(self, files: CompiledFiles | None, info: Warn) -> None:
+        self._files, self._info = files, info
+        self._folder = None if files is None else files.folder
 
     @classmethod
     def of_cache(cls, info: Warn) -> Self:
-        """Return the times that are stored with JAX's compilation cache, if it is in use."""
-        kept = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-        return cls(Path(kept) if kept else None, info)
+        """Return the times that are stored with the open compilation cache, if there is one."""
+        return cls(opened(), info)
 
     @contextmanager
     def compiling(self, *what: object) -> Iterator[None]:
@@ -48,17 +46,17 @@ class StartUp:
         Args:
             what: Everything that the compiled code depends on.
         """
-        times, setup, code = self._times(), _name(what), _name((surroundings(), *what))
+        times, setup, code = self._times(), _name(what), _name((source(), machine(), *what))
         if code in times:
             time_taken = f", which took {_rounded(times[code])} the last time"
             self._info(f"loading compiled code{time_taken if times[code] else ''}")
         else:
             known = f"took {_rounded(times[setup])} the last time" if setup in times else _TYPICAL
             self._info(f"compiling, which {known}; the result is cached for later starts")
-        before, began = self._count(), time.monotonic()
+        before, began = self._n_compiled(), time.monotonic()
         yield
         took = time.monotonic() - began
-        news = {setup: took, code: _UNKNOWN} if self._count() > before else {code: took}
+        news = {setup: took, code: _UNKNOWN} if self._n_compiled() > before else {code: took}
         for name in news:
             times.pop(name, None)  # the latest ones come last
         if self._folder is None:
@@ -77,13 +75,8 @@ class StartUp:
                 return times
         return {}
 
-    def _count(self) -> int:
-        """Count the cached functions."""
-        if self._folder is None:
-            return 0
-        with suppress(OSError):
-            return sum(1 for _ in self._folder.glob(ENTRIES))
-        return 0
+    def _n_compiled(self) -> int:
+        return 0 if self._files is None else self._files.n_compiled
 
 
 def _name(what: tuple[object, ...]) -> str:

@@ -84,12 +84,18 @@ def bodies(physics):
     return [model.body(i).name for i in range(model.nbody)]
 
 
-def test_the_physics_thread_compiles_nothing(physics):
-    threads = []
+def test_the_physics_thread_compiles_nothing(physics, monkeypatch):
+    threads, found = [], compiled_files.compiled
 
     def note(event, duration, **_):
         if event == COMPILED:
             threads.append(threading.current_thread().name)
+
+    def compiled(*args):
+        threads.append(threading.current_thread().name)
+        return found(*args)
+
+    monkeypatch.setattr(compiled_files, "compiled", compiled)
 
     hover(physics)
     until(lambda: physics.snapshot.pos[0, 2] > 0.5, "the drone to fly")
@@ -243,8 +249,8 @@ def test_a_scene_is_read_once_and_its_file_may_change_or_go(physics, tmp_path):
 
 def test_code_that_is_not_needed_any_more_is_freed(own, monkeypatch):
     physics, device = own, jax.devices()[0].client
-    # Not shared with other tests, which would keep it.
-    monkeypatch.setattr(compiled_files, "compiled", lambda make, *_: make())
+    # The last programs stay loaded otherwise.
+    monkeypatch.setattr(compiled_files, "_files", None)
 
     shapes = {
         slots: Obstacles.create(["box"], [[0.1] * 3], [[5.0, 5.0, 1.0]], slots=slots)

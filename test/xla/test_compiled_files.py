@@ -1,33 +1,36 @@
-"""Forms and compiled functions kept between starts: found again, never confused, never trusted."""
+"""Traced and compiled results in files: found again, never confused, never trusted."""
 
 from __future__ import annotations
 
 import os
+import resource
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from jax.experimental import serialize_executable
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
+from crazyflow_ros.utils import enable_cache
 from crazyflow_ros.xla import compiled_files
-from crazyflow_ros.xla.compiler import CacheEntries
+from crazyflow_ros.xla.compiled_files import CompiledFiles
 
 FLY = """
-import sys, pathlib
+import sys
 import jax, numpy as np
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.xla.code_cache import CodeCache
+from crazyflow_ros.xla.compiled_files import open_cache
 
-folder, freq, shapes, model = pathlib.Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:5]
-cache = CodeCache(folder, lambda text: print("told:", text))
-if folder.name != "none":
-    cache.keep_traces()
+keeps, freq, shapes, model = sys.argv[1], int(sys.argv[2]), *sys.argv[3:5]
+if keeps == "kept":
+    open_cache(lambda text: print("told:", text))
 box = Obstacles.create(["box"], [[1.0, 1.0, 0.1]], [[0.0, 0.0, -0.03]], slots=1)
 traces = []
 jax.monitoring.register_event_duration_secs_listener(
@@ -38,42 +41,61 @@ engine = Engine(config, ["cf0", "cf1"])
 if shapes == "box":
     engine.world.use(box)
 engine.set_commands(["cf0"], np.full((1, 4), 21.5e3))
-end = engine.advance(1, [100, 100], 0)[-1]
-print("flown:", np.hstack((end.pos, end.rotor_vel)).tobytes().hex())
+end = engine.advance(1, [250, 250], 0)[-1]
+flown = end.pos, end.quat, end.vel, end.ang_vel, end.rotor_vel
+print("flown:", np.hstack(flown).tobytes().hex())
 print("traces:", len(traces))
-cache.close()
 """
+# Fast to compile, and with a device that nothing runs on.
+FLAGS = "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=2"
 
 
-def fly(
-    folder: Path, freq: int = 500, shapes: str = "none", drone: str | Path = "cf2x_L250"
-) -> tuple[str, int, str]:
-    """Return the flown states, the number of functions that were traced, and what was told."""
-    run = [sys.executable, "-c", FLY, str(folder), str(freq), shapes, str(drone)]
-    quickly = os.environ | {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # to compile
-    done = subprocess.run(run, env=quickly, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
-    return lines["flown"], int(lines["traces"]), lines.get("told", "")
+class Flight:
+    """A flight in a process of its own, with files in a folder or without."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        freq: int = 500,
+        shapes: str = "none",
+        drone: str | Path = "cf2x_L250",
+    ) -> None:
+        keeps = "kept" if folder else "unkept"
+        run = [sys.executable, "-c", FLY, keeps, str(freq), shapes, str(drone)]
+        environment = os.environ | {"XLA_FLAGS": FLAGS, "XDG_CACHE_HOME": str(folder)}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        self._process = subprocess.Popen(run, env=environment, **pipes)
+
+    def end(self) -> tuple[str, int, str]:
+        """The flown states, the number of functions that were traced, and what was told."""
+        output, errors = self._process.communicate(timeout=300)
+        assert self._process.returncode == 0, errors
+        lines = dict(line.split(": ", 1) for line in output.splitlines())
+        return lines["flown"], int(lines["traces"]), lines.get("told", "")
+
+
+def fly(folder: Path | None, **options: object) -> tuple[str, int, str]:
+    return Flight(folder, **options).end()
 
 
 def files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("kept-*"))
+    return sorted(folder.rglob("compiled-*"))
 
 
 @pytest.fixture(scope="module")
-def unkept(tmp_path_factory: pytest.TempPathFactory) -> str:
+def unkept() -> str:
     """States of a flight for which nothing was kept."""
-    return fly(tmp_path_factory.mktemp("unkept") / "none")[0]
+    return fly(None)[0]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, unkept: str) -> Path:
-    """A folder in which such a flight is kept."""
+    """A folder in which two processes have kept such a flight at the same time."""
     folder = tmp_path_factory.mktemp("kept")
-    flown, traces, told = fly(folder)
-    assert flown == unkept and traces and not told
-    assert len(files(folder)) == 2
+    for flight in [Flight(folder), Flight(folder)]:
+        flown, _, told = flight.end()
+        assert flown == unkept and not told
+    assert len(files(folder)) == len([*(folder / "crazyflow_ros").iterdir()]) == 3
     return folder
 
 
@@ -92,14 +114,12 @@ def test_another_rate_obstacle_or_drone_is_not_confused_with_it(
     (own / FIGURES).write_text(figures)
     same = fly(folder, drone=own)
     assert same[0] == unkept and same[1]
-    assert fly(folder, drone=own)[1] == 0
     mass = next(line for line in figures.splitlines() if line.startswith("mass"))
     (own / FIGURES).write_text(figures.replace(mass, "mass = 0.025"))
     heavier, rate, box = fly(folder, drone=own), fly(folder, freq=1000), fly(folder, shapes="box")
     assert len({unkept, heavier[0], rate[0], box[0]}) == 4
     assert heavier[1] and rate[1] and box[1]
     assert fly(folder, shapes="box") == (box[0], 0, "")
-    assert fly(folder) == (unkept, 0, "")
 
 
 def test_damaged_file_is_told_and_replaced(folder: Path, unkept: str) -> None:
@@ -113,51 +133,159 @@ def test_damaged_file_is_told_and_replaced(folder: Path, unkept: str) -> None:
     assert fly(folder) == (unkept, 0, "")
 
 
-def test_code_that_is_gone_is_compiled_anew(folder: Path, unkept: str) -> None:
-    for entry in folder.glob("*-cache"):
-        entry.unlink()
-    flown, traces, told = fly(folder)
-    assert flown == unkept and traces and not told
-    assert fly(folder) == (unkept, 0, "")
+@pytest.fixture
+def no_jax_cache() -> Iterator[None]:
+    """JAX's own cache is off, which these tests would find their functions in."""
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    reset_cache()
+    yield
+    jax.config.update("jax_compilation_cache_dir", before)
+    reset_cache()
 
 
-class Store:
-    """Results kept in this process."""
+class Process:
+    """What one process knows of a folder."""
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path) -> None:
         self.told: list[str] = []
-        self.folder = folder
-        told = self.told.append
-        store = compiled_files._Store(folder, CacheEntries.__new__(CacheEntries), told, told)
-        patch.setattr(compiled_files, "_store", store)
+        self.files = CompiledFiles(folder, self.told.append)
+
+    def times(self, factor: float) -> Callable[[np.ndarray], jax.Array]:
+        """A compiled multiplication, tried."""
+        program = self.files.compiled(
+            lambda: jax.jit(lambda x: x * factor).lower(np.ones(3, np.float32)), "times", factor
+        )
+        np.testing.assert_array_equal(program(np.ones(3, np.float32)), np.full(3, factor))
+        return program
+
+
+def programs(folder: Path) -> list[Path]:
+    """The files with code, which are longer than others here."""
+    return [file for file in files(folder) if file.stat().st_size > 1000]
+
+
+def test_code_that_is_gone_is_compiled_anew(tmp_path: Path, no_jax_cache: None) -> None:
+    Process(tmp_path).times(2)
+    (code,) = programs(tmp_path)
+    code.unlink()
+    second, third = Process(tmp_path), Process(tmp_path)
+    second.times(2)
+    third.times(2)
+    assert (second.files.n_compiled, third.files.n_compiled) == (1, 0) and not second.told
+
+
+def test_another_source_traces_but_does_not_compile_the_same_function(
+    tmp_path: Path, no_jax_cache: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Process(tmp_path).times(2)
+    monkeypatch.setattr(compiled_files, "source", lambda: "another version")
+    later = Process(tmp_path)
+    later.times(2)
+    assert later.files.n_compiled == 0 and len(programs(tmp_path)) == 1
+    later.times(3)
+    assert later.files.n_compiled == 1
+    monkeypatch.setattr(compiled_files, "machine", lambda: "another processor")
+    elsewhere = Process(tmp_path)
+    elsewhere.times(2)
+    assert elsewhere.files.n_compiled == 1
+
+
+def test_the_programs_used_last_stay_loaded(tmp_path: Path, no_jax_cache: None) -> None:
+    process = Process(tmp_path)
+    first, second = process.times(0.5), process.times(1)
+    for factor in range(2, compiled_files._MOST_LOADED + 1):
+        assert process.times(0.5) is first
+        process.times(factor)
+    assert process.times(0.5) is first
+    assert process.times(1) is not second
+    assert process.files.n_compiled == compiled_files._MOST_LOADED + 1 and not process.told
+
+
+def test_postponed_code_is_found_at_once_and_written_in_the_end(
+    tmp_path: Path, no_jax_cache: None
+) -> None:
+    process, number = Process(tmp_path), compiled_files._MOST_LOADED + 2
+    process.files.postpone()
+    for factor in [*range(number), *range(number)]:
+        process.times(factor)
+    assert process.files.n_compiled == number and not programs(tmp_path)
+    process.files.close()
+    assert len(programs(tmp_path)) == number
+    later = Process(tmp_path)
+    later.times(0)
+    assert later.files.n_compiled == 0
+
+
+def test_code_for_which_the_end_has_no_time_is_compiled_again(
+    tmp_path: Path, no_jax_cache: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled_files, "_WRITING", 0.0)
+    process, later = Process(tmp_path), Process(tmp_path)
+    process.files.postpone()
+    process.times(2)
+    process.files.close()
+    assert not programs(tmp_path)
+    later.times(2)
+    assert later.files.n_compiled == 1 and not later.told
+
+
+def test_code_that_jax_has_in_its_own_cache_is_not_kept_twice(
+    tmp_path: Path, no_jax_cache: None
+) -> None:
+    """Serialised again it would fail when it is called."""
+    enable_cache(tmp_path / "jax")
+    first = Process(tmp_path / "first")
+    first.times(2)
+    assert programs(tmp_path / "first")
+    for _ in range(2):
+        second = Process(tmp_path / "second")
+        second.times(2)
+        assert not programs(tmp_path / "second") and not second.told
+
+
+def test_a_function_that_jax_cannot_serialise_is_told(
+    tmp_path: Path, no_jax_cache: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise NotImplementedError("constants")
+
+    monkeypatch.setattr(serialize_executable, "serialize", refuse)
+    process = Process(tmp_path)
+    process.times(2)
+    (told,) = process.told
+    assert "constants" in told and not programs(tmp_path)
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    return Store(tmp_path, monkeypatch)
+def process(tmp_path: Path) -> Process:
+    return Process(tmp_path)
 
 
 def test_result_is_found_by_all_that_describes_it(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiled_files.keep(np.arange(3), "form", 500)
-    assert compiled_files.find("form", 500).tolist() == [0, 1, 2]
-    assert compiled_files.find("form", 250) is None
+    numbers = iter(range(10))
+
+    def traced(freq: int) -> int:
+        return process.files.traced(lambda: next(numbers), "form", freq)
+
+    assert [traced(500), traced(500), traced(250), traced(500)] == [0, 0, 1, 0]
     with jax.enable_x64(True):
-        assert compiled_files.find("form", 500) is None
-    monkeypatch.setattr(compiled_files, "surroundings", lambda: "another version")
-    assert compiled_files.find("form", 500) is None and not store.told
+        assert traced(500) == 2
+    monkeypatch.setattr(compiled_files, "source", lambda: "another version")
+    assert traced(500) == 3 and not process.told
 
 
-def test_file_that_others_can_write_to_is_not_read(store: Store) -> None:
-    compiled_files.keep(1, "form")
-    (file,) = files(store.folder)
+def test_file_that_others_can_write_to_is_not_read(process: Process, tmp_path: Path) -> None:
+    assert process.files.traced(lambda: 1, "form") == 1
+    (file,) = files(tmp_path)
     assert file.stat().st_mode & 0o777 == 0o600
     file.chmod(0o620)
-    assert compiled_files.find("form") is None
-    assert store.told == [f"{file} is not used and is replaced: other users can write to it"]
-    compiled_files.keep(2, "form")
-    assert compiled_files.find("form") == 2
+    assert process.files.traced(lambda: 2, "form") == 2
+    (told,) = process.told
+    assert told.startswith(f"{file} ") and "other users can write to it" in told
+    assert process.files.traced(lambda: 3, "form") == 2
 
 
 def _owned_by(user: int) -> Callable[[int], os.stat_result]:
@@ -172,25 +300,87 @@ def _owned_by(user: int) -> Callable[[int], os.stat_result]:
     return changed
 
 
-def test_file_of_another_user_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled_files.keep(1, "form")
+def test_file_of_another_user_is_not_read(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.files.traced(lambda: 1, "form")
     monkeypatch.setattr(os, "fstat", _owned_by(54321))
-    assert compiled_files.find("form") is None
-    assert "it belongs to another user (54321)" in store.told[0]
+    assert process.files.traced(lambda: 2, "form") == 2
+    assert "another user (54321)" in process.told[0]
 
 
-def test_least_used_files_are_removed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_files, "_MOST_FILES", 3)
+def test_least_used_files_are_removed(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for i in range(3):
-        compiled_files.keep(i, i)
-        (file,) = (x for x in files(store.folder) if x.stat().st_mtime > 1e6)
+        process.files.traced(lambda: "old", i)
+        (file,) = (x for x in files(tmp_path) if x.stat().st_mtime > 1e6)
         os.utime(file, (i + 1, i + 1))
-    assert compiled_files.find(0) == 0  # used now
-    compiled_files.keep(3, 3)
-    assert [compiled_files.find(i) for i in range(4)] == [0, None, 2, 3] and not store.told
+    monkeypatch.setattr(
+        compiled_files, "_MOST_BYTES", sum(x.stat().st_size for x in files(tmp_path))
+    )
+    assert process.files.traced(lambda: "new", 0) == "old"  # used now
+    process.files.traced(lambda: "old", 3)
+    assert len(files(tmp_path)) == 3
+    monkeypatch.undo()
+    found = [process.files.traced(lambda: "new", i) for i in range(4)]
+    assert found == ["old", "new", "old", "old"] and not process.told
 
 
-def test_folder_that_cannot_be_written_is_told(store: Store) -> None:
-    store.folder.rmdir()
-    compiled_files.keep(1, "form")
-    assert store.told == ["No such file or directory"]
+def test_full_disk_is_told_once_and_leaves_nothing_half(
+    process: Process, tmp_path: Path, no_jax_cache: None
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        process.times(2)
+        process.times(3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    (told,) = process.told
+    assert str(tmp_path) in told and "cannot be written (File too large)" in told
+    assert not [*tmp_path.iterdir()]
+
+
+def test_read_only_folder_is_read(
+    tmp_path: Path, no_jax_cache: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    Process(tmp_path).times(2)
+    monkeypatch.setattr(compiled_files, "write_file", refuse)  # root may write anywhere
+    monkeypatch.setattr(os, "utime", refuse)
+    process = Process(tmp_path)
+    process.times(2)
+    assert process.files.n_compiled == 0 and not process.told
+    process.times(3)
+    (told,) = process.told
+    assert "cannot be written (Permission denied)" in told
+
+
+def test_folder_that_others_can_write_is_not_used(tmp_path: Path, no_jax_cache: None) -> None:
+    tmp_path.chmod(0o777)
+    process = Process(tmp_path)
+    process.times(2)
+    process.times(2)
+    (told,) = process.told
+    assert str(tmp_path) in told and "writable for everybody" in told
+    assert process.files.n_compiled == 1 and not [*tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to somebody else")
+def test_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
+    os.chown(tmp_path, 12345, 12345)
+    process = Process(tmp_path)
+    assert process.files.traced(lambda: 1, "form") == 1
+    (told,) = process.told
+    assert "another user (12345)" in told and not files(tmp_path)
+
+
+def test_no_folder_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    process = Process(tmp_path / "file" / "cache")
+    assert process.files.traced(lambda: 1, "form") == 1
+    (told,) = process.told
+    assert "cannot be created (Not a directory)" in told

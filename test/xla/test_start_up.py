@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from crazyflow_ros.xla.compiled_files import CompiledFiles
 from crazyflow_ros.xla.start_up import StartUp, process_age
 
 
 def start(folder: Path, *what: object, compiles: bool = False) -> str:
     """What is said of one start."""
     said: list[str] = []
-    with StartUp(folder, said.append).compiling(*what):
-        if compiles:
-            (folder / f"{len(list(folder.iterdir()))}-cache").touch()
+    files = CompiledFiles(folder, print)
+    with StartUp(files, said.append).compiling(*what):
+        files.n_compiled += compiles
     (text,) = said
     return text
 
@@ -35,7 +36,7 @@ def test_another_version_compiles_what_the_last_one_has_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start(tmp_path, "a", compiles=True)
-    monkeypatch.setattr("crazyflow_ros.xla.start_up.surroundings", lambda: "another version")
+    monkeypatch.setattr("crazyflow_ros.xla.start_up.source", lambda: "another version")
     assert start(tmp_path, "a").startswith("compiling, which took 0.0 s the last time")
     assert start(tmp_path, "a").startswith("loading compiled code, which took")
 
@@ -46,7 +47,7 @@ def test_what_is_kept_may_be_anything(tmp_path: Path) -> None:
         file.write_text(content)
         assert start(tmp_path, "a").startswith("compiling, which takes 10 to 60 s")
         assert len(json.loads(file.read_text())) == 1
-    assert start(tmp_path / "nowhere", "a").startswith("compiling")
+    assert start(file / "nowhere", "a").startswith("compiling")
 
 
 def test_a_process_knows_its_age() -> None:

@@ -329,7 +329,7 @@ def run(words: Sequence[str], program: str = "replay") -> int:
     )
     parser.add_argument("file", type=Path, help="MCAP file written with the parameter record")
     path = parser.parse_args(words).file
-    from crazyflow_ros.xla.code_cache import open_cache
+    from crazyflow_ros.xla.compiled_files import open_cache
 
     def say(text: str) -> None:
         print(f"replay: {text}", file=sys.stderr, flush=True)
