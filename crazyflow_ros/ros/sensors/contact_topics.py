@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from geometry_msgs.msg import Vector3, WrenchStamped
+from geometry_msgs.msg import Wrench, WrenchStamped
 from std_msgs.msg import Bool
 
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.ros.messages.geometry import vector
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
 from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
@@ -104,8 +105,5 @@ class ContactTopics(DeviceTopics):
         # The sensor reports the drone's action on the others, about the centre of the contacts.
         force, torque, place = (-data.force[0, 0], -data.torque[0, 0], data.pos[0, 0])
         torque = torque + np.cross(place - pos, force)
-        message = WrenchStamped()
-        for vector, name in ((force, "force"), (torque, "torque")):
-            x, y, z = world_to_body(quat, vector).tolist()
-            setattr(message.wrench, name, Vector3(x=x, y=y, z=z))
-        return message
+        force, torque = world_to_body(quat, force), world_to_body(quat, torque)
+        return WrenchStamped(wrench=Wrench(force=vector(force), torque=vector(torque)))

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from geometry_msgs.msg import TransformStamped
+from geometry_msgs.msg import Transform, TransformStamped
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.description.urdf import fixed_frames
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
+from crazyflow_ros.ros.messages.geometry import quaternion, vector
 from crazyflow_ros.ros.messages.numeric_message import NumericMessage, elements, in_elements
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.topics.state_topics import ALL, LATCHED_QOS, add_topics
@@ -83,9 +84,7 @@ def transform(
     """Return a transform between two frames, with position [m] and attitude xyzw."""
     message = TransformStamped(child_frame_id=child)
     message.header.frame_id = parent
-    for field, names, values in (("translation", XYZ, pos), ("rotation", XYZW, quat)):
-        for name, value in zip(names, values):
-            setattr(getattr(message.transform, field), name, float(value))
+    message.transform = Transform(translation=vector(pos), rotation=quaternion(quat))
     return message
 
 
