@@ -24,6 +24,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import GUSTS, counted
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Leaves
+from crazyflow_ros.engine.levels import Levels
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
 from crazyflow_ros.members import member
@@ -62,10 +63,10 @@ class CompiledWorld:
         max_stretches: Maximum number of stretches into which the ticks of a call are divided.
         feels_wind: Whether the model has drag.
         gusts: Whether the wind has gusts.
-        inputs: Command, armed or level, wrench, and `WeakMotors.LOSS`, shape (M, k + 11), to write
-            to; initially zeros.
-        later: Commands of each stretch after the first, (`max_stretches`, M, k), to write to; the
-            last row is unused.
+        inputs: Command, its `Level`, wrench, and `WeakMotors.LOSS`, shape (M, k + 11), to write to;
+            initially zeros.
+        later: Commands and levels of each stretch after the first, (`max_stretches`, M, k + 1), to
+            write to; the last row is unused.
         wind: `Dryden.numbers`, to write to.
         obstacles: Obstacles that the drones collide with, see `use`; initially None.
         present_program: Program in use; None before the first call.
@@ -76,7 +77,7 @@ class CompiledWorld:
         config: SimulationConfig,
         n_drones: int,
         *,
-        levels: bool = False,
+        levels: Levels = (),
         gusts: bool = False,
     ) -> None:
         """Build the simulation; the first call compiles it.
@@ -84,7 +85,7 @@ class CompiledWorld:
         Args:
             config: Configuration; its control mode is ignored with `levels`.
             n_drones: Number of drones.
-            levels: Command each drone at its own `Level`.
+            levels: `OF_SOURCES`, or those of the control mode by default.
             gusts: The wind has gusts, which make a tick of a single drone a third slower.
 
         Raises:

@@ -23,7 +23,7 @@ Leaves = dict[str, np.ndarray]
 axes."""
 
 BESIDE_COMMAND = 11
-"""Columns of the inputs after the command: armed or level, wrench, loss of each motor."""
+"""Columns of the inputs after the command: level, wrench, loss of each motor."""
 
 LOST = 29
 """Column of the output that marks drones that were lost in this stretch, see `isolation`."""
@@ -101,7 +101,7 @@ class Form:
             (n, k + BESIDE_COMMAND),
             (2 + stretches,),
             (N_NUMBERS,),
-            (stretches, n, k),
+            (stretches, n, k + 1),
             (n, sum(gain.size for gain in self.gains.values())),
         )
 

@@ -25,12 +25,18 @@ from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
-from crazyflow_ros.engine.attitudes import accept_attitudes
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import BESIDE_COMMAND, LOW, N_BELIEVED, N_DESIRED, POS_LOW, Form
 from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
-from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
+from crazyflow_ros.engine.levels import (
+    OF_SOURCES,
+    Level,
+    LevelControls,
+    Levels,
+    follow_levels,
+    levels_of,
+)
 from crazyflow_ros.engine.ticks import holding_step
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.policy.files import load
@@ -55,7 +61,7 @@ class WorldFunction:
     """
 
     def __init__(
-        self, config: SimulationConfig, n_drones: int, *, levels: bool, gusts: bool
+        self, config: SimulationConfig, n_drones: int, *, levels: Levels, gusts: bool
     ) -> None:
         """Build the simulation, and trace it for its form; see `CompiledWorld`.
 
@@ -65,14 +71,14 @@ class WorldFunction:
         """
         policy = load(config.policy, config.drone_model) if config.policy else None
         if policy is not None:
-            if levels:
+            if levels == OF_SOURCES:
                 raise ValueError("drones that follow a policy have no individual levels")
             ticks_per_period(config.freq, policy.freq, "the rate of the policy")
         self._sim = sim = Sim(
             n_drones=n_drones,
             drone=config.drone_model,
             dynamics=config.dynamics,
-            control=Control.rotor_vel if levels else config.control,
+            control=Control.rotor_vel if levels == OF_SOURCES else config.control,
             controller=config.controller,
             integrator=config.integrator,
             freq=config.freq,
@@ -88,14 +94,12 @@ class WorldFunction:
             estimator=config.estimator,
             positioning=None if config.estimator == Estimator.none else config.positioning,
         )
-        self._levels, self._gusts = levels, gusts
+        levels = levels or levels_of(sim.control, policy=policy is not None)
+        self._holds, self._gusts = Level.held in levels, gusts
         self._cell = Battery.of(config.drone_model) if config.battery else None
         if policy is not None:
             follow_policy(sim, policy)
-        elif levels:
-            follow_levels(sim, config)
-        elif sim.control is Control.state:
-            accept_attitudes(sim)
+        follow_levels(sim, config, levels)
         stages: list[Stage] = [
             *([self._cell] if self._cell else []),
             *([WeakMotors()] if sim.dynamics.has_rotors else []),
@@ -148,8 +152,8 @@ class WorldFunction:
         # A new function each time, because JAX keeps compiled code as long as its function exists.
         return jax.jit(one_kernel(self._advance_packed)).lower(numbers, rest, obstacles)
 
-    def _is_held(self, armed: Array) -> Array:
-        return armed <= Level.held if self._levels else armed < 0
+    def _is_held(self, level: Array) -> Array:
+        return level <= Level.held if self._holds else level < Level.held
 
     def _step_with_inputs(
         self,
@@ -167,19 +171,19 @@ class WorldFunction:
         """
         params, controls = data.params, data.controls
         k = self._control.sizes[0]
-        command, armed, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
+        command, level, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
         assert isinstance(controls, HoldableControls)
         if isinstance(controls, LevelControls):
-            controls = controls.with_commands(command, armed)
+            controls = controls.with_commands(command, level)
         elif self._control is Control.rotor_vel:
-            controls = controls.replace(rotor_vel=command, held=self._is_held(armed))
+            controls = controls.replace(rotor_vel=command)
         else:
-            level = getattr(controls, self._control).replace(cmd=command)
-            controls = controls.replace(**{self._control.value: level}, held=self._is_held(armed))
+            commanded = getattr(controls, self._control).replace(cmd=command)
+            controls = controls.replace(**{self._control.value: commanded})
         controls = with_gains(controls, self._gains, gains)
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
-            controls=controls.replace(armed=armed > 0),
+            controls=controls.replace(armed=level > Level.held, held=self._is_held(level)),
             params=params.replace(obstacles=obstacles),
             core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
         )
@@ -223,11 +227,12 @@ class WorldFunction:
             readings.append(data.plugins[POS_LOW][0])
             readings += [*self._battery(data), *self._desired(data), *self._believed(data)]
             row = jnp.concatenate(readings, axis=-1)
-            armed = jnp.where(lost, OUT_OF_SERVICE, given[:, k : k + 1])
+            stays = lost | (given[:, k : k + 1] < Level.held)
+            level = jnp.where(stays, OUT_OF_SERVICE, later[i][:, k:])
             return (
                 self._split.pack(data),
                 phase + n_ticks,
-                jnp.concatenate((later[i], armed, given[:, k + 1 :]), axis=-1),
+                jnp.concatenate((later[i][:, :k], level, given[:, k + 1 :]), axis=-1),
                 jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
             )
 

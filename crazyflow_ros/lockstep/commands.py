@@ -27,7 +27,7 @@ _NUMBERS = {
 }
 """Names of the four numbers: controllers claim and order them as they like."""
 
-_MOST = np.zeros((max(Level) + 1, 4))  # the same, by level
+_MOST = np.zeros((max(LIMITS) + 1, 4))  # the same, by level
 for _level, _limits in LIMITS.items():
     _MOST[_level] = [limit.most for limit in _limits]
 _THEN = {
@@ -55,10 +55,10 @@ def usable(levels: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return which commands are valid, shape (M,).
 
     Args:
-        levels: (M,) integers; valid are those of a `Level` except `held`.
+        levels: (M,) integers; valid are those of `LIMITS`.
         values: (M, 4) the numbers.
     """
-    known = (levels > Level.held) & (levels <= max(Level))
+    known = (levels > Level.held) & (levels <= max(LIMITS))
     most = _MOST[np.where(known, levels, 0).astype(int)]
     return np.asarray(known & (np.abs(values) <= most).all(axis=1))
 
@@ -67,7 +67,7 @@ def refusal(level: int, values: np.ndarray) -> tuple[str, str]:
     """Describe a refused command, and what was expected, for `Commands.refuse`."""
     if level not in LIMITS:
         what = f"command {limits.shown(values)}"
-        return what, f"expected a level from 0 to {max(Level)}, got {level}"
+        return what, f"expected a level from 0 to {max(LIMITS)}, got {level}"
     names, most = _NUMBERS[Level(level)], LIMITS[Level(level)]
     numbers = ", ".join(f"{n} {value:g} {m.unit}" for n, value, m in zip(names, values, most))
     within = " and ".join(dict.fromkeys(map(str, most)))

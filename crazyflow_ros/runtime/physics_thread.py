@@ -16,6 +16,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import OF_SOURCES
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Flight, FlightState, Setpoint
 from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
@@ -69,7 +70,7 @@ class PhysicsThread(Changes):
         health = Health(logger or logging.getLogger("crazyflow_ros"), config.watchdog_timeout)
         scene = Roster.checked_scene(config)
         n_slots = 0 if source else config.max_drones
-        engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
+        engine = Engine(config, names, n_slots=n_slots, levels=OF_SOURCES if source else ())
         roster = Roster(config, names, engine, health, scene)
         simulation = Simulation(
             config, engine, roster.mirror, source, health, lambda: roster.surroundings

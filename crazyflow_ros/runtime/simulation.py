@@ -139,11 +139,11 @@ class Simulation:
             return True
         self._health.doing = "waiting for commands"
         try:
-            if not source.collect(self.snapshot, engine.command, engine.armed, interrupted):
+            if not source.collect(self.snapshot, engine.command, engine.level, interrupted):
                 return False
         except Exception as error:  # the last commands stay in force
             self._health.note_failure("the source of commands", error)
-        resolve(engine.command, engine.armed, self.snapshot.quat, self._mass)
+        resolve(engine.command, engine.level, self.snapshot.quat, self._mass)
         return True
 
     def advance(self, due: float, limit: float = math.inf) -> int:
