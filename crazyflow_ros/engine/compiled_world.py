@@ -37,7 +37,7 @@ SHARED = f"plugins.{GUSTS}"
 
 
 @dataclass(frozen=True)
-class Program:
+class WorldProgram:
     """A function compiled for obstacles of one layout."""
 
     layout: object
@@ -59,12 +59,11 @@ class CompiledWorld:
         control_period: Ticks between two runs of the outermost controller.
         controller: Position and attitude controller.
         has_rotors: Whether the model has rotors that turn.
-        has_desired: Whether there is a position controller.
         max_stretches: Maximum number of stretches into which the ticks of a call are divided.
         feels_wind: Whether the model has drag.
         gusts: Whether the wind has gusts.
-        inputs: Command, its `Level`, wrench, and `WeakMotors.LOSS`, shape (M, k + 11), to write to;
-            initially zeros.
+        form: Names of the columns, among others.
+        inputs: Inputs of the drones, see `form.input_columns`, to write to; initially zeros.
         later: Commands and levels of each stretch after the first, (`max_stretches`, M, k + 1), to
             write to; the last row is unused.
         wind: `Dryden.numbers`, to write to.
@@ -95,18 +94,17 @@ class CompiledWorld:
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
         self.controller = member(Controller, config.controller)
         self._config, self._levels = config, levels
-        self._form = form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
+        self.form = form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
-        self.has_desired = form.has_desired
         self.max_stretches = form.max_stretches
-        self._arguments, self._seen = readable_by_jax(form.ends[-1], form.dtype)
-        parts = np.split(self._arguments, form.ends[:-1])
-        parts = [part.reshape(shape) for part, shape in zip(parts, form.shapes)]
-        self._state, self.inputs, self._counts, self.wind, self.later, self._gains = parts
+        self._arguments, self._seen = readable_by_jax(form.size, form.dtype)
+        parts = form.parts(self._arguments)
+        self._state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
+        self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
         self._rest: tuple[Any, ...] = ()
         self.obstacles: Obstacles | None = None
-        self.present_program: Program | None = None
+        self.present_program: WorldProgram | None = None
         self.leaves = self.fresh()
         for slot in range(n_drones):
             self.tune(slot, {})
@@ -121,8 +119,8 @@ class CompiledWorld:
         Raises:
             ValueError: A gain has no effect.
         """
-        columns = [(self._form.gain(name), np.ravel(values)) for name, values in gains.items()]
-        own = [gain.ravel() for gain in self._form.gains.values()]
+        columns = [(self.form.gain(name), np.ravel(values)) for name, values in gains.items()]
+        own = [gain.ravel() for gain in self.form.gains.values()]
         self._gains[slot] = np.concatenate(own) if own else 0
         for column, values in columns:
             self._gains[slot, column] = values
@@ -130,13 +128,13 @@ class CompiledWorld:
     @property
     def gains(self) -> Set[str]:
         """Names of the gains that have an effect."""
-        return self._form.gains.keys()
+        return self.form.gains.keys()
 
     def is_compiled_for(self, obstacles: Obstacles | None) -> bool:
         """Return whether `use` compiles nothing for these obstacles."""
         return self.present_program is not None and self.present_program.is_for(obstacles)
 
-    def program(self, obstacles: Obstacles | None) -> Program:
+    def program(self, obstacles: Obstacles | None) -> WorldProgram:
         """Return a compiled program for `use` with obstacles of this layout. Thread-safe.
 
         A new program is called once, so that its first use takes no longer than others.
@@ -151,7 +149,7 @@ class CompiledWorld:
         made.advance(jax.device_put(np.zeros_like(self._arguments)), self._rest, obstacles)
         return made
 
-    def use(self, obstacles: Obstacles | None, program: Program | None = None) -> None:
+    def use(self, obstacles: Obstacles | None, program: WorldProgram | None = None) -> None:
         """Let the drones collide with obstacles.
 
         Args:
@@ -174,11 +172,7 @@ class CompiledWorld:
                 accelerations.
 
         Returns:
-            Output at the end of each stretch, (n, M, 40): position, attitude, velocity, angular
-            velocity, both accelerations, velocity and specific force in body axes, rotor speeds in
-            RPM, `LOST`, `CONTACT`, `IMPACT`, `LOW`; with batteries three more columns, as in a
-            snapshot; with a position controller `N_DESIRED` more; with estimators `N_BELIEVED`
-            more.
+            Output at the end of each stretch, (n, M, k), see `form.output_columns`.
         """
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)
@@ -202,12 +196,12 @@ class CompiledWorld:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
         return config, figures, weights, self.n_drones, self._levels, self.gusts
 
-    def _compiled(self, obstacles: Obstacles | None) -> Program:
+    def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles
         advance = compiled_files.compiled(
             lambda: self._function.lower(*arguments), "advance", self._kind, layout(obstacles)
         )
-        return Program(layout(obstacles), advance)
+        return WorldProgram(layout(obstacles), advance)
 
     def _rows(self, packed: Array) -> np.ndarray:
         """Store the state, and return the other results as rows."""
@@ -217,18 +211,18 @@ class CompiledWorld:
 
     def is_own(self, path: str) -> bool:
         """Return whether each drone has its own part of a leaf, on the second of three axes."""
-        return path != SHARED and self._form.initial[path].ndim == 3
+        return path != SHARED and self.form.initial[path].ndim == 3
 
     def fresh(self) -> Leaves:
         """Return the state of drones side by side, with reset controllers."""
-        return {path: leaf.copy() for path, leaf in self._form.initial.items()}
+        return {path: leaf.copy() for path, leaf in self.form.initial.items()}
 
     @property
     def leaves(self) -> Leaves:
         """Copies of the state; assign changed ones to apply them."""
         rest = [np.asarray(vector) for vector in self._rest]
-        return self._form.unpacked(self._form.joined(self._state, rest))
+        return self.form.unpacked(self.form.joined(self._state, rest))
 
     @leaves.setter
     def leaves(self, leaves: Leaves) -> None:
-        self._state[:], self._rest = self._form.parted(self._form.packed(leaves))
+        self._state[:], self._rest = self.form.parted(self.form.packed(leaves))

@@ -16,7 +16,7 @@ from crazyflow_ros.engine.air import gust_period
 from crazyflow_ros.engine.compiled_world import SHARED, CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import BatteryCharge, Disturbance, MotorEfficiency, Wind
-from crazyflow_ros.engine.form import LOST, POS_LOW, Leaves
+from crazyflow_ros.engine.form import POS_LOW, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
@@ -91,7 +91,7 @@ class Engine:
         self.lost: dict[str, int] = {}
         self._gains = TunedGains()
         self._set_inputs(world.inputs)
-        self._output = Output(config, world.n_drones, has_desired=world.has_desired)
+        self._output = Output(config, world.n_drones, world.form.outputs)
         self._initial = InitialState(self._inputs)
         self._initial.set_poses(range(len(names)), initial_poses(config, len(names)))
         self._set_slots({name: slot for slot, name in enumerate(names)})
@@ -190,11 +190,11 @@ class Engine:
 
     def capture_initial_state(self, state: Snapshot, *, commands: bool) -> None:
         """Make a state the initial one; with `commands`, include the commands in force."""
-        slots, n_command = self._slots_of(state.names), self.control.sizes[0] + 1
+        slots, inputs = self._slots_of(state.names), self._initial.inputs
         self._initial.set_fields(slots, vars(state))
-        self._initial.inputs[slots] = 0
+        inputs[slots] = 0
         if commands:
-            self._initial.inputs[slots, :n_command] = self._inputs[slots, :n_command]
+            inputs[slots, : self._given.shape[1]] = self._given[slots]
 
     def add(self, name: str, pose: np.ndarray) -> None:
         """Put a drone into a free slot.
@@ -424,8 +424,9 @@ class Engine:
 
     def _note_lost(self, tick: int, stretches: Sequence[int], columns: np.ndarray) -> None:
         """Record which drones were lost in each stretch after a tick; columns of all drones."""
-        if np.count_nonzero(columns[:, :, LOST]):
-            for end, row in zip(tick + np.cumsum(stretches), columns[:, :, LOST]):
+        lost = columns[:, :, self._world.form.outputs["lost"].start]
+        if np.count_nonzero(lost):
+            for end, row in zip(tick + np.cumsum(stretches), lost):
                 self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(end))
             self._set_slots(self._slots)
 
@@ -437,11 +438,11 @@ class Engine:
         return np.array([self._slots[name] for name in names], int)
 
     def _set_inputs(self, inputs: np.ndarray) -> None:
-        k = self.control.sizes[0]
-        self._inputs = inputs
-        self._given = inputs[:, : k + 1]
-        self.command, self.level = inputs[:, :k], inputs[:, k]
-        self.wrench, self.motor_loss = inputs[:, k + 1 : k + 7], inputs[:, k + 7 :]
+        columns = self._world.form.inputs
+        self._inputs, self._given = inputs, inputs[:, : columns["level"].stop]
+        self.command, self.level = inputs[:, columns["command"]], inputs[:, columns["level"].start]
+        self.wrench = inputs[:, columns["wrench"]]
+        self.motor_loss = inputs[:, columns["motor_loss"]]
 
     def _set_slots(self, slots: dict[str, int]) -> None:
         """Record which slots are in use, and which of them by drones that are not lost."""
