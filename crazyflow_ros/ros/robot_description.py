@@ -55,7 +55,7 @@ def describe_each(simulator: SimulatorNode, description: str, name: str) -> None
 def _hardware(simulator: SimulatorNode) -> tuple[Hardware, dict[str, str]]:
     """Return the hardware and its parameters for the controller manager."""
     match simulator.link:
-        case SharedMemoryLink(name=name):
+        case SharedMemoryLink(memory_name=name):
             return Hardware.native, {"shared_memory": name}
         case TopicSource():
             return Hardware.topic, {

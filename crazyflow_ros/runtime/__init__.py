@@ -11,7 +11,7 @@ from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.flight import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
+from crazyflow_ros.runtime.door import Door, DoorStatus, OnLoss
 from crazyflow_ros.runtime.health import Failure, Statistics
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
@@ -22,8 +22,9 @@ from crazyflow_ros.runtime.wrenches import Wrench
 __all__ = [
     "BatteryCharge",
     "Checkpoint",
-    "CommandSource",
     "Disturbance",
+    "Door",
+    "DoorStatus",
     "DroneLives",
     "DroneState",
     "Failure",

@@ -95,7 +95,7 @@ class Changes(FirmwareChanges):
         """Make the present state, and the commands in force, the initial ones."""
 
         def carry_out() -> None:
-            simulation, commands = self._simulation, self._source is None
+            simulation, commands = self._simulation, self._door is None
             simulation.take_commands()
             self._engine.capture_initial_state(simulation.snapshot, commands=commands)
 
@@ -216,8 +216,8 @@ class Changes(FirmwareChanges):
         simulation.commands.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])
         simulation.lives.restore(kept["lives"])
-        if self._source is not None:
-            self._source.forget(np.arange(len(engine.names)))
+        if self._door is not None:
+            self._door.forget(np.arange(len(engine.names)))
         simulation.note_lost()
         simulation.epoch = kept["epoch"]
         self._show(kept["tick"])

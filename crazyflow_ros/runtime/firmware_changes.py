@@ -198,9 +198,9 @@ class FirmwareChanges(PreparedChanges):
     def _drop_commands(self, names: tuple[str, ...]) -> None:
         self._simulation.commands.clear(names)
         self._simulation.wrenches.clear(names)
-        if self._source is not None:
+        if self._door is not None:
             rows = [self._simulation.snapshot.names.index(name) for name in names]
-            self._source.forget(np.array(rows, int))
+            self._door.forget(np.array(rows, int))
 
     def _announce_reset(self, event: ResetEvent, *, resets_mirror: bool = False) -> None:
         """Tell everyone of a reset, and publish the state after it."""

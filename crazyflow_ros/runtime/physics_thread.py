@@ -21,7 +21,7 @@ from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Flight, FlightState, Setpoint
 from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.runtime.changes import Changes
-from crazyflow_ros.runtime.command_source import CommandSource
+from crazyflow_ros.runtime.door import Door, DoorGuard
 from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response
 from crazyflow_ros.runtime.health import Health, Statistics
 from crazyflow_ros.runtime.loop import Loop
@@ -46,7 +46,7 @@ class PhysicsThread(Changes):
     Args:
         config: The simulation.
         names: Names of the drones.
-        source: Provides the commands from outside, instead of `command`.
+        door: Through which others fly the drones, instead of `command`.
         logger: Logs failures; by default Python's.
 
     Attributes:
@@ -63,20 +63,21 @@ class PhysicsThread(Changes):
         self,
         config: SimulationConfig,
         names: Sequence[str],
-        source: CommandSource | None = None,
+        door: Door | None = None,
         logger: Logger | None = None,
     ) -> None:
         pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
         health = Health(logger or logging.getLogger("crazyflow_ros"), config.watchdog_timeout)
         scene = Roster.checked_scene(config)
-        n_slots = 0 if source else config.max_drones
-        engine = Engine(config, names, n_slots=n_slots, levels=OF_SOURCES if source else ())
+        guard = None if door is None else DoorGuard(door, health)
+        n_slots = 0 if door else config.max_drones
+        engine = Engine(config, names, n_slots=n_slots, levels=OF_SOURCES if door else ())
         roster = Roster(config, names, engine, health, scene)
         simulation = Simulation(
-            config, engine, roster.mirror, source, health, lambda: roster.surroundings
+            config, engine, roster.mirror, guard, health, lambda: roster.surroundings
         )
-        loop = Loop(simulation, self._show, pacer, source, health, paused=config.start_paused)
-        super().__init__(config, simulation, engine, roster, loop, source, health)
+        loop = Loop(simulation, self._show, pacer, guard, health, paused=config.start_paused)
+        super().__init__(config, simulation, engine, roster, loop, guard, health)
         self.freq = config.freq
         self.control: Control = simulation.control
         self.control_period = simulation.control_period
@@ -360,8 +361,8 @@ class PhysicsThread(Changes):
 
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
         self._simulation.known(names)
-        if self._source is not None:
-            raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
+        if self._door is not None:
+            raise ValueError(f"the drones obey the door {self._door.name} alone")
         for setpoint in setpoints:
             setpoint.check(self.control)
             if self.config.policy and isinstance(setpoint, AttitudeSetpoint):

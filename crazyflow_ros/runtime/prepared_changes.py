@@ -22,7 +22,7 @@ from crazyflow_ros.engine.initial_poses import checked_pose, free_place
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.members import member
 from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.command_source import CommandSource
+from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.requests import InvalidState
@@ -51,7 +51,7 @@ class PreparedChanges:
         engine: Its engine.
         roster: Its drones and scene.
         loop: Carries the requests out between two ticks.
-        source: Provides the commands from outside, instead of `simulation.commands`.
+        door: Through which others fly the drones; None if `simulation.commands` do.
         health: Logs failures of callbacks.
     """
 
@@ -62,11 +62,11 @@ class PreparedChanges:
         engine: Engine,
         roster: Roster,
         loop: Loop,
-        source: CommandSource | None,
+        door: DoorGuard | None,
         health: Health,
     ) -> None:
         self.config, self._simulation, self._engine = config, simulation, engine
-        self._roster, self._loop, self._source, self._health = roster, loop, source, health
+        self._roster, self._loop, self._door, self._health = roster, loop, door, health
         self._reset_callbacks: list[Callable[[ResetEvent], None]] = []
         self._change_callbacks: list[SnapshotCallback] = []
         self._restore_callbacks: list[Callable[[Checkpoint], None]] = []
@@ -202,13 +202,14 @@ class PreparedChanges:
             ValueError: There is no such controller.
 
         The future raises ValueError if commands do not pass through the controller, and
-        `InvalidState` if ros2_control flies the drones.
+        `InvalidState` if others fly the drones through a door.
         """
         chosen = member(Controller, controller)
 
         def wanted() -> RosterPlan:
-            if self._source is not None:
-                raise InvalidState("drones that ros2_control flies keep their controller")
+            if self._door is not None:
+                text = f"drones that the door {self._door.name} flies keep their controller"
+                raise InvalidState(text)
             self._engine.check_controller(chosen)
             return replace(self._roster.plan(), controller=chosen)
 
@@ -230,8 +231,9 @@ class PreparedChanges:
         return self._loop.preparation.put(RosterChange(self._roster, wanted, carry_out))
 
     def _check_roster_is_open(self) -> None:
-        if self._source is not None:
-            raise InvalidState("drones that ros2_control flies cannot be added or removed")
+        if self._door is not None:
+            flown = f"drones that the door {self._door.name} flies"
+            raise InvalidState(f"{flown} cannot be added or removed")
 
     # In the physics thread.
 

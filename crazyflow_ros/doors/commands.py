@@ -1,9 +1,8 @@
-"""Commands of ros2_control for each drone, from any transport."""
+"""Commands for each drone, from any transport: what is in force, and what is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,20 +34,6 @@ _THEN = {
     OnLoss.keep: "the last valid command stays in force",
     OnLoss.stop: "its rotors stop",
 }
-
-
-@dataclass(frozen=True)
-class LinkStatus:
-    """State of the controllers."""
-
-    attached: tuple[str, ...]
-    """Drones with an active controller."""
-    cycles: int
-    """Control periods in which all answers were in time, in lock-step."""
-    timeouts: int
-    """Control periods with late or missing answers."""
-    refused: int
-    """Commands that were refused: not finite, too large, or of an unknown level."""
 
 
 def usable(levels: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -108,6 +93,23 @@ class Commands:
         """Put commands into force for some drones, given by a mask or an index."""
         self.level[which], self.values[which] = level, values
         self.most[which] = _MOST[np.asarray(level, int)]
+
+    def put(self, drone: int, level: Level, values: np.ndarray) -> bool:
+        """Put a command of a drone into force, or refuse it; then the last one stays in force.
+
+        Args:
+            drone: Index of the drone.
+            level: Meaning of the numbers.
+            values: (4,) the numbers.
+
+        Returns:
+            Whether it is in force.
+        """
+        if usable(np.array([level]), values[None])[0]:
+            self.take(drone, level, values)
+            return True
+        self.refuse(drone, *refusal(level, values))
+        return False
 
     def refuse(self, drone: int, what: str, why: str, *, lost: bool = False) -> None:
         """Refuse a command, and log it.
