@@ -70,19 +70,23 @@ def door_settings(name: str) -> type[DoorSettings]:
             unknown("door", name, known) if known else f"no package offers the door {name!r}"
         )
     if len(found) > 1:
-        raise ValueError(f"several packages offer a door {name!r}: {', '.join(map(of, found))}")
+        raise ValueError(
+            f"several packages offer a door {name!r}: {', '.join(map(package_of, found))}"
+        )
     try:
         settings = found[0].load()
     except Exception as error:
         cause = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{of(found[0])}: the door {name!r} cannot be loaded: {cause}") from error
+        raise ValueError(
+            f"{package_of(found[0])}: the door {name!r} cannot be loaded: {cause}"
+        ) from error
     if not (isinstance(settings, type) and is_dataclass(settings) and hasattr(settings, "open")):
         what = "has to be a dataclass with a method open"
-        raise ValueError(f"{of(found[0])}: the door {name!r} {what}, got {found[0].value}")
+        raise ValueError(f"{package_of(found[0])}: the door {name!r} {what}, got {found[0].value}")
     return cast(type[DoorSettings], settings)
 
 
-def of(entry: EntryPoint) -> str:
+def package_of(entry: EntryPoint) -> str:
     """Return the package that an entry point is of, for messages."""
     dist = entry.dist
     return f"the package {dist.name} {dist.version}" if dist else f"the module {entry.module}"

@@ -287,7 +287,7 @@ class PhysicsThread(Changes):
                 raise ValueError(f"{name}: {error}") from None
             wrenches["mirror", name] = name, wrench
         self._simulation.wrenches.replace(wrenches)
-        if self.control is Control.rotor_vel and self._source is None:
+        if self.control is Control.rotor_vel and self._door is None:
             commands = dict(zip(names, controls.rotor_speed / RPM))
             self._loop.ask(lambda: self._set_rotors(commands))
 

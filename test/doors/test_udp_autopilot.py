@@ -1,4 +1,4 @@
-"""The door of examples/udp_autopilot, from a package of its own: autopilots are other processes."""
+"""The door of examples/13_door, from a package of its own: autopilots are other processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import physics_helpers
 import pytest
-from door_packages import EXAMPLES, installed, metadata
+from other_packages import EXAMPLES, installed, metadata
 
 from crazyflow_ros.doors import DoorContext, door_settings
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
@@ -30,7 +30,7 @@ CONFIG = SimulationConfig(real_time_factor=0.0, start_paused=True)
 
 @pytest.fixture(autouse=True)
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in installed("udp_autopilot", tmp_path):
+    for path in installed("13_door", tmp_path):
         monkeypatch.syspath_prepend(path)
 
 
@@ -59,7 +59,7 @@ class Flight:
                 self.digest.update(field.tobytes())
 
     def pilot(self, drone: int, height: float = 0.5) -> subprocess.Popen[bytes]:
-        program = EXAMPLES / "udp_autopilot" / "udp_pilot.py"
+        program = EXAMPLES / "13_door" / "udp_pilot.py"
         command = [sys.executable, program, str(drone), str(height), str(self.port)]
         self._pilots[drone] = subprocess.Popen(command)
         return self._pilots[drone]

@@ -25,7 +25,7 @@ from crazyflow_ros.sensors import (
 from crazyflow_ros.sensors.backends.mirror import MirrorBackend
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _MOST_DRAWN = 8  # contacts of a drone that are drawn at most
 _WRENCH, _IN_CONTACT, _MARKERS = 0, 1, 2  # numbers of the topics
@@ -39,9 +39,7 @@ class ContactTopics(DeviceTopics):
 
     in_drone_model = False
 
-    def __init__(
-        self, simulator: SimulatorNode, file: SensorFile, device: Device[ContactSensorCfg]
-    ) -> None:
+    def __init__(self, simulator: Host, file: SensorFile, device: Device[ContactSensorCfg]) -> None:
         super().__init__(simulator, file, device)
         self._cfg = device.cfg
         if self._cfg.secondary is not None:
