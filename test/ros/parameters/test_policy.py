@@ -70,7 +70,7 @@ def test_the_log_says_that_drones_do_not_keep_their_place(tmp_path: Path) -> Non
 def test_a_bad_file_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "bad.policy"
     bad.write_bytes(b"nothing")
-    node = {"freq": 500, "control": "state", "dynamics": "first_principles", "source": "off"}
+    node = {"freq": 500, "control": "state", "dynamics": "first_principles", "flown_by": ""}
     with pytest.raises(ParameterError, match=f"policy: {bad} is not a policy that can be read"):
         usable_policy(str(bad), "cf2x_L250", **node)
 
