@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _GROUP = "crazyflow_ros.features"
 
-PREFIXES = tuple(
-    f"{entry.name}." for group in (_GROUP, DOORS) for entry in entry_points(group=group)
-)
+_FOUND = entry_points()  # once: it reads the metadata of all installed packages
+
+PREFIXES = tuple(f"{e.name}." for group in (_GROUP, DOORS) for e in _FOUND.select(group=group))
 """With what the names of the parameters of other packages begin."""
 
 
@@ -29,7 +29,7 @@ def add_external_features(host: Host) -> None:
     Raises:
         ParameterError: A feature refuses a parameter that it was given.
     """
-    for entry in sorted(entry_points(group=_GROUP)):
+    for entry in sorted(_FOUND.select(group=_GROUP)):
         try:
             entry.load()(host)
         except ParameterError:

@@ -25,6 +25,7 @@ from crazyflow_ros.runtime.door import Door, DoorGuard
 from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response
 from crazyflow_ros.runtime.health import Health, Statistics
 from crazyflow_ros.runtime.loop import Loop
+from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import Life
 from crazyflow_ros.runtime.roster import Roster
@@ -76,8 +77,9 @@ class PhysicsThread(Changes):
         simulation = Simulation(
             config, engine, roster.mirror, guard, health, lambda: roster.surroundings
         )
-        loop = Loop(simulation, self._show, pacer, guard, health, paused=config.start_paused)
-        super().__init__(config, simulation, engine, roster, loop, guard, health)
+        news = News(simulation, health)
+        loop = Loop(simulation, news.show, pacer, guard, health, paused=config.start_paused)
+        super().__init__(config, simulation, engine, roster, loop, guard, health, news)
         self.freq = config.freq
         self.control: Control = simulation.control
         self.control_period = simulation.control_period
