@@ -84,7 +84,7 @@ class CompiledWorld:
         Args:
             config: Configuration; its control mode is ignored with `levels`.
             n_drones: Number of drones.
-            levels: `OF_SOURCES`, or those of the control mode by default.
+            levels: `OF_DOORS`, or those of the control mode by default.
             gusts: The wind has gusts, which make a tick of a single drone a third slower.
 
         Raises:

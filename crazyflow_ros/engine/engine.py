@@ -76,7 +76,7 @@ class Engine:
             names: Names of the drones.
             n_slots: Number of drones for which there is room without recompiling; at least the
                 given ones.
-            levels: `OF_SOURCES`, or those of the control mode by default.
+            levels: `OF_DOORS`, or those of the control mode by default.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does

@@ -71,8 +71,8 @@ class Level(IntEnum):
 
 
 Levels = tuple[Level, ...]
-OF_SOURCES: Levels = (Level.held, Level.rotor_velocity, Level.attitude, Level.body_rate)
-"""Levels of the commands of a `CommandSource`, once they are resolved."""
+OF_DOORS: Levels = (Level.held, Level.rotor_velocity, Level.attitude, Level.body_rate)
+"""Levels of the commands of a `Door`, once they are resolved."""
 
 
 def levels_of(control: Control, *, policy: bool) -> Levels:
@@ -123,7 +123,7 @@ class LevelControls(HoldableControls):
     level: Array
     """(N, M, 1) levels."""
     command: Array | None = None
-    """(N, M, 4) numbers of the levels `OF_SOURCES`; None in state control."""
+    """(N, M, 4) numbers of the levels `OF_DOORS`; None in state control."""
 
     def with_commands(self, command: Array, level: Array) -> LevelControls:
         """Return a copy with new commands; controllers whose level is not in force get zeros."""
@@ -144,14 +144,14 @@ def follow_levels(sim: Sim, config: SimulationConfig, levels: Levels) -> None:
     """Let the drones of a simulation have commands at several levels.
 
     Args:
-        sim: Simulation in state control, or in rotor_vel mode for the levels `OF_SOURCES`.
+        sim: Simulation in state control, or in rotor_vel mode for the levels `OF_DOORS`.
         config: The rates of the controllers.
         levels: The levels.
 
     Raises:
         ValueError: The rate of a controller does not divide `freq`.
     """
-    if levels == OF_SOURCES:
+    if levels == OF_DOORS:
         _follow_sources(sim, config)
     elif Level.state in levels and Level.attitude in levels:
         _accept_attitudes(sim)

@@ -31,7 +31,7 @@ from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.holding_step import holding_step
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.engine.levels import (
-    OF_SOURCES,
+    OF_DOORS,
     Level,
     LevelControls,
     Levels,
@@ -71,14 +71,14 @@ class WorldFunction:
         """
         policy = load(config.policy, config.drone_model) if config.policy else None
         if policy is not None:
-            if levels == OF_SOURCES:
+            if levels == OF_DOORS:
                 raise ValueError("drones that follow a policy have no individual levels")
             ticks_per_period(config.freq, policy.freq, "the rate of the policy")
         self._sim = sim = Sim(
             n_drones=n_drones,
             drone=config.drone_model,
             dynamics=config.dynamics,
-            control=Control.rotor_vel if levels == OF_SOURCES else config.control,
+            control=Control.rotor_vel if levels == OF_DOORS else config.control,
             controller=config.controller,
             integrator=config.integrator,
             freq=config.freq,

@@ -80,7 +80,7 @@ class Door(Protocol):
         Args:
             snapshot: The state at the control tick.
             command: (M, 4) to write into, numbers of a `Level`.
-            level: (M,) to write into, a `Level`.
+            level: (M,) to write into, a `Level` up to `acceleration`.
             interrupted: Whether the thread has something else to do, such as a pause.
 
         Returns:

@@ -16,7 +16,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.levels import OF_SOURCES
+from crazyflow_ros.engine.levels import OF_DOORS
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Flight, FlightState, Setpoint
 from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
@@ -72,7 +72,7 @@ class PhysicsThread(Changes):
         scene = Roster.checked_scene(config)
         guard = None if door is None else DoorGuard(door, health)
         n_slots = 0 if door else config.max_drones
-        engine = Engine(config, names, n_slots=n_slots, levels=OF_SOURCES if door else ())
+        engine = Engine(config, names, n_slots=n_slots, levels=OF_DOORS if door else ())
         roster = Roster(config, names, engine, health, scene)
         simulation = Simulation(
             config, engine, roster.mirror, guard, health, lambda: roster.surroundings

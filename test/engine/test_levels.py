@@ -8,7 +8,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.levels import OF_SOURCES
+from crazyflow_ros.engine.levels import OF_DOORS
 from crazyflow_ros.runtime import InvalidState, Level, PhysicsThread, Raw, SimulationConfig
 
 T = 120.0  # s, no wait of a test is longer
@@ -81,7 +81,7 @@ def fly(engine, n_ticks):
 
 @pytest.mark.parametrize("level", COMMANDS)
 def test_a_level_flies_as_the_control_mode_of_its_name(level):
-    by_level = Engine(config(), ["cf0"], levels=OF_SOURCES)
+    by_level = Engine(config(), ["cf0"], levels=OF_DOORS)
     by_level.command[:], by_level.level[:] = COMMANDS[level], level
     control = {Level.rotor_velocity: "rotor_vel", Level.attitude: "attitude"}.get(
         level, "body_rate"
@@ -100,12 +100,12 @@ def test_a_level_flies_as_the_control_mode_of_its_name(level):
 
 def test_drones_at_all_levels_fly_as_each_would_alone():
     levels = [Level.held, *COMMANDS]
-    together = Engine(config(4), ["a", "b", "c", "d"], levels=OF_SOURCES)
+    together = Engine(config(4), ["a", "b", "c", "d"], levels=OF_DOORS)
     for i, level in enumerate(levels):
         together.level[i] = level
         together.command[i] = COMMANDS.get(level, 0)
     moved = fly(together, [200])[-1].pos - AIR[:, :3]
-    alone = Engine(config(), ["cf0"], levels=OF_SOURCES)
+    alone = Engine(config(), ["cf0"], levels=OF_DOORS)
     for i, level in enumerate(levels):
         alone.reset()
         alone.command[:], alone.level[:] = COMMANDS.get(level, 0), level
@@ -203,4 +203,4 @@ def test_an_interrupted_source_is_asked_again(running):
 
 def test_a_controller_rate_that_does_not_divide_the_physics_rate_is_refused():
     with pytest.raises(ValueError, match="attitude_freq must divide"):
-        Engine(config(attitude_freq=300), ["cf0"], levels=OF_SOURCES)
+        Engine(config(attitude_freq=300), ["cf0"], levels=OF_DOORS)
