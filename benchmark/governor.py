@@ -22,18 +22,15 @@ import numpy as np
 
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.flight import (
-    Commander,
-    Course,
     FlightConfig,
     Pose,
-    Rules,
     Setpoint,
-    Start,
     Velocity,
 )
-from crazyflow_ros.flight.course import AXES, Reference
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import AXES, Course, Reference
 from crazyflow_ros.flight.feed_forward import state_commands
-from crazyflow_ros.flight.plan import FlightState
+from crazyflow_ros.flight.plan import FlightState, Rules, Start
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import insert_before

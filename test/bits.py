@@ -36,16 +36,16 @@ from crazyflow_ros.flight import (
     Hover,
     Land,
     NotifySetpointsStop,
+    Pose,
+    Raw,
     Setpoint,
+    Velocity,
 )
 from crazyflow_ros.runtime import (
     Level,
     PhysicsThread,
-    Pose,
-    Raw,
     SimulationConfig,
     Snapshot,
-    Velocity,
     Wind,
     Wrench,
 )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crazyflow_ros.flight import Course, Plan, Reference, Start
+from crazyflow_ros.flight.course import Course, Reference
+from crazyflow_ros.flight.plan import Plan, Start
 
 DRONE = "cf2x_L250"
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmark.flights.conditions import Conditions, home
 from benchmark.flights.missions import Action, Mission, mission
-from crazyflow_ros.flight import FlightEvent, FlightState, Rules, Setpoint
+from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
+from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.runtime import DroneState, PhysicsThread, Snapshot, Wrench
 
 RATE = 100

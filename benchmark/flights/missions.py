@@ -19,7 +19,6 @@ from crazyflow_ros.flight import (
     PolynomialTrajectory,
     Pose,
     Position,
-    Rules,
     Setpoint,
     Stop,
     Takeoff,
@@ -27,6 +26,7 @@ from crazyflow_ros.flight import (
     Velocity,
     VelocityWorld,
 )
+from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.runtime import DroneState, Wrench
 
 T = TypeVar("T")

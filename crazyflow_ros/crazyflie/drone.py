@@ -27,7 +27,8 @@ from crazyflow_ros.crazyflie.variables import EXACT, Cell, External, Telemetry
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.form import N_DESIRED
-from crazyflow_ros.flight import Flight, Setpoint
+from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.flight.commander import Flight
 from crazyflow_ros.runtime import Snapshot
 
 _PROTOCOL = 12  # version of CRTP in the firmware of 2026

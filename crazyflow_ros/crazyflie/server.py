@@ -26,7 +26,7 @@ from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import State
 from crazyflow_ros.crazyflie.station import Client, Console, Station
 from crazyflow_ros.crazyflie.variables import supervisor_info
-from crazyflow_ros.flight import Flight
+from crazyflow_ros.flight.commander import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.sometimes import Logger, Sometimes
 

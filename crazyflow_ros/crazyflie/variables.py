@@ -18,7 +18,9 @@ from crazyflow_ros.drones import has_battery, load_battery
 from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
 from crazyflow_ros.estimation.kalman import PIXELS_PER_RADIAN
 from crazyflow_ros.estimation.readings import FLOW_COUNT, UPRIGHT
-from crazyflow_ros.flight import AttitudeThrust, Flight, FlightState, Reference
+from crazyflow_ros.flight import AttitudeThrust, FlightState
+from crazyflow_ros.flight.commander import Flight
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.scene.frames import (
     body_to_world,
     heading_to_world,

@@ -19,12 +19,14 @@ from crazyflow_ros.envs.registration import TASKS
 from crazyflow_ros.envs.single import QuadrotorEnv
 from crazyflow_ros.envs.tasks import (
     FigureEight,
+    Flight,
     Hover,
     Landing,
     Reach,
     Start,
     Task,
     Velocity,
+    Verdict,
 )
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
@@ -35,6 +37,7 @@ __all__ = [
     "Environment",
     "FigureEight",
     "FigureEightEnv",
+    "Flight",
     "Hover",
     "Landing",
     "LandingEnv",
@@ -50,6 +53,7 @@ __all__ = [
     "Task",
     "Timestep",
     "Velocity",
+    "Verdict",
 ]
 
 for _kind in TASKS:

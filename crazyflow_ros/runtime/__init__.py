@@ -9,7 +9,6 @@ from crazyflow_ros.engine.disturbances import (
 )
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
-from crazyflow_ros.flight import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
 from crazyflow_ros.runtime.health import Failure, Statistics
@@ -33,18 +32,13 @@ __all__ = [
     "MotorEfficiency",
     "OnLoss",
     "PhysicsThread",
-    "Pose",
-    "Raw",
     "ResetEvent",
     "ResetScope",
-    "Setpoint",
     "SimulationConfig",
     "Snapshot",
     "Statistics",
     "StepAborted",
     "Steps",
-    "Trajectory",
-    "Velocity",
     "Wind",
     "Wrench",
 ]

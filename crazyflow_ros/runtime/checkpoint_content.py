@@ -14,7 +14,7 @@ from crazyflow_ros.checks.plain_values import Spec, arguments_of, convert, entri
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.engine.disturbances import Wind
-from crazyflow_ros.flight import Rules
+from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.setpoint_values import LATEST, KeptCommander, to_commander
 from crazyflow_ros.runtime.wrenches import Wrench
 

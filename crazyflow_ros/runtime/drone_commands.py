@@ -12,21 +12,12 @@ import numpy as np
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.flight import (
-    Ability,
-    Commander,
-    Flight,
-    FlightEvent,
-    FlightState,
-    Observation,
-    Plan,
-    Rules,
-    Setpoint,
-    Start,
-    Supervisor,
-)
+from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
+from crazyflow_ros.flight.commander import Commander, Flight
 from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.plan import Plan, Rules, Start
 from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
+from crazyflow_ros.flight.supervisor import Ability, Observation, Supervisor
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
 from crazyflow_ros.runtime.health import Health

@@ -17,7 +17,8 @@ from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.flight import Flight, FlightState, Setpoint
+from crazyflow_ros.flight import FlightState, Setpoint
+from crazyflow_ros.flight.commander import Flight
 from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.runtime.changes import Changes
 from crazyflow_ros.runtime.command_source import CommandSource

@@ -31,7 +31,7 @@ from crazyflow_ros.demo.trajectory import (
     Glide,
     plan_flight,
 )
-from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.drones import Drone
 
 PAD = np.array([0.5, -0.5, 0.014])
 

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from crazyflow_ros.flight import (
     Arm,
     AttitudeThrust,
-    Brake,
-    Commander,
     Emergency,
     FlightConfig,
     FlyTrajectory,
@@ -30,18 +28,18 @@ from crazyflow_ros.flight import (
     PolynomialTrajectory,
     Pose,
     Raw,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Stop,
     Takeoff,
     Trajectory,
     Velocity,
 )
 from crazyflow_ros.flight import FlightState as Is
-from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.plan import Rules, Start
+from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, Brake
 
 RULES = Rules.of(DRONE, FlightConfig())
 REST = RULES.rest_height

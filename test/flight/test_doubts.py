@@ -18,21 +18,20 @@ from crazyflow_ros.flight import (
     GoTo,
     Hover,
     Land,
-    Order,
     PolynomialTrajectory,
     Pose,
     Position,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Takeoff,
     Trajectory,
     Velocity,
     VelocityWorld,
 )
+from crazyflow_ros.flight.commander import Order
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.plan import Rules, Start
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import rotation_matrix

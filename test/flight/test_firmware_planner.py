@@ -20,22 +20,21 @@ import pytest
 from firmware_source import build, sources
 
 from crazyflow_ros.flight import (
-    Commander,
-    Envelope,
     FlightState,
     FlyTrajectory,
     GoTo,
     Land,
     PolynomialTrajectory,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Stop,
     Takeoff,
 )
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.feed_forward import state_commands
+from crazyflow_ros.flight.plan import Rules, Start
 
 COMMANDS = 8  # of a flight
 SAMPLES = 8  # of what follows a command

@@ -14,20 +14,19 @@ import pytest
 
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.flight import (
-    Commander,
     FlightConfig,
     FlightState,
     GoTo,
     Pose,
     Position,
-    Reference,
-    Rules,
     Setpoint,
-    Start,
     Velocity,
 )
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.moving_goal import TimedPose, extended, follow, motion_of
+from crazyflow_ros.flight.plan import Rules, Start
 
 SECOND = 1_000_000_000
 TICK = 10_000_000  # ns

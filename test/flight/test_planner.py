@@ -12,20 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crazyflow_ros.flight import (
-    Envelope,
     FlightConfig,
     FlightState,
     FlyTrajectory,
     GoTo,
     Land,
     PolynomialTrajectory,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Takeoff,
 )
+from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.envelope import Envelope
+from crazyflow_ros.flight.plan import Rules, Start
 from crazyflow_ros.flight.planner import segment, to_rest_at
 
 RULES = Rules.of(DRONE, FlightConfig())

@@ -24,18 +24,17 @@ from crazyflow_ros.flight import (
     PolynomialTrajectory,
     Pose,
     Raw,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Stop,
     Takeoff,
     Trajectory,
     Velocity,
 )
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.envelope import UNBOUNDED
 from crazyflow_ros.flight.feed_forward import state_commands
+from crazyflow_ros.flight.plan import Rules, Start
 from crazyflow_ros.scene.frames import yaw
 
 RULES = replace(Rules.of(DRONE, FlightConfig(velocity_timeout=8.0)), utmost=UNBOUNDED)

@@ -27,14 +27,12 @@ from crazyflow_ros.flight import (
     Pose,
     Position,
     Raw,
-    Rules,
     Setpoint,
-    Start,
     Stop,
     Takeoff,
     VelocityWorld,
 )
-from crazyflow_ros.flight.plan import Attitude
+from crazyflow_ros.flight.plan import Attitude, Rules, Start
 from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
 from crazyflow_ros.flight.setpoint import CLEARANCE
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot, Wrench

@@ -8,21 +8,20 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.flight import (
-    Commander,
     Emergency,
     FlightConfig,
     FlightEvent,
     FlightState,
     Land,
-    Observation,
     Pose,
     Raw,
-    Rules,
     Setpoint,
-    Supervisor,
     Takeoff,
     Velocity,
 )
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.plan import Rules
+from crazyflow_ros.flight.supervisor import Observation, Supervisor
 from crazyflow_ros.runtime import (
     Checkpoint,
     DroneState,

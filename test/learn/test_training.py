@@ -18,7 +18,7 @@ from crazyflow_ros.learn import training
 from crazyflow_ros.learn.__main__ import TASKS, main
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings, bounded
 from crazyflow_ros.learn.costs import Approach
-from crazyflow_ros.learn.evaluate import Evaluation, evaluate
+from crazyflow_ros.learn.evaluation import Evaluation, evaluate
 from crazyflow_ros.learn.ppo import Ppo, PpoSettings
 from crazyflow_ros.learn.quick import QuickHover
 from crazyflow_ros.learn.ready import APPROACHING, READY, SPREAD

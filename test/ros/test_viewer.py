@@ -14,7 +14,7 @@ import pytest
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, own_domain
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.ros.viewer import BACKSPACE, EQUAL, MINUS, RIGHT, SPACE, ViewerControls
 from crazyflow_ros.runtime import Wrench
 from crazyflow_ros.scene import MirrorState, build_spec

@@ -7,16 +7,14 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from crazyflow_ros.flight import Pose, Trajectory, Velocity
 from crazyflow_ros.runtime import (
     Checkpoint,
     DroneState,
     PhysicsThread,
-    Pose,
     ResetScope,
     SimulationConfig,
     StepAborted,
-    Trajectory,
-    Velocity,
     Wrench,
 )
 

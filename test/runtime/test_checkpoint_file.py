@@ -30,7 +30,6 @@ from crazyflow_ros.flight import (
     Arm,
     AttitudeThrust,
     Brake,
-    Commander,
     Emergency,
     FlightConfig,
     FlightState,
@@ -43,23 +42,24 @@ from crazyflow_ros.flight import (
     HoverOn,
     Land,
     LevelOut,
-    Plan,
     PolynomialTrajectory,
+    Pose,
     Position,
     Raw,
     Recover,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Stop,
     SwitchOff,
     Takeoff,
+    Trajectory,
+    Velocity,
     VelocityWorld,
 )
-from crazyflow_ros.flight.commander import Order
+from crazyflow_ros.flight.commander import Commander, Order
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.moving_goal import TimedPose
+from crazyflow_ros.flight.plan import Plan, Rules, Start
 from crazyflow_ros.flight.setpoint_values import (
     from_commander,
     from_setpoint,
@@ -69,10 +69,7 @@ from crazyflow_ros.flight.setpoint_values import (
 from crazyflow_ros.runtime import (
     Checkpoint,
     PhysicsThread,
-    Pose,
     SimulationConfig,
-    Trajectory,
-    Velocity,
     Wrench,
 )
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
@@ -651,11 +648,11 @@ from crazyflow_ros.flight import (
     Land,
     PolynomialTrajectory,
     Raw,
-    Rules,
     Setpoint,
     Stop,
     Takeoff,
 )
+from crazyflow_ros.flight.plan import Rules
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -14,16 +14,19 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.engine.snapshot import SIZES
-from crazyflow_ros.flight import GoTo, Land
-from crazyflow_ros.runtime import (
-    PhysicsThread,
+from crazyflow_ros.flight import (
+    GoTo,
+    Land,
     Pose,
-    ResetScope,
     Setpoint,
-    SimulationConfig,
-    Snapshot,
     Trajectory,
     Velocity,
+)
+from crazyflow_ros.runtime import (
+    PhysicsThread,
+    ResetScope,
+    SimulationConfig,
+    Snapshot,
     Wrench,
 )
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from physics_helpers import until
 
+from crazyflow_ros.flight import Pose
 from crazyflow_ros.runtime import (
     DroneState,
     InvalidState,
     PhysicsThread,
-    Pose,
     ResetScope,
     SimulationConfig,
     Wrench,

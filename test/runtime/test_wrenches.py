@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.runtime import InvalidState, PhysicsThread, SimulationConfig, Snapshot, Wrench
 from crazyflow_ros.scene.frames import quat_from_rpy
 

@@ -14,9 +14,10 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
+from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.ros.commands import setpoint_messages
 from crazyflow_ros.ros.commands.twists import TwistTopics
-from crazyflow_ros.runtime import Setpoint, Wrench
+from crazyflow_ros.runtime import Wrench
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode

@@ -21,9 +21,15 @@ from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.flight import (
+    Pose,
+    Raw,
+    Trajectory,
+    Velocity,
+)
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.times import nanoseconds
-from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity, Wrench
+from crazyflow_ros.runtime import Wrench
 from crazyflow_ros.scene import frames
 
 if TYPE_CHECKING:  # optional at run time

@@ -30,7 +30,7 @@ from std_msgs.msg import Header
 
 from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Telemetry, as_ctype
-from crazyflow_ros.flight import Flight
+from crazyflow_ros.flight.commander import Flight
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.crazyswarm.configuration import STEPS, LogTopic
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages

@@ -116,7 +116,7 @@ def parametrize(function: _Function, drone: str, xp: Any = np, device: Any = Non
     """Return a function with the parameters of a drone, which are in its attribute `keywords`.
 
     Args:
-        function: A function of this module or of `crazyflow_ros.control.functions`.
+        function: A function of this module or of `crazyflow_ros.compat.control`.
         drone: Name of a drone, or path of a drone's folder.
         xp: Library of the parameters: `numpy`, `torch` or `jax.numpy`. They have its default
             precision.
