@@ -1,4 +1,7 @@
-"""Quadrotor simulator for ROS 2, and a batched, differentiable one for plain Python."""
+"""Quadrotor simulator for ROS 2, and a batched, differentiable one for plain Python.
+
+The names here are also those of `control`, `drones`, `dynamics` and `sim`.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from crazyflow_ros.lazy import lazy
 from crazyflow_ros.opengl import choose_opengl
 
 if TYPE_CHECKING:
-    __version__: str
     from crazyflow_ros.control import Control
     from crazyflow_ros.drones import Drone
     from crazyflow_ros.dynamics import Dynamics
     from crazyflow_ros.sim import Sim
+
+    __version__: str
+    """Version of the package."""
 
 __all__ = ["Control", "Drone", "Dynamics", "Sim", "__version__"]
 

@@ -12,6 +12,15 @@ from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, quat_rate, split, stack
 from crazyflow_ros.elementwise import like
 
+__all__ = [
+    "DynamicsFunction",
+    "first_principles",
+    "parametrize",
+    "so_rpy",
+    "so_rpy_rotor",
+    "so_rpy_rotor_drag",
+]
+
 
 class _Function(Protocol):
     def figures(self, drone: str) -> dict[str, np.ndarray]:

@@ -18,6 +18,7 @@ from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.registration import TASKS
 from crazyflow_ros.envs.single import QuadrotorEnv
 from crazyflow_ros.envs.tasks import (
+    CourseTask,
     FigureEight,
     Flight,
     Hover,
@@ -33,6 +34,7 @@ from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 __all__ = [
     "Autoreset",
     "Configuration",
+    "CourseTask",
     "DroneEnv",
     "Environment",
     "FigureEight",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from std_srvs.srv import Trigger
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros import SimulatorNode
 
 AIRBORNE = 0.05  # m
 
