@@ -36,7 +36,7 @@ SHARED = f"plugins.{GUSTS}"
 
 
 @dataclass(frozen=True)
-class Program:
+class WorldProgram:
     """A function compiled for obstacles of one layout."""
 
     layout: object
@@ -105,7 +105,7 @@ class CompiledWorld:
         self._state, self.inputs, self._counts, self.wind, self.later, self._gains = parts
         self._rest: tuple[Any, ...] = ()
         self.obstacles: Obstacles | None = None
-        self.present_program: Program | None = None
+        self.present_program: WorldProgram | None = None
         self.leaves = self.fresh()
         for slot in range(n_drones):
             self.tune(slot, {})
@@ -135,7 +135,7 @@ class CompiledWorld:
         """Return whether `use` compiles nothing for these obstacles."""
         return self.present_program is not None and self.present_program.is_for(obstacles)
 
-    def program(self, obstacles: Obstacles | None) -> Program:
+    def program(self, obstacles: Obstacles | None) -> WorldProgram:
         """Return a compiled program for `use` with obstacles of this layout. Thread-safe.
 
         A new program is called once, so that its first use takes no longer than others.
@@ -150,7 +150,7 @@ class CompiledWorld:
         made.advance(jax.device_put(np.zeros_like(self._arguments)), self._rest, obstacles)
         return made
 
-    def use(self, obstacles: Obstacles | None, program: Program | None = None) -> None:
+    def use(self, obstacles: Obstacles | None, program: WorldProgram | None = None) -> None:
         """Let the drones collide with obstacles.
 
         Args:
@@ -201,12 +201,12 @@ class CompiledWorld:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
         return config, figures, weights, self.n_drones, self._levels, self.gusts
 
-    def _compiled(self, obstacles: Obstacles | None) -> Program:
+    def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles
         advance = compiled_files.compiled(
             lambda: self._function.lower(*arguments), "advance", self._kind, layout(obstacles)
         )
-        return Program(layout(obstacles), advance)
+        return WorldProgram(layout(obstacles), advance)
 
     def _rows(self, packed: Array) -> np.ndarray:
         """Store the state, and return the other results as rows."""

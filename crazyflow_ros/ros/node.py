@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
     from crazyflow_ros.ros.sensors.sensor_threads import SensorThread
     from crazyflow_ros.ros.simulation_interfaces.server import Server
-    from crazyflow_ros.ros.viewer import Viewer
+    from crazyflow_ros.ros.viewer import ViewerThread
 
 # In the order in which the physics thread serves them: the clock first, then stamped messages.
 _FEATURES = (
@@ -159,7 +159,7 @@ class SimulatorNode(ParameterNode):
 
             effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
             self.recorded_effects = effects
-        self.viewer: Viewer | None = None
+        self.viewer: ViewerThread | None = None
         self.on_quit: Callable[[], None] = lambda: None
         self.regular_calls = RegularCalls(self.door)
         self.listeners = Listeners(self)

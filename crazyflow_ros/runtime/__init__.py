@@ -16,7 +16,7 @@ from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import DroneLives, Life, ResetEvent, ResetScope
 from crazyflow_ros.runtime.steps import StepAborted, Steps
-from crazyflow_ros.runtime.wrenches import Wrench
+from crazyflow_ros.runtime.wrenches import TimedWrench
 
 __all__ = [
     "BatteryCharge",
@@ -39,6 +39,6 @@ __all__ = [
     "Statistics",
     "StepAborted",
     "Steps",
+    "TimedWrench",
     "Wind",
-    "Wrench",
 ]

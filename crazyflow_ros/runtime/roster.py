@@ -13,7 +13,7 @@ import numpy as np
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.compiled_world import CompiledWorld, Program
+from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
@@ -91,7 +91,7 @@ class PreparedRoster:
     """Why drones fly through some objects of the scene."""
     surroundings: Surroundings
     """The obstacles by name."""
-    program: Program | None = None
+    program: WorldProgram | None = None
     """Compiled program of the world, for the obstacles; None to keep the present one."""
     model: MirroredModel | None = None
     """Model of the mirror; None to keep the present one."""
@@ -240,7 +240,7 @@ class Roster:
 
     def _program(
         self, world: CompiledWorld, obstacles: Obstacles | None, before: PreparedRoster | None
-    ) -> Program | None:
+    ) -> WorldProgram | None:
         """Return the program of a world for obstacles: present, prepared before, or new."""
         if world.is_compiled_for(obstacles):
             return world.present_program

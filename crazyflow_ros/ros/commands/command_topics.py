@@ -17,7 +17,7 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.ros.commands import setpoint_messages
 from crazyflow_ros.ros.commands.twists import TwistTopics
-from crazyflow_ros.runtime import Wrench
+from crazyflow_ros.runtime import TimedWrench
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
@@ -96,7 +96,7 @@ class CommandTopics:
         self._physics.command(drone, conversion(message, drone))
 
     def _push(self, drone: str, message: WrenchStamped) -> None:
-        wrench: Wrench = setpoint_messages.wrench(message, drone)
+        wrench: TimedWrench = setpoint_messages.wrench(message, drone)
         self._physics.apply_wrench(drone, wrench, key=("topic", drone))
 
 

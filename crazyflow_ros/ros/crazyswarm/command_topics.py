@@ -15,7 +15,7 @@ from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, CommandTopics
 from crazyflow_ros.ros.commands.flight_services import ALL
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
 
 _MOST_PWM = 60000.0
 _LED: dict[str, Any] = {"topic": "cmd_led", "message_type": String}
@@ -24,7 +24,7 @@ _LED: dict[str, Any] = {"topic": "cmd_led", "message_type": String}
 class CrazyswarmTopics(CommandTopics):
     """Ignores the frames of crazyswarm2's messages, and limits the thrust of cmd_vel_legacy."""
 
-    def __init__(self, simulator: CrazyflieServer) -> None:
+    def __init__(self, simulator: CrazyswarmServer) -> None:
         self._traffic = simulator.traffic
         super().__init__(simulator)
         self._firmware = simulator.firmware
@@ -53,6 +53,6 @@ class CrazyswarmTopics(CommandTopics):
             super()._command(setpoint_messages.full_state, drone, message)
 
 
-def declare(simulator: CrazyflieServer) -> None:
+def declare(simulator: CrazyswarmServer) -> None:
     """Create the subscriptions."""
     CrazyswarmTopics(simulator)

@@ -15,7 +15,7 @@ from crazyflow_ros.ros.crazyswarm.configuration import CONTROLLER
 from crazyflow_ros.runtime import ResetEvent, ResetScope
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
 
 _PARAMS = ".params."
 
@@ -27,7 +27,7 @@ class FirmwareParameters:
     Values that cflib sets over CRTP appear within a tenth of a second.
     """
 
-    def __init__(self, simulator: CrazyflieServer) -> None:
+    def __init__(self, simulator: CrazyswarmServer) -> None:
         self._simulator = simulator
         self._entries = {entry.full_name: entry for entry in table()}
         self._lock = threading.Lock()  # guards the next line
@@ -143,6 +143,6 @@ class FirmwareParameters:
             self._following = False
 
 
-def declare(simulator: CrazyflieServer) -> None:
+def declare(simulator: CrazyswarmServer) -> None:
     """Declare the parameters."""
     FirmwareParameters(simulator)

@@ -30,7 +30,7 @@ from std_msgs.msg import Header
 
 from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Telemetry, as_ctype
-from crazyflow_ros.flight.commander import Flight
+from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.crazyswarm.configuration import STEPS, LogTopic
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages
@@ -48,7 +48,7 @@ from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.frames import rotation_matrix, world_to_body
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
 
 _QOS = QoSProfile(depth=10)
 _NEAREST, _FARTHEST = 0.01, 3.49  # m, of a scan
@@ -160,9 +160,9 @@ class _Rows:
 class _Moment:
     """The state at one tick; values that take time are computed on first use."""
 
-    def __init__(self, simulator: CrazyflieServer, snapshot: Snapshot) -> None:
+    def __init__(self, simulator: CrazyswarmServer, snapshot: Snapshot) -> None:
         self._simulator, self.snapshot = simulator, snapshot
-        self._flights: list[Flight] | None = None
+        self._flights: list[FlightStatus] | None = None
         self._distances: np.ndarray | None = None
 
     def distances(self) -> np.ndarray:
@@ -184,7 +184,7 @@ class _Moment:
 class LogTopics:
     """Publishes the logged values of the drones, in the physics thread."""
 
-    def __init__(self, simulator: CrazyflieServer) -> None:
+    def __init__(self, simulator: CrazyswarmServer) -> None:
         self._simulator, self._logger = simulator, simulator.log
         self._listeners, self._swarm = simulator.listeners, simulator.swarm
         swarm = self._swarm
@@ -336,7 +336,7 @@ def check_variables(topic: LogTopic) -> None:
 class LogServices:
     """<drone>/add_logging and <drone>/remove_logging."""
 
-    def __init__(self, simulator: CrazyflieServer, topics: LogTopics) -> None:
+    def __init__(self, simulator: CrazyswarmServer, topics: LogTopics) -> None:
         self._simulator, self._topics = simulator, topics
         simulator.for_each_drone(self._add)
 
@@ -358,6 +358,6 @@ class LogServices:
         return response
 
 
-def declare(simulator: CrazyflieServer) -> None:
+def declare(simulator: CrazyswarmServer) -> None:
     """Add the topics and the services."""
     LogServices(simulator, LogTopics(simulator))

@@ -19,7 +19,7 @@ from crazyflow_ros.sensors import MotionCaptureSensorCfg, NoiseCfg, ObjRef
 from crazyflow_ros.sensors.sampled import SampledSensor
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
 
 TOPIC = "poses"
 _MOST_POSES = 1000  # in a message
@@ -28,7 +28,7 @@ _MOST_POSES = 1000  # in a message
 class PosesTopic(SampleTopics):
     """One message with the poses of all drones that are tracked and seen."""
 
-    def __init__(self, simulator: CrazyflieServer, file: SensorFile, device: Device[Any]) -> None:
+    def __init__(self, simulator: CrazyswarmServer, file: SensorFile, device: Device[Any]) -> None:
         self._swarm = simulator.swarm
         super().__init__(simulator, file, device)
         rate = self._swarm.poses_rate
@@ -91,7 +91,7 @@ class PosesTopic(SampleTopics):
 class ExternalPoses:
     """Passes the poses that another node publishes on to the drones."""
 
-    def __init__(self, simulator: CrazyflieServer) -> None:
+    def __init__(self, simulator: CrazyswarmServer) -> None:
         self._simulator = simulator
         # No deadline, because publishers would have to offer one.
         qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -113,7 +113,7 @@ class ExternalPoses:
                 raise ValueError(f"{named.name}: {error}") from None
 
 
-def declare(simulator: CrazyflieServer) -> None:
+def declare(simulator: CrazyswarmServer) -> None:
     """Read the file of the parameter `sensors`, and add the motion capture system."""
     sensors_file.declare(simulator)
     if simulator.settings.motion_capture.external:

@@ -9,10 +9,10 @@ from crazyflow_ros.ros.crazyswarm.tree import ROBOT_DESCRIPTION
 from crazyflow_ros.ros.robot_description import NAME, describe_each
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
 
 
-def declare(simulator: CrazyflieServer) -> None:
+def declare(simulator: CrazyswarmServer) -> None:
     """Add the latched topics and publish them."""
     if not simulator.has_parameter(ROBOT_DESCRIPTION):
         simulator.declare_parameter(ROBOT_DESCRIPTION, "")

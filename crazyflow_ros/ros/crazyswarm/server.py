@@ -14,7 +14,7 @@ from crazyflow_ros.checks.plain_values import ParameterError, Spec
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.ros.crazyswarm import tree
-from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, Swarm
+from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, SwarmConfiguration
 from crazyflow_ros.ros.crazyswarm.traffic import Traffic
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.node import SimulatorNode
@@ -73,7 +73,7 @@ class ServerParameters:
     motion_capture: MotionCaptureParameters = MotionCaptureParameters()
 
 
-class CrazyflieServer(SimulatorNode):
+class CrazyswarmServer(SimulatorNode):
     """Node `crazyflie_server`.
 
     Attributes:
@@ -83,7 +83,7 @@ class CrazyflieServer(SimulatorNode):
     """
 
     settings: ServerParameters
-    swarm: Swarm
+    swarm: SwarmConfiguration
     traffic: Traffic
 
     def __init__(self, tap: Tap | None = None) -> None:
@@ -98,7 +98,7 @@ class CrazyflieServer(SimulatorNode):
             if not self.has_parameter(name):  # given parameters override the files
                 self.declare_parameter(name, value)
         values = {name: p.value for name, p in self.get_parameters_by_prefix("").items()}
-        self.swarm = Swarm(tree.unflattened(values))
+        self.swarm = SwarmConfiguration(tree.unflattened(values))
         for note in self.swarm.notes:
             self.get_logger().warning(note)
         names = [robot.name for robot in self.swarm.robots]
@@ -163,6 +163,6 @@ def _number(uri: str) -> int:
         return _NUMBER
 
 
-def build(tap: Tap | None = None) -> CrazyflieServer:
+def build(tap: Tap | None = None) -> CrazyswarmServer:
     """Build the node, see `SimulatorNode`."""
-    return CrazyflieServer(tap)
+    return CrazyswarmServer(tap)

@@ -11,13 +11,13 @@ from std_srvs.srv import Empty
 from crazyflow_ros.ros.commands.flight_services import ALL, Conversion, FlightServices
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
 
 
 class CrazyswarmServices(FlightServices):
     """all/go_to is always relative: commands to all Crazyflies have no flag for it."""
 
-    def __init__(self, simulator: CrazyflieServer) -> None:
+    def __init__(self, simulator: CrazyswarmServer) -> None:
         self._traffic = simulator.traffic
         super().__init__(simulator)
 
@@ -42,6 +42,6 @@ class CrazyswarmServices(FlightServices):
         request.relative = True
 
 
-def declare(simulator: CrazyflieServer) -> None:
+def declare(simulator: CrazyswarmServer) -> None:
     """Create the services and ~/flight_events."""
     CrazyswarmServices(simulator)

@@ -11,7 +11,7 @@ from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.messages.times import time_of
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
 
 _TOPIC = "connection_statistics"
 _WORLD = "world"
@@ -40,7 +40,7 @@ class Traffic:
 class ConnectionStatisticsTopics:
     """<drone>/connection_statistics and all/connection_statistics, if they are configured."""
 
-    def __init__(self, simulator: CrazyflieServer, period: float) -> None:
+    def __init__(self, simulator: CrazyswarmServer, period: float) -> None:
         self._simulator = simulator
         simulator.for_each_drone(self._add)
         self._add(ALL)
@@ -74,7 +74,7 @@ class ConnectionStatisticsTopics:
             publisher.publish(message)
 
 
-def declare(simulator: CrazyflieServer) -> None:
+def declare(simulator: CrazyswarmServer) -> None:
     """Add the topics."""
     if period := simulator.swarm.statistics_period:
         ConnectionStatisticsTopics(simulator, period)

@@ -8,10 +8,10 @@ from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.topics.tf import Edge, add_moving, publish_static
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
 
 
-def declare(simulator: CrazyflieServer) -> None:
+def declare(simulator: CrazyswarmServer) -> None:
     """Add both topics."""
     drones, settings = simulator.drones, simulator.swarm.settings
     add_moving(simulator, [Edge(settings(drone).reference_frame, drone) for drone in drones])

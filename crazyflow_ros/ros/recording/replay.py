@@ -44,7 +44,7 @@ from crazyflow_ros.runtime import (
     Checkpoint,
     PhysicsThread,
     ResetScope,
-    Wrench,
+    TimedWrench,
 )
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.xla.start_up import StartUp
@@ -174,7 +174,7 @@ class _Flight:
             self._command(drone, conversion(deserialize_message(payload, kind), drone))
         elif name == WRENCH:
             message = deserialize_message(payload, WrenchStamped).wrench
-            wrench = Wrench(_numbers(message.force), _numbers(message.torque), math.inf)
+            wrench = TimedWrench(_numbers(message.force), _numbers(message.torque), math.inf)
             key = ("replay", drone)
             if np.any(wrench.force) or np.any(wrench.torque):
                 self.physics.apply_wrench(drone, wrench, key)

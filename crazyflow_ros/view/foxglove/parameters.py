@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.view.foxglove.server import Bridge
 
 
-class Parameters:
+class ParameterCache:
     """A cache of the parameters, so that frequent requests of clients do not load the simulator."""
 
     def __init__(self, bridge: Bridge, simulator: str) -> None:

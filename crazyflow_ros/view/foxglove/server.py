@@ -38,14 +38,14 @@ from crazyflow_ros.ros.recording.message_definitions import definition, type_of
 from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.view.access import is_loopback, new_token
-from crazyflow_ros.view.foxglove.guard import APPS, Guard, hidden_address
+from crazyflow_ros.view.foxglove.guard import APPS, FoxgloveGuard, hidden_address
 
 with extra("foxglove"):
     import foxglove
     from foxglove.websocket import Capability, ServerListener
 
     from crazyflow_ros.view.foxglove.assets import mesh
-    from crazyflow_ros.view.foxglove.parameters import Parameters
+    from crazyflow_ros.view.foxglove.parameters import ParameterCache
     from crazyflow_ros.view.foxglove.playback import TIME_RANGE, Playback
     from crazyflow_ros.view.foxglove.services import Services
     from crazyflow_ros.view.foxglove.topics import CDR, ClientTopics, Topics
@@ -132,9 +132,9 @@ class Bridge:
         )
         self.topics, self.client_topics = Topics(self), ClientTopics(self)
         self.services = Services(self)
-        self.parameters = Parameters(self, simulator)
+        self.parameters = ParameterCache(self, simulator)
         self.playback = Playback(self, simulator)
-        guard = Guard(
+        guard = FoxgloveGuard(
             parameters.address,
             parameters.port,
             (address, self.server.port),
