@@ -43,6 +43,8 @@ ROOMS = {
     "crazyflow_ros.flight": "first_flight.md",
     "crazyflow_ros.runtime": "architecture.md",
     "crazyflow_ros.ros": "extend.md",
+    "crazyflow_ros.doors": "extend.md",
+    "crazyflow_ros.checks": "extend.md",
     "crazyflow_ros.crazyflie": "crazyflie.md",
     "crazyflow_ros.view": "visualise.md",
     "crazyflow_ros.demo": "examples.md",

@@ -6,6 +6,7 @@ runs the simulator for what flies over ROS.
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -29,7 +30,9 @@ from std_srvs.srv import Trigger
 
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.demo import SHORTEST, plan_flight
+from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.learn import READY
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.sim import Sim
 from docs.figures import STYLE
 
@@ -41,17 +44,7 @@ DRONES = ("cf0", "cf1", "cf2", "cf3")
 HEIGHTS = (1.0, 1.4, 0.8, 1.7)  # m
 RACE_SECONDS, EXCITED_SECONDS = 20.0, 15.0
 TRAINING = 900.0  # s, at most
-# As if the files were in the folders to which they belong.
-WITH_FEATURES = f"""
-import crazyflow_ros.ros.services
-import crazyflow_ros.ros.topics
-from crazyflow_ros.ros import node
-from crazyflow_ros.ros.process import main
-crazyflow_ros.ros.services.__path__.append({str(EXAMPLES / "09_service")!r})
-crazyflow_ros.ros.topics.__path__.append({str(EXAMPLES / "10_topic")!r})
-node._FEATURES += ("services.count_flying", "topics.highest")
-main()
-"""
+PACKAGES = ("09_service", "10_topic", "13_door")
 
 
 def force(axes: Axes) -> None:
@@ -221,6 +214,28 @@ def anchor_sensor(axes: Axes) -> None:
     axes.set(xlabel="time [s]", ylabel="distance [m]")
 
 
+def door(axes: Axes) -> None:
+    """Heights of two drones that autopilots fly in processes of their own."""
+    heights: list[tuple[float, ...]] = []
+    module, names = import_module("udp_door"), ("cf0", "cf1")
+    config = SimulationConfig(real_time_factor=0.0, start_paused=True)
+    context = DoorContext.of(config, names, logging.getLogger("door"))
+    physics = PhysicsThread(config, names, module.UdpAutopilot().open(context))
+    physics.every(50, lambda now: heights.append((now.time_ns * 1e-9, *now.pos[:, 2])), "heights")
+    physics.start()
+    program = EXAMPLES / "13_door" / "udp_pilot.py"
+    pilots = [
+        subprocess.Popen([sys.executable, program, str(i), z]) for i, z in ((0, "0.5"), (1, "0.8"))
+    ]
+    physics.step(3000).result(60.0)
+    physics.stop()
+    for pilot in pilots:
+        pilot.kill()
+    time, *flown = np.array(heights).T
+    axes.plot(time, np.transpose(flown), label=names)
+    axes.set(xlabel="time [s]", ylabel="height [m]")
+
+
 PLOTS: dict[str, Callable[[Axes], None]] = {
     "01_force": force,
     "02_pipeline_stage": pipeline_stage,
@@ -232,6 +247,7 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
     "09_service": count_flying,
     "10_topic": highest,
     "11_sensor": anchor_sensor,
+    "13_door": door,
 }
 
 
@@ -258,16 +274,19 @@ def seconds(stamp: Any) -> float:
 
 
 @contextmanager
-def simulator(parameters: list[str], *command: str) -> Iterator[None]:
-    """A simulator in a process of its own."""
+def simulator(parameters: list[str]) -> Iterator[None]:
+    """A simulator in a process of its own, where the examples that are packages are installed."""
     words = [word for parameter in parameters for word in ("-p", parameter)]
-    command = command or (sys.executable, "-m", "crazyflow_ros")
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{EXAMPLES / '11_sensor'}"}
-    with subprocess.Popen([*command, "--ros-args", *words], env=environment) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
+    command = [sys.executable, "-m", "crazyflow_ros", "--ros-args", *words]
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+    with TemporaryDirectory() as folder:
+        subprocess.run([*install, folder, *(EXAMPLES / name for name in PACKAGES)], check=True)
+        path = f"{ROOT}:{EXAMPLES / '11_sensor'}:{folder}"
+        with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}) as process:
+            try:
+                yield
+            finally:
+                process.terminate()
 
 
 def track(simulation: SimulatorClient, name: str = "cf0") -> list[np.ndarray]:
@@ -285,8 +304,7 @@ def track(simulation: SimulatorClient, name: str = "cf0") -> list[np.ndarray]:
 def take_off_in_turn(look: Callable[[SimulatorClient], None]) -> None:
     """Let drones take off and land one after the other, and look five times a second."""
     parameters = [f"drones:=[{','.join(DRONES)}]", "start_paused:=true"]
-    command = (sys.executable, "-c", WITH_FEATURES)
-    with simulator(parameters, *command), SimulatorClient(stepping=True) as simulation:
+    with simulator(parameters), SimulatorClient(stepping=True) as simulation:
         drones = [simulation.drone(name) for name in DRONES]
         orders = [partial(drone.start_takeoff, z) for drone, z in zip(drones, HEIGHTS)]
         orders += [drone.start_landing for drone in drones]
@@ -317,7 +335,7 @@ def draw(name: str) -> None:
 def main() -> None:
     """Draw the pictures."""
     os.environ.setdefault("ROS_DOMAIN_ID", "98")  # without the simulators of others
-    sys.path.insert(0, str(EXAMPLES))
+    sys.path[:0] = [str(EXAMPLES), str(EXAMPLES / "13_door")]
     plt.switch_backend("Agg")
     plt.rcParams.update({key: value for key, value in STYLE.items() if key != "savefig.bbox"})
     PICTURES.mkdir(exist_ok=True)

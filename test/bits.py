@@ -54,7 +54,7 @@ from crazyflow_ros.sim.cascade import modes_of
 
 TICKS = 1000
 EVERY = 5  # ticks between two states that count
-T = 120.0  # s, no wait is longer
+T = 600.0  # s, no wait is longer
 DRONES = list(Drone)
 G = 9.81
 

@@ -362,7 +362,7 @@ class Hostile:
 
 def _read_policy(path: Path) -> Trigger.Response:
     """Read a policy as a node that starts does, and say whether it takes it."""
-    fits = {"freq": 500, "control": "state", "dynamics": "first_principles", "source": "off"}
+    fits = {"freq": 500, "control": "state", "dynamics": "first_principles", "flown_by": ""}
     try:
         usable_policy(str(path), "cf2x_L250", **fits)
     except ParameterError as error:

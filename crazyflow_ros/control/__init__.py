@@ -2,5 +2,13 @@
 
 from crazyflow_ros.control.acceleration import GRAVITY, attitude_command
 from crazyflow_ros.control.modes import Control, Controller, PowerDistribution
+from crazyflow_ros.control.rates import ticks_per_period
 
-__all__ = ["GRAVITY", "Control", "Controller", "PowerDistribution", "attitude_command"]
+__all__ = [
+    "GRAVITY",
+    "Control",
+    "Controller",
+    "PowerDistribution",
+    "attitude_command",
+    "ticks_per_period",
+]

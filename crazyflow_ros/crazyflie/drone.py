@@ -26,7 +26,7 @@ from crazyflow_ros.crazyflie.supervision import Info, Send, Supervision
 from crazyflow_ros.crazyflie.variables import EXACT, Cell, External, Telemetry
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
-from crazyflow_ros.engine.form import N_DESIRED
+from crazyflow_ros.engine.form import GROUPS
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import Snapshot
@@ -56,7 +56,7 @@ _EXPECTED = (  # parameters that change the flight, or that pilots know not to
     *("usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
 )
 
-_NOTHING = np.zeros(N_DESIRED)
+_NOTHING = np.zeros(sum(GROUPS["desired"].values()))
 
 
 class Crazyflie:

@@ -24,6 +24,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import GUSTS, counted
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Leaves
+from crazyflow_ros.engine.levels import Levels
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
 from crazyflow_ros.members import member
@@ -58,14 +59,13 @@ class CompiledWorld:
         control_period: Ticks between two runs of the outermost controller.
         controller: Position and attitude controller.
         has_rotors: Whether the model has rotors that turn.
-        has_desired: Whether there is a position controller.
         max_stretches: Maximum number of stretches into which the ticks of a call are divided.
         feels_wind: Whether the model has drag.
         gusts: Whether the wind has gusts.
-        inputs: Command, armed or level, wrench, and `WeakMotors.LOSS`, shape (M, k + 11), to write
-            to; initially zeros.
-        later: Commands of each stretch after the first, (`max_stretches`, M, k), to write to; the
-            last row is unused.
+        form: Names of the columns, among others.
+        inputs: Inputs of the drones, see `form.input_columns`, to write to; initially zeros.
+        later: Commands and levels of each stretch after the first, (`max_stretches`, M, k + 1), to
+            write to; the last row is unused.
         wind: `Dryden.numbers`, to write to.
         obstacles: Obstacles that the drones collide with, see `use`; initially None.
         present_program: Program in use; None before the first call.
@@ -76,7 +76,7 @@ class CompiledWorld:
         config: SimulationConfig,
         n_drones: int,
         *,
-        levels: bool = False,
+        levels: Levels = (),
         gusts: bool = False,
     ) -> None:
         """Build the simulation; the first call compiles it.
@@ -84,7 +84,7 @@ class CompiledWorld:
         Args:
             config: Configuration; its control mode is ignored with `levels`.
             n_drones: Number of drones.
-            levels: Command each drone at its own `Level`.
+            levels: `OF_DOORS`, or those of the control mode by default.
             gusts: The wind has gusts, which make a tick of a single drone a third slower.
 
         Raises:
@@ -94,15 +94,14 @@ class CompiledWorld:
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
         self.controller = member(Controller, config.controller)
         self._config, self._levels = config, levels
-        self._form = form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
+        self.form = form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
-        self.has_desired = form.has_desired
         self.max_stretches = form.max_stretches
-        self._arguments, self._seen = readable_by_jax(form.ends[-1], form.dtype)
-        parts = np.split(self._arguments, form.ends[:-1])
-        parts = [part.reshape(shape) for part, shape in zip(parts, form.shapes)]
-        self._state, self.inputs, self._counts, self.wind, self.later, self._gains = parts
+        self._arguments, self._seen = readable_by_jax(form.size, form.dtype)
+        parts = form.parts(self._arguments)
+        self._state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
+        self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
         self._rest: tuple[Any, ...] = ()
         self.obstacles: Obstacles | None = None
         self.present_program: WorldProgram | None = None
@@ -120,8 +119,8 @@ class CompiledWorld:
         Raises:
             ValueError: A gain has no effect.
         """
-        columns = [(self._form.gain(name), np.ravel(values)) for name, values in gains.items()]
-        own = [gain.ravel() for gain in self._form.gains.values()]
+        columns = [(self.form.gain(name), np.ravel(values)) for name, values in gains.items()]
+        own = [gain.ravel() for gain in self.form.gains.values()]
         self._gains[slot] = np.concatenate(own) if own else 0
         for column, values in columns:
             self._gains[slot, column] = values
@@ -129,7 +128,7 @@ class CompiledWorld:
     @property
     def gains(self) -> Set[str]:
         """Names of the gains that have an effect."""
-        return self._form.gains.keys()
+        return self.form.gains.keys()
 
     def is_compiled_for(self, obstacles: Obstacles | None) -> bool:
         """Return whether `use` compiles nothing for these obstacles."""
@@ -173,11 +172,7 @@ class CompiledWorld:
                 accelerations.
 
         Returns:
-            Output at the end of each stretch, (n, M, 40): position, attitude, velocity, angular
-            velocity, both accelerations, velocity and specific force in body axes, rotor speeds in
-            RPM, `LOST`, `CONTACT`, `IMPACT`, `LOW`; with batteries three more columns, as in a
-            snapshot; with a position controller `N_DESIRED` more; with estimators `N_BELIEVED`
-            more.
+            Output at the end of each stretch, (n, M, k), see `form.output_columns`.
         """
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)
@@ -216,18 +211,18 @@ class CompiledWorld:
 
     def is_own(self, path: str) -> bool:
         """Return whether each drone has its own part of a leaf, on the second of three axes."""
-        return path != SHARED and self._form.initial[path].ndim == 3
+        return path != SHARED and self.form.initial[path].ndim == 3
 
     def fresh(self) -> Leaves:
         """Return the state of drones side by side, with reset controllers."""
-        return {path: leaf.copy() for path, leaf in self._form.initial.items()}
+        return {path: leaf.copy() for path, leaf in self.form.initial.items()}
 
     @property
     def leaves(self) -> Leaves:
         """Copies of the state; assign changed ones to apply them."""
         rest = [np.asarray(vector) for vector in self._rest]
-        return self._form.unpacked(self._form.joined(self._state, rest))
+        return self.form.unpacked(self.form.joined(self._state, rest))
 
     @leaves.setter
     def leaves(self, leaves: Leaves) -> None:
-        self._state[:], self._rest = self._form.parted(self._form.packed(leaves))
+        self._state[:], self._rest = self.form.parted(self.form.packed(leaves))

@@ -16,10 +16,11 @@ from crazyflow_ros.engine.air import gust_period
 from crazyflow_ros.engine.compiled_world import SHARED, CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import BatteryCharge, Disturbance, MotorEfficiency, Wind
-from crazyflow_ros.engine.form import LOST, POS_LOW, Leaves
+from crazyflow_ros.engine.form import POS_LOW, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
+from crazyflow_ros.engine.levels import Level, Levels
 from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
@@ -44,8 +45,8 @@ class Engine:
     Attributes:
         names: Names of the drones, in the order of the rows of a snapshot.
         rows: Slots of the drones, to index the four arrays below, which have one row per slot.
-        command: Command of each drone, in the form of the control mode, or of its level.
-        armed: 0 stops the rotors, 1 arms the drone; with levels, the drone's `Level`.
+        command: Numbers of each drone's command.
+        level: Their `Level`.
         wrench: External force [N] and torque [N m] on the centre of mass, world frame.
         motor_loss: Share of the speed that each rotor loses, 0 to 1.
         wind: Present wind.
@@ -55,7 +56,7 @@ class Engine:
 
     rows: slice | np.ndarray
     command: np.ndarray
-    armed: np.ndarray
+    level: np.ndarray
     wrench: np.ndarray
     motor_loss: np.ndarray
     wind: Wind
@@ -66,7 +67,7 @@ class Engine:
         names: Sequence[str],
         *,
         n_slots: int = 0,
-        levels: bool = False,
+        levels: Levels = (),
     ) -> None:
         """Build the simulation.
 
@@ -75,7 +76,7 @@ class Engine:
             names: Names of the drones.
             n_slots: Number of drones for which there is room without recompiling; at least the
                 given ones.
-            levels: Command each drone at its own `Level`.
+            levels: `OF_DOORS`, or those of the control mode by default.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -90,7 +91,7 @@ class Engine:
         self.lost: dict[str, int] = {}
         self._gains = TunedGains()
         self._set_inputs(world.inputs)
-        self._output = Output(config, world.n_drones, has_desired=world.has_desired)
+        self._output = Output(config, world.n_drones, world.form.outputs)
         self._initial = InitialState(self._inputs)
         self._initial.set_poses(range(len(names)), initial_poses(config, len(names)))
         self._set_slots({name: slot for slot, name in enumerate(names)})
@@ -116,13 +117,12 @@ class Engine:
         return self._initial.poses(self._slots_of(self.names))
 
     def set_commands(self, names: Sequence[str], commands: np.ndarray) -> None:
-        """Set commands of drones, in the form of the control mode, and arm the drones."""
-        slots = self._slots_of(names)
-        self.command[slots], self.armed[slots] = commands, True
+        """Set commands of drones, (n, k + 1) with their levels."""
+        self._given[self._slots_of(names)] = commands
 
     def disarm(self, name: str) -> None:
         """Stop the rotors of a drone, until it gets a command."""
-        self.armed[self._slots[name]] = False
+        self.level[self._slots[name]] = Level.held
 
     def reset(self, names: Sequence[str] | None = None) -> None:
         """Return drones to their initial state, with reset controllers and without external forces.
@@ -190,11 +190,11 @@ class Engine:
 
     def capture_initial_state(self, state: Snapshot, *, commands: bool) -> None:
         """Make a state the initial one; with `commands`, include the commands in force."""
-        slots, n_command = self._slots_of(state.names), self.control.sizes[0] + 1
+        slots, inputs = self._slots_of(state.names), self._initial.inputs
         self._initial.set_fields(slots, vars(state))
-        self._initial.inputs[slots] = 0
+        inputs[slots] = 0
         if commands:
-            self._initial.inputs[slots, :n_command] = self._inputs[slots, :n_command]
+            inputs[slots, : self._given.shape[1]] = self._given[slots]
 
     def add(self, name: str, pose: np.ndarray) -> None:
         """Put a drone into a free slot.
@@ -403,7 +403,7 @@ class Engine:
                 accelerations.
             epoch: Number of resets so far.
             names: Drones whose command differs between stretches.
-            commands: (n, m, k) their commands in each stretch, in the form of `set_commands`.
+            commands: (n, m, k + 1) their commands in each stretch, in the form of `set_commands`.
 
         Returns:
             The state after each stretch.
@@ -411,21 +411,22 @@ class Engine:
         later = self._world.later[: len(stretches) - 1]
         if names:
             self.set_commands(names, commands[0])
-        later[:] = self.command
+        later[:] = self._given
         if names:
             later[:, self._slots_of(names)] = commands[1:]
         if self._idle:
-            self.armed[self._idle] = OUT_OF_SERVICE
+            self.level[self._idle] = OUT_OF_SERVICE
         columns = self._world.advance(tick, stretches).astype(float)
         if len(later):
-            self.command[:] = later[-1]
+            self._given[:] = later[-1]
         self._note_lost(tick, stretches, columns[:, self.rows])
         return self._output.snapshots(columns, self.rows, self.names, tick, stretches, epoch)
 
     def _note_lost(self, tick: int, stretches: Sequence[int], columns: np.ndarray) -> None:
         """Record which drones were lost in each stretch after a tick; columns of all drones."""
-        if np.count_nonzero(columns[:, :, LOST]):
-            for end, row in zip(tick + np.cumsum(stretches), columns[:, :, LOST]):
+        lost = columns[:, :, self._world.form.outputs["lost"].start]
+        if np.count_nonzero(lost):
+            for end, row in zip(tick + np.cumsum(stretches), lost):
                 self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(end))
             self._set_slots(self._slots)
 
@@ -437,10 +438,11 @@ class Engine:
         return np.array([self._slots[name] for name in names], int)
 
     def _set_inputs(self, inputs: np.ndarray) -> None:
-        k = self.control.sizes[0]
-        self._inputs = inputs
-        self.command, self.armed = inputs[:, :k], inputs[:, k]
-        self.wrench, self.motor_loss = inputs[:, k + 1 : k + 7], inputs[:, k + 7 :]
+        columns = self._world.form.inputs
+        self._inputs, self._given = inputs, inputs[:, : columns["level"].stop]
+        self.command, self.level = inputs[:, columns["command"]], inputs[:, columns["level"].start]
+        self.wrench = inputs[:, columns["wrench"]]
+        self.motor_loss = inputs[:, columns["motor_loss"]]
 
     def _set_slots(self, slots: dict[str, int]) -> None:
         """Record which slots are in use, and which of them by drones that are not lost."""

@@ -1,49 +1,85 @@
 """The form of a compiled world: all that a caller of its compiled function has to know.
 
-It uses only NumPy, so that it can be stored with the compiled code, and nothing has to be traced to
-obtain it.
+It can be stored with the compiled code, and then nothing has to be traced to obtain it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.control import Control
+from crazyflow_ros.sim.compile.packing import Packing
 from crazyflow_ros.sim.wind import N_NUMBERS
 
+T = TypeVar("T", bound=Any)
 Leaves = dict[str, np.ndarray]
 """Leaves that change from tick to tick, by path in `SimData`; drones are on the second of three
 axes."""
 
-BESIDE_COMMAND = 11
-"""Columns of the inputs after the command: armed or level, wrench, loss of each motor."""
+Columns = dict[str, slice]
+"""Columns of a table by name, side by side."""
 
-LOST = 29
-"""Column of the output that marks drones that were lost in this stretch, see `isolation`."""
-CONTACT = slice(LOST + 1, LOST + 7)
-"""Columns of the output with the wrench of all contacts on each drone."""
-IMPACT = CONTACT.stop
-"""Column of the output with the largest contact of the stretch, see `HoldingStep`."""
-LOW = slice(IMPACT + 1, IMPACT + 4)
-"""Columns of the output with what positions lack in single precision; the last ones that are always
-there."""
+
+def side_by_side(sizes: Mapping[str, int]) -> Columns:
+    """Return columns of these sizes."""
+    ends = np.cumsum(list(sizes.values())).tolist()
+    return {name: slice(end - n, end) for (name, n), end in zip(sizes.items(), ends)}
+
+
+def width(columns: Columns) -> int:
+    """Return the number of columns."""
+    return max(own.stop for own in columns.values())
+
+
+def input_columns(control: Control) -> Columns:
+    """Return the columns of a drone's inputs; command and level are first, side by side."""
+    sizes = {"command": control.sizes[0], "level": 1, "wrench": 6, "motor_loss": 4}
+    return side_by_side(sizes)
+
+
 POS_LOW = "pos_low"
-"""Name in `SimData.plugins` of what positions lack in single precision [m], (N, M, 3), see `ticks`.
-"""
+"""Name in `SimData.plugins` of what positions lack in single precision [m], (N, M, 3), see
+`holding_step`."""
 
-N_BELIEVED = 19
-"""Columns of the output with a drone's estimate: position, attitude, velocity, variances."""
+GROUPS = {
+    "battery": {"voltage": 1, "current": 1, "drawn": 1},
+    "desired": {"attitude": 4, "rates": 3, "wrench": 4, "integral": 3},
+    "believed": {"pos": 3, "quat": 4, "vel": 3, "variances": 9},
+}
+"""Sizes of the fields of a snapshot that it may lack, by group and name."""
 
-N_DESIRED = 14
-"""Columns of the output with the desired values of a drone's controllers, see
-`Snapshot.desired`."""
+
+def output_columns(groups: Iterable[str]) -> Columns:
+    """Return the columns of the output, which have the names of a snapshot's fields.
+
+    Rotor speeds are in RPM; `lost` marks drones that were lost in this stretch, see `isolation`.
+
+    Args:
+        groups: Which of `GROUPS` there are; their names are `battery.voltage` and so on.
+    """
+    sizes = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "acc": 3, "ang_acc": 3, "body_vel": 3}
+    sizes |= {"specific_force": 3, "rotor_vel": 4, "lost": 1, "contact": 6, "impact": 1, POS_LOW: 3}
+    more = {f"{group}.{name}": n for group in groups for name, n in GROUPS[group].items()}
+    return side_by_side(sizes | more)
+
+
+def gain_columns(gains: Mapping[str, np.ndarray]) -> Columns:
+    """Return the columns of gains with these values."""
+    return side_by_side({name: gain.size for name, gain in gains.items()})
+
+
+def group_of(columns: Columns, group: str) -> slice | None:
+    """Return the columns of a group such as `desired`; None if there are none."""
+    own = [part for name, part in columns.items() if name.startswith(f"{group}.")]
+    return slice(own[0].start, own[-1].stop) if own else None
+
 
 _LONGEST_OUTPUT = 512  # rows per call
 
@@ -52,10 +88,8 @@ _LONGEST_OUTPUT = 512  # rows per call
 class Form:
     """Arguments and results of the compiled function.
 
-    The first argument consists of the parts of `shapes`, end to end: the leaves of the state that
-    are of the dtype of positions, the inputs, the phase with the number of stretches and their
-    ticks, the wind, the commands of later stretches, and the gains. The second argument consists of
-    vectors of the leaves of the other dtypes.
+    The first argument consists of the parts of `shapes`, end to end. The second argument consists
+    of vectors of the leaves whose dtype is not that of positions.
     """
 
     initial: Leaves
@@ -69,10 +103,10 @@ class Form:
     """Whether the model has rotors that turn."""
     feels_wind: bool
     """Whether the model has drag."""
-    has_desired: bool
-    """Whether there is a position controller, whose results take columns of the output."""
-    n_columns: int
-    """Numbers of each drone in a row of the output."""
+    inputs: Columns
+    """See `input_columns`."""
+    outputs: Columns
+    """See `output_columns`."""
     gains: Leaves
     """Initial gains of the controllers by name, see `control.gains`."""
 
@@ -84,7 +118,7 @@ class Form:
     @cached_property
     def numbers(self) -> int:
         """Place of the numbers among the vectors of all dtypes."""
-        return self._dtypes.index(self.dtype)
+        return self._packing.dtypes.index(self.dtype)
 
     @property
     def max_stretches(self) -> int:
@@ -92,27 +126,39 @@ class Form:
         return max(1, min(_LONGEST_OUTPUT // self.n_drones, 16))
 
     @cached_property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of the parts of the first argument."""
-        n, k, stretches = self.n_drones, self.control.sizes[0], self.max_stretches
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the parts of the first argument.
+
+        `state` is the leaves of the dtype of positions, `counts` the phase, the number of stretches
+        and the ticks of each; `later` is command and level of the stretches after the first.
+        """
+        n, stretches, given = self.n_drones, self.max_stretches, self.inputs["level"].stop
         n_state = sum(leaf.size for leaf in self.initial.values() if leaf.dtype == self.dtype)
-        return (
-            (n_state,),
-            (n, k + BESIDE_COMMAND),
-            (2 + stretches,),
-            (N_NUMBERS,),
-            (stretches, n, k),
-            (n, sum(gain.size for gain in self.gains.values())),
-        )
+        return {
+            "state": (n_state,),
+            "inputs": (n, width(self.inputs)),
+            "counts": (2 + stretches,),
+            "wind": (N_NUMBERS,),
+            "later": (stretches, n, given),
+            "gains": (n, sum(gain.size for gain in self.gains.values())),
+        }
 
     @cached_property
-    def ends(self) -> list[int]:
-        """Ends of the parts of the first argument."""
-        return np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
+    def size(self) -> int:
+        """Length of the first argument."""
+        return sum(map(math.prod, self.shapes.values()))
+
+    def parts(self, arguments: T) -> dict[str, T]:
+        """Return the parts of the first argument, of any library."""
+        found, start = {}, 0
+        for name, shape in self.shapes.items():
+            found[name] = arguments[start : start + math.prod(shape)].reshape(shape)
+            start += math.prod(shape)
+        return found
 
     @cached_property
-    def _dtypes(self) -> list[np.dtype]:
-        return list(dict.fromkeys(leaf.dtype for leaf in self.initial.values()))
+    def _packing(self) -> Packing:
+        return Packing(list(self.initial.values()))
 
     def gain(self, name: str) -> slice:
         """Return the columns of a gain among all gains.
@@ -122,26 +168,16 @@ class Form:
         """
         if name not in self.gains:
             raise ValueError(unknown("gain", name, self.gains))
-        names = list(self.gains)
-        start = sum(self.gains[other].size for other in names[: names.index(name)])
-        return slice(start, start + self.gains[name].size)
+        return gain_columns(self.gains)[name]
 
-    def packed(self, leaves: Leaves) -> list[np.ndarray]:
+    def packed(self, leaves: Leaves) -> Sequence[np.ndarray]:
         """Return a state as vectors, one for each dtype; missing leaves get initial values."""
-        parts: dict[np.dtype, list[np.ndarray]] = {dtype: [] for dtype in self._dtypes}
-        for path, leaf in self.initial.items():
-            parts[leaf.dtype].append(leaves.get(path, leaf).ravel())
-        return [np.concatenate(part, dtype=dtype) for dtype, part in parts.items()]
+        return self._packing.pack([leaves.get(path, own) for path, own in self.initial.items()])
 
     def unpacked(self, vectors: Sequence[np.ndarray]) -> Leaves:
         """Return copies of the leaves of a state, the inverse of `packed`."""
-        starts, leaves = dict.fromkeys(self._dtypes, 0), {}
-        for path, leaf in self.initial.items():
-            start = starts[leaf.dtype]
-            starts[leaf.dtype] = stop = start + leaf.size
-            vector = vectors[self._dtypes.index(leaf.dtype)]
-            leaves[path] = vector[start:stop].reshape(leaf.shape).copy()
-        return leaves
+        leaves = self._packing.unpack(tuple(vectors))
+        return {path: leaf.copy() for path, leaf in zip(self.initial, leaves)}
 
     def joined(self, numbers: Any, rest: Sequence[Any]) -> tuple[Any, ...]:
         """Return the vectors of all dtypes, in order."""

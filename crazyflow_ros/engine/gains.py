@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control.cascades import CONTROLLERS
+from crazyflow_ros.engine.form import gain_columns
 from crazyflow_ros.sim.data import SimControls
 
 Controls = TypeVar("Controls", bound=SimControls)
@@ -36,12 +37,10 @@ def with_gains(controls: Controls, names: Mapping[str, np.ndarray], gains: Array
         gains: (M, k) gains of each drone, side by side in the order of `names`.
     """
     params: dict[str, dict[str, Array]] = {}
-    start = 0
-    for name, own in names.items():
+    for name, column in gain_columns(names).items():
         stage, _, gain = name.partition(".")
-        values = gains[None, :, start : start + own.size]
-        params.setdefault(stage, {})[gain] = values if own.ndim else values[..., 0]
-        start += own.size
+        values = gains[None, :, column]
+        params.setdefault(stage, {})[gain] = values if names[name].ndim else values[..., 0]
     return _with_params(controls, params)
 
 

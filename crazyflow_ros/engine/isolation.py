@@ -20,7 +20,7 @@ from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.data import SimControls
 
 OUT_OF_SERVICE = -1
-"""Replaces `armed` or a level: the drone is held and follows no command."""
+"""Replaces a level: the drone is held and follows no command."""
 
 # Far beyond what drones reach. NaN propagates through the maximum, and is never below 1.
 _LIMITS = {

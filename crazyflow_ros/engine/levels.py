@@ -1,11 +1,12 @@
-"""Drones with an individual control level, which may change in flight.
+"""The level of a command: what its numbers mean. Each command has its own, from tick to tick.
 
-All controllers run for all drones, and each drone's rotors follow the controller of its level, so
-that a change of level compiles nothing. Drones without commands are held.
+A world is compiled for the levels that can occur in it: several controllers run for all drones, and
+each drone's rotors follow that of its level, so that a change of level compiles nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
 from enum import IntEnum
 
 import jax.numpy as jnp
@@ -14,7 +15,9 @@ from jax import Array
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.acceleration import attitude_command
+from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.isolation import HoldableControls
@@ -23,8 +26,10 @@ from crazyflow_ros.sim.data import (
     AttitudeControl,
     BodyRateControl,
     ForceTorqueControl,
+    SimControls,
     filled,
 )
+from crazyflow_ros.sim.pipeline import replace
 from crazyflow_ros.sim.stages import (
     control_attitude,
     control_body_rate,
@@ -32,16 +37,22 @@ from crazyflow_ros.sim.stages import (
     increment_steps,
     integration,
     limit_rotor_vel,
+    position_controller,
+    run_if_due,
 )
 
 _INTEGRAL = "r_int_error"  # of the attitude error
+_ARE_RATES, _RATES = slice(4, 6), slice(13, 16)  # of an attitude among the numbers of a state
 
 
 class Level(IntEnum):
-    """Meaning of the four numbers of a drone's command."""
+    """Meaning of the numbers of a drone's command; the modes' own levels have the names of these.
+
+    A drone that is out of service has a negative level.
+    """
 
     held = 0
-    """No command: the drone is held where it is."""
+    """No command: the drone is held where it is or, in a world in a control mode, not armed."""
     rotor_velocity = 1
     """Speed of each rotor [rad/s], positive in flight."""
     attitude = 2
@@ -51,6 +62,43 @@ class Level(IntEnum):
     acceleration = 4
     """Acceleration x, y, z [m/s^2, world frame, 0 hovers], heading [rad]; `resolve` converts it to
     an attitude."""
+    state = 5
+    """See `Control.state`, 16 numbers."""
+    force_torque = 6
+    """See `Control.force_torque`."""
+    rotor_vel = 7
+    """See `Control.rotor_vel`: RPM."""
+
+
+Levels = tuple[Level, ...]
+OF_DOORS: Levels = (Level.held, Level.rotor_velocity, Level.attitude, Level.body_rate)
+"""Levels of the commands of a `Door`, once they are resolved."""
+
+
+def levels_of(control: Control, *, policy: bool) -> Levels:
+    """Return the levels of commands in a control mode; a policy follows no attitudes."""
+    attitudes = control is Control.state and not policy
+    return Level[control.name], *((Level.attitude,) if attitudes else ())
+
+
+def rows(level: Level, numbers: np.ndarray) -> np.ndarray:
+    """Return commands (..., k) with their level, (..., k + 1)."""
+    return np.concatenate((numbers, np.full((*numbers.shape[:-1], 1), level)), axis=-1)
+
+
+def attitude_row(attitude: np.ndarray, control: Control) -> np.ndarray:
+    """Return an attitude command with its level, (k + 1,).
+
+    Args:
+        attitude: (9,) roll, pitch, yaw [rad], collective thrust [N], body rates [rad/s], and 1
+            where roll and pitch follow their rates instead of the angles.
+        control: Control mode, of which rates are known only in state control.
+    """
+    numbers = np.zeros(control.sizes[0])
+    numbers[:4] = attitude[:4]
+    if control is Control.state:
+        numbers[_RATES], numbers[_ARE_RATES] = np.split(attitude[4:], [3])
+    return rows(Level.attitude, numbers)
 
 
 def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: float) -> None:
@@ -70,31 +118,89 @@ def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: floa
 
 
 class LevelControls(HoldableControls):
-    """Controls with a command and a level for each drone."""
+    """Controls with a command at one of several levels for each drone."""
 
-    command: Array
-    """(N, M, 4) numbers, see `Level`."""
     level: Array
     """(N, M, 1) levels."""
+    command: Array | None = None
+    """(N, M, 4) numbers of the levels `OF_DOORS`; None in state control."""
 
     def with_commands(self, command: Array, level: Array) -> LevelControls:
         """Return a copy with new commands; controllers whose level is not in force get zeros."""
+        if self.state is not None:  # attitudes wait until the position controller is due
+            return self.replace(level=level, state=self.state.replace(cmd=command))
         assert self.attitude is not None and self.body_rate is not None
         attitude = jnp.where(level == Level.attitude, command, 0)
         body_rate = jnp.where(level == Level.body_rate, command, 0)
         return self.replace(
-            command=command,
             level=level,
-            held=level <= Level.held,
+            command=command,
             attitude=self.attitude.replace(cmd=attitude),
             body_rate=self.body_rate.replace(cmd=body_rate),
         )
+
+
+def follow_levels(sim: Sim, config: SimulationConfig, levels: Levels) -> None:
+    """Let the drones of a simulation have commands at several levels.
+
+    Args:
+        sim: Simulation in state control, or in rotor_vel mode for the levels `OF_DOORS`.
+        config: The rates of the controllers.
+        levels: The levels.
+
+    Raises:
+        ValueError: The rate of a controller does not divide `freq`.
+    """
+    if levels == OF_DOORS:
+        _follow_sources(sim, config)
+    elif Level.state in levels and Level.attitude in levels:
+        _accept_attitudes(sim)
+
+
+def _accept_attitudes(sim: Sim) -> None:
+    size, controls = (sim.n_worlds, sim.n_drones), sim.data.controls
+    sim.step_pipeline = replace(sim.step_pipeline, "control_state", control_state_or_attitude)
+    attitude = controls.attitude
+    if attitude is not None and CONTROLLERS[attitude.controller].HAS_RATE_MODES:
+        controls = controls.replace(attitude=attitude.replace(rate_axes=filled(size, 2)))
+    values = {field.name: getattr(controls, field.name) for field in fields(controls)}
+    levels = LevelControls(**values, held=_nobody(size), level=filled(size, 1))
+    sim.data = sim.data.replace(controls=levels)
+
+
+def control_state_or_attitude(data: SimData) -> SimData:
+    """Run `control_state`, and use attitude commands in place of its output where there are any."""
+
+    def controller(data: SimData) -> SimControls:
+        controls = position_controller(data)
+        assert isinstance(controls, LevelControls)
+        state, attitude = controls.state, controls.attitude
+        assert state is not None and attitude is not None
+        numbers, is_attitude = split(state.cmd), controls.level[..., 0] == Level.attitude
+
+        def chosen(attitude: tuple[Array | float, ...], other: Array) -> Array:
+            pairs = zip(attitude, split(other))
+            return stack(tuple(jnp.where(is_attitude, x, y) for x, y in pairs))
+
+        def forgotten(memory: Array) -> Array:
+            """The controller that is not in force must not wind up."""
+            return chosen((0.0,) * memory.shape[-1], memory)
+
+        memory = {name: forgotten(array) for name, array in state.memory.items()}
+        attitude = attitude.replace(cmd=chosen(numbers[:4], attitude.cmd))
+        if attitude.rate_axes is not None:
+            axes = numbers[_ARE_RATES]
+            attitude = attitude.replace(rate_axes=stack(tuple(is_attitude * x for x in axes)))
+        return controls.replace(state=state.replace(memory=memory), attitude=attitude)
+
+    return run_if_due(data, Control.state, controller)
 
 
 def control_by_level(data: SimData) -> SimData:
     """Run the controllers of all levels: `controls.command` to rotor speeds."""
     now = data.controls
     assert isinstance(now, LevelControls) and now.force_torque is not None
+    assert now.command is not None
     by_attitude, by_rate = control_attitude(data).controls, control_body_rate(data).controls
     attitude, body_rate = by_attitude.attitude, by_rate.body_rate
     assert attitude is not None and body_rate is not None
@@ -118,12 +224,7 @@ def control_by_level(data: SimData) -> SimData:
     return data.replace(controls=mixed.replace(rotor_vel=rotor_vel))
 
 
-def follow_levels(sim: Sim, config: SimulationConfig) -> None:
-    """Let the drones of a simulation in rotor_vel mode have levels.
-
-    Raises:
-        ValueError: The rate of a controller does not divide `freq`.
-    """
+def _follow_sources(sim: Sim, config: SimulationConfig) -> None:
     assert sim.control is Control.rotor_vel
     for name in ("attitude_freq", "body_rate_freq", "force_torque_freq"):
         ticks_per_period(config.freq, getattr(config, name), name)
@@ -142,7 +243,7 @@ def follow_levels(sim: Sim, config: SimulationConfig) -> None:
         power_distribution=controls.power_distribution,
         command=filled(size, 4),
         level=filled(size, 1),
-        held=jnp.asarray(np.zeros((*size, 1), bool)),
+        held=_nobody(size),
     )
     sim.data = sim.data.replace(controls=levels)
     sim.step_pipeline = (
@@ -151,3 +252,7 @@ def follow_levels(sim: Sim, config: SimulationConfig) -> None:
         integration(sim.integrator, sim.forces),
         increment_steps,
     )
+
+
+def _nobody(size: tuple[int, int]) -> Array:
+    return jnp.asarray(np.zeros((*size, 1), bool))

@@ -8,11 +8,15 @@ import numpy as np
 
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import CONTACT, IMPACT, LOW, N_BELIEVED, N_DESIRED
+from crazyflow_ros.engine.form import GROUPS, POS_LOW, Columns, group_of, side_by_side
 from crazyflow_ros.engine.snapshot import Believed, Fields, Snapshot
-from crazyflow_ros.estimation import Estimator
 
 _TURN = 2 * np.pi  # rad
+_FIELDS = (
+    *("pos", "quat", "vel", "ang_vel", "acc", "ang_acc", "body_vel", "specific_force"),
+    "contact",
+)
+_BELIEVED = side_by_side(GROUPS["believed"])
 
 
 class Output:
@@ -21,19 +25,18 @@ class Output:
     Args:
         config: The simulation.
         n_slots: Number of slots.
-        has_desired: See `CompiledWorld`.
+        columns: See `form.output_columns`.
 
     Attributes:
         rotor_angle: (n_slots, 4) angles of the rotor joints [rad].
         rotor_vel: (n_slots, 4) their speeds [rad/s].
     """
 
-    def __init__(self, config: SimulationConfig, n_slots: int, *, has_desired: bool) -> None:
-        self._freq = config.freq
-        start = LOW.stop + 3 * config.battery
-        self._battery = slice(LOW.stop, start) if config.battery else None
-        self._desired = slice(start, start + N_DESIRED) if has_desired else None
-        self._has_estimator = config.estimator != Estimator.none
+    def __init__(self, config: SimulationConfig, n_slots: int, columns: Columns) -> None:
+        self._freq, self._columns = config.freq, columns
+        self._fields = {name: columns[name] for name in _FIELDS}
+        self._battery, self._desired = (group_of(columns, k) for k in ("battery", "desired"))
+        self._believed = group_of(columns, "believed")
         self.rotor_angle = self.rotor_vel = np.zeros((n_slots, 4))
 
     def extend(self, n_slots: int) -> None:
@@ -68,8 +71,9 @@ class Output:
             stretches: Ticks of each stretch.
             epoch: Number of resets so far.
         """
-        columns[:, :, :3] += columns[:, :, LOW]
-        snapshots, rotor_vel = [], columns[:, :, 25:29] * RPM
+        own = self._columns
+        columns[:, :, own["pos"]] += columns[:, :, own[POS_LOW]]
+        snapshots, rotor_vel = [], columns[:, :, own["rotor_vel"]] * RPM
         for n, row, speeds in zip(stretches, columns[:, rows], rotor_vel):
             tick += n
             turned = (self.rotor_vel + speeds) * (n / self._freq / 2)
@@ -80,37 +84,30 @@ class Output:
             vars(snapshot).update(
                 names=names,
                 time_ns=self.time_ns(tick),
-                pos=row[:, :3],
-                quat=row[:, 3:7],
-                vel=row[:, 7:10],
-                ang_vel=row[:, 10:13],
-                acc=row[:, 13:16],
-                ang_acc=row[:, 16:19],
-                body_vel=row[:, 19:22],
-                specific_force=row[:, 22:25],
                 rotor_angle=self.rotor_angle[rows],
                 rotor_vel=speeds[rows],
                 tick=tick,
                 epoch=epoch,
-                contact=row[:, CONTACT],
-                impact=row[:, IMPACT],
+                impact=row[:, own["impact"].start],
                 battery=None if self._battery is None else row[:, self._battery],
-                believed=_believed(row) if self._has_estimator else None,
+                believed=None if self._believed is None else self._estimates(row),
                 desired=None if self._desired is None else row[:, self._desired],
+                **{name: row[:, place] for name, place in self._fields.items()},
             )
             snapshots.append(snapshot)
         return snapshots
 
+    def _estimates(self, row: np.ndarray) -> Believed:
+        columns = row[:, self._believed].copy()
+        starts = ~columns[:, _BELIEVED["quat"]].any(axis=1)
+        if starts.any():  # filters that start with the true state in the next tick
+            for name in ("pos", "quat", "vel"):
+                columns[starts, _BELIEVED[name]] = row[starts, self._columns[name]]
+        return Believed(**{name: columns[:, place] for name, place in _BELIEVED.items()})
+
     def time_ns(self, tick: int) -> int:
         """Return the simulation time of a tick [ns]."""
         return tick * 1_000_000_000 // self._freq
-
-
-def _believed(row: np.ndarray) -> Believed:
-    columns = row[:, -N_BELIEVED:].copy()
-    starts = ~columns[:, 3:7].any(axis=1)  # filters that start with the true state in the next tick
-    columns[starts, :10] = row[starts, :10]
-    return Believed(*np.split(columns, [3, 7, 10], axis=1))
 
 
 def _with(values: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:

@@ -25,13 +25,19 @@ from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
-from crazyflow_ros.engine.attitudes import accept_attitudes
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import BESIDE_COMMAND, LOW, N_BELIEVED, N_DESIRED, POS_LOW, Form
+from crazyflow_ros.engine.form import GROUPS, POS_LOW, Form, input_columns, output_columns, width
 from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
+from crazyflow_ros.engine.holding_step import holding_step
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
-from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
-from crazyflow_ros.engine.ticks import holding_step
+from crazyflow_ros.engine.levels import (
+    OF_DOORS,
+    Level,
+    LevelControls,
+    Levels,
+    follow_levels,
+    levels_of,
+)
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.policy.files import load
 from crazyflow_ros.scene.frames import world_to_body
@@ -55,7 +61,7 @@ class WorldFunction:
     """
 
     def __init__(
-        self, config: SimulationConfig, n_drones: int, *, levels: bool, gusts: bool
+        self, config: SimulationConfig, n_drones: int, *, levels: Levels, gusts: bool
     ) -> None:
         """Build the simulation, and trace it for its form; see `CompiledWorld`.
 
@@ -65,14 +71,14 @@ class WorldFunction:
         """
         policy = load(config.policy, config.drone_model) if config.policy else None
         if policy is not None:
-            if levels:
+            if levels == OF_DOORS:
                 raise ValueError("drones that follow a policy have no individual levels")
             ticks_per_period(config.freq, policy.freq, "the rate of the policy")
         self._sim = sim = Sim(
             n_drones=n_drones,
             drone=config.drone_model,
             dynamics=config.dynamics,
-            control=Control.rotor_vel if levels else config.control,
+            control=Control.rotor_vel if levels == OF_DOORS else config.control,
             controller=config.controller,
             integrator=config.integrator,
             freq=config.freq,
@@ -88,14 +94,12 @@ class WorldFunction:
             estimator=config.estimator,
             positioning=None if config.estimator == Estimator.none else config.positioning,
         )
-        self._levels, self._gusts = levels, gusts
+        levels = levels or levels_of(sim.control, policy=policy is not None)
+        self._holds, self._gusts = Level.held in levels, gusts
         self._cell = Battery.of(config.drone_model) if config.battery else None
         if policy is not None:
             follow_policy(sim, policy)
-        elif levels:
-            follow_levels(sim, config)
-        elif sim.control is Control.state:
-            accept_attitudes(sim)
+        follow_levels(sim, config, levels)
         stages: list[Stage] = [
             *([self._cell] if self._cell else []),
             *([WeakMotors()] if sim.dynamics.has_rotors else []),
@@ -105,8 +109,8 @@ class WorldFunction:
         make_holdable(sim)
         self._step = holding_step(sim)
         feels_wind = hasattr(sim.data.params, "wind")
-        size, dtype = sim.control.sizes[0] + BESIDE_COMMAND, sim.data.states.pos.dtype
-        inputs, wind = np.zeros((n_drones, size), dtype), np.zeros(N_NUMBERS, dtype)
+        columns, dtype = input_columns(sim.control), sim.data.states.pos.dtype
+        inputs, wind = np.zeros((n_drones, width(columns)), dtype), np.zeros(N_NUMBERS, dtype)
         self._gains = found_gains(sim.data.controls)
         gains = np.zeros((n_drones, sum(gain.size for gain in self._gains.values())), dtype)
 
@@ -117,11 +121,17 @@ class WorldFunction:
                 return self._without_inputs(stepped, data)
 
         self._has_rotors, self._feels_wind = sim.dynamics.has_rotors, feels_wind
+        self._inputs = columns
         self._control = sim.control
         # Fixed leaves, including the parameters, enter the compiled function as constants.
         self._split = MovingLeaves(step, sim.data)
         self._fixed = self._split.fixed(sim.data)
         paths = zip(jax.tree.leaves_with_path(sim.data), self._split.moves)
+        groups = {
+            "battery": config.battery,
+            "desired": sim.data.controls.state is not None,
+            "believed": sim.data.estimate is not None,
+        }
         self.form = Form(
             initial={path_name(path): np.array(x) for (path, x), moves in paths if moves},
             n_drones=n_drones,
@@ -129,11 +139,8 @@ class WorldFunction:
             control_period=sim.freq // sim.control_freq,
             has_rotors=sim.dynamics.has_rotors,
             feels_wind=feels_wind,
-            has_desired=sim.data.controls.state is not None,
-            n_columns=LOW.stop
-            + 3 * config.battery
-            + N_DESIRED * (sim.data.controls.state is not None)
-            + N_BELIEVED * (sim.data.estimate is not None),
+            inputs=columns,
+            outputs=output_columns(group for group, is_there in groups.items() if is_there),
             gains=self._gains,
         )
 
@@ -148,8 +155,8 @@ class WorldFunction:
         # A new function each time, because JAX keeps compiled code as long as its function exists.
         return jax.jit(one_kernel(self._advance_packed)).lower(numbers, rest, obstacles)
 
-    def _is_held(self, armed: Array) -> Array:
-        return armed <= Level.held if self._levels else armed < 0
+    def _is_held(self, level: Array) -> Array:
+        return level <= Level.held if self._holds else level < Level.held
 
     def _step_with_inputs(
         self,
@@ -166,20 +173,20 @@ class WorldFunction:
         The second result is that of `HoldingStep`.
         """
         params, controls = data.params, data.controls
-        k = self._control.sizes[0]
-        command, armed, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
+        ends = [columns.stop for columns in self._inputs.values()]
+        command, level, wrench, loss = jnp.split(inputs[None], ends[:-1], axis=-1)
         assert isinstance(controls, HoldableControls)
         if isinstance(controls, LevelControls):
-            controls = controls.with_commands(command, armed)
+            controls = controls.with_commands(command, level)
         elif self._control is Control.rotor_vel:
-            controls = controls.replace(rotor_vel=command, held=self._is_held(armed))
+            controls = controls.replace(rotor_vel=command)
         else:
-            level = getattr(controls, self._control).replace(cmd=command)
-            controls = controls.replace(**{self._control.value: level}, held=self._is_held(armed))
+            commanded = getattr(controls, self._control).replace(cmd=command)
+            controls = controls.replace(**{self._control.value: commanded})
         controls = with_gains(controls, self._gains, gains)
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
-            controls=controls.replace(armed=armed > 0),
+            controls=controls.replace(armed=level > Level.held, held=self._is_held(level)),
             params=params.replace(obstacles=obstacles),
             core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
         )
@@ -199,11 +206,10 @@ class WorldFunction:
     def _advance_packed(
         self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
     ) -> tuple[Array, Vectors]:
-        form, k = self.form, self._control.sizes[0]
-        parts = jnp.split(arguments, form.ends[:-1])
-        shaped = (x.reshape(s) for x, s in zip(parts, form.shapes))
-        numbers, inputs, counts, wind, later, gains = shaped
-        counts, n_state = counts.astype(jnp.int32), numbers.size
+        form, column = self.form, self._inputs["level"]
+        parts = form.parts(arguments)
+        numbers, inputs, later = parts["state"], parts["inputs"], parts["later"]
+        counts, n_state = parts["counts"].astype(jnp.int32), numbers.size
 
         def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
             vectors, phase, given, results = carry
@@ -211,81 +217,99 @@ class WorldFunction:
             with separate_kernels(n_ticks > -1):
                 before = self._split.unpack(vectors, self._fixed)
                 data, impact = self._step_with_inputs(
-                    before, given, wind, gains, phase, n_ticks, obstacles
+                    before, given, parts["wind"], parts["gains"], phase, n_ticks, obstacles
                 )
                 contact = self._contact(data)  # with the wind, whose drag is not a contact
                 data = self._without_inputs(data, before)
             controls = data.controls
             assert isinstance(controls, HoldableControls)
-            lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]
-            lost_column = lost.astype(inputs.dtype)
-            readings = [*self._readings(data), lost_column, contact, impact[0, :, None]]
-            readings.append(data.plugins[POS_LOW][0])
-            readings += [*self._battery(data), *self._desired(data), *self._believed(data)]
-            row = jnp.concatenate(readings, axis=-1)
-            armed = jnp.where(lost, OUT_OF_SERVICE, given[:, k : k + 1])
+            lost = (controls.held & ~self._is_held(given[None, :, column]))[0]
+            readings = {
+                **self._motion(data),
+                "lost": lost.astype(inputs.dtype),
+                "contact": contact,
+                "impact": impact[0, :, None],
+                POS_LOW: data.plugins[POS_LOW][0],
+                **self._battery(data),
+                **self._desired(data),
+                **self._believed(data),
+            }
+            row = jnp.concatenate([readings[name] for name in form.outputs], axis=-1)
+            stays = lost | (given[:, column] < Level.held)
+            level = jnp.where(stays, OUT_OF_SERVICE, later[i][:, column])
             return (
                 self._split.pack(data),
                 phase + n_ticks,
-                jnp.concatenate((later[i], armed, given[:, k + 1 :]), axis=-1),
+                jnp.concatenate(
+                    (later[i][:, : column.start], level, given[:, column.stop :]), axis=-1
+                ),
                 jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
             )
 
         n_rows = form.max_stretches * form.n_drones
-        results = jnp.zeros(n_state + n_rows * form.n_columns, inputs.dtype)
+        results = jnp.zeros(n_state + n_rows * width(form.outputs), inputs.dtype)
         carry = (form.joined(numbers, rest), counts[0], inputs, results)
         vectors, _, _, results = jax.lax.fori_loop(0, counts[1], stretch, carry)
         numbers, rest = form.parted(vectors)
         return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
 
-    def _readings(self, data: SimData) -> list[Array]:
-        """Return the columns of the output before `LOST`."""
+    def _motion(self, data: SimData) -> dict[str, Array]:
+        """Return the columns of state and accelerations."""
         states, rate, controls = data.states, data.states_deriv, data.controls
         assert isinstance(controls, HoldableControls)
         moves = ~controls.held
         acc, ang_acc = (jnp.where(moves & jnp.isfinite(x), x, 0) for x in (rate.acc, rate.ang_acc))
-        readings = [
-            *(states.pos, states.quat, states.vel, states.ang_vel),
-            *(acc, ang_acc),
-            world_to_body(states.quat, states.vel),
-            world_to_body(states.quat, acc - data.params.gravity_vec),
-            states.rotor_vel if self._has_rotors else jnp.zeros_like(states.rotor_vel),
-        ]
-        return [x[0] for x in readings]
+        columns = {
+            "pos": states.pos,
+            "quat": states.quat,
+            "vel": states.vel,
+            "ang_vel": states.ang_vel,
+            "acc": acc,
+            "ang_acc": ang_acc,
+            "body_vel": world_to_body(states.quat, states.vel),
+            "specific_force": world_to_body(states.quat, acc - data.params.gravity_vec),
+            "rotor_vel": states.rotor_vel if self._has_rotors else jnp.zeros_like(states.rotor_vel),
+        }
+        return {name: x[0] for name, x in columns.items()}
 
     def _contact(self, data: SimData) -> Array:
-        """Return the columns `CONTACT`."""
+        """Return the columns `contact`."""
         assert isinstance(data.controls, HoldableControls)
         wrench = self._sim.contact_wrench(data)
         return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]
 
-    def _battery(self, data: SimData) -> list[Array]:
-        """Return the columns after `LOW`, if the drones have batteries."""
+    def _battery(self, data: SimData) -> dict[str, Array]:
+        """Return the columns of the batteries, if there are any."""
         if self._cell is None:
-            return []
+            return {}
         volts, current = self._cell.under_load(data)
-        return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
+        return {
+            "battery.voltage": volts[0, :, None],
+            "battery.current": current[0, :, None],
+            "battery.drawn": data.plugins["battery"][0],
+        }
 
     @staticmethod
-    def _desired(data: SimData) -> list[Array]:
-        """Return the columns after those of the battery, if there is a position controller."""
+    def _desired(data: SimData) -> dict[str, Array]:
+        """Return the columns of the desired values, if there is a position controller."""
         controls = data.controls
         position, attitude, mixer = controls.state, controls.attitude, controls.force_torque
         if position is None or attitude is None:
-            return []
-        wrench = jnp.zeros_like(attitude.cmd) if mixer is None else mixer.cmd
-        integral = position.memory.get(INTEGRAL, jnp.zeros_like(attitude.ang_vel_des))
-        wanted = (attitude.cmd, attitude.memory[RATES], wrench, integral)
-        return [jnp.where(jnp.isfinite(numbers), numbers, 0)[0] for numbers in wanted]
+            return {}
+        columns = {
+            "attitude": attitude.cmd,
+            "rates": attitude.memory[RATES],
+            "wrench": jnp.zeros_like(attitude.cmd) if mixer is None else mixer.cmd,
+            "integral": position.memory.get(INTEGRAL, jnp.zeros_like(attitude.ang_vel_des)),
+        }
+        return {f"desired.{k}": jnp.where(jnp.isfinite(x), x, 0)[0] for k, x in columns.items()}
 
     @staticmethod
-    def _believed(data: SimData) -> list[Array]:
-        """Return the last columns, if the drones have estimators."""
-        estimate = data.estimate
-        if estimate is None:
-            return []
-        parts = (estimate.pos, estimate.quat, estimate.vel, estimate.variances)
-        return [part[0] for part in parts]
+    def _believed(data: SimData) -> dict[str, Array]:
+        """Return the columns of the estimates, if the drones have estimators."""
+        if data.estimate is None:
+            return {}
+        return {f"believed.{name}": getattr(data.estimate, name)[0] for name in GROUPS["believed"]}
 
 
 @contextmanager

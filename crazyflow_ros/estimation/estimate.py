@@ -150,7 +150,7 @@ class Estimate(Struct):
 
         def run(parts: Parts) -> Parts:
             seen, unseen = {"seen": _numbers(now)}, _is_zero(parts["seen"][3:7])
-            # Where there is nothing to predict from, a quaternion of zeros would give NaN.
+            # Where there is nothing to predict from, a zero quaternion would give NaN.
             usable = parts | given | _where(fresh, {"quat": now.quat}, parts)
             usable |= _where(unseen, seen, parts)
             begun = _where(fresh, self._start(usable, now, steps), parts)

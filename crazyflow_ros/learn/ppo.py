@@ -77,7 +77,7 @@ class Weights(NamedTuple):
     """Observation to the value."""
 
 
-class Samples(NamedTuple):
+class Experience(NamedTuple):
     """Steps of the drones; the leading axes are (horizon, N), or those of a minibatch."""
 
     observation: Array
@@ -236,13 +236,13 @@ class Ppo:
 
     def _fly(
         self, weights: Weights, deviation: Array, state: Any, noise: Array
-    ) -> tuple[Any, Samples]:
+    ) -> tuple[Any, Experience]:
         """Return the samples of a horizon.
 
         Rewards are scaled so that the value of a constant reward is that reward.
         """
 
-        def fly(state: Any, noise: Array) -> tuple[Any, Samples]:
+        def fly(state: Any, noise: Array) -> tuple[Any, Experience]:
             seen = self.worlds.observe(state)
             mean, value = weights.actor.apply(seen), weights.critic.apply(seen)[:, 0]
             action = mean + deviation * noise
@@ -253,12 +253,12 @@ class Ppo:
                 reward = jnp.where(step.failed, -_WORST, reward)
             after = self.worlds.ended(after, step.failed.reshape(self.worlds.num_envs, -1)[:, 0])
             found = (step.cost, reward, step.ended, step.late, ~step.begins)
-            return after, Samples(seen, action, probability, value, *found)
+            return after, Experience(seen, action, probability, value, *found)
 
         return jax.lax.scan(fly, state, noise)
 
     def loss(
-        self, vector: Array, deviation: Array, samples: Samples, advantage: Array, target: Array
+        self, vector: Array, deviation: Array, samples: Experience, advantage: Array, target: Array
     ) -> Array:
         """Return the loss of samples, (9) of the first paper with bounds in place of entropy.
 

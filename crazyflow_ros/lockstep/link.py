@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.doors.commands import Commands, refusal, usable
+from crazyflow_ros.doors.patience import Patience
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.lockstep.commands import Commands, LinkStatus, refusal, usable
 from crazyflow_ros.lockstep.futex import Futex, fence
 from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING, offset
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.states import of_rotor_velocity
-from crazyflow_ros.runtime import Level, OnLoss, Snapshot
+from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.sometimes import Logger, Sometimes
 
@@ -31,11 +32,14 @@ _LOOK = 0.1  # s of wall time between checks whether controllers are still runni
 class SharedMemoryLink:
     """Publishes the state of the drones to controllers and receives their commands.
 
-    A `CommandSource` of the physics thread. In lock-step, each control tick waits for the commands
-    that answer it. If one misses the deadline, that is reported, and the last commands stay in
-    force; until answers arrive again, time runs no faster than real time, so that the controllers
-    can catch up.
+    A `Door` of the physics thread. In lock-step, each control tick waits for the commands that
+    answer it, see `Patience`.
+
+    Attributes:
+        memory_name: Name of the shared memory.
     """
+
+    name = "ros2_control"
 
     def __init__(
         self,
@@ -73,12 +77,13 @@ class SharedMemoryLink:
         self._range_period = (
             ticks_per_period(freq, range_rate, "publish_rates.range") if range_rate else 1
         )
-        self._period_s, self._timeout = 1 / rate, timeout
         self._drones, self._lock_step = tuple(drones), lock_step
         self._logger = Sometimes.of(logger)
+        self._patience = Patience(self.name, 1 / rate, timeout, self._logger)
         self._commands = Commands(drones, OnLoss(on_loss), self._logger)
         n = len(self._drones)
         self._memory = memory = SharedMemory(name, drones)
+        self.memory_name = memory.name
         header = memory.view["header"]
         header["freq"], header["period"], header["lock_step"] = freq, self.period, lock_step
         figures = load_drone(drone_model)
@@ -107,24 +112,18 @@ class SharedMemoryLink:
         # Content of the slots if only numbers have changed: the active sessions; and tick,
         # epoch and level of the commands, where the tick is filled in.
         self._usual: tuple[bytes, np.ndarray] | None = None
-        self._waiting: float | None = None  # wall time at which the tick began to wait
         self._looked = 0.0
-        self._missed = 0  # periods of the present outage
-        self._cycles = self._timeouts = 0
         self._closed = False
         memory.publish()
 
-    @property
-    def name(self) -> str:
-        """Name of the shared memory."""
-        return self._memory.name
-
-    def status(self) -> LinkStatus:
-        """Return the state of the controllers."""
+    def status(self) -> DoorStatus:
+        """See `Door`."""
         words = self._words.copy()
         answering = self._who_answers(words, self._latest(words))
         attached = tuple(np.array(self._drones)[answering].tolist())
-        return LinkStatus(attached, self._cycles, self._timeouts, self._commands.refused)
+        return DoorStatus(
+            attached, self._patience.cycles, self._patience.timeouts, self._commands.refused
+        )
 
     # For the physics thread.
 
@@ -148,7 +147,7 @@ class SharedMemoryLink:
         )
         self._stamps[slot][:] = (tick, snapshot.epoch, snapshot.time_ns)
         self._states.add()
-        self._waiting = None
+        self._patience.begin()
 
     def collect(
         self,
@@ -168,17 +167,17 @@ class SharedMemoryLink:
             self._attach(words, latest)
             values = latest[:, 3:7].view(np.float64)
             if self._is_usual(snapshot.tick, latest) and self._are_within_limits(values):
-                self._note_answers()
+                self._patience.note_answers()
                 self._commands.values[:] = values
                 break
             missing = self._attached & (latest[:, 0] != snapshot.tick)
             if not self._lock_step or not missing.any():
                 if self._lock_step and self._attached.any():
-                    self._note_answers()
+                    self._patience.note_answers()
                 self._obey(words, latest, values)
                 break
             if interrupted():
-                self._waiting = None
+                self._patience.begin()
                 return False
             if not self._wait(seen, missing):
                 self._obey(words, latest, values)
@@ -187,18 +186,18 @@ class SharedMemoryLink:
         return True
 
     def forget(self, drones: np.ndarray) -> None:
-        """See `CommandSource`."""
+        """See `Door`."""
         self._usual, self._shown_tick = None, -1
         self._commands.forget(drones)
 
     def interrupt(self) -> None:
-        """See `CommandSource`."""
+        """See `Door`."""
         if not self._closed:
             self._posts.add()
 
     def set_paused(self, paused: bool) -> None:
-        """See `CommandSource`."""
-        self._waiting = None
+        """See `Door`."""
+        self._patience.begin()
         self._memory.view["header"]["paused"] = paused
 
     def close(self) -> None:
@@ -286,34 +285,12 @@ class SharedMemoryLink:
         """Return whether all numbers are finite and within the limits of the levels in force."""
         return bool((np.abs(values) <= self._commands.most).all())
 
-    def _note_answers(self) -> None:
-        """Record that all commands of the tick have arrived."""
-        self._cycles += 1
-        if self._missed:
-            self._logger.info(
-                f"commands arrive in time again, after {self._missed} periods without commands"
-            )
-            self._missed = 0
-
     def _wait(self, seen: int, missing: np.ndarray) -> bool:
         """Sleep until something changes after `seen`; return False if the deadline is missed."""
-        now = time.monotonic()
-        if self._waiting is None:
-            self._waiting = now
-        # After a missed deadline, run in real time, so that the controllers can catch up.
-        timeout = min(self._timeout, self._period_s) if self._missed else self._timeout
-        left = self._waiting + timeout - now
-        if left > 0:
+        if (left := self._patience.left()) > 0:
             self._posts.wait(seen, min(left, _LOOK))
             return True
-        self._timeouts += 1
-        self._missed += 1
-        if self._missed == 1:
-            late = ", ".join(np.array(self._drones)[missing])
-            self._logger.warning(
-                f"no command within {self._timeout:g} s for {late}: "
-                "continuing with the last commands"
-            )
+        self._patience.note_deadline(np.array(self._drones)[missing].tolist())
         return False
 
     def _obey(self, words: np.ndarray, latest: np.ndarray, values: np.ndarray) -> None:

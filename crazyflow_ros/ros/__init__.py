@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.lazy import lazy
 
 if TYPE_CHECKING:
+    from crazyflow_ros.ros.host import Host
     from crazyflow_ros.ros.messages.numeric_message import stamped
-    from crazyflow_ros.ros.node import SimulatorNode
     from crazyflow_ros.ros.sensors.devices import Device, Kind, SampleMessage
     from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
 
-__all__ = ["Device", "Kind", "SampleMessage", "SampleTopics", "SimulatorNode", "stamped"]
+__all__ = ["Device", "Host", "Kind", "SampleMessage", "SampleTopics", "stamped"]
 
 __getattr__ = lazy(
     __name__,
     {
         "Device": "sensors.devices",
+        "Host": "host",
         "Kind": "sensors.devices",
         "SampleMessage": "sensors.devices",
         "SampleTopics": "sensors.sampled_topics",
-        "SimulatorNode": "node",
         "stamped": "messages.numeric_message",
     },
 )

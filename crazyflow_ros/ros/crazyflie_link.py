@@ -8,13 +8,34 @@ from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.crazyflie import CrazyflieServer
+from crazyflow_ros.crazyflie.fleet import Fleet
+from crazyflow_ros.crazyflie.storage import Storage
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 
-def declare(simulator: SimulatorNode) -> None:
+def new_fleet(simulator: Host) -> Fleet:
+    """Return the firmware of the drones, for what presents them as Crazyflies.
+
+    Raises:
+        ParameterError: The folder for stored parameters cannot be used.
+    """
+    link = simulator.parameters.crazyflie
+    try:
+        storage = Storage(link.storage)
+    except ValueError as error:
+        raise ParameterError("crazyflie.storage", str(error)) from None
+    drone_model = simulator.parameters.drone_model
+    return Fleet(simulator.physics, drone_model, link.decks, simulator.log, storage)
+
+
+def declare(simulator: Host, fleet: Fleet | None = None) -> None:
     """Serve the drones.
+
+    Args:
+        simulator: The node.
+        fleet: Their firmware, if there is one already.
 
     Raises:
         ParameterError: A port cannot be opened.
@@ -24,7 +45,7 @@ def declare(simulator: SimulatorNode) -> None:
         return
     config, logger = replace(p.crazyflie, seed=p.seed), simulator.log
     try:
-        server = CrazyflieServer(simulator.physics, config, simulator.fleet, logger)
+        server = CrazyflieServer(simulator.physics, config, fleet or new_fleet(simulator), logger)
     except OSError as error:
         rule = f"{len(simulator.drones)} UDP ports from here on must be free"
         text = f"{rule}, got {p.crazyflie.port}: {error}"

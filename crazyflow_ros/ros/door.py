@@ -1,4 +1,4 @@
-"""The door of the node: checks on all messages and requests before their callbacks run.
+"""Checks on all messages and requests of the node before their callbacks run.
 
 Messages and requests that are too large are refused unread. An exception from a callback becomes a
 warning or an error response: otherwise it would end the process in rclpy, and an exception from a
@@ -42,7 +42,7 @@ class Refusal(ValueError):
         self.code = code
 
 
-class Door:
+class CallbackGuard:
     """A guard around callbacks, which logs what it refuses.
 
     Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rclpy.event_handler import (
     PublisherEventCallbacks,
@@ -18,8 +18,8 @@ from rclpy.event_handler import (
 )
 from rclpy.qos import QoSProfile
 
-if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+from crazyflow_ros.ros.guarded_node import GuardedNode
+from crazyflow_ros.ros.regular_calls import RegularCalls
 
 _PERIOD = 0.2  # s of wall time, after which a new subscriber is noticed at the latest
 
@@ -28,14 +28,15 @@ class Listeners:
     """Creates publishers and counts their subscriptions. Used in the executor's thread.
 
     Args:
-        simulator: The node.
+        node: The node.
+        regular_calls: Its calls at intervals.
 
     Attributes:
         newly_heard: Topics that got a new subscription between the last two looks.
     """
 
-    def __init__(self, simulator: SimulatorNode) -> None:
-        self._simulator = simulator
+    def __init__(self, node: GuardedNode, regular_calls: RegularCalls) -> None:
+        self._node = node
         self._publishers: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
         self._noted: set[str] = set()
@@ -43,7 +44,7 @@ class Listeners:
         self._followers: list[Callable[[], None]] = []
         # The older executor walks over the events of all publishers whenever it wakes up.
         self._changed, self._reports_changes = True, find_spec("rclpy.experimental") is not None
-        simulator.regular_calls.add(self._look_again, _PERIOD)
+        regular_calls.add(self._look_again, _PERIOD)
 
     def create_publisher(
         self, message_type: Any, topic: str, qos: QoSProfile, *, recorded: bool = True
@@ -58,7 +59,7 @@ class Listeners:
     def _new_publisher(
         self, message_type: Any, topic: str, qos: QoSProfile, *, recorded: bool
     ) -> Any:
-        create = partial(self._simulator.create_publisher, recorded=recorded)
+        create = partial(self._node.create_publisher, recorded=recorded)
         if self._reports_changes:
             events = PublisherEventCallbacks(matched=partial(self._note_change, topic))
             try:
@@ -79,7 +80,7 @@ class Listeners:
 
     def remove(self, topic: str) -> None:
         """Destroy the publisher of a topic."""
-        self._simulator.destroy_publisher(self._publishers.pop(topic))
+        self._node.destroy_publisher(self._publishers.pop(topic))
         self._changed = True
 
     def count(self, topic: str) -> int:

@@ -19,10 +19,10 @@ from std_srvs.srv import Trigger
 
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import Advance, Endpoint, Reached
 from crazyflow_ros.lockstep.script import Extension, LockStep, Script
-from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT
+from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _SERVICE = "~/lock_step"
 _FOLDER = Path(__file__).parent / "in_script"
@@ -56,7 +56,7 @@ class RosLockStep(LockStep):
         published: Notes its messages.
     """
 
-    def __init__(self, simulator: SimulatorNode, published: Published) -> None:
+    def __init__(self, simulator: Host, published: Published) -> None:
         super().__init__(simulator.physics)
         self._simulator, self._published = simulator, published
         # Calls of the service; each ends with whether subscriptions may have changed.
@@ -77,7 +77,7 @@ class RosLockStep(LockStep):
 
     def run(self, script: Script) -> int:
         """Let a program run to its end, log where the drones are then, and return its exit code."""
-        code, logger = script.run(self), self._simulator.get_logger()
+        code, logger = script.run(self), self._simulator.node.get_logger()
         for text in self.summary():
             logger.info(text)
         return code
@@ -121,7 +121,7 @@ class RosLockStep(LockStep):
             while not self._is_known(endpoint):
                 if time.monotonic() > late:
                     kind = "publisher" if endpoint.publishes else "subscription"
-                    self._simulator.get_logger().warning(
+                    self._simulator.node.get_logger().warning(
                         f"lock-step: the {kind} of {endpoint.topic} in {endpoint.node} was not "
                         f"found within {_DISCOVERY:g} s"
                     )
@@ -130,7 +130,7 @@ class RosLockStep(LockStep):
         return bool(sought)
 
     def _is_known(self, endpoint: Endpoint) -> bool:
-        node = self._simulator
+        node = self._simulator.node
         find = node.get_subscriptions_info_by_topic
         if endpoint.publishes:
             find = node.get_publishers_info_by_topic
@@ -138,7 +138,7 @@ class RosLockStep(LockStep):
         return any((at.node_name, at.node_namespace) == names for at in find(endpoint.topic))
 
 
-def start_script(command: Sequence[str], simulator: SimulatorNode) -> Script:
+def start_script(command: Sequence[str], simulator: Host) -> Script:
     """Start a program of ROS.
 
     Raises:
@@ -147,4 +147,4 @@ def start_script(command: Sequence[str], simulator: SimulatorNode) -> Script:
     service = simulator.resolve_service_name(_SERVICE)
     period = 1_000_000_000 // simulator.parameters.publish_rates.clock
     extension = Extension(_FOLDER, "simulated_ros", [service, period])
-    return Script(command, simulator.get_logger(), extension=extension)
+    return Script(command, simulator.node.get_logger(), extension=extension)

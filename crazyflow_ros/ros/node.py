@@ -2,171 +2,85 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
-from functools import cached_property
-from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.logging import get_logger
+from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import QoSProfile
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.ros.controllers.command_source import command_source
-from crazyflow_ros.ros.door import SERVICE_QOS, Door
+from crazyflow_ros.ros.controllers.opened_door import opened_door
+from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features
+from crazyflow_ros.ros.external_features import PREFIXES
+from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
+from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.other_nodes import OtherNodes
-from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
+from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.policy import described
-from crazyflow_ros.ros.recording.set_up import new_recorder, recorded_rotors
+from crazyflow_ros.ros.recorded_rotors import record_rotors
+from crazyflow_ros.ros.recording.set_up import new_recorder
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
-from crazyflow_ros.ros.sensors.devices import SensorFile
-from crazyflow_ros.ros.services.answers import Answers
-from crazyflow_ros.ros.services.retirement import Retirement
-from crazyflow_ros.ros.services.waiting import Waiting
-from crazyflow_ros.ros.steady_clock import STEADY
-from crazyflow_ros.ros.topics.state_topics import StateSender
-from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
-from crazyflow_ros.sometimes import Sometimes
+from crazyflow_ros.ros.sensors import sensors_file
+from crazyflow_ros.runtime import Door, PhysicsThread
 from crazyflow_ros.worker import Worker
 from crazyflow_ros.xla.start_up import StartUp, process_age
 
 if TYPE_CHECKING:
-    from crazyflow_ros.crazyflie.fleet import Fleet
-    from crazyflow_ros.ros.parameters.wind import WindParameters
-    from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
+    from crazyflow_ros.ros.commands.command_topics import RecordedCommands
     from crazyflow_ros.ros.recording.recorder import Recorder
-    from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
-    from crazyflow_ros.ros.sensors.sensor_threads import SensorThread
-    from crazyflow_ros.ros.simulation_interfaces.server import Server
-    from crazyflow_ros.ros.viewer import ViewerThread
 
-# In the order in which the physics thread serves them: the clock first, then stamped messages.
-_FEATURES = (
-    "topics.clock",
-    "topics.tf",
-    "topics.states",
-    "topics.display",
-    "robot_description",
-    "topics.status",
-    "topics.reset_event",
-    "topics.scene",
-    "topics.plan",
-    "commands.command_topics",
-    "commands.flight_services",
-    "crazyflie_link",
-    "sensors.sensor_threads",
-    "services.time_control",
-    "services.disturbances",
-    "parameters.wind",
-    "services.checkpoint",
-    "services.mujoco_ros2_control",
-    "viewer",
-    "simulation_interfaces",
-    "silent_mistakes",
-)
-_ROWS = ("topics.tf", "topics.states")  # features whose messages have a row for each drone
-_LAST_READINGS = 0.5  # s of wall time for sensors at the end
+S = TypeVar("S")
+
 _MANY = 100  # drones; with as many, the middleware takes long to create topics and services
-# With ros2_control.mode topic.
-_TOPIC_FEATURES = ("controllers.topic_hardware", "controllers.topic_sensors")
 
 
-class SimulatorNode(ParameterNode):
-    """Node `crazyflow`.
+class SimulatorNode(GuardedNode):
+    """A node with a simulation, the `Host` of its features.
 
     Args:
         name: Name of the node, unless it is remapped.
+        read: Declares and reads the parameters; says what kind of simulator they make.
         tap: Called before each message is published, in any thread.
 
     Attributes:
-        parameters: Parameter values at the start.
-        drones: Names of the drones.
-        sensor_file: Sensors of the drones.
-        link: Link to the controllers if ros2_control commands the drones, else None.
-        recorder: Recorder of all published messages if the parameter `record` is set, else None.
-        recorded_effects: Recorder of commands and changes; None without a recorder.
-        rotor_transforms: Recorder of the rotors' frames; None without a recorder.
-        viewer: The viewer's window, or None.
-        sensor_threads: Threads of the sensors.
-        log: Its logger, which says the same thing only now and then.
-        door: Guard of all callbacks.
-        answers: Retries service responses until they are delivered.
-        waiting: Lets service callbacks wait for the physics thread or the worker.
-        worker: Thread for tasks that would block the executor, one after another.
-        physics: The running simulation.
-        on_quit: Ends the process; set by the owner of the node.
-        regular_calls: Calls functions at intervals of wall time.
-        listeners: Knows which topics have subscribers.
-        other_nodes: Knows what other nodes publish and call.
-        senders: Senders of the drones' state by rate [Hz].
-        wind: Applies the wind parameters.
-        world: Changes the world; None without the package simulation_interfaces.
-        latched: Publishers of latched messages by topic.
+        physics: See `Host`, as all others.
 
     Raises:
         ValueError: A parameter has an invalid value; the message names the parameter and the
             allowed values.
     """
 
-    wind: WindParameters
-    world: Server | None = None
-    recorder: Recorder | None = None  # needed while the base class creates its publishers
-    sensor_threads: Sequence[SensorThread] = ()  # and when a parameter is refused
-
-    def __init__(self, name: str = "crazyflow", tap: Tap | None = None) -> None:
-        self._tap = tap
-        self.log = Sometimes(get_logger(name))
-        self.door = Door(self.log)  # rclpy's own services need these, too
-        self.answers = Answers(self.call_later, self.log)
-        self._retirement = Retirement(self.door, self.call_later, self.destroy_service)
-        self.waiting = Waiting()
+    def __init__(
+        self, name: str, read: Callable[[SimulatorNode], Blueprint], tap: Tap | None = None
+    ) -> None:
         self.worker = Worker("worker")
-        super().__init__(name)
-        # Its name includes the namespace; only the node's own logger writes to /rosout.
-        self.log.logger = self.get_logger()
-        self.parameters = self._read_parameters()
-        self.drones = self.parameters.drones
+        self.recorder: Recorder | None = None
+        self._on_destroy: list[Callable[[], None]] = []  # needed when a parameter is refused
+        super().__init__(name, tap)
+        blueprint = read(self)
+        self.parameters = p = blueprint.parameters
+        self.drones = p.drones
         if (name := self.get_name()) in self.drones:
             raise ParameterError("drones", f"{name!r} is the name of this node")
         self._refuse_sim_time()
-        p = self.parameters
-        self.sensor_file = SensorFile((), p.drone_model)
-        self._declare("sensors.sensors_file")
-        config = self._simulation_config()
-        self.link = command_source(p, self.get_fully_qualified_name(), self.log)
+        door = opened_door(self, p)
         if p.record:
             self.recorder = new_recorder(p, self.log)
-        start_up = StartUp.of_cache(self.log.info)
-        # XLA compiles and loads code without the interpreter's lock.
-        importing = Thread(target=self._import_features, name="imports", daemon=True)
-        importing.start()
-        with start_up.compiling(*p.compiled_for(config)):
-            self.physics = PhysicsThread(config, self.drones, self.link, self.log)
-        importing.join()
-        self.recorded_effects: RecordedEffects | None = None
-        self.rotor_transforms: RotorTransforms | None = None
-        if self.recorder is not None:
-            from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
-
-            effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
-            self.recorded_effects = effects
-        self.viewer: ViewerThread | None = None
+            self.record = self.recorder.tap
+        self.physics, features = self._started_up(blueprint, door)
         self.on_quit: Callable[[], None] = lambda: None
-        self.regular_calls = RegularCalls(self.door)
-        self.listeners = Listeners(self)
-        self.other_nodes = OtherNodes(self)
-        self.senders: dict[int, StateSender] = {}
-        self.latched: dict[str, Any] = {}
+        self.regular_calls = RegularCalls(self.guard)
+        self.listeners = Listeners(self, self.regular_calls)
+        self.other_nodes = OtherNodes(self, self.regular_calls)
         self._per_drone: list[Callable[[str], None]] = []
+        self._for_all_drones: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
         # Services that add drones call it directly; a reset may also change the drones.
         self.regular_calls.add(self.follow_drones)
@@ -175,26 +89,48 @@ class SimulatorNode(ParameterNode):
                 f"creating the topics and services of {len(self.drones)} drones: the middleware "
                 "takes about half a minute for 200, and four times as long for twice as many"
             )
-        for name in self._features:
-            self._declare(name)
+        recorded = self._recorded_commands()
+        features(self, Equipment(blueprint.sensors, door, self.recorder, recorded))
         self.create_timer(PERIOD, self.regular_calls.make)
         if self.recorder is not None:
-            self.rotor_transforms = recorded_rotors(self, self.recorder)
+            record_rotors(self, self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
 
-    @cached_property
-    def fleet(self) -> Fleet:
-        """The firmware of the drones, for the servers that present them as Crazyflies."""
-        from crazyflow_ros.crazyflie.fleet import Fleet
-        from crazyflow_ros.crazyflie.storage import Storage
+    def _started_up(
+        self, blueprint: Blueprint, door: Door | None
+    ) -> tuple[PhysicsThread, Features]:
+        """Compile or load the physics; import the features meanwhile.
 
-        p, link = self.parameters, self.parameters.crazyflie
-        try:
-            storage = Storage(link.storage)
-        except ValueError as error:
-            raise ParameterError("crazyflie.storage", str(error)) from None
-        return Fleet(self.physics, p.drone_model, link.decks, self.log, storage)
+        XLA compiles and loads code without the interpreter's lock.
+        """
+        p, config = blueprint.parameters, blueprint.config
+        features: Future[Features] = Future()
+
+        def load() -> None:
+            try:
+                features.set_result(blueprint.features())
+            except BaseException as error:
+                features.set_exception(error)
+
+        Thread(target=load, name="imports", daemon=True).start()
+        with StartUp.of_cache(self.log.info).compiling(*p.compiled_for(config)):
+            physics = PhysicsThread(config, p.drones, door, self.log)
+        return physics, features.result()
+
+    def _recorded_commands(self) -> RecordedCommands | None:
+        """Record commands and changes, if the node records."""
+        if self.recorder is None:
+            return None
+        from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
+
+        effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
+        return effects.with_messages
+
+    @property
+    def node(self) -> Node:
+        """See `Host`."""
+        return self
 
     def start(self) -> None:
         """Start the simulation and log that the node is ready."""
@@ -212,11 +148,20 @@ class SimulatorNode(ParameterNode):
             f"{', paused' if p.start_paused else ''}, in {process_age():.1f} s"
         )
 
+    def settings(self, cls: type[S], name: str) -> S:
+        """See `Host`."""
+        return declare(self, cls, prefix=f"{name}.")
+
     def for_each_drone(self, add: Callable[[str], None]) -> None:
-        """Call `add` for each drone, now and whenever a drone is added."""
+        """See `Host`."""
         self._per_drone.append(add)
         for drone in self.drones:
             add(drone)
+
+    def for_all_drones(self, add: Callable[[], None]) -> None:
+        """See `Host`."""
+        self._for_all_drones.append(add)
+        add()
 
     def follow_drones(self) -> None:
         """Create and remove topics and services to match the present drones.
@@ -227,156 +172,40 @@ class SimulatorNode(ParameterNode):
         before, self.drones = self.drones, self.physics.names
         if before == self.drones:
             return
-        for sender in self.senders.values():
-            sender.begin()
-        for feature in _ROWS:
-            self._declare(feature)
-        if self.rotor_transforms is not None:
-            self.rotor_transforms.follow(self.drones)
+        for add in self._for_all_drones:
+            add()
         for drone in before:
             if drone not in self.drones:
-                self._remove_entities(self.resolve_topic_name(f"{drone}/x")[:-1])
+                prefix = self.resolve_topic_name(f"{drone}/x")[:-1]
+                self.listeners.forget(prefix)
+                self.remove_entities(prefix)
         for drone in self.drones:
             if drone not in before:
-                for add in self._per_drone:
-                    add(drone)
+                for add_one in self._per_drone:
+                    add_one(drone)
         self.listeners.look()
 
-    def _remove_entities(self, prefix: str) -> None:
-        """Destroy the topics and services whose names begin with a prefix."""
-        self.listeners.forget(prefix)
-        for publisher in [p for p in self.publishers if p.topic_name.startswith(prefix)]:
-            self.destroy_publisher(publisher)
-        for subscription in [s for s in self.subscriptions if s.topic_name.startswith(prefix)]:
-            self.destroy_subscription(subscription)
-        self._retirement.begin(s for s in self.services if s.service_name.startswith(prefix))
-        # rclpy keeps a weak reference to every entity ever added to a group.
-        for group in (self.default_callback_group, self.waiting.group):
-            group.entities = {entity for entity in group.entities if entity() is not None}
-
     def on_close(self, close: Callable[[], None]) -> None:
-        """Register a function to call when the node is closed."""
+        """See `Host`."""
         self._on_close.append(close)
 
+    def on_destroy(self, end: Callable[[], None]) -> None:
+        """See `Host`."""
+        self._on_destroy.append(end)
+
     def close(self, timeout: float) -> None:
-        """Close the viewer and complete the recording, after everything else has stopped."""
+        """Close what features have opened and complete the recording, after all else has ended."""
         self.log.close()
         for close in self._on_close:
             close()
-        if self.viewer is not None:
-            self.viewer.close()
         if self.recorder is not None:
             self.recorder.close(timeout)
 
     def destroy_node(self) -> None:
-        """Destroy the node, once the threads of the sensors no longer publish."""
-        deadline = time.monotonic() + _LAST_READINGS
-        for thread in self.sensor_threads:
-            thread.end(max(0.0, deadline - time.monotonic()))
+        """Destroy the node, once the threads of the features no longer publish."""
+        for end in self._on_destroy:
+            end()
         super().destroy_node()
-
-    def create_publisher(
-        self,
-        msg_type: Any,
-        topic: str,
-        qos_profile: QoSProfile | int,
-        *,
-        recorded: bool = True,
-        **options: Any,
-    ) -> Any:
-        """Create a publisher; with a recorder its messages are recorded, unless told otherwise."""
-        bare = super().create_publisher(msg_type, topic, qos_profile, **options)
-        publisher = TappedPublisher.by(self._tap, bare)
-        return self.recorder.tap(publisher) if self.recorder and recorded else publisher
-
-    def create_subscription(
-        self,
-        msg_type: Any,
-        topic: str,
-        callback: Any,
-        qos_profile: QoSProfile | int,
-        **options: Any,
-    ) -> Any:
-        """Create a subscription whose callback may raise ValueError to refuse a message."""
-        receive = self.door.on_message(callback, msg_type, topic)
-        return super().create_subscription(
-            msg_type, topic, receive, qos_profile, raw=True, **options
-        )
-
-    def create_service(
-        self,
-        srv_type: Any,
-        srv_name: str,
-        callback: Any,
-        *,
-        callback_group: Any = None,
-        **options: Any,
-    ) -> Any:
-        """Create a service, see `Door.on_request`; others are served while its callback waits."""
-        guarded = self.door.on_request(callback, srv_name)
-        kept = self._retirement.end(self.resolve_service_name(srv_name), guarded)
-        if kept is not None:
-            return kept
-        service = super().create_service(
-            srv_type,
-            srv_name,
-            guarded,
-            callback_group=self.waiting.group if callback_group is None else callback_group,
-            **{"qos_profile": SERVICE_QOS, **options},
-        )
-        self.answers.ensure(service)
-        return service
-
-    def create_timer(
-        self, timer_period_sec: float, callback: Any, *args: Any, **options: Any
-    ) -> Any:
-        """Create a timer of wall time; exceptions from its callback are logged."""
-        guarded = self.door.on_timer(callback)
-        given = {"clock": STEADY, **options}
-        return super().create_timer(timer_period_sec, guarded, *args, **given)
-
-    def call_later(self, delay: float, callback: Callable[[], object]) -> None:
-        """Call a function once in the executor's thread after a delay of wall time [s]."""
-
-        def call() -> None:
-            # The EventsExecutor may call a timer once more that has been destroyed.
-            if self.destroy_timer(timer):
-                callback()
-
-        timer = self.create_timer(delay, call)
-
-    def _read_parameters(self) -> Parameters:
-        """Declare all parameters, and read those of the simulation."""
-        return declare(self, Parameters)
-
-    def _simulation_config(self) -> SimulationConfig:
-        return self.parameters.simulation_config()
-
-    @property
-    def _features(self) -> tuple[str, ...]:
-        on_topics = self.parameters.ros2_control.mode == "topic"
-        return (*_FEATURES, *(_TOPIC_FEATURES if on_topics else ()))
-
-    def _import_features(self) -> None:
-        for feature in self._features:
-            with suppress(Exception):  # `_declare` meets the error again
-                import_module(f"crazyflow_ros.ros.{feature}")
-
-    def _declare(self, feature: str) -> None:
-        """Declare a feature; warn if its message package is missing."""
-        try:
-            module = import_module(f"crazyflow_ros.ros.{feature}")
-        except ModuleNotFoundError as missing:
-            package = (missing.name or "").partition(".")[0]
-            if not package.endswith(("_msgs", "_interfaces")):
-                raise
-            self.log.warning(
-                f"{feature.rpartition('.')[2]} is off: the package {package} is missing. On a ROS "
-                "machine, 'rosdep install --from-paths src --ignore-src' and 'colcon build' in the "
-                "workspace add it; without ROS installed, 'python -m crazyflow_ros build-messages'"
-            )
-        else:
-            module.declare(self)
 
     def _refuse_sim_time(self) -> None:
         if self.get_parameter("use_sim_time").value:
@@ -403,6 +232,19 @@ class SimulatorNode(ParameterNode):
                 self.physics.set_real_time_factor(change.value)
 
 
+def _read(node: SimulatorNode) -> Blueprint:
+    """Read the parameters of the node `crazyflow`."""
+    parameters = declare(node, Parameters, others=PREFIXES)
+    sensors = sensors_file.read(parameters)
+    return Blueprint(parameters, parameters.simulation_config(), sensors, _features)
+
+
+def _features() -> Features:
+    from crazyflow_ros.ros.features import add_features
+
+    return add_features
+
+
 def build(tap: Tap | None = None) -> SimulatorNode:
     """Build the node, see `SimulatorNode`."""
-    return SimulatorNode(tap=tap)
+    return SimulatorNode("crazyflow", _read, tap)

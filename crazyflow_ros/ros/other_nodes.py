@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from rclpy.node import NodeNameNonExistentError
+from rclpy.node import Node, NodeNameNonExistentError
 
-if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+from crazyflow_ros.ros.regular_calls import RegularCalls
 
 _PERIOD = 0.5  # s of wall time
 _SHARE = 0.01  # of the executor's time; with many other nodes, they are read less often
@@ -39,19 +38,20 @@ class OtherNodes:
     """Reads publishers and clients of other nodes. Used in the executor's thread.
 
     Args:
-        simulator: The node.
+        node: The node.
+        regular_calls: Its calls at intervals.
 
     Attributes:
         publishers: Publishers of other nodes.
         clients: Clients of services in other nodes.
     """
 
-    def __init__(self, simulator: SimulatorNode) -> None:
-        self._node, self._due = simulator, 0.0
+    def __init__(self, node: Node, regular_calls: RegularCalls) -> None:
+        self._node, self._due = node, 0.0
         self._followers: list[Callable[[], None]] = []
         self.publishers: list[End] = []
         self.clients: list[End] = []
-        simulator.regular_calls.add(self._look_again, _PERIOD)
+        regular_calls.add(self._look_again, _PERIOD)
 
     def follow(self, callback: Callable[[], None]) -> None:
         """Call `callback` after each look."""

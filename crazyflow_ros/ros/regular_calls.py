@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crazyflow_ros.ros.door import Door
+from crazyflow_ros.ros.door import CallbackGuard
 
 PERIOD = 0.1  # s of wall time
 
@@ -13,17 +13,17 @@ class RegularCalls:
     """Functions that share one timer, because rcl warns about many.
 
     Args:
-        door: Guard of the functions; their exceptions are logged.
+        guard: Guard of the functions; their exceptions are logged.
     """
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, guard: CallbackGuard) -> None:
+        self._guard = guard
         self._calls: list[tuple[int, Callable[[], None]]] = []
         self._n_periods = 0
 
     def add(self, function: Callable[[], object], period: float = PERIOD) -> None:
         """Call a function in the executor's thread at intervals [s], a multiple of `PERIOD`."""
-        self._calls.append((round(period / PERIOD), self._door.on_timer(function)))
+        self._calls.append((round(period / PERIOD), self._guard.on_timer(function)))
 
     def make(self) -> None:
         """Call the functions that are due; has to be called after each `PERIOD`."""

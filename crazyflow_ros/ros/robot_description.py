@@ -16,19 +16,20 @@ from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.controllers.topic_hardware import COMMANDS_TOPIC, STATES_TOPIC
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
+from crazyflow_ros.runtime import Door
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 
 NAME = "__name__"
 """In place of the name of a drone; no drone's name has two underscores in a row."""
 
 
-def declare(simulator: SimulatorNode) -> None:
-    """Add the latched topics and publish them."""
+def declare(simulator: Host, door: Door | None) -> None:
+    """Add the latched topics and publish them; the URDF has the hardware behind a door."""
     model = simulator.parameters.drone_model
-    hardware, parameters = _hardware(simulator)
+    hardware, parameters = _hardware(simulator, door)
     if hardware is not Hardware.none:
         text = urdf(model, simulator.drones, hardware, parameters)
         publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
@@ -36,7 +37,7 @@ def declare(simulator: SimulatorNode) -> None:
     describe_each(simulator, urdf(model, NAME, hardware, parameters), NAME)
 
 
-def describe_each(simulator: SimulatorNode, description: str, name: str) -> None:
+def describe_each(simulator: Host, description: str, name: str) -> None:
     """Add <drone>/robot_description.
 
     Args:
@@ -52,10 +53,10 @@ def describe_each(simulator: SimulatorNode, description: str, name: str) -> None
     simulator.for_each_drone(add)
 
 
-def _hardware(simulator: SimulatorNode) -> tuple[Hardware, dict[str, str]]:
+def _hardware(simulator: Host, door: Door | None) -> tuple[Hardware, dict[str, str]]:
     """Return the hardware and its parameters for the controller manager."""
-    match simulator.link:
-        case SharedMemoryLink(name=name):
+    match door:
+        case SharedMemoryLink(memory_name=name):
             return Hardware.native, {"shared_memory": name}
         case TopicSource():
             return Hardware.topic, {

@@ -16,7 +16,7 @@ from crazyflow_ros.ros.near_names import NearNames
 from crazyflow_ros.ros.other_nodes import End
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _PATIENCE = 2.0  # s of wall time for the other side to start
 _LISTED = 5  # drones in a message
@@ -33,10 +33,8 @@ class SilentMistakes:
         clock: Wall time [s].
     """
 
-    def __init__(
-        self, simulator: SimulatorNode, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._node, self._clock = simulator, clock
+    def __init__(self, simulator: Host, clock: Callable[[], float] = time.monotonic) -> None:
+        self._host, self._node, self._clock = simulator, simulator.node, clock
         self._drones: tuple[str, ...] = ()
         self._topics: Kinds = {}
         self._services: Kinds = {}
@@ -46,7 +44,7 @@ class SilentMistakes:
         simulator.other_nodes.follow(self._look)
 
     def _look(self) -> None:
-        if self._node.drones != self._drones:
+        if self._host.drones != self._drones:
             self._note_own_names()
         now, seen = self._clock(), dict(self._mistakes())
         self._since = {end: self._since.get(end, now) for end in seen}
@@ -54,10 +52,10 @@ class SilentMistakes:
         for end, text in seen.items():
             if end not in self._told and now - self._since[end] >= _PATIENCE:
                 self._told.add(end)
-                self._node.log.warning(text)
+                self._host.log.warning(text)
 
     def _note_own_names(self) -> None:
-        node, self._drones = self._node, self._node.drones
+        node, self._drones = self._node, self._host.drones
         self._topics = {
             each.topic_name: [
                 type_name(each.msg_type),
@@ -66,14 +64,14 @@ class SilentMistakes:
             for each in node.subscriptions
         }
         self._services = {each.service_name: [type_name(each.srv_type)] for each in node.services}
-        names = [node.resolve_topic_name(drone) for drone in node.drones]
+        names = [node.resolve_topic_name(drone) for drone in self._drones]
         own = node.get_fully_qualified_name()
         self._near_topics = NearNames(self._topics, names, own)
         self._near_services = NearNames(self._services, names, own)
 
     def _mistakes(self) -> Iterator[tuple[End, str]]:
         """Yield the ends that are connected to nothing, and what is wrong with them."""
-        nodes = self._node.other_nodes
+        nodes = self._host.other_nodes
         for ends, examine in ((nodes.publishers, self._publisher), (nodes.clients, self._client)):
             for end in ends:
                 if text := examine(end):
@@ -129,6 +127,6 @@ class SilentMistakes:
         return f" The drones are {', '.join(drones[:_LISTED])}{others}."
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host) -> None:
     """Watch the ROS graph."""
     SilentMistakes(simulator)

@@ -24,7 +24,7 @@ from crazyflow_ros.scene.viewer import Input, ViewerFrame, show
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
     from crazyflow_ros.sometimes import Logger
 
 SPACE, EQUAL, MINUS, BACKSPACE, RIGHT = 32, 61, 45, 259, 262
@@ -173,7 +173,7 @@ class ViewerThread:
         )
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host) -> None:
     """Open the window unless the node is headless."""
     if simulator.parameters.headless:
         return
@@ -181,7 +181,8 @@ def declare(simulator: SimulatorNode) -> None:
     controls = ViewerControls(
         physics,
         lambda: simulator.get_parameter("step_ticks").value or physics.control_period,
-        lambda factor: simulator.set_parameters([Parameter("real_time_factor", value=factor)]),
+        lambda factor: simulator.node.set_parameters([Parameter("real_time_factor", value=factor)]),
     )
-    simulator.viewer = ViewerThread(physics, simulator.log, controls)
-    simulator.viewer.start()
+    viewer = ViewerThread(physics, simulator.log, controls)
+    simulator.on_close(viewer.close)
+    viewer.start()

@@ -10,7 +10,7 @@ from crazyflow_ros.engine.disturbances import (
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
+from crazyflow_ros.runtime.door import Door, DoorStatus, OnLoss
 from crazyflow_ros.runtime.health import Failure, Statistics
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
@@ -21,8 +21,9 @@ from crazyflow_ros.runtime.wrenches import TimedWrench
 __all__ = [
     "BatteryCharge",
     "Checkpoint",
-    "CommandSource",
     "Disturbance",
+    "Door",
+    "DoorStatus",
     "DroneLives",
     "DroneState",
     "Failure",

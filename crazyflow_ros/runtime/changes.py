@@ -60,7 +60,7 @@ class Changes(FirmwareChanges):
         def carry_out() -> None:
             for name, values in self._checked(states, self._simulation.snapshot.names).items():
                 self._engine.put([name], values)
-            self._show()
+            self._news.show()
             self._simulation.commands.moved(states, self._simulation.snapshot)
 
         return self._request(carry_out)
@@ -85,7 +85,7 @@ class Changes(FirmwareChanges):
             else:
                 before = self._simulation.snapshot
                 self._put(edit(before))
-                self._show()
+                self._news.show()
                 after = self._simulation.snapshot
                 self._simulation.commands.moved(_moved(before, after), after)
 
@@ -95,7 +95,7 @@ class Changes(FirmwareChanges):
         """Make the present state, and the commands in force, the initial ones."""
 
         def carry_out() -> None:
-            simulation, commands = self._simulation, self._source is None
+            simulation, commands = self._simulation, self._door is None
             simulation.take_commands()
             self._engine.capture_initial_state(simulation.snapshot, commands=commands)
 
@@ -199,7 +199,7 @@ class Changes(FirmwareChanges):
         simulation.refresh(tick)
         everything = drones is None
         event = ResetEvent(simulation.snapshot, scope, names)
-        self._announce_reset(event, resets_mirror=ResetScope.state in scope and everything)
+        self._news.tell_reset(event, resets_mirror=ResetScope.state in scope and everything)
         if everything:
             self._loop.jump("the simulation was reset")
 
@@ -208,7 +208,7 @@ class Changes(FirmwareChanges):
         checkpoint.check(engine.config, simulation.control, engine.names, engine.capture())
         wind = Wind(**kept["wind"])
         engine.check_wind(wind)
-        self._notify("restore callback", self._restore_callbacks, checkpoint)
+        self._news.tell_restore(checkpoint)
         self._exchange_world(prepared)
         engine.restore(checkpoint.arrays)
         engine.tuned = kept.get("gains", {})  # checkpoints of version 0.1 contain none
@@ -216,11 +216,11 @@ class Changes(FirmwareChanges):
         simulation.commands.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])
         simulation.lives.restore(kept["lives"])
-        if self._source is not None:
-            self._source.forget(np.arange(len(engine.names)))
+        if self._door is not None:
+            self._door.forget(np.arange(len(engine.names)))
         simulation.note_lost()
         simulation.epoch = kept["epoch"]
-        self._show(kept["tick"])
+        self._news.show(kept["tick"])
         self._loop.jump("the simulation was restored")
 
     def _put(self, state: MirrorState) -> None:

@@ -20,7 +20,8 @@ from crazyflow_ros.checks.limits import open_file, shown, shown_path
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import POS_LOW
+from crazyflow_ros.engine.form import POS_LOW, input_columns, width
+from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 
@@ -33,6 +34,7 @@ _STATES = ("state/states.", f"state/plugins.{POS_LOW}")
 _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
+_STATE_INPUTS = input_columns(Control.state)
 _OF_OLDER_VERSIONS = {"power_distribution": "clipped"}  # settings that their checkpoints lack
 _OLDER_NAMES = {"state/controls.state.pos_err_i": f"state/controls.state.memory.{INTEGRAL}"} | {
     f"state/controls.{stage}.{old}": f"state/controls.{stage}.memory.{new}"
@@ -164,7 +166,23 @@ class Checkpoint:
 
 def _renamed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the arrays of a checkpoint, also of an older version, by their present names."""
-    return {_OLDER_NAMES.get(name, name): array for name, array in arrays.items()}
+    new = {_OLDER_NAMES.get(name, name): array for name, array in arrays.items()}
+    for name in ("inputs", "initial_inputs"):
+        inputs = new.get(name, np.zeros(0))
+        if inputs.dtype.kind == "f" and inputs.shape[1:] == (width(_STATE_INPUTS),):
+            new[name] = _with_levels(inputs)
+    return new
+
+
+def _with_levels(inputs: np.ndarray) -> np.ndarray:
+    """Return inputs in state control with levels, where there was 1 for an armed drone.
+
+    In its command, attitudes had no quaternion. In other control modes any positive level serves.
+    """
+    column, quat, inputs = _STATE_INPUTS["level"].start, inputs[:, 9:13], inputs.copy()
+    given = np.where(quat.any(axis=1), Level.state, Level.attitude)
+    inputs[:, column] = np.where(inputs[:, column] == 1, given, inputs[:, column])
+    return inputs
 
 
 def _check_is_one(path: Path) -> None:

@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.engine.attitudes import as_state_command
+from crazyflow_ros.engine.levels import Level, attitude_row, rows
 from crazyflow_ros.flight.commander import Order
 from crazyflow_ros.flight.course import AXES, evaluate
 from crazyflow_ros.flight.feed_forward import state_commands
@@ -59,28 +59,27 @@ class Courses:
         return order.begin_ns + until * 1e9
 
     def command(self, name: str, time_ns: int, drag: np.ndarray) -> np.ndarray:
-        """Command (16,) of a drone at a time."""
+        """Command (17,) of a drone at a time, with its level."""
         commands: np.ndarray = _Rows([self._pieces[name]]).commands([time_ns], drag)[0, 0]
         return commands
 
     def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """Names of drones, and their commands (n, m, k) at times (n,)."""
-        rows = []
+        """Names of drones, and their commands (n, m, k + 1) with levels at times (n,)."""
+        found = []
         if self._pieces:
             if self._rows is None:
                 self._rows = _Rows(list(self._pieces.values()))
-            rows.append(self._rows.commands(times_ns, drag))
+            found.append(self._rows.commands(times_ns, drag))
         if self._attitudes:
             orders = self._attitudes.values()
-            rows.append(np.array([[self._attitude(o, time) for o in orders] for time in times_ns]))
+            found.append(np.array([[self._attitude(o, time) for o in orders] for time in times_ns]))
         names = [*self._pieces, *self._attitudes]
-        return names, np.concatenate(rows, axis=1) if rows else NO_COMMANDS
+        return names, np.concatenate(found, axis=1) if found else NO_COMMANDS
 
     def _attitude(self, order: Order, time_ns: int) -> np.ndarray:
-        """An attitude as a command of the control mode."""
         assert order.plan.attitude is not None
         command = order.plan.attitude.command(order.seconds(time_ns))
-        return as_state_command(command) if self._control is Control.state else command[:4]
+        return attitude_row(command, self._control)
 
 
 class _Rows:
@@ -98,10 +97,10 @@ class _Rows:
         self._drones, self._axes = np.ogrid[: len(pieces), :AXES]
 
     def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> np.ndarray:
-        """Commands (n, m, 16) of the drones at times (n,)."""
+        """Commands (n, m, 17) of the drones at times (n,), with their level."""
         times = ((np.array(times_ns)[:, None] - self._origins) * 1e-9)[..., None]  # (n, m, 1)
         piece = np.maximum((self._begins <= times[..., None]).sum(axis=-1) - 1, 0)  # (n, m, 4)
         at = self._drones, self._axes, piece
         references = evaluate(self._coefficients[at], times - self._begins[at])
-        commands = state_commands(references.reshape(4, -1, AXES), drag)
+        commands = rows(Level.state, state_commands(references.reshape(4, -1, AXES), drag))
         return commands.reshape(len(times), -1, commands.shape[1])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
 from crazyflow_ros.flight.commander import Commander, FlightStatus
@@ -74,7 +75,7 @@ class DroneCommands:
         self._felt = np.zeros(0)  # largest contact of each drone since controllers ran [N]
         self._failed: dict[str, str] = {}
         self._stopped: set[str] = set()
-        self._courses = Courses(control)
+        self._courses, self._level = Courses(control), Level[control.name]
         self.changes_ns: float = 0
         """Simulated time until which commands depend on time alone [ns]."""
         self.states: dict[str, FlightState] = {}
@@ -157,8 +158,8 @@ class DroneCommands:
         """Put the posted setpoints into force.
 
         Returns:
-            The drones with a new command that does not change with time, and these commands, one
-            row per drone.
+            The drones with a new command that does not change with time, and these commands with
+            their levels, one row per drone.
         """
         if not self._posted and not self._courses.names:
             return [], NO_COMMANDS
@@ -182,7 +183,7 @@ class DroneCommands:
             times_ns: (n,) simulated times [ns]; only the first may be later than `changes_ns`.
 
         Returns:
-            The names of these drones, and their commands (n, m, 16).
+            The names of these drones, and their commands (n, m, k + 1) with levels.
         """
         if not self._courses.names:
             return [], NO_COMMANDS
@@ -310,7 +311,7 @@ class DroneCommands:
                 continue
             change = commander.next_change_ns()
             if order.plan.command is not None:
-                constant[name] = order.plan.command
+                constant[name] = rows(self._level, order.plan.command)
             else:
                 change = min(change, self._courses.put(name, order, time_ns))
                 if change == inf:

@@ -50,7 +50,7 @@ class FirmwareChanges(PreparedChanges):
             self._engine.restart(name, fields, charged=charged)
             simulation.refresh(now.tick)
             event = ResetEvent(simulation.snapshot, ResetScope.state, (name,), charged)
-            self._announce_reset(event)
+            self._news.tell_reset(event)
 
         return self._request(carry_out)
 
@@ -75,7 +75,7 @@ class FirmwareChanges(PreparedChanges):
             if not fields or (if_crashed and state is not FlightState.crashed):
                 return False
             self._engine.put([name], fields)
-            self._show()
+            self._news.show()
             return True
 
         return self._loop.ask(carry_out)
@@ -133,7 +133,7 @@ class FirmwareChanges(PreparedChanges):
         def carry_out() -> None:
             self._simulation.known([name])
             self._engine.restart_estimate(name, start)
-            self._show()
+            self._news.show()
 
         return self._request(carry_out)
 
@@ -198,16 +198,6 @@ class FirmwareChanges(PreparedChanges):
     def _drop_commands(self, names: tuple[str, ...]) -> None:
         self._simulation.commands.clear(names)
         self._simulation.wrenches.clear(names)
-        if self._source is not None:
+        if self._door is not None:
             rows = [self._simulation.snapshot.names.index(name) for name in names]
-            self._source.forget(np.array(rows, int))
-
-    def _announce_reset(self, event: ResetEvent, *, resets_mirror: bool = False) -> None:
-        """Tell everyone of a reset, and publish the state after it."""
-        simulation = self._simulation
-        simulation.lives.note_reset(event)
-        self._notify("reset callback", self._reset_callbacks, event)
-        simulation.hand_out()
-        if resets_mirror:
-            self._health.call("reset callback of the mirror", simulation.mirror.notify_reset, True)
-        self._notify("change callback", self._change_callbacks, simulation.snapshot)
+            self._door.forget(np.array(rows, int))

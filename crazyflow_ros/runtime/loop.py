@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from crazyflow_ros.runtime.command_source import CommandSource
+from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState, Requests
@@ -31,7 +31,7 @@ class Loop:
         simulation: The simulation to advance.
         show: Publishes the first state; called once, in the thread.
         pacer: The schedule of the ticks.
-        source: Provides the commands from outside; None if the users of the thread send them.
+        door: Through which others fly the drones; None if the users of the thread do.
         health: Records failures, and watches the thread.
         paused: Whether time stands still initially.
 
@@ -48,12 +48,12 @@ class Loop:
         simulation: Simulation,
         show: Callable[[], None],
         pacer: Pacer,
-        source: CommandSource | None,
+        door: DoorGuard | None,
         health: Health,
         *,
         paused: bool,
     ) -> None:
-        self._simulation, self._show, self._source = simulation, show, source
+        self._simulation, self._show, self._door = simulation, show, door
         self._health, self.pacer, self.paused = health, pacer, paused
         self._held = ""  # why time must not run
         self.failed: BaseException | None = None
@@ -82,7 +82,7 @@ class Loop:
             TimeoutError: The thread did not end within `timeout` [s].
         """
         self._requests.stop()
-        self._interrupt_source()
+        self._interrupt_door()
         if not self.started:
             self._close()
             return
@@ -93,13 +93,13 @@ class Loop:
     def ask(self, action: Callable[[], T]) -> Future[T]:
         """Carry out `action` between two ticks; the future has its result."""
         future = self._requests.ask(action)
-        self._interrupt_source()
+        self._interrupt_door()
         return future
 
     def enqueue(self, steps: Steps) -> None:
         """Carry out steps after those that were requested before."""
         self._requests.put(lambda: self._add(steps), steps)
-        self._interrupt_source()
+        self._interrupt_door()
 
     @property
     def busy(self) -> bool:
@@ -158,8 +158,8 @@ class Loop:
         try:
             self._show()
             self._anchor()
-            if self._source is not None:
-                self._source.set_paused(self.paused)
+            if self._door is not None:
+                self._door.set_paused(self.paused)
             health = self._health
             while not self._requests.stopping:
                 health.doing, health.beats = "a request", health.beats + 1
@@ -183,8 +183,8 @@ class Loop:
 
     def _close(self) -> None:
         self.preparation.close(_ENDED)
-        if self._source is not None:
-            self._source.close()
+        if self._door is not None:
+            self._door.close()
 
     def _advance(self) -> None:
         simulation = self._simulation
@@ -217,12 +217,12 @@ class Loop:
 
     def _set_paused(self, paused: bool) -> None:
         self.paused = paused
-        if self._source is not None:
-            self._source.set_paused(paused)
+        if self._door is not None:
+            self._door.set_paused(paused)
 
-    def _interrupt_source(self) -> None:
-        if self._source is not None:
-            self._source.interrupt()
+    def _interrupt_door(self) -> None:
+        if self._door is not None:
+            self._door.interrupt()
 
     def _anchor(self) -> None:
         self.pacer.anchor(self._simulation.snapshot.tick)

@@ -16,15 +16,17 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import OF_DOORS
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightState, Setpoint
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.runtime.changes import Changes
-from crazyflow_ros.runtime.command_source import CommandSource
+from crazyflow_ros.runtime.door import Door, DoorGuard
 from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response
 from crazyflow_ros.runtime.health import Health, Statistics
 from crazyflow_ros.runtime.loop import Loop
+from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import Life
 from crazyflow_ros.runtime.roster import Roster
@@ -46,7 +48,7 @@ class PhysicsThread(Changes):
     Args:
         config: The simulation.
         names: Names of the drones.
-        source: Provides the commands from outside, instead of `command`.
+        door: Through which others fly the drones, instead of `command`.
         logger: Logs failures; by default Python's.
 
     Attributes:
@@ -63,20 +65,22 @@ class PhysicsThread(Changes):
         self,
         config: SimulationConfig,
         names: Sequence[str],
-        source: CommandSource | None = None,
+        door: Door | None = None,
         logger: Logger | None = None,
     ) -> None:
         pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
         health = Health(logger or logging.getLogger("crazyflow_ros"), config.watchdog_timeout)
         scene = Roster.checked_scene(config)
-        n_slots = 0 if source else config.max_drones
-        engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
+        guard = None if door is None else DoorGuard(door, health)
+        n_slots = 0 if door else config.max_drones
+        engine = Engine(config, names, n_slots=n_slots, levels=OF_DOORS if door else ())
         roster = Roster(config, names, engine, health, scene)
         simulation = Simulation(
-            config, engine, roster.mirror, source, health, lambda: roster.surroundings
+            config, engine, roster.mirror, guard, health, lambda: roster.surroundings
         )
-        loop = Loop(simulation, self._show, pacer, source, health, paused=config.start_paused)
-        super().__init__(config, simulation, engine, roster, loop, source, health)
+        news = News(simulation, health)
+        loop = Loop(simulation, news.show, pacer, guard, health, paused=config.start_paused)
+        super().__init__(config, simulation, engine, roster, loop, guard, health, news)
         self.freq = config.freq
         self.control: Control = simulation.control
         self.control_period = simulation.control_period
@@ -286,7 +290,7 @@ class PhysicsThread(Changes):
                 raise ValueError(f"{name}: {error}") from None
             wrenches["mirror", name] = name, wrench
         self._simulation.wrenches.replace(wrenches)
-        if self.control is Control.rotor_vel and self._source is None:
+        if self.control is Control.rotor_vel and self._door is None:
             commands = dict(zip(names, controls.rotor_speed / RPM))
             self._loop.ask(lambda: self._set_rotors(commands))
 
@@ -360,8 +364,8 @@ class PhysicsThread(Changes):
 
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
         self._simulation.known(names)
-        if self._source is not None:
-            raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
+        if self._door is not None:
+            raise ValueError(f"the drones obey the door {self._door.name} alone")
         for setpoint in setpoints:
             setpoint.check(self.control)
             if self.config.policy and isinstance(setpoint, AttitudeSetpoint):

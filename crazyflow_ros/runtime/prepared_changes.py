@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +22,10 @@ from crazyflow_ros.engine.initial_poses import checked_pose, free_place
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.members import member
 from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.command_source import CommandSource
+from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.loop import Loop
+from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import ResetEvent
 from crazyflow_ros.runtime.roster import (
@@ -51,8 +52,9 @@ class PreparedChanges:
         engine: Its engine.
         roster: Its drones and scene.
         loop: Carries the requests out between two ticks.
-        source: Provides the commands from outside, instead of `simulation.commands`.
+        door: Through which others fly the drones; None if `simulation.commands` do.
         health: Logs failures of callbacks.
+        news: Tells others of changes.
     """
 
     def __init__(
@@ -62,31 +64,29 @@ class PreparedChanges:
         engine: Engine,
         roster: Roster,
         loop: Loop,
-        source: CommandSource | None,
+        door: DoorGuard | None,
         health: Health,
+        news: News,
     ) -> None:
         self.config, self._simulation, self._engine = config, simulation, engine
-        self._roster, self._loop, self._source, self._health = roster, loop, source, health
-        self._reset_callbacks: list[Callable[[ResetEvent], None]] = []
-        self._change_callbacks: list[SnapshotCallback] = []
-        self._restore_callbacks: list[Callable[[Checkpoint], None]] = []
-        self._disturbance_callbacks: list[Callable[[Disturbance], None]] = []
+        self._roster, self._loop, self._door, self._health = roster, loop, door, health
+        self._news = news
 
     def on_reset(self, callback: Callable[[ResetEvent], None]) -> None:
         """Call `callback` after each reset, before anyone sees the new state."""
-        self._reset_callbacks.append(callback)
+        self._news.of_resets.append(callback)
 
     def on_restore(self, callback: Callable[[Checkpoint], None]) -> None:
         """Call `callback` before the state and the time become those of a checkpoint."""
-        self._restore_callbacks.append(callback)
+        self._news.of_restores.append(callback)
 
     def on_change(self, callback: SnapshotCallback) -> None:
         """Call `callback` at the start, and after each request that changed the state."""
-        self._change_callbacks.append(callback)
+        self._news.of_changes.append(callback)
 
     def on_disturbance(self, callback: Callable[[Disturbance], None]) -> None:
         """Call `callback` when a disturbance begins; `on_change` follows."""
-        self._disturbance_callbacks.append(callback)
+        self._news.of_disturbances.append(callback)
 
     def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
         """Add a drone between two ticks, without effect on the others.
@@ -185,8 +185,8 @@ class PreparedChanges:
         def then(prepared: PreparedRoster) -> None:
             self._exchange_world(prepared)
             self._engine.disturb(disturbance)
-            self._notify("disturbance callback", self._disturbance_callbacks, disturbance)
-            self._show()
+            self._news.tell_disturbance(disturbance)
+            self._news.show()
 
         return self._prepare(wanted, then)
 
@@ -202,19 +202,20 @@ class PreparedChanges:
             ValueError: There is no such controller.
 
         The future raises ValueError if commands do not pass through the controller, and
-        `InvalidState` if ros2_control flies the drones.
+        `InvalidState` if others fly the drones through a door.
         """
         chosen = member(Controller, controller)
 
         def wanted() -> RosterPlan:
-            if self._source is not None:
-                raise InvalidState("drones that ros2_control flies keep their controller")
+            if self._door is not None:
+                text = f"drones that the door {self._door.name} flies keep their controller"
+                raise InvalidState(text)
             self._engine.check_controller(chosen)
             return replace(self._roster.plan(), controller=chosen)
 
         def then(prepared: PreparedRoster) -> None:
             self._exchange_world(prepared)
-            self._show()
+            self._news.show()
 
         return self._prepare(wanted, then)
 
@@ -230,15 +231,16 @@ class PreparedChanges:
         return self._loop.preparation.put(RosterChange(self._roster, wanted, carry_out))
 
     def _check_roster_is_open(self) -> None:
-        if self._source is not None:
-            raise InvalidState("drones that ros2_control flies cannot be added or removed")
+        if self._door is not None:
+            flown = f"drones that the door {self._door.name} flies"
+            raise InvalidState(f"{flown} cannot be added or removed")
 
     # In the physics thread.
 
     def _exchange(self, prepared: PreparedRoster) -> None:
         """Replace the roster."""
         self._exchange_quietly(prepared)
-        self._show()
+        self._news.show()
 
     def _exchange_quietly(self, prepared: PreparedRoster) -> None:
         """Replace the roster, without publishing the new state."""
@@ -254,13 +256,3 @@ class PreparedChanges:
         """Continue in the prepared world, if it is another one; nothing else changes."""
         if prepared.world is not self._engine.world:
             self._roster.exchange(prepared)
-
-    def _show(self, tick: int | None = None) -> None:
-        """Publish the state, of the present tick or another, at the start and after a change."""
-        self._simulation.refresh(self._simulation.snapshot.tick if tick is None else tick)
-        self._simulation.hand_out()
-        self._notify("change callback", self._change_callbacks, self._simulation.snapshot)
-
-    def _notify(self, what: str, callbacks: Sequence[Callable[[T], None]], news: T) -> None:
-        for callback in callbacks:
-            self._health.call(what, callback, news)

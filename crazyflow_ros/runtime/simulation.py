@@ -23,7 +23,7 @@ from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.supervisor import RATE, Ability
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
-from crazyflow_ros.runtime.command_source import CommandSource
+from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.resets import DroneLives
@@ -45,7 +45,7 @@ class Simulation:
         config: The configuration.
         engine: Advances the drones.
         mirror: The MuJoCo side, written before each event.
-        source: Provides the commands from outside, instead of `commands`.
+        door: Through which others fly the drones; None if `commands` do.
         health: Logs failures.
         surroundings: Returns the obstacles of the world.
 
@@ -66,14 +66,14 @@ class Simulation:
         config: SimulationConfig,
         engine: Engine,
         mirror: Mirror,
-        source: CommandSource | None,
+        door: DoorGuard | None,
         health: Health,
         surroundings: Callable[[], Surroundings],
     ) -> None:
         self._config, self._engine, self._health = config, engine, health
-        self._source, self._mass = source, load_drone(config.drone_model)["mass"]
+        self._door, self._mass = door, load_drone(config.drone_model)["mass"]
         self.control: Control = engine.control
-        self.control_period = source.period if source else engine.control_period
+        self.control_period = door.period if door else engine.control_period
         self.mirror = mirror
         self.epoch = 0
         (self.snapshot,) = engine.advance(FIRST_TICK, [0], self.epoch)
@@ -123,7 +123,7 @@ class Simulation:
     @property
     def _commands_change(self) -> bool:
         """Whether commands may change each time the controllers run."""
-        return bool(self.commands.moving or self.wrenches or self._source is not None)
+        return bool(self.commands.moving or self.wrenches or self._door is not None)
 
     def _event_after(self, tick: int, *, commanded: bool) -> int:
         periods = self.events.periods
@@ -133,17 +133,13 @@ class Simulation:
         return int(min(event, self.wrenches.next_end))
 
     def collect(self, interrupted: Callable[[], bool]) -> bool:
-        """Collect the source's commands, if they are due; return False if interrupted."""
-        source, engine = self._source, self._engine
-        if source is None or self.snapshot.tick % source.period:
+        """Collect the door's commands, if they are due; return False if interrupted."""
+        door, engine = self._door, self._engine
+        if door is None or self.snapshot.tick % door.period:
             return True
-        self._health.doing = "waiting for commands"
-        try:
-            if not source.collect(self.snapshot, engine.command, engine.armed, interrupted):
-                return False
-        except Exception as error:  # the last commands stay in force
-            self._health.note_failure("the source of commands", error)
-        resolve(engine.command, engine.armed, self.snapshot.quat, self._mass)
+        if not door.collect(self.snapshot, engine.command, engine.level, interrupted):
+            return False
+        resolve(engine.command, engine.level, self.snapshot.quat, self._mass)
         return True
 
     def advance(self, due: float, limit: float = math.inf) -> int:
@@ -178,7 +174,7 @@ class Simulation:
 
     def add_supervisor(self) -> None:
         """Supervise the flights from now on, once all other events are known."""
-        if self._source is None:
+        if self._door is None:
             rate = next(rate for rate in range(RATE, 0, -1) if self._config.freq % rate == 0)
             self.events.add(rate, partial(self._supervise, self._config.freq // rate), "supervisor")
 
@@ -190,7 +186,7 @@ class Simulation:
     def _due_events(self, due: float, last: float) -> list[int]:
         """Ticks of the next event and, as long as commands are known, of further due events."""
         commands, acting, commanded = self.commands, self.events.acting, self._commands_change
-        is_known = self._source is None and not self.wrenches
+        is_known = self._door is None and not self.wrenches
         most = min(self._burst, self._engine.world.max_stretches) if is_known else 1
         ticks = [int(min(self._event_after(self.snapshot.tick, commanded=commanded), last))]
         while len(ticks) < most and ticks[-1] < last:
@@ -304,7 +300,7 @@ class Simulation:
         self.mirror.write(snapshot)
 
     def _hand_out(self, *, every: bool = False) -> None:
-        """Publish the state to the source, then to all others, the clock first among them."""
-        if self._source is not None and (every or self.snapshot.tick % self._source.period == 0):
-            self._source.show(self.snapshot, self.mirror)
+        """Publish the state to the door, then to all others, the clock first among them."""
+        if self._door is not None and (every or self.snapshot.tick % self._door.period == 0):
+            self._door.show(self.snapshot, self.mirror)
         self.events.fire(self.snapshot, every=every)

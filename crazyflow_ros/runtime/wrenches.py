@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.requests import InvalidState
@@ -162,7 +163,7 @@ class Wrenches:
         return [
             {
                 "name": active.name,
-                "wrench": {k: np.asarray(v).tolist() for k, v in vars(active.wrench).items()},
+                "wrench": plain(vars(active.wrench)),
                 "end": active.end,
                 "key": key if isinstance(key, tuple) else None,
             }

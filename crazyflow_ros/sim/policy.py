@@ -72,9 +72,7 @@ class ControlPolicy:
         controls, states = data.controls, measured(data)
         assert controls.state is not None
         cmd = controls.state.cmd
-        # Attitudes that the engine passes as state commands have a quaternion of zeros: they are
-        # not goals, so the drone stays where it is.
-        is_goal = (cmd[..., 9:13] != 0).any(axis=-1, keepdims=True)
+        is_goal = controls.armed
         start = self.policy.initial_state()
         ends = np.cumsum([part.size for part in start])[:-1].tolist()
         memory = data.plugins[MEMORY]

@@ -1,7 +1,7 @@
 """A service of your own: `~/count_flying` answers how many drones fly.
 
-It belongs into crazyflow_ros/ros/services/, and its name, services.count_flying, into `_FEATURES`
-of crazyflow_ros/ros/node.py. docs/extend.md explains it.
+The file pyproject.toml makes it part of every simulator where it is installed. docs/extend.md
+explains it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from std_srvs.srv import Trigger
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros import SimulatorNode
+    from crazyflow_ros.ros import Host
 
 AIRBORNE = 0.05  # m
 
@@ -19,9 +19,9 @@ AIRBORNE = 0.05  # m
 class CountFlying:
     """The service."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
-        self._physics = simulator.physics
-        simulator.create_service(Trigger, "~/count_flying", self._count)
+    def __init__(self, host: Host) -> None:
+        self._physics = host.physics
+        host.create_service(Trigger, "~/count_flying", self._count)
 
     def _count(self, _request: Trigger.Request, _response: Trigger.Response) -> str:
         """The text of the answer; a ValueError would refuse the request with its text."""
@@ -30,6 +30,6 @@ class CountFlying:
         return f"{len(flying)} of {len(snapshot.names)} drones fly, at tick {snapshot.tick}"
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(host: Host) -> None:
     """Add the service."""
-    CountFlying(simulator)
+    CountFlying(host)

@@ -1,7 +1,7 @@
 """A topic of your own: `~/highest` is the height of the highest drone, ten times a second.
 
-It belongs into crazyflow_ros/ros/topics/, and its name, topics.highest, into `_FEATURES` of
-crazyflow_ros/ros/node.py. docs/extend.md explains it.
+The file pyproject.toml makes it part of every simulator where it is installed. docs/extend.md
+explains it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from geometry_msgs.msg import PointStamped
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros import SimulatorNode
+    from crazyflow_ros.ros import Host
 
 RATE = 10  # Hz of simulated time; has to divide the parameter freq
 
@@ -21,9 +21,9 @@ RATE = 10  # Hz of simulated time; has to divide the parameter freq
 class HighestTopic:
     """The topic."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
-        self._publisher = simulator.create_publisher(PointStamped, "~/highest", 10)
-        simulator.physics.every(RATE, self._publish, "highest", observes=True)
+    def __init__(self, host: Host) -> None:
+        self._publisher = host.create_publisher(PointStamped, "~/highest", 10)
+        host.physics.every(RATE, self._publish, "highest", observes=True)
 
     def _publish(self, snapshot: Snapshot) -> None:
         """Called in the physics thread: be quick, and do not wait for anything."""
@@ -36,6 +36,6 @@ class HighestTopic:
         self._publisher.publish(message)
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(host: Host) -> None:
     """Add the topic."""
-    HighestTopic(simulator)
+    HighestTopic(host)

@@ -13,6 +13,7 @@ from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.envs import Configuration
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.sim import Sim
@@ -203,7 +204,7 @@ def test_a_heavy_drone_lifts_off_with_its_own_battery() -> None:
     config = SimulationConfig(drone_model="hb_x500", battery=True, control="attitude")
     engine = Engine(config, ["cf0"])
     weight = load_drone("hb_x500")["mass"] * 9.81
-    engine.set_commands(["cf0"], np.array([[0.0, 0.0, 0.0, 1.1 * weight]]))
+    engine.set_commands(["cf0"], np.array([[0.0, 0.0, 0.0, 1.1 * weight, Level.attitude]]))
     snapshot = engine.advance(1, [1000], 0)[-1]
     assert snapshot.pos[0, 2] > 0.5
     assert snapshot.battery is not None

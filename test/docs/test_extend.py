@@ -12,22 +12,15 @@ import jax
 import numpy as np
 import pytest
 from geometry_msgs.msg import PointStamped
+from other_packages import EXAMPLES, installed, metadata
 from paths import ROOT
-from ros_client import Client, SimulatorProcess, own_domain, stamp_ns, time_ns
+from ros_client import Client, RosProcess, SimulatorProcess, own_domain, stamp_ns, time_ns
 from std_srvs.srv import Trigger
 
-EXAMPLES = ROOT / "examples"
 PAGE = ROOT / "docs" / "extend.md"
 DOMAIN = own_domain("test_docs_extend")
-# As if the two files were in the folders to which they belong.
-PRELUDE = f"""
-import crazyflow_ros.ros.services
-import crazyflow_ros.ros.topics
-from crazyflow_ros.ros import node
-crazyflow_ros.ros.services.__path__.append({str(EXAMPLES / "09_service")!r})
-crazyflow_ros.ros.topics.__path__.append({str(EXAMPLES / "10_topic")!r})
-node._FEATURES += ("services.count_flying", "topics.highest")
-"""
+PACKAGES = ("09_service", "10_topic", "13_door")
+PORT = 9100  # of the door, by default
 
 
 def load(name: str) -> ModuleType:
@@ -108,11 +101,30 @@ def test_the_force_is_largest_above_the_fan_and_has_a_gradient() -> None:
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with SimulatorProcess(DOMAIN, ["-p", "drones:=[cf0,cf1]"], prelude=PRELUDE):
-        client = Client(DOMAIN)
-        yield client
-        client.close()
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
+    """A simulator beside which the packages are installed, and one that is broken."""
+    paths = [
+        path for name in PACKAGES for path in installed(name, tmp_path_factory.mktemp("packages"))
+    ]
+    broken = {"crazyflow_ros.features": {"broken": "no_such_module:declare"}}
+    paths.append(str(metadata(tmp_path_factory.mktemp("broken"), "some-package", broken)))
+    arguments = ["-p", "drones:=[cf0,cf1]", "-p", "door:=udp_autopilot"]
+    arguments += ["-p", f"udp_autopilot.port:={PORT}", "-p", "udp_autopilot.timeout:=60.0"]
+    prelude = f"import sys; sys.path[:0] = {paths!r}"
+    with SimulatorProcess(DOMAIN, arguments, prelude=prelude) as simulator:
+        yield simulator
+
+
+@pytest.fixture(scope="module")
+def client(simulator: SimulatorProcess) -> Iterator[Client]:
+    client = Client(DOMAIN)
+    yield client
+    client.close()
+
+
+def test_a_broken_feature_is_named_and_the_simulator_flies(simulator: SimulatorProcess) -> None:
+    (line,) = [line for line in simulator.log.splitlines() if "some-package" in line]
+    assert "broken" in line and "no_such_module" in line and "Traceback" not in line
 
 
 def test_the_service_answers(client: Client) -> None:
@@ -121,9 +133,15 @@ def test_the_service_answers(client: Client) -> None:
     assert response.message.startswith("0 of 2 drones fly, at tick ")
 
 
-def test_the_topic_comes_on_exact_ticks(client: Client) -> None:
+def test_autopilots_of_other_processes_fly_the_drones_of_the_node(
+    simulator: SimulatorProcess, client: Client
+) -> None:
+    """Their rotors turn, time runs in lock-step with them, and the topic comes on exact ticks."""
+    program = EXAMPLES / "13_door" / "udp_pilot.py"
+    words = [[sys.executable, str(program), str(i), "0.6", str(PORT)] for i in (0, 1)]
     messages = client.collect(PointStamped, "crazyflow/highest")
-    client.until(lambda: len(messages) > 5, "heights")
+    with RosProcess(words[0], DOMAIN), RosProcess(words[1], DOMAIN):
+        client.until(lambda: messages and messages[-1].point.z > 0.5, "the height")
     times = np.array([time_ns(message.header.stamp) for message in messages])
     assert (times % stamp_ns(50) == 0).all() and (np.diff(times) == stamp_ns(50)).all()
-    assert 0 < messages[-1].point.z < 0.05
+    assert "udp_autopilot: cf1 has an autopilot" in simulator.log

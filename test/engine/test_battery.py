@@ -9,6 +9,7 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.sim.actuation import Battery
 
@@ -32,7 +33,7 @@ def run(engine: Engine, n_ticks: int) -> np.ndarray:
 def test_what_is_drawn_is_the_power_of_the_rotors(engine: Engine) -> None:
     engine.reset()
     np.testing.assert_allclose(run(engine, 0), [[4.2, 0, 0]] * 2, atol=1e-5)
-    engine.set_commands(["cf0"], np.full((1, 4), 15_000.0))
+    engine.set_commands(["cf0"], rows(Level.rotor_vel, np.full((1, 4), 15_000.0)))
     before = run(engine, 500)
     after = run(engine, 500)
     assert (after[1] == before[1]).all()  # it stands still
@@ -48,7 +49,7 @@ def test_what_is_drawn_is_the_power_of_the_rotors(engine: Engine) -> None:
 
 def test_rotors_are_as_fast_as_the_voltage_allows(engine: Engine) -> None:
     engine.reset()
-    engine.set_commands(["cf0"], np.full((1, 4), 1e6))
+    engine.set_commands(["cf0"], rows(Level.rotor_vel, np.full((1, 4), 1e6)))
     figures = load_drone("cf2x_L250")
     lowest, slope, curve = figures["rpm2thrust"]
     fastest = np.roots([curve, slope, lowest - figures["thrust_max"]]).max() * RPM
@@ -65,7 +66,7 @@ def test_rotors_are_as_fast_as_the_voltage_allows(engine: Engine) -> None:
 
 def test_a_reset_fills_and_a_checkpoint_keeps(engine: Engine) -> None:
     engine.reset()
-    engine.set_commands(NAMES, np.full((2, 4), 15_000.0))
+    engine.set_commands(NAMES, rows(Level.rotor_vel, np.full((2, 4), 15_000.0)))
     used = run(engine, 300)
     kept = engine.capture()
     later = run(engine, 200)

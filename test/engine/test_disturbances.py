@@ -17,6 +17,7 @@ from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.engine.air import GUSTS, counted, gust_period
 from crazyflow_ros.engine.disturbances import from_disturbance, to_disturbance
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.flight import Pose
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.runtime import (
@@ -178,7 +179,7 @@ def test_filters_keep_their_covariance_at_any_speed(speed: float) -> None:
 
 def test_a_weak_motor_has_its_share_of_the_thrust(engine: Engine) -> None:
     for name in NAMES:
-        engine.set_commands([name], np.full((1, 4), HOVER))
+        engine.set_commands([name], rows(Level.rotor_vel, np.full((1, 4), HOVER)))
     engine.disturb(MotorEfficiency("cf0", 1, 0.25))
     engine.disturb(MotorEfficiency("cf0", 2, 0.0))
     speeds = fly(engine, 2000).rotor_vel / RPM
@@ -190,7 +191,7 @@ def test_a_weak_motor_has_its_share_of_the_thrust(engine: Engine) -> None:
     engine.restore(kept)
     assert fly(engine, 100).rotor_vel[0, 2] == pytest.approx(0, abs=0.1)
     engine.reset(["cf0"])
-    engine.set_commands(["cf0"], np.full((1, 4), HOVER))
+    engine.set_commands(["cf0"], rows(Level.rotor_vel, np.full((1, 4), HOVER)))
     np.testing.assert_allclose(fly(engine, 2000).rotor_vel[0] / RPM, HOVER, rtol=1e-3)
 
 
@@ -204,7 +205,7 @@ def test_a_battery_has_the_voltage_of_its_charge(engine: Engine) -> None:
     assert battery[1, 2] == 0  # the other is full
     engine.disturb(BatteryCharge("cf0", 0.0))
     for name in NAMES:
-        engine.set_commands([name], np.full((1, 4), HOVER))
+        engine.set_commands([name], rows(Level.rotor_vel, np.full((1, 4), HOVER)))
     after = fly(engine, 1000)
     assert after.rotor_vel[0].max() < 2.0 < 1000.0 < after.rotor_vel[1].min()
     assert after.vel[0, 2] < -10  # it falls as a stone does
@@ -218,7 +219,7 @@ def test_near_the_floor_a_drone_has_more_thrust(engine: Engine) -> None:
     height = 3 * radius
     put(engine, z=(height - rotor_z, 500.0), x=1000.0, rotor_vel=HOVER)  # out of its jet
     for name in NAMES:
-        engine.set_commands([name], np.full((1, 4), HOVER))
+        engine.set_commands([name], rows(Level.rotor_vel, np.full((1, 4), HOVER)))
     near, far = fly(engine, 0).acc[:, 2]
     ratio = (near + 9.81) / (far + 9.81)
     assert ratio == pytest.approx(1 / (1 - 1 / 12**2), rel=1e-4)  # Cheeseman and Bennett
@@ -227,7 +228,7 @@ def test_near_the_floor_a_drone_has_more_thrust(engine: Engine) -> None:
 def test_a_drone_is_blown_down_by_the_one_above(engine: Engine) -> None:
     put(engine, z=(10.0, 9.0), x=0.0, rotor_vel=HOVER)
     for name in NAMES:
-        engine.set_commands([name], np.full((1, 4), HOVER))
+        engine.set_commands([name], rows(Level.rotor_vel, np.full((1, 4), HOVER)))
     above, below = fly(engine, 0).acc[:, 2]
     # On its axis a round jet has the speed sqrt(2 T / (pi rho)) sqrt(ln 2) / (0.094 z).
     speed = math.sqrt(2 * thrust() / (math.pi * 1.225)) * math.sqrt(math.log(2)) / 0.094

@@ -8,6 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Positioning
 
@@ -28,7 +29,7 @@ def engine(built: Engine) -> Engine:
     command = np.zeros((N, 16))
     command[:, :2] = built.initial_poses()[:, :2]
     command[:, 2], command[:, 12] = 0.6, 1.0
-    built.set_commands(built.names, command)
+    built.set_commands(built.names, rows(Level.state, command))
     return built
 
 

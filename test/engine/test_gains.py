@@ -15,6 +15,7 @@ from crazyflow_ros.crazyflie.gains import GAINS as PARAMETERS
 from crazyflow_ros.crazyflie.gains import Gains
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.sim import Sim
 
 DRONE = "cf2x_L250"
@@ -94,7 +95,7 @@ def test_gains_act_on_their_drone_alone(controller: Controller) -> None:
         at = {"pos": np.array([[0.0, 0.0, 3.0]]), "quat": np.array([[0.0, 0.0, 0.0, 1.0]])}
         for name in engine.names:
             engine.put([name], at)
-        engine.set_commands(engine.names, np.array([command()] * 2))
+        engine.set_commands(engine.names, rows(Level.state, np.array([command()] * 2)))
         (snapshot,) = engine.advance(0, [250], 0)
         return snapshot.pos
 

@@ -8,6 +8,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import OF_DOORS
 from crazyflow_ros.flight import Raw
 from crazyflow_ros.runtime import (
     InvalidState,
@@ -86,13 +87,13 @@ def fly(engine, n_ticks):
 
 @pytest.mark.parametrize("level", COMMANDS)
 def test_a_level_flies_as_the_control_mode_of_its_name(level):
-    by_level = Engine(config(), ["cf0"], levels=True)
-    by_level.command[:], by_level.armed[:] = COMMANDS[level], level
+    by_level = Engine(config(), ["cf0"], levels=OF_DOORS)
+    by_level.command[:], by_level.level[:] = COMMANDS[level], level
     control = {Level.rotor_velocity: "rotor_vel", Level.attitude: "attitude"}.get(
         level, "body_rate"
     )
     alone = Engine(config(control=control), ["cf0"])
-    alone.command[:], alone.armed[:] = COMMANDS[level], True
+    alone.command[:], alone.level[:] = COMMANDS[level], Level[alone.control.name]
     if alone.control is Control.rotor_vel:
         alone.command /= RPM
     for ours, theirs in zip(fly(by_level, [1, 9, 90]), fly(alone, [1, 9, 90])):
@@ -105,15 +106,15 @@ def test_a_level_flies_as_the_control_mode_of_its_name(level):
 
 def test_drones_at_all_levels_fly_as_each_would_alone():
     levels = [Level.held, *COMMANDS]
-    together = Engine(config(4), ["a", "b", "c", "d"], levels=True)
+    together = Engine(config(4), ["a", "b", "c", "d"], levels=OF_DOORS)
     for i, level in enumerate(levels):
-        together.armed[i] = level
+        together.level[i] = level
         together.command[i] = COMMANDS.get(level, 0)
     moved = fly(together, [200])[-1].pos - AIR[:, :3]
-    alone = Engine(config(), ["cf0"], levels=True)
+    alone = Engine(config(), ["cf0"], levels=OF_DOORS)
     for i, level in enumerate(levels):
         alone.reset()
-        alone.command[:], alone.armed[:] = COMMANDS.get(level, 0), level
+        alone.command[:], alone.level[:] = COMMANDS.get(level, 0), level
         by_itself = fly(alone, [200])[-1].pos - AIR[:1, :3]
         np.testing.assert_allclose(moved[i], by_itself[0], atol=1e-3)
         assert (moved[i] == 0).all() == (level == Level.held)
@@ -208,4 +209,4 @@ def test_an_interrupted_source_is_asked_again(running):
 
 def test_a_controller_rate_that_does_not_divide_the_physics_rate_is_refused():
     with pytest.raises(ValueError, match="attitude_freq must divide"):
-        Engine(config(attitude_freq=300), ["cf0"], levels=True)
+        Engine(config(attitude_freq=300), ["cf0"], levels=OF_DOORS)

@@ -8,6 +8,7 @@ import pytest
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 
 FAR = (0.0, 150.0, -1200.0, 9800.0)
@@ -37,7 +38,7 @@ def flown(engine: Engine, tick: int, speed: float, ticks: int) -> list[Snapshot]
     for k in range(0, ticks, PERIOD):
         command[:, 1] = speed * (k + PERIOD) / FREQ
         command[:, 0] = FAR + command[:, 1]
-        engine.set_commands(engine.names, command)
+        engine.set_commands(engine.names, rows(Level.state, command))
         found += engine.advance(tick + k, [PERIOD], 0)
     return found
 

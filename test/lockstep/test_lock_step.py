@@ -22,8 +22,9 @@ from paths import ROOT
 from python_controller import PythonController
 
 from crazyflow_ros import sometimes
+from crazyflow_ros.doors import commands
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.lockstep import commands, layout
+from crazyflow_ros.lockstep import layout
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.lockstep.shared_memory import FOLDER, NameInUse
 from crazyflow_ros.runtime import DroneState, Level, PhysicsThread, SimulationConfig
@@ -129,7 +130,7 @@ class Digest:
 class Replay:
     """Commands that a client has logged, fed in the process."""
 
-    period = 1
+    name, period = "replay", 1
 
     def __init__(self, log):
         rows = np.fromfile(log).reshape(-1, 8)
@@ -331,7 +332,7 @@ def test_the_client_recovers_from_its_simulator_and_the_simulator_from_its_clien
         simulators.stdin.close()
     assert (FOLDER / f"crazyflow_ros.{name}").exists()  # of the last one that was killed
     _, link = simulator()
-    assert link.name == name
+    assert link.memory_name == name
 
 
 def test_another_version_or_layout_is_refused_with_both_named(client, simulator, name):

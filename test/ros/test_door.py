@@ -29,7 +29,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.door import Door, Refusal, check_request
+from crazyflow_ros.ros.door import CallbackGuard, Refusal, check_request
 from crazyflow_ros.runtime import InvalidState
 from crazyflow_ros.runtime.requests import Requests
 
@@ -51,8 +51,8 @@ def log() -> Log:
 
 
 @pytest.fixture
-def door(log: Log) -> Door:
-    return Door(log)
+def door(log: Log) -> CallbackGuard:
+    return CallbackGuard(log)
 
 
 def answer(callback: Any, request: Any, response: Any) -> Any:
@@ -60,7 +60,7 @@ def answer(callback: Any, request: Any, response: Any) -> Any:
     return asyncio.run(result) if asyncio.iscoroutine(result) else result
 
 
-def test_a_message_is_passed_on(door: Door) -> None:
+def test_a_message_is_passed_on(door: CallbackGuard) -> None:
     seen: list[PoseStamped] = []
     message = PoseStamped()
     message.pose.position.x = 1.5
@@ -68,7 +68,7 @@ def test_a_message_is_passed_on(door: Door) -> None:
     assert seen == [message] and door.refused == door.failed == 0
 
 
-def test_a_message_is_refused_by_name_and_not_too_often(door: Door, log: Log) -> None:
+def test_a_message_is_refused_by_name_and_not_too_often(door: CallbackGuard, log: Log) -> None:
     def refuse(message: PoseStamped) -> None:
         raise ValueError("x must be finite")
 
@@ -81,14 +81,14 @@ def test_a_message_is_refused_by_name_and_not_too_often(door: Door, log: Log) ->
     assert door.refused == 4 and not log.errors
 
 
-def test_a_large_message_is_not_even_decoded(door: Door, log: Log) -> None:
+def test_a_large_message_is_not_even_decoded(door: CallbackGuard, log: Log) -> None:
     point = MultiDOFJointTrajectoryPoint(velocities=[Twist()])
     data = serialize_message(MultiDOFJointTrajectory(points=[point] * 100_000))
     door.on_message(pytest.fail, MultiDOFJointTrajectory, "cmd")(data)
     assert log.warnings == [f"cmd is ignored: expected at most 200000 bytes, got {len(data)}"]
 
 
-def test_a_callback_that_fails_is_told_with_its_trace(door: Door, log: Log) -> None:
+def test_a_callback_that_fails_is_told_with_its_trace(door: CallbackGuard, log: Log) -> None:
     def fail(*_: Any) -> None:
         raise ZeroDivisionError("a bug")
 
@@ -100,7 +100,10 @@ def test_a_callback_that_fails_is_told_with_its_trace(door: Door, log: Log) -> N
 
 def test_refusals_and_failures_follow_one_another_in_the_log_of_ros() -> None:
     """It raises where one line of code logs with two severities, which would end the process."""
-    door, errors = Door(get_logger("test_door")), iter([ValueError("no"), KeyError("a bug")] * 2)
+    door, errors = (
+        CallbackGuard(get_logger("test_door")),
+        iter([ValueError("no"), KeyError("a bug")] * 2),
+    )
 
     def fail(*_: Any) -> None:
         raise next(errors)
@@ -122,7 +125,7 @@ def test_refusals_and_failures_follow_one_another_in_the_log_of_ros() -> None:
     ],
 )
 def test_an_exception_is_the_answer(
-    door: Door, log: Log, waits: bool, error: Exception, text: str, failures: int
+    door: CallbackGuard, log: Log, waits: bool, error: Exception, text: str, failures: int
 ) -> None:
     def fail(request: Any, response: Any) -> None:
         raise error
@@ -150,7 +153,7 @@ def test_an_exception_is_the_answer(
     assert said and text in said[0] and door.failed == 5 * failures
 
 
-def test_a_refusal_has_a_code_and_a_text_means_success(door: Door) -> None:
+def test_a_refusal_has_a_code_and_a_text_means_success(door: CallbackGuard) -> None:
     def refuse(request: Any, response: Any) -> None:
         raise Refusal(LoadWorld.Response.MISSING_ASSETS, "no mesh")
 

@@ -13,7 +13,7 @@ from hostile_node import Hostile, arguments, check
 from hostile_readers import CrazyswarmFiles
 from ros_client import SimulatorProcess, own_domain
 
-from crazyflow_ros.ros.services.waiting import TIMEOUT
+from crazyflow_ros.ros.calls.waiting import TIMEOUT
 
 DOMAIN = own_domain("test_hostile")
 N_INPUTS, N_FILES, SEED = 400, 100, 0

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Empty
 
-from crazyflow_ros.ros.door import Door
+from crazyflow_ros.ros.door import CallbackGuard
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 
@@ -24,9 +24,9 @@ class Simulator(Node):
     """Has a middleware that reports subscriptions, or none."""
 
     def __init__(self, context: rclpy.Context, *, reports: bool) -> None:
-        self._reports = reports
+        self._reports, self.node = reports, self
         super().__init__("simulator", context=context)
-        self.regular_calls = RegularCalls(Door(self.get_logger()))
+        self.regular_calls = RegularCalls(CallbackGuard(self.get_logger()))
         self.create_timer(PERIOD, self.regular_calls.make)
 
     def create_publisher(self, *arguments: Any, recorded: bool = True, **options: Any) -> Any:
@@ -55,7 +55,7 @@ def spin(node: Node, is_done: Callable[[], object]) -> None:
 
 
 def test_it_is_known_who_listens(simulator: Simulator) -> None:
-    listeners: Any = Listeners(simulator)  # type: ignore[arg-type]
+    listeners: Any = Listeners(simulator, simulator.regular_calls)  # type: ignore[arg-type]
     looks = []
     listeners.follow(lambda: looks.append([listeners.count("a"), listeners.count("b")]))
     publisher = listeners.create_publisher(Empty, "a", QOS)
@@ -73,7 +73,7 @@ def test_it_is_known_who_listens(simulator: Simulator) -> None:
 
 @pytest.mark.parametrize("simulator", [True], ids=["reported"], indirect=True)
 def test_a_new_subscription_is_noticed_when_another_goes(simulator: Simulator) -> None:
-    listeners = Listeners(simulator)  # type: ignore[arg-type]
+    listeners = Listeners(simulator, simulator.regular_calls)  # type: ignore[arg-type]
     listeners.create_publisher(Empty, "a", QOS)
     other = Node("other", context=simulator.context)
     first = other.create_subscription(Empty, "a", lambda message: None, QOS)
@@ -87,7 +87,7 @@ def test_a_new_subscription_is_noticed_when_another_goes(simulator: Simulator) -
 
 
 def test_who_is_forgotten_is_not_heard(simulator: Simulator) -> None:
-    listeners = Listeners(simulator)  # type: ignore[arg-type]
+    listeners = Listeners(simulator, simulator.regular_calls)  # type: ignore[arg-type]
     for topic in ("cf1/a", "cf10/a"):
         listeners.create_publisher(Empty, topic, QOS)
         simulator.create_subscription(Empty, topic, lambda message: None, QOS)

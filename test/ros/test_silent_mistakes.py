@@ -14,7 +14,7 @@ from ros_client import own_domain
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.ros.door import Door
+from crazyflow_ros.ros.door import CallbackGuard
 from crazyflow_ros.ros.messages.type_names import type_name
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.regular_calls import RegularCalls
@@ -31,13 +31,13 @@ class Simulator(Node):
     def __init__(self, context: rclpy.Context) -> None:
         super().__init__("sim", context=context, start_parameter_services=False)
         self.now, self.warnings = 0.0, list[str]()
-        self.log = self
+        self.log = self.node = self
         self.warning = self.warnings.append
-        self.regular_calls = RegularCalls(Door(self.get_logger()))
+        self.regular_calls = RegularCalls(CallbackGuard(self.get_logger()))
         self.drones: tuple[str, ...] = ()
         self.have("cf0", "cf1")
         self.create_service(Trigger, "~/save", lambda request, response: response)
-        self.other_nodes: Any = OtherNodes(self)  # type: ignore[arg-type]
+        self.other_nodes: Any = OtherNodes(self, self.regular_calls)  # type: ignore[arg-type]
         SilentMistakes(self, lambda: self.now)  # type: ignore[arg-type]
 
     def have(self, *drones: str) -> None:

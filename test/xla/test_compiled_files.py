@@ -25,6 +25,7 @@ import sys
 import jax, numpy as np
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.xla.compiled_files import open_cache
 
@@ -40,7 +41,7 @@ config = SimulationConfig(drone_model=model, control="rotor_vel", freq=freq)
 engine = Engine(config, ["cf0", "cf1"])
 if shapes == "box":
     engine.world.use(box)
-engine.set_commands(["cf0"], np.full((1, 4), 21.5e3))
+engine.set_commands(["cf0"], rows(Level.rotor_vel, np.full((1, 4), 21.5e3)))
 end = engine.advance(1, [250, 250], 0)[-1]
 flown = end.pos, end.quat, end.vel, end.ang_vel, end.rotor_vel
 print("flown:", np.hstack(flown).tobytes().hex())

@@ -20,9 +20,11 @@ from crazyflow_ros.ros.commands.twists import TwistTopics
 from crazyflow_ros.runtime import TimedWrench
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 Conversion = Callable[[Any, str], Setpoint]
+RecordedCommands = Callable[[Conversion, str, Any], Conversion]
+"""Takes a conversion, the topic and type of its messages; returns one that records them, too."""
 Apply = Callable[[str, Any], None]
 """Applies a message to a drone; raises ValueError if the message is invalid."""
 
@@ -66,19 +68,19 @@ def _streamed(drone_model: str) -> dict[str, tuple[Any, Conversion]]:
 class CommandTopics:
     """Subscriptions that pass commands to the physics thread; invalid commands change nothing."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host, recorded: RecordedCommands | None) -> None:
         self._simulator, self._physics = simulator, simulator.physics
+        self._recorded = recorded
         self._inputs = inputs(self._physics.control, simulator.parameters.drone_model)
         self._velocity: dict[str, Callable[[Any], None]] = {}
         simulator.for_each_drone(self._add_drone)
         simulator.on_close(TwistTopics(simulator, self._twist).close)
 
     def _add_drone(self, drone: str) -> None:
-        effects = self._simulator.recorded_effects
         for topic, (message_type, conversion) in self._inputs.items():
-            if effects is not None:
+            if self._recorded is not None:
                 name = f"{drone}/{topic}"
-                conversion = effects.with_messages(conversion, name, message_type)
+                conversion = self._recorded(conversion, name, message_type)
             apply = partial(self._command, conversion)
             if message_type is TwistStamped:
                 self._velocity[drone] = partial(apply, drone)
@@ -100,6 +102,6 @@ class CommandTopics:
         self._physics.apply_wrench(drone, wrench, key=("topic", drone))
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host, recorded: RecordedCommands | None) -> None:
     """Create the subscriptions."""
-    CommandTopics(simulator)
+    CommandTopics(simulator, recorded)

@@ -32,7 +32,7 @@ from crazyflow_ros.flight.course import AXES, ORDER
 from crazyflow_ros.flight.polynomial_trajectory import MAX_PIECES, MAX_TRAJECTORIES
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 ALL = "all"
 """Namespace of the services for all drones."""
@@ -100,7 +100,7 @@ class TrajectoryMemory:
 class FlightServices:
     """Flight services of each drone and of all drones, and the topic ~/flight_events."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._simulator, self._waiting = simulator, simulator.waiting
         self._physics, self._logger = simulator.physics, simulator.log
         self._memories: dict[str, TrajectoryMemory] = {}
@@ -221,6 +221,6 @@ def _seconds(duration: Any) -> float:
     return limits.number("duration", seconds, limits.DURATION)
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host) -> None:
     """Create the services and the topic."""
     FlightServices(simulator)

@@ -23,7 +23,7 @@ from crazyflow_ros.ros.messages.type_names import type_name
 from crazyflow_ros.ros.other_nodes import TWIN
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 TOPIC, KIND = "cmd_vel", type_name(Twist)
 """Last part of the topics that take Twist, and its name in the ROS graph."""
@@ -40,7 +40,7 @@ class TwistTopics:
         receive: Callback with the name of a drone and a Twist.
     """
 
-    def __init__(self, simulator: SimulatorNode, receive: Callable[[str, Twist], None]) -> None:
+    def __init__(self, simulator: Host, receive: Callable[[str, Twist], None]) -> None:
         self._simulator, self._receive = simulator, receive
         self._listener: _Listener | None = None
         self._subscriptions: dict[str, Any] = {}
@@ -67,7 +67,7 @@ class TwistTopics:
         if self._listener is None:
             self._listener = _Listener(self._simulator)
         receive = partial(self._receive, drone)
-        guarded = self._simulator.door.on_message(receive, Twist, topic)
+        guarded = self._simulator.guard.on_message(receive, Twist, topic)
         node = self._listener.node
         self._subscriptions[topic] = node.create_subscription(Twist, topic, guarded, _QOS, raw=True)
 
@@ -75,12 +75,12 @@ class TwistTopics:
 class _Listener:
     """A node with its own context and thread."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._context = Context()
-        rclpy.init(context=self._context, domain_id=simulator.context.get_domain_id())
+        rclpy.init(context=self._context, domain_id=simulator.node.context.get_domain_id())
         self.node = Node(
-            f"{simulator.get_name()}{TWIN}",
-            namespace=simulator.get_namespace(),
+            f"{simulator.node.get_name()}{TWIN}",
+            namespace=simulator.node.get_namespace(),
             context=self._context,
             use_global_arguments=False,
             start_parameter_services=False,

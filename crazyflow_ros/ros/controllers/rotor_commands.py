@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.lockstep.commands import Commands, LinkStatus, refusal, usable
-from crazyflow_ros.runtime import Level, OnLoss, Snapshot
+from crazyflow_ros.doors.commands import Commands
+from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.sometimes import Logger, Sometimes
 
@@ -17,10 +17,12 @@ Output = Callable[[Snapshot, Mirror, np.ndarray], None]
 
 
 class TopicSource:
-    """A `CommandSource` that never waits: the latest commands take effect at each control tick.
+    """A `Door` that never waits: the latest commands take effect at each control tick.
 
     At the start and after a reset a drone is held until its first command.
     """
+
+    name = "ros2_control"
 
     def __init__(
         self, drones: Sequence[str], *, freq: int, rate: int, on_loss: str, logger: Logger
@@ -63,15 +65,14 @@ class TopicSource:
         with self._lock:
             if 0 < stamp_ns <= self._reset_ns[drone]:
                 return
-            if usable(np.array([Level.rotor_velocity]), speeds[None])[0]:
-                if not self._attached[drone]:
-                    self._attached[drone] = True
-                    self._logger.info(f"{self._drones[drone]}: its controller is active")
-                self._commands.take(drone, Level.rotor_velocity, speeds)
-            elif np.isnan(speeds).all():
+            if np.isnan(speeds).all():
                 self._lose(drone)
-            else:  # any node can send a message: keep the last valid command
-                self._commands.refuse(drone, *refusal(Level.rotor_velocity, speeds))
+                return
+            # Any node can send a message: an invalid one leaves the last valid command in force.
+            is_valid = self._commands.put(drone, Level.rotor_velocity, speeds)
+            if is_valid and not self._attached[drone]:
+                self._attached[drone] = True
+                self._logger.info(f"{self._drones[drone]}: its controller is active")
 
     def refuse(self, drone: int, what: str, why: str) -> None:
         """Count and log an unreadable command, from any thread."""
@@ -83,11 +84,11 @@ class TopicSource:
         with self._lock:
             self._lose(drone)
 
-    def status(self) -> LinkStatus:
-        """Return the status of the controllers; control periods count only in lock-step."""
+    def status(self) -> DoorStatus:
+        """See `Door`; control periods count only in lock-step."""
         with self._lock:
             attached = tuple(np.array(self._drones)[self._attached].tolist())
-            return LinkStatus(attached, 0, 0, self._commands.refused)
+            return DoorStatus(attached, 0, 0, self._commands.refused)
 
     # For the physics thread.
 
@@ -116,7 +117,7 @@ class TopicSource:
         return True
 
     def interrupt(self) -> None:
-        """Do nothing: this source never waits."""
+        """Do nothing: this door never waits."""
 
     def set_paused(self, paused: bool) -> None:
         """Do nothing: controllers see a pause in the clock."""
@@ -126,7 +127,7 @@ class TopicSource:
         self._logger.close()
 
     def forget(self, drones: np.ndarray) -> None:
-        """See `CommandSource`."""
+        """See `Door`."""
         with self._lock:
             self._forget(drones)
 

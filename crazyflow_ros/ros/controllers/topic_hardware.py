@@ -29,7 +29,7 @@ from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 COMMANDS_TOPIC, STATES_TOPIC = "robot_joint_commands", "robot_joint_states"
 _LOOK_PERIOD = 0.1  # s of wall time between two checks for publishers
@@ -38,7 +38,7 @@ _LOOK_PERIOD = 0.1  # s of wall time between two checks for publishers
 class RobotJointCommands:
     """Subscription to robot_joint_commands: any number of plugins, with joints of any drones."""
 
-    def __init__(self, simulator: SimulatorNode, source: TopicSource) -> None:
+    def __init__(self, simulator: Host, source: TopicSource) -> None:
         self._source, self._simulator = source, simulator
         self._places = {
             rotor.name(drone): (i, j)
@@ -66,7 +66,7 @@ class RobotJointCommands:
                 self._source.refuse(drone, what, why)
             return
         if not speeds:
-            self._simulator.get_logger().warning(
+            self._simulator.node.get_logger().warning(
                 f"{COMMANDS_TOPIC}: there is no rotor of a drone among {', '.join(message.name)}",
                 once=True,
             )
@@ -81,7 +81,7 @@ class RobotJointCommands:
         in lower case, and our description names the component after the drone. Drones of components
         with other names count as lost when the last publisher disappears.
         """
-        infos = self._simulator.get_publishers_info_by_topic(COMMANDS_TOPIC)
+        infos = self._simulator.node.get_publishers_info_by_topic(COMMANDS_TOPIC)
         present = {info.node_name for info in infos}
         gone, self._present = self._present - present, present
         for i, drone in enumerate(self._simulator.drones):
@@ -92,7 +92,7 @@ class RobotJointCommands:
 class RobotJointStates:
     """Publisher of robot_joint_states with the rotors of all drones."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._states = StateInterfaces(simulator.parameters.drone_model)
         names = [rotor.name(drone) for drone in simulator.drones for rotor in ROTORS]
         zeros = [0.0] * len(names)
@@ -108,8 +108,7 @@ class RobotJointStates:
         self._row.send(snapshot.time_ns, self._states.rotors(snapshot))
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host, door: TopicSource) -> None:
     """Create the topics."""
-    assert isinstance(simulator.link, TopicSource)
-    RobotJointCommands(simulator, simulator.link)
-    simulator.link.add_output(RobotJointStates(simulator).publish)
+    RobotJointCommands(simulator, door)
+    door.add_output(RobotJointStates(simulator).publish)

@@ -25,7 +25,7 @@ from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _COMPONENTS = (*SENSORS, *AXES, BODY)
 _VERSION = 1  # of the names; the plugin treats values of version 0 as missing
@@ -35,7 +35,7 @@ _REPEAT_PERIOD = 0.2  # s of wall time
 class SensorTopics:
     """Topics <drone>_sensors/names and <drone>_sensors/values, also in the drone's namespace."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._states = StateInterfaces(simulator.parameters.drone_model)
         self._listeners = listeners = simulator.listeners
         states = [(c, state) for c in _COMPONENTS for state in c.states]
@@ -92,7 +92,6 @@ class _Topic(NamedTuple):
     """Index of the drone."""
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host, door: TopicSource) -> None:
     """Create the topics."""
-    assert isinstance(simulator.link, TopicSource)
-    simulator.link.add_output(SensorTopics(simulator).publish)
+    door.add_output(SensorTopics(simulator).publish)

@@ -11,11 +11,16 @@ from std_msgs.msg import String
 
 from crazyflow_ros.crazyflie.lights import RGB, colour
 from crazyflow_ros.ros.commands import setpoint_messages
-from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, CommandTopics, Conversion
+from crazyflow_ros.ros.commands.command_topics import (
+    COMMAND_QOS,
+    CommandTopics,
+    Conversion,
+    RecordedCommands,
+)
 from crazyflow_ros.ros.commands.flight_services import ALL
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
+    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
 
 _MOST_PWM = 60000.0
 _LED: dict[str, Any] = {"topic": "cmd_led", "message_type": String}
@@ -24,10 +29,10 @@ _LED: dict[str, Any] = {"topic": "cmd_led", "message_type": String}
 class CrazyswarmTopics(CommandTopics):
     """Ignores the frames of crazyswarm2's messages, and limits the thrust of cmd_vel_legacy."""
 
-    def __init__(self, simulator: CrazyswarmServer) -> None:
-        self._traffic = simulator.traffic
-        super().__init__(simulator)
-        self._firmware = simulator.firmware
+    def __init__(self, crazyflies: Crazyflies, recorded: RecordedCommands | None) -> None:
+        self._traffic, simulator = crazyflies.traffic, crazyflies.host
+        super().__init__(simulator, recorded)
+        self._firmware = crazyflies.firmware
         simulator.for_each_drone(partial(self._subscribe, **_LED, apply=self._light))
         simulator.create_subscription(
             FullState, f"{ALL}/cmd_full_state", self._command_all, COMMAND_QOS
@@ -53,6 +58,6 @@ class CrazyswarmTopics(CommandTopics):
             super()._command(setpoint_messages.full_state, drone, message)
 
 
-def declare(simulator: CrazyswarmServer) -> None:
+def declare(crazyflies: Crazyflies, recorded: RecordedCommands | None) -> None:
     """Create the subscriptions."""
-    CrazyswarmTopics(simulator)
+    CrazyswarmTopics(crazyflies, recorded)

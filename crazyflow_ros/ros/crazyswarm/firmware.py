@@ -15,7 +15,7 @@ from crazyflow_ros.ros.crazyswarm.configuration import CONTROLLER
 from crazyflow_ros.runtime import ResetEvent, ResetScope
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
+    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
 
 _PARAMS = ".params."
 
@@ -27,8 +27,9 @@ class FirmwareParameters:
     Values that cflib sets over CRTP appear within a tenth of a second.
     """
 
-    def __init__(self, simulator: CrazyswarmServer) -> None:
-        self._simulator = simulator
+    def __init__(self, crazyflies: Crazyflies) -> None:
+        self._simulator = simulator = crazyflies.host
+        self._node, self._crazyflies = simulator.node, crazyflies
         self._entries = {entry.full_name: entry for entry in table()}
         self._lock = threading.Lock()  # guards the next line
         self._changed: set[tuple[str, str]] = set()
@@ -38,19 +39,19 @@ class FirmwareParameters:
         self._declare(ALL, defaults)
         simulator.for_each_drone(self._add)
         simulator.physics.on_reset(self._configure_again)
-        simulator.add_on_set_parameters_callback(self._set)
-        simulator.add_post_set_parameters_callback(self._pass_on)
-        simulator.fleet.on_change.append(self._note)
+        self._node.add_on_set_parameters_callback(self._set)
+        self._node.add_post_set_parameters_callback(self._pass_on)
+        crazyflies.fleet.on_change.append(self._note)
         simulator.regular_calls.add(self._follow)
 
     def _add(self, drone: str) -> None:
         """Switch a Crazyflie on, and set its parameters from the configuration."""
-        simulator = self._simulator
-        own = simulator.get_parameters_by_prefix(f"{drone}.params")
+        crazyflies = self._crazyflies
+        own = self._node.get_parameters_by_prefix(f"{drone}.params")
         values = {name: parameter.value for name, parameter in own.items()}
-        given = {**simulator.swarm.settings(drone).firmware_params, **values}
+        given = {**crazyflies.swarm.settings(drone).firmware_params, **values}
         for name in given.keys() - self._entries.keys():
-            simulator.fleet.report(drone, f"the firmware has no parameter {name}")
+            crazyflies.fleet.report(drone, f"the firmware has no parameter {name}")
         # The simulator has started with the controller.
         self._given[drone] = {
             name: value
@@ -58,18 +59,17 @@ class FirmwareParameters:
             if name in self._entries and name != CONTROLLER
         }
         self._configure(drone)
-        parameters = simulator.firmware(drone).parameters
+        parameters = crazyflies.firmware(drone).parameters
         self._declare(drone, {name: parameters.get(name) for name in self._entries})
 
     def _configure(self, drone: str) -> None:
         """Set the parameters of a Crazyflie that the configuration has."""
-        simulator = self._simulator
-        parameters = simulator.firmware(drone).parameters
+        parameters = self._crazyflies.firmware(drone).parameters
         for name, value in self._given[drone].items():
             try:
                 parameters.set(name, value)
             except ValueError as error:
-                simulator.fleet.report(drone, str(error))
+                self._crazyflies.fleet.report(drone, str(error))
 
     def _configure_again(self, event: ResetEvent) -> None:
         """Configure Crazyflies whose firmware has begun anew. Physics thread."""
@@ -79,13 +79,13 @@ class FirmwareParameters:
                     self._configure(drone)
 
     def _declare(self, owner: str, values: dict[str, Number]) -> None:
-        prefix, simulator = f"{owner}{_PARAMS}", self._simulator
+        prefix, node = f"{owner}{_PARAMS}", self._node
         for name, entry in self._entries.items():
-            if not simulator.has_parameter(prefix + name):  # otherwise it was given
+            if not node.has_parameter(prefix + name):  # otherwise it was given
                 descriptor = ParameterDescriptor(
                     description=f"{entry.ctype} of the firmware", read_only=entry.read_only
                 )
-                simulator.declare_parameter(prefix + name, values[name], descriptor)
+                node.declare_parameter(prefix + name, values[name], descriptor)
 
     def _set(self, changes: list[Parameter[Any]]) -> SetParametersResult:
         """Apply the changes, or refuse them."""
@@ -97,7 +97,7 @@ class FirmwareParameters:
                 value = self._entries[name].checked(change.value)
                 if owner not in self._simulator.drones:
                     continue
-                parameters = self._simulator.firmware(owner).parameters
+                parameters = self._crazyflies.firmware(owner).parameters
                 if name != CONTROLLER or value != parameters.get(name):
                     parameters.set(name, value)
             except (TypeError, ValueError) as error:
@@ -110,11 +110,11 @@ class FirmwareParameters:
             owner, _, name = change.name.partition(_PARAMS)
             if owner == ALL:
                 names = [f"{drone}{_PARAMS}{name}" for drone in self._simulator.drones]
-                self._simulator.set_parameters(
+                self._node.set_parameters(
                     [
                         Parameter(name, value=change.value)
                         for name in names
-                        if self._simulator.get_parameter(name).value != change.value
+                        if self._node.get_parameter(name).value != change.value
                     ]
                 )
 
@@ -127,22 +127,22 @@ class FirmwareParameters:
         """Set the node's parameters to the present values of the firmware."""
         with self._lock:
             changed, self._changed = self._changed, set()
-        simulator, news = self._simulator, []
+        node, news = self._node, []
         for drone, name in changed:
             full_name = f"{drone}{_PARAMS}{name}"
             with suppress(ValueError):  # the drone was removed
-                value = simulator.firmware(drone).parameters.get(name)
-                if simulator.has_parameter(full_name):
-                    shown = simulator.get_parameter(full_name).value
+                value = self._crazyflies.firmware(drone).parameters.get(name)
+                if node.has_parameter(full_name):
+                    shown = node.get_parameter(full_name).value
                     if self._entries[name].checked(shown) != value:  # beyond rounding
                         news.append(Parameter(full_name, value=value))
         self._following = True
         try:
-            simulator.set_parameters(news)
+            node.set_parameters(news)
         finally:
             self._following = False
 
 
-def declare(simulator: CrazyswarmServer) -> None:
+def declare(crazyflies: Crazyflies) -> None:
     """Declare the parameters."""
-    FirmwareParameters(simulator)
+    FirmwareParameters(crazyflies)

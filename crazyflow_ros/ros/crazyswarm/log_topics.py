@@ -48,7 +48,8 @@ from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.frames import rotation_matrix, world_to_body
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
+    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
+    from crazyflow_ros.ros.host import Host
 
 _QOS = QoSProfile(depth=10)
 _NEAREST, _FARTHEST = 0.01, 3.49  # m, of a scan
@@ -160,33 +161,35 @@ class _Rows:
 class _Moment:
     """The state at one tick; values that take time are computed on first use."""
 
-    def __init__(self, simulator: CrazyswarmServer, snapshot: Snapshot) -> None:
-        self._simulator, self.snapshot = simulator, snapshot
+    def __init__(self, crazyflies: Crazyflies, snapshot: Snapshot) -> None:
+        self._crazyflies, self.snapshot = crazyflies, snapshot
+        self._physics = crazyflies.host.physics
         self._flights: list[FlightStatus] | None = None
         self._distances: np.ndarray | None = None
 
     def distances(self) -> np.ndarray:
         """Return the readings of the range sensors, shape (M, 6)."""
         if self._distances is None:
-            self._distances = self._simulator.physics.mirror.ranges()
+            self._distances = self._physics.mirror.ranges()
         return self._distances
 
     def telemetry(self, drone: str, with_ranges: bool) -> Telemetry:
         """Return the data from which the log variables of a drone are computed."""
         if self._flights is None:
-            self._flights = self._simulator.physics.flights()
+            self._flights = self._physics.flights()
         row = self.snapshot.names.index(drone)
         ranges = self.distances()[row] if with_ranges else None
-        firmware = self._simulator.firmware(drone)
+        firmware = self._crazyflies.firmware(drone)
         return firmware.telemetry(self.snapshot, row, self._flights[row], ranges)
 
 
 class LogTopics:
     """Publishes the logged values of the drones, in the physics thread."""
 
-    def __init__(self, simulator: CrazyswarmServer) -> None:
-        self._simulator, self._logger = simulator, simulator.log
-        self._listeners, self._swarm = simulator.listeners, simulator.swarm
+    def __init__(self, crazyflies: Crazyflies) -> None:
+        self._simulator = simulator = crazyflies.host
+        self._crazyflies, self._logger = crazyflies, simulator.log
+        self._listeners, self._swarm = simulator.listeners, crazyflies.swarm
         swarm = self._swarm
         self._messages = _messages(lambda drone: swarm.settings(drone).reference_frame)
         self._blocks: dict[tuple[str, str], Block] = {}
@@ -210,7 +213,7 @@ class LogTopics:
         """
         name = f"{drone}/{topic.name}"
         resolved = self._simulator.resolve_topic_name(name)
-        if resolved in {publisher.topic_name for publisher in self._simulator.publishers}:
+        if resolved in {publisher.topic_name for publisher in self._simulator.node.publishers}:
             raise ValueError(f"{name} is published already")
         check_variables(topic)
         kind = _TYPES.get(topic.name, LogDataGeneric)
@@ -270,7 +273,7 @@ class LogTopics:
             if snapshot.names != self._names or instant == self._latest:
                 return
             self._latest = instant
-            now = _Moment(self._simulator, snapshot)
+            now = _Moment(self._crazyflies, snapshot)
             for period, senders in self._due.items():
                 if snapshot.tick % period == 0:
                     for send in senders:
@@ -278,7 +281,7 @@ class LogTopics:
                             send(now)
 
     def _sender(self, block: Block) -> Callable[[_Moment], None]:
-        drone, traffic = block.drone, self._simulator.traffic
+        drone, traffic = block.drone, self._crazyflies.traffic
         frame = self._swarm.settings(drone).reference_frame
 
         def status(now: _Moment) -> None:
@@ -336,7 +339,7 @@ def check_variables(topic: LogTopic) -> None:
 class LogServices:
     """<drone>/add_logging and <drone>/remove_logging."""
 
-    def __init__(self, simulator: CrazyswarmServer, topics: LogTopics) -> None:
+    def __init__(self, simulator: Host, topics: LogTopics) -> None:
         self._simulator, self._topics = simulator, topics
         simulator.for_each_drone(self._add)
 
@@ -358,6 +361,6 @@ class LogServices:
         return response
 
 
-def declare(simulator: CrazyswarmServer) -> None:
+def declare(crazyflies: Crazyflies) -> None:
     """Add the topics and the services."""
-    LogServices(simulator, LogTopics(simulator))
+    LogServices(crazyflies.host, LogTopics(crazyflies))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.ros.messages.times import time_of
-from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.ros.sensors.device_topics import Scene
 from crazyflow_ros.ros.sensors.devices import ALL, DRONE, Device, Kind, SensorFile, Topic
 from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
@@ -19,17 +19,32 @@ from crazyflow_ros.sensors import MotionCaptureSensorCfg, NoiseCfg, ObjRef
 from crazyflow_ros.sensors.sampled import SampledSensor
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
+    from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
+    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
+    from crazyflow_ros.ros.crazyswarm.parameters import MotionCaptureParameters
+    from crazyflow_ros.ros.host import Host
+    from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
 TOPIC = "poses"
 _MOST_POSES = 1000  # in a message
 
 
+@dataclass(frozen=True)
+class PosesDevice(Device[MotionCaptureSensorCfg]):
+    """The motion capture system."""
+
+    swarm: SwarmConfiguration
+    frame_id: str
+    """Frame of the poses."""
+
+
 class PosesTopic(SampleTopics):
     """One message with the poses of all drones that are tracked and seen."""
 
-    def __init__(self, simulator: CrazyswarmServer, file: SensorFile, device: Device[Any]) -> None:
-        self._swarm = simulator.swarm
+    _device: PosesDevice
+
+    def __init__(self, simulator: Host, file: SensorFile, device: PosesDevice) -> None:
+        self._swarm = device.swarm
         super().__init__(simulator, file, device)
         rate = self._swarm.poses_rate
         qos = QoSProfile(
@@ -38,7 +53,6 @@ class PosesTopic(SampleTopics):
             deadline=Duration(nanoseconds=round(1e9 / rate)),  # requested by subscribers
         )
         self._topics = [Topic(NamedPoseArray, qos=qos)]
-        self._frame = simulator.settings.motion_capture.frame_id or self._swarm.poses_frame
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
@@ -76,7 +90,7 @@ class PosesTopic(SampleTopics):
             data.quat.reshape(*shape, 4).tolist(),
         ):
             message = NamedPoseArray()
-            message.header.frame_id = self._frame
+            message.header.frame_id = self._device.frame_id
             message.header.stamp = time_of(time_ns - age_ns)
             for i in valid.nonzero()[0].tolist():
                 named = NamedPose(name=self._drones[i])
@@ -91,11 +105,11 @@ class PosesTopic(SampleTopics):
 class ExternalPoses:
     """Passes the poses that another node publishes on to the drones."""
 
-    def __init__(self, simulator: CrazyswarmServer) -> None:
-        self._simulator = simulator
+    def __init__(self, crazyflies: Crazyflies) -> None:
+        self._crazyflies, self._simulator = crazyflies, crazyflies.host
         # No deadline, because publishers would have to offer one.
         qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-        simulator.create_subscription(NamedPoseArray, TOPIC, self._tell, qos)
+        self._simulator.create_subscription(NamedPoseArray, TOPIC, self._tell, qos)
 
     def _tell(self, message: NamedPoseArray) -> None:
         if len(message.poses) > _MOST_POSES:
@@ -108,21 +122,21 @@ class ExternalPoses:
             p, q = named.pose.position, named.pose.orientation
             quat = None if isnan(q.w) else (q.x, q.y, q.z, q.w)
             try:
-                simulator.firmware(named.name).tell_pose((p.x, p.y, p.z), quat, time_ms)
+                self._crazyflies.firmware(named.name).tell_pose((p.x, p.y, p.z), quat, time_ms)
             except ValueError as error:
                 raise ValueError(f"{named.name}: {error}") from None
 
 
-def declare(simulator: CrazyswarmServer) -> None:
-    """Read the file of the parameter `sensors`, and add the motion capture system."""
-    sensors_file.declare(simulator)
-    if simulator.settings.motion_capture.external:
-        ExternalPoses(simulator)
-        return
-    if not any(robot.settings.is_tracked for robot in simulator.swarm.robots):
-        return
-    parameters, given = simulator.parameters, simulator.settings.motion_capture
-    freq, wanted = parameters.freq, simulator.swarm.poses_rate
+def with_poses(
+    file: SensorFile,
+    given: MotionCaptureParameters,
+    swarm: SwarmConfiguration,
+    parameters: Parameters,
+) -> SensorFile:
+    """Return the sensors of the drones, and a motion capture system that sees those it tracks."""
+    if given.external or not any(robot.settings.is_tracked for robot in swarm.robots):
+        return file
+    freq, wanted = parameters.freq, swarm.poses_rate
     rate = next(r for r in range(1, freq + 1) if freq % r == 0 and r >= min(wanted, freq))
     cfg = MotionCaptureSensorCfg(
         name=f"{ALL}/{TOPIC}",
@@ -135,6 +149,6 @@ def declare(simulator: CrazyswarmServer) -> None:
         debug_vis=False,
     )
     kind = Kind(cfg=MotionCaptureSensorCfg, rate=rate, topics=PosesTopic)
-    device = Device(ALL, TOPIC, kind, rate, cfg, None)
-    file = simulator.sensor_file
-    simulator.sensor_file = SensorFile((*file.devices, device), parameters.drone_model)
+    frame = given.frame_id or swarm.poses_frame
+    device = PosesDevice(ALL, TOPIC, kind, rate, cfg, None, swarm, frame)
+    return SensorFile((*file.devices, device), parameters.drone_model)

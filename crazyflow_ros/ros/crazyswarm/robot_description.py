@@ -9,13 +9,13 @@ from crazyflow_ros.ros.crazyswarm.tree import ROBOT_DESCRIPTION
 from crazyflow_ros.ros.robot_description import NAME, describe_each
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
+    from crazyflow_ros.ros.host import Host
 
 
-def declare(simulator: CrazyswarmServer) -> None:
+def declare(simulator: Host) -> None:
     """Add the latched topics and publish them."""
-    if not simulator.has_parameter(ROBOT_DESCRIPTION):
-        simulator.declare_parameter(ROBOT_DESCRIPTION, "")
+    if not simulator.node.has_parameter(ROBOT_DESCRIPTION):
+        simulator.node.declare_parameter(ROBOT_DESCRIPTION, "")
     given: str = simulator.get_parameter(ROBOT_DESCRIPTION).value
     if given:
         describe_each(simulator, given, "$NAME")  # as in crazyswarm2's descriptions

@@ -11,15 +11,15 @@ from std_srvs.srv import Empty
 from crazyflow_ros.ros.commands.flight_services import ALL, Conversion, FlightServices
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
+    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
 
 
 class CrazyswarmServices(FlightServices):
     """all/go_to is always relative: commands to all Crazyflies have no flag for it."""
 
-    def __init__(self, simulator: CrazyswarmServer) -> None:
-        self._traffic = simulator.traffic
-        super().__init__(simulator)
+    def __init__(self, crazyflies: Crazyflies) -> None:
+        self._traffic = crazyflies.traffic
+        super().__init__(crazyflies.host)
 
     def _add(self, owner: str) -> None:
         self._simulator.create_service(Empty, f"{owner}/reboot", partial(self._reboot, owner))
@@ -42,6 +42,6 @@ class CrazyswarmServices(FlightServices):
         request.relative = True
 
 
-def declare(simulator: CrazyswarmServer) -> None:
+def declare(crazyflies: Crazyflies) -> None:
     """Create the services and ~/flight_events."""
-    CrazyswarmServices(simulator)
+    CrazyswarmServices(crazyflies)

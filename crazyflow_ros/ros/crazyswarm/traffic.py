@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from crazyflie_interfaces.msg import ConnectionStatistics, ConnectionStatisticsArray
@@ -11,37 +10,19 @@ from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.messages.times import time_of
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.server import CrazyswarmServer
+    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
 
 _TOPIC = "connection_statistics"
 _WORLD = "world"
 _BROADCAST = "FFE7E7E7E7"  # the address of all Crazyflies on a channel
 
 
-class Traffic:
-    """Number of commands so far, by drone, and under `ALL` those sent to all drones at once."""
-
-    def __init__(self) -> None:
-        self._sent: Counter[str] = Counter()
-        self._read: Counter[tuple[object, str]] = Counter()
-
-    def count(self, receiver: str) -> None:
-        """Count a command to a drone, or to `ALL`."""
-        self._sent[receiver] += 1
-
-    def news(self, reader: object, receiver: str) -> int:
-        """Return the number of commands since the last call by the same reader."""
-        sent = self._sent[receiver]
-        new = sent - self._read[reader, receiver]
-        self._read[reader, receiver] = sent
-        return new
-
-
 class ConnectionStatisticsTopics:
     """<drone>/connection_statistics and all/connection_statistics, if they are configured."""
 
-    def __init__(self, simulator: CrazyswarmServer, period: float) -> None:
-        self._simulator = simulator
+    def __init__(self, crazyflies: Crazyflies, period: float) -> None:
+        self._simulator = simulator = crazyflies.host
+        self._swarm, self._traffic = crazyflies.swarm, crazyflies.traffic
         simulator.for_each_drone(self._add)
         self._add(ALL)
         simulator.create_timer(period, self._publish)
@@ -50,17 +31,17 @@ class ConnectionStatisticsTopics:
         self._simulator.create_publisher(ConnectionStatisticsArray, f"{name}/{_TOPIC}", 10)
 
     def _publish(self) -> None:
-        simulator, swarm = self._simulator, self._simulator.swarm
+        simulator, swarm = self._simulator, self._swarm
         stamp = time_of(simulator.physics.snapshot.time_ns)
         uris = {robot.name: [robot.uri] for robot in swarm.robots}
         channels = {robot.uri.rpartition("/")[0] for robot in swarm.robots}
         uris[ALL] = [f"{channel}/{_BROADCAST}" for channel in sorted(channels)]
         names = {simulator.resolve_topic_name(f"{name}/{_TOPIC}"): name for name in uris}
-        for publisher in simulator.publishers:
+        for publisher in simulator.node.publishers:
             name = names.get(publisher.topic_name)
             if name is None:
                 continue
-            n = simulator.traffic.news(self, name)
+            n = self._traffic.news(self, name)
             message = ConnectionStatisticsArray()
             message.header.stamp = stamp
             frame = _WORLD if name == ALL else swarm.settings(name).reference_frame
@@ -74,7 +55,7 @@ class ConnectionStatisticsTopics:
             publisher.publish(message)
 
 
-def declare(simulator: CrazyswarmServer) -> None:
+def declare(crazyflies: Crazyflies) -> None:
     """Add the topics."""
-    if period := simulator.swarm.statistics_period:
-        ConnectionStatisticsTopics(simulator, period)
+    if period := crazyflies.swarm.statistics_period:
+        ConnectionStatisticsTopics(crazyflies, period)

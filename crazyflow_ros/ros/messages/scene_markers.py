@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from geometry_msgs.msg import Point, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.geometry import point, pose, vector
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
 
 _TYPES = {
@@ -41,17 +41,12 @@ def shapes_of(markers: MarkerArray) -> list[VisibleShape]:
 def _marker(number: int, shape: VisibleShape) -> Marker:
     marker = Marker(ns="scene", id=number, type=_TYPES[shape.form], action=Marker.ADD)
     marker.header.frame_id = frame_ids.MAP
-    x, y, z = shape.position.tolist()
-    marker.pose.position = Point(x=x, y=y, z=z)
-    x, y, z, w = shape.attitude.tolist()
-    marker.pose.orientation = Quaternion(x=x, y=y, z=z, w=w)
-    x, y, z = shape.size.tolist()
-    marker.scale = Vector3(x=x, y=y, z=z)
+    marker.pose = pose(shape.position, shape.attitude)
+    marker.scale = vector(shape.size)
     r, g, b, a = shape.rgba.tolist()
     marker.color = ColorRGBA(r=r, g=g, b=b, a=a)
     if shape.triangles is not None:
-        corners = shape.triangles.reshape(-1, 3).tolist()
-        marker.points = [Point(x=x, y=y, z=z) for x, y, z in corners]
+        marker.points = list(map(point, shape.triangles.reshape(-1, 3)))
     return marker
 
 

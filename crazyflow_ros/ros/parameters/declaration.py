@@ -100,6 +100,7 @@ def declare(
     cls: type[T],
     defaults: Mapping[str, Any] | None = None,
     others: tuple[str, ...] = (),
+    prefix: str = "",
 ) -> T:
     """Declare the parameters of a dataclass on a node, and read them.
 
@@ -109,6 +110,7 @@ def declare(
         cls: The dataclass.
         defaults: Defaults by name that replace those of the dataclass.
         others: Prefixes of the names of other parameters that the node knows.
+        prefix: With what the names of all these parameters begin.
 
     Returns:
         The values.
@@ -117,12 +119,12 @@ def declare(
         ParameterError: A value is not allowed.
     """
     given = node.get_parameters_by_prefix("")
-    known = {declaration.name for declaration in declarations(cls)}
+    known = {declaration.name for declaration in declarations(cls, prefix)}
     for name in sorted(given.keys() - known - _OF_EVERY_NODE):
-        if not name.startswith(("qos_overrides.", *others)):
+        if name.startswith(prefix) and not name.startswith(("qos_overrides.", *others)):
             node.get_logger().warning(_unknown(name, known, ", it is ignored"))
     values: dict[str, Any] = {}
-    for declaration in declarations(cls):
+    for declaration in declarations(cls, prefix):
         name, value = declaration.name, declaration.default
         if defaults is not None and name in defaults:
             value = declaration.checked(defaults[name])
@@ -136,7 +138,7 @@ def declare(
             declared = _LISTS[declaration.kind]
         node.declare_parameter(name, declared, _descriptor(declaration), ignore_override=True)
         node.declared[name], values[name] = declaration, value
-    return filled(cls, values)
+    return filled(cls, values, prefix)
 
 
 def _unknown(name: str, known: Iterable[str], result: str = "") -> str:

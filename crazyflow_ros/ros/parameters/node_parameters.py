@@ -67,6 +67,13 @@ class Parameters(RealisticOptions):
     record_wall_time: Annotated[
         bool, Spec("Times in the MCAP file begin at the wall time of the start; false: at 0")
     ] = False
+    door: Annotated[
+        str,
+        Spec(
+            "Name of the door through which other programs fly all drones, from an installed "
+            "package; its parameters begin with that name and a dot; empty: none"
+        ),
+    ] = ""
     publish_rates: PublishRates = field(default_factory=PublishRates)
     ros2_control: Ros2Control = field(default_factory=Ros2Control)
     crazyflie: CrazyflieLink = field(default_factory=CrazyflieLink)
@@ -88,6 +95,14 @@ class Parameters(RealisticOptions):
             if hertz:  # else the topic is off
                 ticks_per_period(self.freq, hertz, name)
 
+    @property
+    def flown_by(self) -> str:
+        """The parameter with which others fly the drones, and its value; empty if none does."""
+        if self.door:
+            return f"door {self.door}"
+        mode = self.ros2_control.mode
+        return "" if mode == "off" else f"ros2_control.mode {mode}"
+
     def _refuse(self, name: str, need: str) -> NoReturn:
         raise ParameterError(name, f"{need}, got {getattr(self, name)!r}")
 
@@ -102,9 +117,8 @@ class Parameters(RealisticOptions):
                 self._refuse("drone_model", "a battery needs a table [battery] in drone.toml")
 
     def _check_controller(self) -> None:
-        mode = self.ros2_control.mode
-        if mode != "off" and self.controller != Controller.default:
-            self._refuse("controller", f"ros2_control.mode {mode} needs {Controller.default}")
+        if self.flown_by and self.controller != Controller.default:
+            self._refuse("controller", f"{self.flown_by} needs {Controller.default}")
         modes = modes_of(Controller(self.controller), Dynamics(self.dynamics))
         if self.control not in modes:
             given = f"controller {self.controller} with dynamics {self.dynamics}"
@@ -113,8 +127,8 @@ class Parameters(RealisticOptions):
     def _check_estimator(self) -> None:
         if self.estimator == Estimator.none:
             return
-        if (mode := self.ros2_control.mode) != "off":
-            self._refuse("estimator", f"ros2_control.mode {mode} needs {Estimator.none}")
+        if self.flown_by:
+            self._refuse("estimator", f"{self.flown_by} needs {Estimator.none}")
         try:
             self._positioning()
         except ValueError as error:
@@ -135,8 +149,10 @@ class Parameters(RealisticOptions):
         if memory and not is_name(memory):
             raise ParameterError("ros2_control.shared_memory", NAME_RULE, memory)
         mode, rate, clock = self.ros2_control.mode, self.ros2_control.rate, self.publish_rates.clock
-        if mode != "off" and self.dynamics != Dynamics.first_principles:
-            self._refuse("dynamics", f"ros2_control.mode {mode} needs first_principles")
+        if self.flown_by and self.dynamics != Dynamics.first_principles:
+            self._refuse("dynamics", f"{self.flown_by} needs first_principles")
+        if mode != "off" and self.door:
+            self._refuse("door", f"ros2_control.mode {mode} needs none")
         if mode != "off":  # before the clock, whose rate a launch file derives from it
             ticks_per_period(self.freq, rate, "ros2_control.rate")
         if mode == "lock_step" and clock != rate:
@@ -162,7 +178,7 @@ class Parameters(RealisticOptions):
     def compiled_for(self, config: SimulationConfig) -> tuple[object, ...]:
         """Return everything on which the compiled code depends, see `StartUp.compiling`."""
         room, gusts = (len(self.drones), self.max_drones), config.gust_intensity > 0
-        return *room, gusts, self.ros2_control.mode, config.compiled_part()
+        return *room, gusts, bool(self.flown_by), config.compiled_part()
 
     def simulation_config(self) -> SimulationConfig:
         """Return the configuration of the physics thread.
@@ -182,7 +198,7 @@ class Parameters(RealisticOptions):
                 freq=self.freq,
                 control=self.control,
                 dynamics=self.dynamics,
-                source=self.ros2_control.mode,
+                flown_by=self.flown_by,
             )
         call = "call {}/reset"
         if self.crazyflie.port:

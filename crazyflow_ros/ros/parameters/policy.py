@@ -14,7 +14,7 @@ _PLACE = ("position", "position_error")
 
 
 def usable_policy(
-    file: str, drone_model: str, *, freq: int, control: str, dynamics: str, source: str
+    file: str, drone_model: str, *, freq: int, control: str, dynamics: str, flown_by: str
 ) -> str:
     """Return the absolute path of a policy that can fly the drones.
 
@@ -24,15 +24,18 @@ def usable_policy(
         freq: Ticks per second.
         control: Control mode.
         dynamics: Dynamics.
-        source: Value of `ros2_control.mode`.
+        flown_by: The parameter with which others fly the drones, and its value; empty for none.
 
     Raises:
         ParameterError: The policy cannot be read, or cannot fly the drones.
     """
     if control != Control.state:
         raise ParameterError("control", f"a policy needs state, got {control!r}")
-    if source != "off":
-        raise ParameterError("ros2_control.mode", f"a policy needs off, got {source!r}")
+    if flown_by:
+        name, _, value = flown_by.partition(" ")
+        raise ParameterError(
+            name, f"a policy needs {'off' if name != 'door' else 'none'}, got {value!r}"
+        )
     path = Path(file).expanduser().absolute()
     try:
         policy = load(path, drone_model)

@@ -9,10 +9,8 @@ from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.checks.plain_values import ParameterError, values_of
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
     from crazyflow_ros.ros.recording.recorder import Recorder
-    from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
     from crazyflow_ros.sometimes import Logger
 
 
@@ -34,20 +32,3 @@ def new_recorder(parameters: Parameters, logger: Logger) -> Recorder:
     except OSError as error:
         text = f"cannot create {shown_path(path)} ({error.strerror})"
         raise ParameterError("record", text) from None
-
-
-def recorded_rotors(simulator: SimulatorNode, recorder: Recorder) -> RotorTransforms | None:
-    """Record the rotors as often as the joint states; return None if these are off."""
-    from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
-
-    rate_hz = simulator.parameters.publish_rates.joint_states
-    if rate_hz == 0:
-        return None
-    transforms = RotorTransforms(
-        recorder, simulator.resolve_topic_name, simulator.parameters.drone_model
-    )
-    transforms.follow(simulator.drones)
-    # A different rate would divide the time into other steps, see `replay`.
-    name = "publish_rates.joint_states"
-    simulator.physics.every(rate_hz, transforms.record, name, observes=True)
-    return transforms

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from geometry_msgs.msg import Vector3, WrenchStamped
+from geometry_msgs.msg import Wrench, WrenchStamped
 from std_msgs.msg import Bool
 
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.ros.messages.geometry import vector
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
 from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
@@ -24,7 +25,7 @@ from crazyflow_ros.sensors import (
 from crazyflow_ros.sensors.backends.mirror import MirrorBackend
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _MOST_DRAWN = 8  # contacts of a drone that are drawn at most
 _WRENCH, _IN_CONTACT, _MARKERS = 0, 1, 2  # numbers of the topics
@@ -38,9 +39,7 @@ class ContactTopics(DeviceTopics):
 
     in_drone_model = False
 
-    def __init__(
-        self, simulator: SimulatorNode, file: SensorFile, device: Device[ContactSensorCfg]
-    ) -> None:
+    def __init__(self, simulator: Host, file: SensorFile, device: Device[ContactSensorCfg]) -> None:
         super().__init__(simulator, file, device)
         self._cfg = device.cfg
         if self._cfg.secondary is not None:
@@ -104,8 +103,5 @@ class ContactTopics(DeviceTopics):
         # The sensor reports the drone's action on the others, about the centre of the contacts.
         force, torque, place = (-data.force[0, 0], -data.torque[0, 0], data.pos[0, 0])
         torque = torque + np.cross(place - pos, force)
-        message = WrenchStamped()
-        for vector, name in ((force, "force"), (torque, "torque")):
-            x, y, z = world_to_body(quat, vector).tolist()
-            setattr(message.wrench, name, Vector3(x=x, y=y, z=z))
-        return message
+        force, torque = world_to_body(quat, force), world_to_body(quat, torque)
+        return WrenchStamped(wrench=Wrench(force=vector(force), torque=vector(torque)))

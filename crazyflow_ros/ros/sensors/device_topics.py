@@ -21,7 +21,7 @@ from crazyflow_ros.scene.state import DroneIndex
 from crazyflow_ros.sensors import MujocoBackend
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 
 class Scene:
@@ -70,7 +70,7 @@ class DeviceTopics(ABC):
     is_awaited = True
     """Whether the physics waits for the readings, so that none is skipped."""
 
-    def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device[Any]) -> None:
+    def __init__(self, simulator: Host, file: SensorFile, device: Device[Any]) -> None:
         self._file, self._device = file, device
         self._simulator, self._topics = simulator, device.topics
         self.listeners: Mapping[tuple[str, int], Any] = {}

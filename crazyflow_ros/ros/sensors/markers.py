@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.geometry import point
 from crazyflow_ros.ros.messages.times import duration_of, time_of
 from crazyflow_ros.ros.sensors.devices import Topic
 from crazyflow_ros.sensors import ShapeRecorder
@@ -50,7 +50,7 @@ def _marker(
     marker = Marker(type=kind, id=kind, action=Marker.ADD)
     marker.header.frame_id = frame_ids.MAP
     marker.header.stamp = time_of(time_ns)
-    marker.points = [Point(x=x, y=y, z=z) for x, y, z in (point.tolist() for point in points)]
+    marker.points = list(map(point, points))
     marker.colors = [ColorRGBA(r=r, g=g, b=b, a=a) for r, g, b, a in colors]
     if not marker.points:
         marker.action = Marker.DELETE

@@ -18,7 +18,7 @@ from crazyflow_ros.sensors.backends.state import StateBackend
 from crazyflow_ros.sensors.sampled import SampledSensor
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 SAMPLE_QOS = QoSProfile(depth=100)
 """A deep queue, because the samples of many moments are sent at once."""
@@ -32,7 +32,7 @@ class SampleTopics(DeviceTopics):
 
     needs_scene = False
 
-    def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device[Any]) -> None:
+    def __init__(self, simulator: Host, file: SensorFile, device: Device[Any]) -> None:
         super().__init__(simulator, file, device)
         self._contents = device.kind.messages(device)
         self._period = simulator.physics.freq // device.rate  # ticks

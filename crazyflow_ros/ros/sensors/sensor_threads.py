@@ -10,8 +10,9 @@ passes more slowly. It does not wait for cameras, which draw the latest snapshot
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -22,14 +23,16 @@ import mujoco
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
+from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import RenderingUnavailable
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _BACKLOG = 64  # snapshots in the queue; if it is full, the physics waits
 _PATIENCE = 5.0  # s of wall time for which the physics waits
+_LAST_READINGS = 0.5  # s of wall time for all sensors at the end
 
 
 class _View(NamedTuple):
@@ -51,7 +54,7 @@ class SensorThread:
         is_awaited: Whether the physics waits for it; otherwise it senses only the latest snapshot.
     """
 
-    def __init__(self, simulator: SimulatorNode, name: str, *, is_awaited: bool) -> None:
+    def __init__(self, simulator: Host, name: str, *, is_awaited: bool) -> None:
         self._physics, self._logger = simulator.physics, simulator.log
         self._begun: Mapping[str, Life] | None = None
         self._is_awaited, self._is_stuck = is_awaited, False
@@ -195,11 +198,10 @@ class SensorThread:
             self._logger.error(text)
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host, file: SensorFile) -> None:
     """Add the topics of the sensors in the file of the parameter `sensors`."""
-    file = simulator.sensor_file
     threads: dict[int, SensorThread] = {}
-    taken = {publisher.topic_name for publisher in simulator.publishers}
+    taken = {publisher.topic_name for publisher in simulator.node.publishers}
     for device in file.devices:
         needed = device.kind.parameter
         if needed and not getattr(simulator.parameters, needed):
@@ -222,4 +224,10 @@ def declare(simulator: SimulatorNode) -> None:
 
     if threads:
         simulator.listeners.follow(look)
-    simulator.sensor_threads = list(threads.values())
+        simulator.on_destroy(lambda: _end(threads.values()))
+
+
+def _end(threads: Iterable[SensorThread]) -> None:
+    deadline = time.monotonic() + _LAST_READINGS
+    for thread in threads:
+        thread.end(max(0.0, deadline - time.monotonic()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.description import urdf
 from crazyflow_ros.description.urdf import FixedFrame
 from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors.devices import ALL, DRONE, Device, Kind, SensorFile
 from crazyflow_ros.ros.sensors.kinds import KINDS
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sensors.sampled import SampledSensorCfg
-
-if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
 
 _SHOWN = 400  # characters of a reason
 MOST_SAMPLES = 10_000
@@ -145,10 +143,14 @@ def _place(where: str, values: dict[str, Any]) -> FixedFrame | None:
     return FixedFrame(frame_ids.base_link(DRONE), f"{DRONE}/{where}", pos, quat)
 
 
-def declare(simulator: SimulatorNode) -> None:
-    """Read the file of the parameter `sensors`."""
-    parameters = simulator.parameters
-    simulator.sensor_file = load(parameters.sensors, simulator.drones, parameters.drone_model)
-    for device in simulator.sensor_file.devices:
+def read(parameters: Parameters) -> SensorFile:
+    """Read the file of the parameter `sensors`.
+
+    Raises:
+        ParameterError: The file cannot be read, or a value is invalid.
+    """
+    file = load(parameters.sensors, parameters.drones, parameters.drone_model)
+    for device in file.devices:
         where = f"sensors: the rate of {device.owner}/{device.name}"
         ticks_per_period(parameters.freq, device.rate, where)
+    return file

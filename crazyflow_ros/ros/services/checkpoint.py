@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.ros.services.wind import WindParameters
 from crazyflow_ros.runtime import Checkpoint
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 
 class CheckpointServices:
     """Services whose responses name the tick; a failed call changes nothing."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
-        self._simulator, self._physics = simulator, simulator.physics
+    def __init__(self, simulator: Host, wind: WindParameters) -> None:
+        self._simulator, self._physics, self._wind = simulator, simulator.physics, wind
         simulator.create_service(Trigger, "~/save_checkpoint", self._save)
         simulator.create_service(Trigger, "~/load_checkpoint", self._load)
 
@@ -31,7 +32,7 @@ class CheckpointServices:
         read = self._simulator.worker.ask(lambda: Checkpoint.load(path))
         checkpoint = await waiting.result(read)
         snapshot = await waiting.result(self._physics.restore(checkpoint))
-        self._simulator.wind.follow_checkpoint()
+        self._wind.follow_checkpoint()
         return f"{path} loaded, at tick {snapshot.tick}"
 
     def _path(self) -> str:
@@ -41,6 +42,6 @@ class CheckpointServices:
         return path
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host, wind: WindParameters) -> None:
     """Create the services."""
-    CheckpointServices(simulator)
+    CheckpointServices(simulator, wind)

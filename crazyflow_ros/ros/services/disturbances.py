@@ -10,13 +10,13 @@ from crazyflow_ros_interfaces.srv import SetBattery, SetMotorEfficiency
 from crazyflow_ros.runtime import BatteryCharge, MotorEfficiency
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 
 class DisturbanceServices:
     """Services that take effect at the next tick and last until a reset of the drone."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._simulator, self._physics = simulator, simulator.physics
         simulator.for_each_drone(self._add_drone)
 
@@ -42,6 +42,6 @@ class DisturbanceServices:
         return f"the battery of {drone} is at {change.charge:.0%}, from tick {snapshot.tick} on"
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host) -> None:
     """Create the services."""
     DisturbanceServices(simulator)

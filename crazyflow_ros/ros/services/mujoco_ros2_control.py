@@ -6,6 +6,7 @@ tick follows a pause, and all steps are done. A request that timed out is not ca
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from mujoco_ros2_control_msgs.srv import (
@@ -16,24 +17,27 @@ from mujoco_ros2_control_msgs.srv import (
     StepSimulation,
 )
 
+from crazyflow_ros.ros.calls.waiting import SLOWEST_TICK
 from crazyflow_ros.ros.services.mujoco_ros2_control_states import Edit, StateEditor
-from crazyflow_ros.ros.services.waiting import SLOWEST_TICK
 from crazyflow_ros.runtime import InvalidState, TimedWrench
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _NODE = "mujoco_ros2_control_node"
 _PLUGIN = "external_wrench"  # as in its documentation; the name is set where the plugin is loaded
 _TIMEOUT = 30.0  # s of wall time, at least
 _ABORTED = "step aborted: "  # start of the text of `StepAborted`
 
+PutKeyframe = Callable[[str], Awaitable[list[str]]]
+"""Puts the bodies of the world where a keyframe has them; returns the names of those that stay."""
+
 
 class MujocoServices:
     """Services that respond once the physics thread has carried out the request."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
-        self._simulator = simulator
+    def __init__(self, simulator: Host, put_keyframe: PutKeyframe | None) -> None:
+        self._put_keyframe = put_keyframe
         self._physics, self._waiting = simulator.physics, simulator.waiting
         for kind, name, callback in (
             (SetPause, f"{_NODE}/set_pause", self._set_pause),
@@ -98,8 +102,8 @@ class MujocoServices:
 
     async def _put_bodies(self, keyframe: str) -> list[str]:
         """Put the bodies of the scene where a keyframe has them; return what stays."""
-        if self._simulator.world is not None:
-            return await self._simulator.world.put_keyframe(keyframe)
+        if self._put_keyframe is not None:
+            return await self._put_keyframe(keyframe)
         missing = "all bodies of the scene (simulation_interfaces is not installed)"
         return [missing] if keyframe else []
 
@@ -154,6 +158,6 @@ def _wrench(message: Any) -> TimedWrench:
     return TimedWrench(force, torque, duration, in_body=True, point=point, ramp_down=ramp_down)
 
 
-def declare(simulator: SimulatorNode) -> None:
-    """Create the services."""
-    MujocoServices(simulator)
+def declare(simulator: Host, put_keyframe: PutKeyframe | None) -> None:
+    """Create the services; without `put_keyframe`, nothing but drones can be put elsewhere."""
+    MujocoServices(simulator, put_keyframe)

@@ -18,7 +18,7 @@ from rclpy.action import ActionServer
 from crazyflow_ros.runtime import InvalidState
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _AT_ONCE = 8  # answers on their way, of the ten that a client keeps
 _TAKEN = 0.5  # s of wall time without requests after which an answer counts as taken
@@ -43,7 +43,7 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
 
     def __init__(
         self,
-        simulator: SimulatorNode,
+        simulator: Host,
         kind: Any,
         name: str,
         execute: Callable[[Any], Awaitable[Any]],
@@ -55,7 +55,7 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
         self._turns: deque[tuple[str, Future[None]]] = deque()
         self._asked = 0.0  # wall time of the last request
         self._is_due = False
-        super().__init__(simulator, kind, name, self._carried_out, **options)
+        super().__init__(simulator.node, kind, name, self._carried_out, **options)
 
     async def execute(self, taken_data: Any) -> None:
         """Answer requests that have been taken, see `rclpy.waitable.Waitable`."""

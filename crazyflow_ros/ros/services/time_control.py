@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.ros.services.waiting import SLOWEST_TICK, TIMEOUT
+from crazyflow_ros.ros.calls.waiting import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 
 class TimeControlServices:
     """Services that respond once the physics thread has carried out the request."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._simulator, self._waiting = simulator, simulator.waiting
         self._physics = simulator.physics
         simulator.create_service(SetBool, "~/pause", self._pause)
@@ -55,6 +55,6 @@ def _at(done: str, snapshot: Snapshot) -> str:
     return f"{done}, at tick {snapshot.tick} ({snapshot.time_ns * 1e-9:.3f} s)"
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host) -> None:
     """Create the services."""
     TimeControlServices(simulator)

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Accel, Point, Pose, Quaternion, Twist, Vector3
+from geometry_msgs.msg import Accel, Twist
 from simulation_interfaces.msg import EntityState
 from std_msgs.msg import Header
 
 from crazyflow_ros.ros.messages.frame_ids import MAP
+from crazyflow_ros.ros.messages.geometry import pose, vector
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.scene.frames import body_to_world
 
@@ -76,20 +77,7 @@ def message_of(motion: EntityMotion) -> EntityState:
     stamp = Time(sec=seconds, nanosec=nanoseconds)
     return EntityState(
         header=Header(stamp=stamp, frame_id=MAP),
-        pose=pose_message(motion.pos, motion.quat),
-        twist=Twist(linear=_vector(motion.vel), angular=_vector(motion.ang_vel)),
-        acceleration=Accel(linear=_vector(motion.acc), angular=_vector(motion.ang_acc)),
+        pose=pose(motion.pos, motion.quat),
+        twist=Twist(linear=vector(motion.vel), angular=vector(motion.ang_vel)),
+        acceleration=Accel(linear=vector(motion.acc), angular=vector(motion.ang_acc)),
     )
-
-
-def pose_message(pos: np.ndarray, quat: np.ndarray) -> Pose:
-    """Build a Pose from position and attitude xyzw."""
-    x, y, z = pos.tolist()
-    position = Point(x=x, y=y, z=z)
-    x, y, z, w = quat.tolist()
-    return Pose(position=position, orientation=Quaternion(x=x, y=y, z=z, w=w))
-
-
-def _vector(values: np.ndarray) -> Vector3:
-    x, y, z = values.tolist()
-    return Vector3(x=x, y=y, z=z)

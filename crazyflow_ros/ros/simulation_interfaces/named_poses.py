@@ -20,7 +20,7 @@ from crazyflow_ros.checks.limits import shown, text
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.checks.yaml_files import load_yaml
 from crazyflow_ros.ros.door import Refusal
-from crazyflow_ros.ros.simulation_interfaces.motion import pose_message
+from crazyflow_ros.ros.messages import geometry
 from crazyflow_ros.ros.simulation_interfaces.scenery import Site
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message, sphere_message
@@ -53,7 +53,7 @@ class NamedPoses:
                     name=site.name,
                     description=scenery.text("description", site.name),
                     tags=scenery.text("tags", site.name).split(),
-                    pose=pose_message(site.pos, site.quat),
+                    pose=geometry.pose(site.pos, site.quat),
                 ),
                 room(site),
             )
@@ -135,7 +135,7 @@ def _place(name: str, entry: object) -> Place:
         name=name,
         description=text(f"description of {name}", str(entry.get("description", ""))),
         tags=[text(f"tag of {name}", str(tag), limits.NAME_LENGTH) for tag in tags],
-        pose=pose_message(position, orientation),
+        pose=geometry.pose(position, orientation),
     )
     return Place(pose, bounds)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, WorldResource
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
 from crazyflow_ros.ros.door import Refusal
-from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
 from crazyflow_ros.ros.simulation_interfaces.resources import Reader, objects
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
@@ -22,7 +22,7 @@ from crazyflow_ros.scene import scene_path, scenes
 from crazyflow_ros.scene.description import Description
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Server:
             the manager would stop.
     """
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self.simulator, self.physics = simulator, simulator.physics
         self.features: list[int] = []
         self.spawn_formats: list[str] = []
@@ -56,7 +56,7 @@ class Server:
         self.changes = WorldChanges()
         self.stopped_at = self.now()
         self.info: dict[str, EntityInfo] = {}
-        self.resets_time: bool = simulator.parameters.ros2_control.mode == "off"
+        self.resets_time: bool = not simulator.parameters.flown_by
         own = [*scenes().values(), *objects().values(), scene_path(simulator.parameters.scene)]
         self.resources = Reader(own)
         simulator.on_close(self.resources.close)
@@ -201,7 +201,7 @@ class Server:
     def result_of(self, error: Exception) -> Result:
         """Convert an error to a `Result`."""
         code = getattr(error, "code", Result.RESULT_OPERATION_FAILED)
-        return Result(result=code, error_message=self.simulator.door.explain(error, "a request"))
+        return Result(result=code, error_message=self.simulator.guard.explain(error, "a request"))
 
 
 def service_name(kind: Any) -> str:

@@ -18,8 +18,8 @@ from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.drones import Drone, model_name
+from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT
 from crazyflow_ros.ros.door import Refusal
-from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.entities import named
 from crazyflow_ros.ros.simulation_interfaces.frames import frame
 from crazyflow_ros.ros.simulation_interfaces.motion import motions
@@ -124,7 +124,7 @@ class Spawning:
             raise Refusal(SpawnResult.NAMESPACE_INVALID, text)
         name = self._free_name("", wish.name or "drone", wish.allow_renaming)
         try:
-            limits.drone_name(name, ("all", self._server.simulator.get_name()))
+            limits.drone_name(name, ("all", self._server.simulator.node.get_name()))
         except ValueError as error:
             raise Refusal(SpawnResult.NAME_INVALID, f"name of a drone: {error}") from None
         origin = frame(self._server, wish.initial_pose)

@@ -57,7 +57,7 @@ class States:
     def _quit(self) -> None:
         """End the process after the response, which the executor sends next."""
         simulator = self._server.simulator
-        executor = simulator.executor
+        executor = simulator.node.executor
         assert executor is not None  # it is running this callback
         executor.create_task(executor.create_task, simulator.on_quit)
 

@@ -11,9 +11,9 @@ from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import StepSimulation
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.ros.calls.waiting import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.ros.door import SERVICE_QOS, Refusal
 from crazyflow_ros.ros.services.paced_actions import PacedActionServer
-from crazyflow_ros.ros.services.waiting import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.server import Server, service_name
 from crazyflow_ros.runtime import Steps
 
@@ -124,7 +124,7 @@ class _Feedback:
         self._done = ticks_done
         if not self._due:
             self._due = True
-            executor = self._simulator.executor
+            executor = self._simulator.node.executor
             if executor is not None:
                 executor.create_task(self.send)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from geometry_msgs.msg import Vector3
 from simulation_interfaces.msg import Bounds, Result
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.messages.geometry import vector
 from crazyflow_ros.ros.simulation_interfaces.scenery import Box
 from crazyflow_ros.scene.frames import world_to_body
 
@@ -19,12 +19,12 @@ def box_message(box: Box | None) -> Bounds:
     if box is None:
         return Bounds(type=Bounds.TYPE_EMPTY)
     lower, upper = box
-    return Bounds(type=Bounds.TYPE_BOX, points=[_vector(upper), _vector(lower)])
+    return Bounds(type=Bounds.TYPE_BOX, points=[vector(upper), vector(lower)])
 
 
 def sphere_message(centre: np.ndarray, radius: float) -> Bounds:
     """Convert a sphere to bounds."""
-    points = [_vector(centre), Vector3(x=float(radius))]
+    points = [vector(centre), vector((radius, 0.0, 0.0))]
     return Bounds(type=Bounds.TYPE_SPHERE, points=points)
 
 
@@ -98,8 +98,3 @@ def _hull_overlaps(points: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> 
         b_eq=[1.0],
     )
     return bool(result.status == 0)
-
-
-def _vector(values: np.ndarray) -> Vector3:
-    x, y, z = (float(value) for value in values)
-    return Vector3(x=x, y=y, z=z)

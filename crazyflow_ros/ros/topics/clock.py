@@ -15,7 +15,7 @@ from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 TOPIC = "/clock"
 _QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
@@ -26,7 +26,7 @@ _LEASE = 25.0  # s for which a process that was killed may stay in the ROS graph
 class ClockTopic:
     """Publishes the time, and repeats it while it stands still, for late subscribers."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         publisher = simulator.create_publisher(Clock, TOPIC, _QOS)
         self._publish_raw = publisher.handle.publish_raw
         # The most frequent message is assembled by hand: this header, then two numbers.
@@ -38,7 +38,7 @@ class ClockTopic:
         rate_hz = simulator.parameters.publish_rates.clock
         simulator.physics.every(rate_hz, self._publish, "publish_rates.clock", observes=True)
         simulator.regular_calls.add(self._repeat, _REPEAT_PERIOD)
-        rivals = Rivals(simulator)
+        rivals = Rivals(simulator.node)
         simulator.regular_calls.add(lambda: rivals.look(time.monotonic()), _REPEAT_PERIOD)
 
     def _publish(self, snapshot: Snapshot) -> None:
@@ -83,6 +83,6 @@ class Rivals:
         )
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host) -> None:
     """Add the topic."""
     ClockTopic(simulator)

@@ -17,7 +17,7 @@ from crazyflow_ros.ros.topics.states import messages_of_all
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 DISPLAY = "display"
 """Namespace of the topics, below that of the node."""
@@ -34,7 +34,7 @@ class DisplayTopics:
     second. Recordings do not contain these messages, which depend on wall time.
     """
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._physics, self._listeners = simulator.physics, simulator.listeners
         create = self._listeners.create_publisher
         self._publishers = {
@@ -69,6 +69,6 @@ class DisplayTopics:
         self._delivery = Delivery(topics, set(self._publishers))
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host) -> None:
     """Add the topics."""
     DisplayTopics(simulator)

@@ -14,16 +14,16 @@ from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _POINTS = 60
 
 
 class PlanTopics:
-    """Publishes the plans of the drones when they change, while their topics have subscribers."""
+    """Publishes the plans of the drones when they change, while somebody listens."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
-        self._simulator = simulator
+    def __init__(self, simulator: Host, is_recorded: bool) -> None:
+        self._simulator, self._is_recorded = simulator, is_recorded
         self._published: dict[str, Order | None] = {}  # to present subscribers
         simulator.for_each_drone(self._add)
         simulator.regular_calls.add(self._look)
@@ -36,7 +36,7 @@ class PlanTopics:
         now = simulator.physics.snapshot
         for drone, flight in zip(now.names, simulator.physics.flights()):
             topic = f"{drone}/plan"
-            if simulator.recorder is None and simulator.listeners.heard(topic) is None:
+            if not self._is_recorded and simulator.listeners.heard(topic) is None:
                 self._published.pop(drone, None)
                 continue
             order = flight.order
@@ -73,6 +73,6 @@ def _path(order: Order | None, time_ns: int) -> Path:
     return path
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host, *, is_recorded: bool) -> None:
     """Add the topics."""
-    PlanTopics(simulator)
+    PlanTopics(simulator, is_recorded)

@@ -10,13 +10,13 @@ from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import ResetEvent
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 
 class ResetEventTopic:
     """Publishes resets in the physics thread, before any message of a later state."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._name = f"{simulator.get_fully_qualified_name()}: reset"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/reset_event", 10)
         simulator.physics.on_reset(self._publish)
@@ -41,6 +41,6 @@ class ResetEventTopic:
         self._publisher.publish(message)
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host) -> None:
     """Add the topic."""
     ResetEventTopic(simulator)

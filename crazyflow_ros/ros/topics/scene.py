@@ -11,13 +11,13 @@ from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import world_shapes
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 
 class SceneTopic:
     """Publishes the scene when it has changed."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._simulator = simulator
         self._publisher = simulator.create_publisher(MarkerArray, "~/scene", LATCHED_QOS)
         self._model: object = None
@@ -37,6 +37,6 @@ class SceneTopic:
             self._publisher.publish(markers)
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host) -> None:
     """Add the topic."""
     SceneTopic(simulator)

@@ -17,7 +17,7 @@ from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 # A reliable publisher suits every subscriber: RViz requires it, others may use best effort.
 # Messages are kept for resending; at twenty times real time these are the last 25 ms.
@@ -43,30 +43,41 @@ class Addressed(NamedTuple):
     """Returns the numbers of the messages, see `NumericMessage`."""
 
 
-def add_topics(
-    simulator: SimulatorNode,
-    rate: str,
-    message: NumericMessage[Snapshot],
-    topics: Mapping[str, str],
-) -> None:
-    """Add topics of one type, each with one message per period.
+class StateTopics:
+    """Topics with the state of the drones, which have one message per period.
 
     Args:
-        simulator: The node.
-        rate: Name of the publish rate, a field of `PublishRates`.
-        message: The message.
-        topics: The drone of each topic, or `ALL`.
+        simulator: The node; the topics are those of its drones when they are added.
     """
-    rate_hz: int = getattr(simulator.parameters.publish_rates, rate)
-    if rate_hz == 0:
-        return
-    if rate_hz not in simulator.senders:
-        simulator.senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
-    if topics:
-        create, kind = simulator.listeners.create_publisher, message.kind
-        publishers = {topic: create(kind, topic, STATE_QOS) for topic in topics}
-        added = Addressed(publishers, message.layout(topics.values()), message.values)
-        simulator.senders[rate_hz].topics.append(added)
+
+    def __init__(self, simulator: Host) -> None:
+        self._simulator = simulator
+        self._senders: dict[int, StateSender] = {}  # by rate [Hz]
+        simulator.for_all_drones(self._begin)  # before those who add topics do it again
+
+    def _begin(self) -> None:
+        for sender in self._senders.values():
+            sender.begin()
+
+    def add(self, rate: str, message: NumericMessage[Snapshot], topics: Mapping[str, str]) -> None:
+        """Add topics of one type.
+
+        Args:
+            rate: Name of the publish rate, a field of `PublishRates`.
+            message: The message.
+            topics: The drone of each topic, or `ALL`.
+        """
+        simulator = self._simulator
+        rate_hz: int = getattr(simulator.parameters.publish_rates, rate)
+        if rate_hz == 0:
+            return
+        if rate_hz not in self._senders:
+            self._senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
+        if topics:
+            create, kind = simulator.listeners.create_publisher, message.kind
+            publishers = {topic: create(kind, topic, STATE_QOS) for topic in topics}
+            added = Addressed(publishers, message.layout(topics.values()), message.values)
+            self._senders[rate_hz].topics.append(added)
 
 
 class StateSender:
@@ -79,7 +90,7 @@ class StateSender:
         topics: The topics.
     """
 
-    def __init__(self, simulator: SimulatorNode, rate_hz: int, name: str) -> None:
+    def __init__(self, simulator: Host, rate_hz: int, name: str) -> None:
         self._simulator, self._physics = simulator, simulator.physics
         self._period = ticks_per_period(self._physics.freq, rate_hz, name)
         self._in_order = threading.Lock()  # guards names and delivery, which belong together

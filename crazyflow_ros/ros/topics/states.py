@@ -39,12 +39,12 @@ from crazyflow_ros.ros.messages.numeric_message import (
     in_elements,
     stamped,
 )
-from crazyflow_ros.ros.topics.state_topics import ALL, add_topics
+from crazyflow_ros.ros.topics.state_topics import ALL, StateTopics
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW, MAX_RANGE
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 StateMessage = NumericMessage[Snapshot]
 
@@ -124,12 +124,12 @@ def _turning(snapshot: Snapshot) -> Sequence[np.ndarray]:
     return snapshot.rotor_angle, snapshot.rotor_vel
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host, topics: StateTopics) -> None:
     """Add the topics."""
     drones = simulator.drones
     # The physics thread has just written the snapshot into the mirror.
     of_each = messages_of_each(simulator.physics.mirror.range)
     for name, message in of_each.items():
-        add_topics(simulator, name, message, {f"{drone}/{name}": drone for drone in drones})
+        topics.add(name, message, {f"{drone}/{name}": drone for drone in drones})
     for name, message in messages_of_all(drones).items():
-        add_topics(simulator, "swarm", message, {f"~/{name}": ALL})
+        topics.add("swarm", message, {f"~/{name}": ALL})

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from crazyflow_ros.flight import FlightState
 from crazyflow_ros.ros.messages.times import time_of
-from crazyflow_ros.runtime import Statistics
+from crazyflow_ros.runtime import Door, Statistics
 from crazyflow_ros.sim.actuation import Battery
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _PERIOD = 1.0  # s of wall time
 _RECENT = 5.0  # s of wall time; from then on a failure is a warning
 _TOO_SLOW = 0.95  # share of the requested factor
 
+RecorderStatus = Callable[[], tuple[int, int, str]]
+"""Returns the numbers of messages recorded and left out, and an error of the recorder."""
+
 
 class StatusTopic:
     """Diagnostics of the simulation."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
-        self._physics, self._link = simulator.physics, simulator.link
-        self._answers, self._door = simulator.answers, simulator.door
-        self._recorder = simulator.recorder
+    def __init__(self, simulator: Host, door: Door | None, recorder: RecorderStatus | None) -> None:
+        self._physics, self._door = simulator.physics, door
+        self._answers, self._guard = simulator.answers, simulator.guard
+        self._recorder = recorder
         self._drone_model = simulator.parameters.drone_model
         self._name = f"{simulator.get_fully_qualified_name()}: simulation"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
@@ -80,27 +84,27 @@ class StatusTopic:
             "tick": str(now.tick),
             "epoch": str(now.epoch),
             "paused": str(now.paused).lower(),
-            "refused_inputs": str(self._door.refused),
-            "failed_inputs": str(self._door.failed),
+            "refused_inputs": str(self._guard.refused),
+            "failed_inputs": str(self._guard.failed),
             "resent_answers": str(self._answers.resent),
         }
         states = Counter(map(str, self._physics.flight_states.values()))
         states["idle"] = len(self._physics.names) - sum(states.values()) + states["idle"]
         values["flight_states"] = ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
         values |= self._drones()
-        if self._link is not None:
-            link = self._link.status()
-            values["controlled_drones"] = ", ".join(link.attached)
-            values["control_cycles"] = str(link.cycles)
-            values["control_timeouts"] = str(link.timeouts)
-            values["refused_commands"] = str(link.refused)
+        if self._door is not None:
+            door = self._door.status()
+            values["controlled_drones"] = ", ".join(door.attached)
+            values["control_cycles"] = str(door.cycles)
+            values["control_timeouts"] = str(door.timeouts)
+            values["refused_commands"] = str(door.refused)
         warn = slow
         if self._recorder is not None:
-            recorder = self._recorder.status()
-            values["recorded_messages"] = str(recorder.written)
-            values["unrecorded_messages"] = str(recorder.dropped)
-            values["record_error"] = recorder.error
-            warn |= bool(recorder.dropped or recorder.error)
+            written, dropped, error = self._recorder()
+            values["recorded_messages"] = str(written)
+            values["unrecorded_messages"] = str(dropped)
+            values["record_error"] = error
+            warn |= bool(dropped or error)
         level = DiagnosticStatus.WARN if warn else DiagnosticStatus.OK
         if now.stalled:
             level, text = DiagnosticStatus.ERROR, f"no progress, hangs in: {now.stalled}"
@@ -124,6 +128,6 @@ class StatusTopic:
         return values
 
 
-def declare(simulator: SimulatorNode) -> None:
-    """Add the topic."""
-    StatusTopic(simulator)
+def declare(simulator: Host, door: Door | None, recorder: RecorderStatus | None) -> None:
+    """Add the topic; `door` and the status of the `recorder` are part of it, if there are any."""
+    StatusTopic(simulator, door, recorder)

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from geometry_msgs.msg import TransformStamped
+from geometry_msgs.msg import Transform, TransformStamped
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.description.urdf import fixed_frames
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
+from crazyflow_ros.ros.messages.geometry import quaternion, vector
 from crazyflow_ros.ros.messages.numeric_message import NumericMessage, elements, in_elements
 from crazyflow_ros.ros.messages.times import time_of
-from crazyflow_ros.ros.topics.state_topics import ALL, LATCHED_QOS, add_topics
+from crazyflow_ros.ros.sensors.devices import SensorFile
+from crazyflow_ros.ros.topics.state_topics import ALL, LATCHED_QOS, StateTopics
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 
 TOPIC = "/tf"
@@ -31,11 +33,11 @@ class Edge(NamedTuple):
     child: str
 
 
-def add_moving(simulator: SimulatorNode, edges: Sequence[Edge]) -> None:
+def add_moving(topics: StateTopics, edges: Sequence[Edge]) -> None:
     """Add /tf: the poses of all drones in one message.
 
     Args:
-        simulator: The node.
+        topics: Topics with the state of the drones.
         edges: From the world to each drone.
     """
     n, transforms = len(edges), TFMessage(transforms=[transform(*edge) for edge in edges])
@@ -48,30 +50,29 @@ def add_moving(simulator: SimulatorNode, edges: Sequence[Edge]) -> None:
         lambda snapshot: (snapshot.pos, snapshot.quat),
         [f"{path}.header.stamp" for path in elements("transforms", n)],
     )
-    add_topics(simulator, "tf", message, {TOPIC: ALL})
+    topics.add("tf", message, {TOPIC: ALL})
 
 
-def publish_static(simulator: SimulatorNode, edges: Sequence[Edge]) -> None:
+def publish_static(simulator: Host, edges: Sequence[Edge], sensors: SensorFile) -> None:
     """Publish /tf_static, latched for late subscribers.
 
     Args:
         simulator: The node.
         edges: Frames that are equal; the frames on the drones are added.
+        sensors: Sensors of the drones, with frames of their own.
     """
-    if "/tf_static" not in simulator.latched:
-        publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
-        simulator.latched["/tf_static"] = publisher
+    publisher = simulator.listeners.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
     stamp = time_of(simulator.physics.snapshot.time_ns)
     transforms = [transform(*edge) for edge in edges]
     for drone in simulator.drones:
         frames = fixed_frames(simulator.parameters.drone_model, drone)
         transforms += [
             transform(frame.parent, frame.child, frame.pos, frame.quat)
-            for frame in (*frames, *simulator.sensor_file.frames(drone))
+            for frame in (*frames, *sensors.frames(drone))
         ]
     for message in transforms:
         message.header.stamp = stamp
-    simulator.latched["/tf_static"].publish(TFMessage(transforms=transforms))
+    publisher.publish(TFMessage(transforms=transforms))
 
 
 def transform(
@@ -83,14 +84,12 @@ def transform(
     """Return a transform between two frames, with position [m] and attitude xyzw."""
     message = TransformStamped(child_frame_id=child)
     message.header.frame_id = parent
-    for field, names, values in (("translation", XYZ, pos), ("rotation", XYZW, quat)):
-        for name, value in zip(names, values):
-            setattr(getattr(message.transform, field), name, float(value))
+    message.transform = Transform(translation=vector(pos), rotation=quaternion(quat))
     return message
 
 
-def declare(simulator: SimulatorNode) -> None:
+def declare(simulator: Host, topics: StateTopics, sensors: SensorFile) -> None:
     """Add both topics."""
     drones = simulator.drones
-    add_moving(simulator, [Edge(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones])
-    publish_static(simulator, [Edge(frame_ids.MAP, frame_ids.odom(d)) for d in drones])
+    add_moving(topics, [Edge(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones])
+    publish_static(simulator, [Edge(frame_ids.MAP, frame_ids.odom(d)) for d in drones], sensors)

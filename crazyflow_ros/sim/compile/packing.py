@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import split as components
@@ -31,14 +32,17 @@ class Packing:
         self._dtypes = [a.dtype for a in arrays]
         self.dtypes = list(dict.fromkeys(self._dtypes))  # of the vectors, in order
 
-    def pack(self, arrays: Sequence[Array]) -> Vectors:
-        """Pack the arrays into one vector per dtype."""
-        return tuple(
-            jnp.concatenate([a.ravel() for a in arrays if a.dtype == dtype])
-            for dtype in self.dtypes
-        )
+    def pack(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Pack the arrays, of JAX or of NumPy, into one vector per dtype."""
+        is_numpy = all(isinstance(a, np.ndarray) for a in arrays)
 
-    def unpack(self, vectors: Vectors) -> list[Array]:
+        def joined(dtype: Any) -> Any:
+            parts = [a.ravel() for a, own in zip(arrays, self._dtypes) if own == dtype]
+            return np.concatenate(parts, dtype=dtype) if is_numpy else jnp.concatenate(parts)
+
+        return tuple(joined(dtype) for dtype in self.dtypes)
+
+    def unpack(self, vectors: Sequence[Any]) -> list[Any]:
         """Unpack the arrays, the inverse of `pack`."""
         offsets, arrays = dict.fromkeys(self.dtypes, 0), []
         for shape, dtype in zip(self._shapes, self._dtypes):

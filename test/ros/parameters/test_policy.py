@@ -29,7 +29,10 @@ TIMEOUT = 120.0  # s
         ({"file": "none.policy"}, "policy: .*none.policy"),
         ({"freq": 480}, "freq: expected a multiple of the policy's 50 Hz, got 480"),
         ({"control": "attitude"}, "control: a policy needs state, got 'attitude'"),
-        ({"source": "lock_step"}, "ros2_control.mode: a policy needs off, got 'lock_step'"),
+        (
+            {"flown_by": "ros2_control.mode lock_step"},
+            "ros2_control.mode: a policy needs off, got 'lock_step'",
+        ),
         ({"dynamics": "so_rpy"}, "dynamics: .* rotor_vel needs first_principles, got 'so_rpy'"),
         ({}, None),
     ],
@@ -38,7 +41,7 @@ def test_what_a_policy_needs(tmp_path: Path, change: dict, message: str | None) 
     path = tmp_path / "own.policy"
     save(policy_of_layers([], Observation(), Action.of("cf2x_L250", "rotor_vel")), path)
     given = {"file": str(path), "drone_model": "cf2x_L250", "freq": 500, "control": "state"}
-    given |= {"dynamics": "first_principles", "source": "off"} | change
+    given |= {"dynamics": "first_principles", "flown_by": ""} | change
     if message is None:
         assert usable_policy(**given) == str(path)
     else:
@@ -67,7 +70,7 @@ def test_the_log_says_that_drones_do_not_keep_their_place(tmp_path: Path) -> Non
 def test_a_bad_file_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "bad.policy"
     bad.write_bytes(b"nothing")
-    node = {"freq": 500, "control": "state", "dynamics": "first_principles", "source": "off"}
+    node = {"freq": 500, "control": "state", "dynamics": "first_principles", "flown_by": ""}
     with pytest.raises(ParameterError, match=f"policy: {bad} is not a policy that can be read"):
         usable_policy(str(bad), "cf2x_L250", **node)
 

@@ -20,7 +20,7 @@ from rclpy.logging import get_logger
 from rclpy.serialization import deserialize_message
 from ros_client import time_ns
 
-from crazyflow_ros.ros.door import Door
+from crazyflow_ros.ros.door import CallbackGuard
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.regular_calls import RegularCalls
 from crazyflow_ros.ros.sensors import sensor_threads
@@ -55,15 +55,19 @@ class Node(Physics):
         self.sent: queue.Queue[tuple[str, int, Any]] = queue.Queue()
         node: Any = self
         # They are not made: who listens changes when this test says so.
-        self.regular_calls = RegularCalls(Door(get_logger("test")))
-        self.listeners = Listeners(node)
+        self.regular_calls = RegularCalls(CallbackGuard(get_logger("test")))
+        self.listeners = Listeners(node, node.regular_calls)
         self.look = self.listeners.look
-        sensor_threads.declare(node)
+        self.node = node
+        sensor_threads.declare(node, self.sensor_file)
         self.look()
 
     def for_each_drone(self, callback: Callable[[str], None]) -> None:
         for drone in ("cf0", "cf1", "a"):
             callback(drone)
+
+    def on_destroy(self, end: Callable[[], None]) -> None:
+        del end  # the thread lasts as long as the process
 
     def resolve_topic_name(self, topic: str) -> str:
         return topic

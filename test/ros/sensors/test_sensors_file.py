@@ -283,18 +283,19 @@ def test_a_refused_number_is_named_with_sensor_field_and_value(tmp_path: Path, k
 
 def test_a_sensor_of_batteries_that_are_not_there_is_refused(tmp_path: Path) -> None:
     carried = read(tmp_path, "all: {cell: {type: battery}}")
-    node: Any = SimpleNamespace(sensor_file=carried, publishers=[], parameters=Parameters())
+    inner = SimpleNamespace(publishers=[])
+    node: Any = SimpleNamespace(node=inner, parameters=Parameters())
     with pytest.raises(ParameterError, match="battery: the sensor cell needs true, got False"):
-        sensor_threads.declare(node)
+        sensor_threads.declare(node, carried)
 
 
 def test_a_secondary_that_is_not_there_is_refused(tmp_path: Path) -> None:
     text = "all: {wall: {type: contact, secondary: {mode: geom, pattern: wall}}}"
     carried = read(tmp_path, text)
     physics = SimpleNamespace(mirror=SimpleNamespace(model=carried.model))
-    node: Any = SimpleNamespace(sensor_file=carried, publishers=[], physics=physics)
+    node: Any = SimpleNamespace(node=SimpleNamespace(publishers=[]), physics=physics)
     with pytest.raises(ParameterError, match="secondary of all/wall: no geom matches 'wall'"):
-        sensor_threads.declare(node)
+        sensor_threads.declare(node, carried)
 
 
 def test_a_missing_file_is_refused() -> None:

@@ -15,7 +15,7 @@ from rclpy.node import Node
 from ros_client import TIMEOUT, Client, own_domain
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.ros.services.waiting import Waiting
+from crazyflow_ros.ros.calls.waiting import Waiting
 
 experimental = pytest.importorskip("rclpy.experimental", reason="not in Jazzy")
 DOMAIN = own_domain("test_waiting")

@@ -13,7 +13,7 @@ from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.runtime import Snapshot, Wind
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.host import Host
 
 _NAMES = {"wind": "mean", "gust_intensity": "gust_intensity", "gust_altitude": "gust_altitude"}
 """Parameters and the corresponding fields of `Wind`."""
@@ -22,12 +22,12 @@ _NAMES = {"wind": "mean", "gust_intensity": "gust_intensity", "gust_altitude": "
 class WindParameters:
     """Synchronisation of the wind with the parameters, and of the parameters with a checkpoint."""
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: Host) -> None:
         self._simulator, self._physics = simulator, simulator.physics
         self._wind = self._physics.wind
         self._asked: Future[Snapshot] | None = None
-        simulator.add_on_set_parameters_callback(self._check)
-        simulator.add_post_set_parameters_callback(self._apply)
+        simulator.node.add_on_set_parameters_callback(self._check)
+        simulator.node.add_post_set_parameters_callback(self._apply)
 
     def follow_checkpoint(self) -> None:
         """Set the parameters to the present wind."""
@@ -36,7 +36,7 @@ class WindParameters:
             Parameter(name, value=plain(getattr(self._wind, field)))
             for name, field in _NAMES.items()
         ]
-        self._simulator.set_parameters(parameters)
+        self._simulator.node.set_parameters(parameters)
 
     def _check(self, changes: list[Parameter[Any]]) -> SetParametersResult:
         """Refuse a wind in which the drones of this simulator cannot fly."""
@@ -66,6 +66,10 @@ class WindParameters:
             self._simulator.log.warning(f"the wind is unchanged: {error}")
 
 
-def declare(simulator: SimulatorNode) -> None:
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def declare(simulator: Host) -> WindParameters:
     """Apply changes of the parameters."""
-    simulator.wind = WindParameters(simulator)
+    return WindParameters(simulator)

@@ -1,9 +1,8 @@
-"""Commands of ros2_control for each drone, from any transport."""
+"""Commands for each drone, from any transport: what is in force, and what is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +26,7 @@ _NUMBERS = {
 }
 """Names of the four numbers: controllers claim and order them as they like."""
 
-_MOST = np.zeros((max(Level) + 1, 4))  # the same, by level
+_MOST = np.zeros((max(LIMITS) + 1, 4))  # the same, by level
 for _level, _limits in LIMITS.items():
     _MOST[_level] = [limit.most for limit in _limits]
 _THEN = {
@@ -37,28 +36,14 @@ _THEN = {
 }
 
 
-@dataclass(frozen=True)
-class LinkStatus:
-    """State of the controllers."""
-
-    attached: tuple[str, ...]
-    """Drones with an active controller."""
-    cycles: int
-    """Control periods in which all answers were in time, in lock-step."""
-    timeouts: int
-    """Control periods with late or missing answers."""
-    refused: int
-    """Commands that were refused: not finite, too large, or of an unknown level."""
-
-
 def usable(levels: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return which commands are valid, shape (M,).
 
     Args:
-        levels: (M,) integers; valid are those of a `Level` except `held`.
+        levels: (M,) integers; valid are those of `LIMITS`.
         values: (M, 4) the numbers.
     """
-    known = (levels > Level.held) & (levels <= max(Level))
+    known = (levels > Level.held) & (levels <= max(LIMITS))
     most = _MOST[np.where(known, levels, 0).astype(int)]
     return np.asarray(known & (np.abs(values) <= most).all(axis=1))
 
@@ -67,7 +52,7 @@ def refusal(level: int, values: np.ndarray) -> tuple[str, str]:
     """Describe a refused command, and what was expected, for `Commands.refuse`."""
     if level not in LIMITS:
         what = f"command {limits.shown(values)}"
-        return what, f"expected a level from 0 to {max(Level)}, got {level}"
+        return what, f"expected a level from 0 to {max(LIMITS)}, got {level}"
     names, most = _NUMBERS[Level(level)], LIMITS[Level(level)]
     numbers = ", ".join(f"{n} {value:g} {m.unit}" for n, value, m in zip(names, values, most))
     within = " and ".join(dict.fromkeys(map(str, most)))
@@ -108,6 +93,23 @@ class Commands:
         """Put commands into force for some drones, given by a mask or an index."""
         self.level[which], self.values[which] = level, values
         self.most[which] = _MOST[np.asarray(level, int)]
+
+    def put(self, drone: int, level: Level, values: np.ndarray) -> bool:
+        """Put a command of a drone into force, or refuse it; then the last one stays in force.
+
+        Args:
+            drone: Index of the drone.
+            level: Meaning of the numbers.
+            values: (4,) the numbers.
+
+        Returns:
+            Whether it is in force.
+        """
+        if usable(np.array([level]), values[None])[0]:
+            self.take(drone, level, values)
+            return True
+        self.refuse(drone, *refusal(level, values))
+        return False
 
     def refuse(self, drone: int, what: str, why: str, *, lost: bool = False) -> None:
         """Refuse a command, and log it.

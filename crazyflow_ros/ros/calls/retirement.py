@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from crazyflow_ros.ros.door import Door
+from crazyflow_ros.ros.door import CallbackGuard
 from crazyflow_ros.runtime import InvalidState
 
 _SECONDS = 10.0  # of wall time, by which all clients have noticed
@@ -20,18 +20,18 @@ class Retirement:
     """Services kept for a while after their drone was deleted.
 
     Args:
-        door: Guard of the callbacks.
+        guard: Guard of the callbacks.
         delay: Calls a function after a time [s] in the executor's thread.
         destroy: Destroys a service.
     """
 
     def __init__(
         self,
-        door: Door,
+        guard: CallbackGuard,
         delay: Callable[[float, Callable[[], object]], object],
         destroy: Callable[[Any], object],
     ) -> None:
-        self._door, self._delay, self._destroy = door, delay, destroy
+        self._guard, self._delay, self._destroy = guard, delay, destroy
         self._retired: dict[str, dict[str, Any]] = {}  # by name: the services retired together
 
     def begin(self, services: Iterable[Any]) -> None:
@@ -48,7 +48,7 @@ class Retirement:
 
         together = {s.service_name: s for s in services if s.service_name not in self._retired}
         for name, service in together.items():
-            service.callback = self._door.on_request(partial(refuse, name), name)
+            service.callback = self._guard.on_request(partial(refuse, name), name)
             self._retired[name] = together
         if together:
             self._delay(_SECONDS, end)

@@ -1,0 +1,12 @@
+"""Doors: how programs outside this process fly the drones. No ROS.
+
+A package adds one with an entry point of the group `crazyflow_ros.doors`, which names a dataclass
+of settings, see `DoorSettings`.
+"""
+
+from crazyflow_ros.doors.commands import Commands
+from crazyflow_ros.doors.patience import Patience
+from crazyflow_ros.doors.samples import Samples
+from crazyflow_ros.doors.settings import DoorContext, DoorSettings, door_settings
+
+__all__ = ["Commands", "DoorContext", "DoorSettings", "Patience", "Samples", "door_settings"]

@@ -1,0 +1,1 @@
+"""How service calls are answered: late, again, and after the end of a drone."""

@@ -1,0 +1,70 @@
+"""The features of the node `crazyflie_server`, see `crazyflow_ros.ros.features`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from crazyflow_ros.ros import crazyflie_link
+from crazyflow_ros.ros.controllers import topic_hardware
+from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
+from crazyflow_ros.ros.crazyswarm import (
+    command_topics,
+    firmware,
+    log_topics,
+    robot_description,
+    services,
+    traffic,
+)
+from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
+from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
+from crazyflow_ros.ros.equipment import Equipment
+from crazyflow_ros.ros.external_features import add_external_features
+from crazyflow_ros.ros.features import add_control, add_reports
+from crazyflow_ros.ros.host import Host
+from crazyflow_ros.ros.message_packages import if_installed, is_on
+from crazyflow_ros.ros.topics import clock, display, states
+from crazyflow_ros.ros.topics.state_topics import StateTopics
+
+with if_installed("transforms"):
+    from crazyflow_ros.ros.crazyswarm import transforms
+with if_installed("motion_capture"):
+    from crazyflow_ros.ros.crazyswarm import motion_capture
+with if_installed("topic_sensors"):
+    from crazyflow_ros.ros.controllers import topic_sensors
+
+
+def add_features(
+    swarm: SwarmConfiguration, external_poses: bool, host: Host, equipment: Equipment
+) -> None:
+    """Add all features of the node.
+
+    Args:
+        swarm: The robots and their settings.
+        external_poses: Whether another node publishes /poses.
+        host: The node.
+        equipment: What exists already.
+    """
+    crazyflies, door = Crazyflies(host, swarm), equipment.door
+    if external_poses and is_on("motion_capture", host.log):
+        motion_capture.ExternalPoses(crazyflies)
+    clock.declare(host)
+    topics = StateTopics(host)
+    if is_on("transforms", host.log):
+        host.for_all_drones(partial(transforms.declare, crazyflies, topics, equipment.sensors))
+    host.for_all_drones(partial(states.declare, host, topics))
+    display.declare(host)
+    robot_description.declare(host)
+    add_reports(host, equipment)
+    command_topics.declare(crazyflies, equipment.recorded)
+    crazyflie_link.declare(host, crazyflies.fleet)
+    add_control(host, equipment)
+    if isinstance(door, TopicSource):
+        topic_hardware.declare(host, door)
+        if is_on("topic_sensors", host.log):
+            topic_sensors.declare(host, door)
+    add_external_features(host)
+    firmware.declare(crazyflies)
+    log_topics.declare(crazyflies)
+    traffic.declare(crazyflies)
+    # all/emergency comes last: clients take it as the sign that the server is ready.
+    services.declare(crazyflies)

@@ -1,0 +1,45 @@
+"""How a simulator is put together: what its parameters make of it, and what its features get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.ros.host import Host
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.sensors.devices import SensorFile
+from crazyflow_ros.runtime import Door, SimulationConfig
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.commands.command_topics import RecordedCommands
+    from crazyflow_ros.ros.recording.recorder import Recorder
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What exists before the features, besides the `Host`."""
+
+    sensors: SensorFile
+    """Sensors of the drones."""
+    door: Door | None
+    """Through which others fly the drones, or None."""
+    recorder: Recorder | None
+    """Recorder of all published messages, or None."""
+    recorded: RecordedCommands | None
+    """Adds messages to the commands that are recorded; None without a recorder."""
+
+
+Features = Callable[[Host, Equipment], None]
+"""Adds all features of a node, in the order in which the physics thread serves them."""
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What kind of simulator a node is, from its parameters."""
+
+    parameters: Parameters
+    config: SimulationConfig
+    sensors: SensorFile
+    features: Callable[[], Features]
+    """Imports the features, which takes as long as to load compiled code, and happens beside it."""

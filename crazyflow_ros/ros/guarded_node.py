@@ -1,0 +1,128 @@
+"""A node whose callbacks may refuse and fail, and whose messages can be tapped and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.logging import get_logger
+from rclpy.qos import QoSProfile
+
+from crazyflow_ros.ros.calls.answers import Answers
+from crazyflow_ros.ros.calls.retirement import Retirement
+from crazyflow_ros.ros.calls.waiting import Waiting
+from crazyflow_ros.ros.door import SERVICE_QOS, CallbackGuard
+from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
+from crazyflow_ros.ros.parameters.declaration import ParameterNode
+from crazyflow_ros.ros.steady_clock import STEADY
+from crazyflow_ros.sometimes import Sometimes
+
+
+class GuardedNode(ParameterNode):
+    """A node that nothing from outside ends.
+
+    Args:
+        name: Name of the node, unless it is remapped.
+        tap: Called before each message is published, in any thread.
+
+    Attributes:
+        log: Its logger, which says the same thing only now and then.
+        guard: Guard of all callbacks.
+        answers: Retries service responses until they are delivered.
+        waiting: Lets service callbacks wait for other threads.
+        record: Wraps new publishers whose messages are recorded, or None.
+    """
+
+    record: Callable[[Any], Any] | None = None  # needed while the base class creates its publishers
+
+    def __init__(self, name: str, tap: Tap | None = None) -> None:
+        self._tap = tap
+        self.log = Sometimes(get_logger(name))
+        self.guard = CallbackGuard(self.log)  # rclpy's own services need these, too
+        self.answers = Answers(self.call_later, self.log)
+        self._retirement = Retirement(self.guard, self.call_later, self.destroy_service)
+        self.waiting = Waiting()
+        super().__init__(name)
+        # Its name includes the namespace; only the node's own logger writes to /rosout.
+        self.log.logger = self.get_logger()
+
+    def create_publisher(
+        self,
+        msg_type: Any,
+        topic: str,
+        qos_profile: QoSProfile | int,
+        *,
+        recorded: bool = True,
+        **options: Any,
+    ) -> Any:
+        """Create a publisher; with a recorder its messages are recorded, unless told otherwise."""
+        bare = super().create_publisher(msg_type, topic, qos_profile, **options)
+        publisher = TappedPublisher.by(self._tap, bare)
+        return self.record(publisher) if self.record and recorded else publisher
+
+    def create_subscription(
+        self,
+        msg_type: Any,
+        topic: str,
+        callback: Any,
+        qos_profile: QoSProfile | int,
+        **options: Any,
+    ) -> Any:
+        """Create a subscription whose callback may raise ValueError to refuse a message."""
+        receive = self.guard.on_message(callback, msg_type, topic)
+        return super().create_subscription(
+            msg_type, topic, receive, qos_profile, raw=True, **options
+        )
+
+    def create_service(
+        self,
+        srv_type: Any,
+        srv_name: str,
+        callback: Any,
+        *,
+        callback_group: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Create a service, see `CallbackGuard.on_request`; it may wait while others are served."""
+        guarded = self.guard.on_request(callback, srv_name)
+        kept = self._retirement.end(self.resolve_service_name(srv_name), guarded)
+        if kept is not None:
+            return kept
+        service = super().create_service(
+            srv_type,
+            srv_name,
+            guarded,
+            callback_group=self.waiting.group if callback_group is None else callback_group,
+            **{"qos_profile": SERVICE_QOS, **options},
+        )
+        self.answers.ensure(service)
+        return service
+
+    def create_timer(
+        self, timer_period_sec: float, callback: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Create a timer of wall time; exceptions from its callback are logged."""
+        guarded = self.guard.on_timer(callback)
+        given = {"clock": STEADY, **options}
+        return super().create_timer(timer_period_sec, guarded, *args, **given)
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> None:
+        """Call a function once in the executor's thread after a delay of wall time [s]."""
+
+        def call() -> None:
+            # The EventsExecutor may call a timer once more that has been destroyed.
+            if self.destroy_timer(timer):
+                callback()
+
+        timer = self.create_timer(delay, call)
+
+    def remove_entities(self, prefix: str) -> None:
+        """Destroy the topics and services whose names begin with a prefix."""
+        for publisher in [p for p in self.publishers if p.topic_name.startswith(prefix)]:
+            self.destroy_publisher(publisher)
+        for subscription in [s for s in self.subscriptions if s.topic_name.startswith(prefix)]:
+            self.destroy_subscription(subscription)
+        self._retirement.begin(s for s in self.services if s.service_name.startswith(prefix))
+        # rclpy keeps a weak reference to every entity ever added to a group.
+        for group in (self.default_callback_group, self.waiting.group):
+            group.entities = {entity for entity in group.entities if entity() is not None}

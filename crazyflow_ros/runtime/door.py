@@ -1,0 +1,169 @@
+"""Doors: programs outside this process fly the drones through them, instead of the commander."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+
+from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.runtime.health import Health
+from crazyflow_ros.scene import Mirror
+
+
+class OnLoss(StrEnum):
+    """Behaviour of a drone whose controller ends, is deactivated, or stops sending commands.
+
+    A drone that was never commanded, or not since the reset, is held in any case.
+    """
+
+    hold = "hold"
+    """The drone stays where it is, at rest, until it is commanded again."""
+    keep = "keep"
+    """The last command stays in force."""
+    stop = "stop"
+    """The rotors stop, and the drone falls."""
+
+
+@dataclass(frozen=True)
+class DoorStatus:
+    """Who flies the drones through a door, and how well commands arrive."""
+
+    attached: tuple[str, ...]
+    """Drones with an active controller."""
+    cycles: int
+    """Control periods in which all answers were in time, in lock-step."""
+    timeouts: int
+    """Control periods with late or missing answers."""
+    refused: int
+    """Commands that were refused: not finite, too large, or of an unknown level."""
+
+
+class Door(Protocol):
+    """A way in for programs that fly all drones; the physics thread calls it, unless stated.
+
+    At each control tick the readings go out with `show`, and then the commands that apply from that
+    tick on come in with `collect`, for which time waits. So a program that answers each reading is
+    in lock-step, and its flights repeat to the bit. A method that raises is logged with the door's
+    name, and time runs on with the last commands.
+
+    Attributes:
+        name: In messages.
+        period: Ticks between two control ticks, which are its multiples.
+    """
+
+    name: str
+    period: int
+
+    def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
+        """Send the readings: at each control tick, at the start, and after a change of the state.
+
+        Must not wait.
+
+        Args:
+            snapshot: The state of all drones, in the order in which the door was given them.
+            mirror: The MuJoCo side, in the same state.
+        """
+
+    def collect(
+        self,
+        snapshot: Snapshot,
+        command: np.ndarray,
+        level: np.ndarray,
+        interrupted: Callable[[], bool],
+    ) -> bool:
+        """Write the commands that apply from a control tick on; wait for them if necessary.
+
+        Args:
+            snapshot: The state at the control tick.
+            command: (M, 4) to write into, numbers of a `Level`.
+            level: (M,) to write into, a `Level` up to `acceleration`.
+            interrupted: Whether the thread has something else to do, such as a pause.
+
+        Returns:
+            False if it was interrupted, or has not got them yet: it is called again, after requests
+            such as a pause. If it waits for long, it returns False ten times a second, for the
+            watchdog to see that it does not hang.
+        """
+
+    def forget(self, drones: np.ndarray) -> None:
+        """Drop the commands of drones, by index, because they were reset."""
+
+    def interrupt(self) -> None:
+        """Wake `collect`, because `interrupted` has become true. From any thread."""
+
+    def set_paused(self, paused: bool) -> None:
+        """Record that time stands still, or runs again."""
+
+    def close(self) -> None:
+        """Close at the end of the simulation. From any thread, possibly more than once."""
+
+    def status(self) -> DoorStatus:
+        """Return the state of the controllers. From any thread."""
+
+
+class DoorGuard:
+    """Calls a door, and logs what it raises under its name: no door ends the physics thread.
+
+    Args:
+        door: The door.
+        health: Logs failures; the watchdog names the door in which the thread hangs.
+
+    Attributes:
+        name: As of the door.
+        period: As of the door.
+    """
+
+    def __init__(self, door: Door, health: Health) -> None:
+        self._door, self._health = door, health
+        self.name, self.period = door.name, door.period
+        self._what, self._closed = f"the door {door.name}", False
+
+    def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
+        """See `Door`."""
+        self._health.call(self._what, self._door.show, snapshot, mirror)
+
+    def collect(
+        self,
+        snapshot: Snapshot,
+        command: np.ndarray,
+        level: np.ndarray,
+        interrupted: Callable[[], bool],
+    ) -> bool:
+        """See `Door`; if it fails, the last commands stay in force."""
+        self._health.doing = f"waiting for {self._what}"
+        try:
+            return self._door.collect(snapshot, command, level, interrupted)
+        except Exception as error:
+            self._health.note_failure(self._what, error)
+            return True
+
+    def forget(self, drones: np.ndarray) -> None:
+        """See `Door`."""
+        self._health.call(self._what, self._door.forget, drones)
+
+    def interrupt(self) -> None:
+        """See `Door`; nothing happens once it is closed."""
+        self._note(self._door.interrupt)
+
+    def set_paused(self, paused: bool) -> None:
+        """See `Door`."""
+        self._health.call(self._what, self._door.set_paused, paused)
+
+    def close(self) -> None:
+        """See `Door`."""
+        self._note(self._door.close)
+        self._closed = True
+
+    def _note(self, call: Callable[[], None]) -> None:
+        """Call a method from any thread, unless the door is closed."""
+        if self._closed:
+            return
+        try:
+            call()
+        except Exception as error:
+            if not self._closed:
+                self._health.note_failure(self._what, error)
