@@ -22,7 +22,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
-from crazyflow_ros.ros.crazyswarm.server import NODE, CrazyswarmServer
+from crazyflow_ros.ros.crazyswarm.server import NODE, CrazyflieServer
 from crazyflow_ros.sometimes import Sometimes
 
 SLOWEST = 20.0  # s that a file may take on a busy machine
@@ -220,7 +220,7 @@ def _tables(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from _tables(value)
 
 
-class _Server(CrazyswarmServer):
+class _Server(CrazyflieServer):
     """The node as far as it reads its parameters, without the simulation."""
 
     def __init__(self, context: Context, given: list[Parameter[Any]]) -> None:
