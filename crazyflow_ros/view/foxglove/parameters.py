@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import foxglove
 from rcl_interfaces.msg import ParameterEvent
@@ -11,17 +11,16 @@ from rcl_interfaces.srv import GetParameters, ListParameters, SetParameters
 from rclpy.parameter import Parameter, parameter_value_to_python
 
 from crazyflow_ros.checks import limits
-
-if TYPE_CHECKING:
-    from crazyflow_ros.view.foxglove.server import Bridge
+from crazyflow_ros.view.foxglove.bridge import Bridge
+from crazyflow_ros.view.foxglove.services import Services
 
 
 class ParameterCache:
     """A cache of the parameters, so that frequent requests of clients do not load the simulator."""
 
-    def __init__(self, bridge: Bridge, simulator: str) -> None:
+    def __init__(self, bridge: Bridge, services: Services, simulator: str) -> None:
         self._bridge, self._node = bridge, bridge.node
-        self._simulator = simulator
+        self._services, self._simulator = services, simulator
         self._list: Any = self._node.create_client(ListParameters, f"{simulator}/list_parameters")
         self._node.create_subscription(ParameterEvent, "/parameter_events", self._note, 100)
         self._values: dict[str, Any] = {}
@@ -59,7 +58,7 @@ class ParameterCache:
 
     def _call(self, what: str, kind: Any, request: Any) -> Any:
         name = f"{self._simulator}/{what}_parameters"
-        return self._bridge.services.call(name, kind, request)
+        return self._services.call(name, kind, request)
 
     def _note(self, event: ParameterEvent) -> None:
         if event.node != self._simulator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
 
 from diagnostic_msgs.msg import DiagnosticArray
 from foxglove.websocket import (
@@ -18,9 +17,9 @@ from rosgraph_msgs.msg import Clock
 from std_srvs.srv import SetBool
 
 from crazyflow_ros.ros.messages.times import nanoseconds
-
-if TYPE_CHECKING:
-    from crazyflow_ros.view.foxglove.server import Bridge
+from crazyflow_ros.view.foxglove.bridge import Bridge
+from crazyflow_ros.view.foxglove.parameters import ParameterCache
+from crazyflow_ros.view.foxglove.services import Services
 
 TIME_RANGE = 0, 24 * 3600 * 1_000_000_000
 """Times that Foxglove shows as the length of the simulation [ns], which has no end."""
@@ -34,8 +33,11 @@ _SAME = 1e-3  # relative difference of equal speeds; clients send seven digits
 class Playback:
     """Time, and the state of the simulation."""
 
-    def __init__(self, bridge: Bridge, simulator: str) -> None:
+    def __init__(
+        self, bridge: Bridge, services: Services, parameters: ParameterCache, simulator: str
+    ) -> None:
         self._bridge, self._simulator = bridge, simulator
+        self._services, self._parameters = services, parameters
         self._paused, self._speed = False, 1.0
         self._sent, self._newest = 0.0, 0
         bridge.node.create_subscription(Clock, "/clock", self._note_time, _LATEST)
@@ -46,7 +48,9 @@ class Playback:
         now, before = nanoseconds(message.clock), self._bridge.time_ns
         self._bridge.time_ns = now
         if before is None or now < before:
-            self._bridge.begin_session()
+            # Clients discard what they show: time went back because the simulator restarted.
+            self._bridge.server.clear_session()
+            self._parameters.forget()
         elif time.monotonic() - self._sent < _PERIOD:
             return
         self._sent = time.monotonic()
@@ -77,7 +81,7 @@ class Playback:
             if not 0 < speed < math.inf:
                 raise ValueError(f"expected a speed above 0, got {speed}")
             if abs(speed - self._speed) > _SAME * self._speed:
-                self._bridge.parameters.set_one("real_time_factor", speed)
+                self._parameters.set_one("real_time_factor", speed)
                 self._speed = speed
             self._pause(request.playback_command == PlaybackCommand.Pause)
         except (ValueError, TimeoutError) as error:
@@ -86,7 +90,7 @@ class Playback:
 
     def _pause(self, paused: bool) -> None:
         request = SetBool.Request(data=paused)
-        answer = self._bridge.services.call(f"{self._simulator}/pause", SetBool, request)
+        answer = self._services.call(f"{self._simulator}/pause", SetBool, request)
         if not answer.success:
             raise ValueError(answer.message)
         self._paused = paused

@@ -13,10 +13,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import rclpy
 from rclpy.exceptions import InvalidHandle
@@ -24,7 +22,6 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future as RosFuture
 
-from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.plain_values import Names, ParameterError, Spec
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
@@ -34,9 +31,7 @@ from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.process import WRONG_USAGE
-from crazyflow_ros.ros.recording.message_definitions import definition, type_of
 from crazyflow_ros.ros.steady_clock import STEADY
-from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.foxglove.guard import APPS, FoxgloveGuard, hidden_address
 
@@ -45,6 +40,7 @@ with extra("foxglove"):
     from foxglove.websocket import Capability, ServerListener
 
     from crazyflow_ros.view.foxglove.assets import mesh
+    from crazyflow_ros.view.foxglove.bridge import Bridge
     from crazyflow_ros.view.foxglove.parameters import ParameterCache
     from crazyflow_ros.view.foxglove.playback import TIME_RANGE, Playback
     from crazyflow_ros.view.foxglove.services import Services
@@ -62,7 +58,6 @@ if TYPE_CHECKING:
 
 _LOOK_PERIOD = 0.5  # s of wall time between two checks of the graph
 _SPIN_PERIOD = 0.1  # s, longest time until a signal is noticed
-_COMPLAINT = 500  # characters
 _NICE = 5  # the physics has priority
 
 
@@ -83,8 +78,8 @@ class FoxgloveParameters:
     simulator: Annotated[str, Spec("Name of the simulator's node")] = "crazyflow"
 
 
-class Bridge:
-    """The node, the server, and what connects them.
+class _Server(ServerListener):
+    """The server: what its clients ask for is done by its parts.
 
     Args:
         node: The node.
@@ -92,13 +87,6 @@ class Bridge:
         parameters: Parameter values of the node.
 
     Attributes:
-        node: As given.
-        context: Holds the server's channels.
-        server: The server of the Foxglove SDK.
-        topics: Topics for Foxglove.
-        services: Services for Foxglove.
-        parameters: Parameters for Foxglove.
-        time_ns: Latest simulated time [ns]; None before the first.
         port: Port on which clients connect.
 
     Raises:
@@ -106,41 +94,36 @@ class Bridge:
     """
 
     def __init__(self, node: Node, executor: Executor, parameters: FoxgloveParameters) -> None:
-        self.node, self._executor = node, executor
-        self.context = foxglove.Context()
-        self.time_ns: int | None = None
-        self._log = Sometimes(node.get_logger())
-        self._schemas: dict[tuple[str, str], foxglove.Schema | None] = {}
         simulator = node.resolve_topic_name(parameters.simulator)
         share = resource("urdf_mjcf").parent
         address = hidden_address()
-        self.server = foxglove.start_server(
-            name=simulator,
-            host=address,
-            port=0,
+        self.bridge = bridge = Bridge(
+            node,
+            executor,
+            simulator,
+            address,
+            self,
             capabilities=[
                 Capability.ClientPublish,
                 Capability.Parameters,
                 Capability.Services,
                 Capability.Time,
             ],
-            server_listener=_Listener(self),
             supported_encodings=[CDR],
             asset_handler=lambda uri: mesh(uri, share),
-            context=self.context,
             playback_time_range=TIME_RANGE,
         )
-        self.topics, self.client_topics = Topics(self), ClientTopics(self)
-        self.services = Services(self)
-        self.parameters = ParameterCache(self, simulator)
-        self.playback = Playback(self, simulator)
-        guard = FoxgloveGuard(
+        self._topics, self._client_topics = Topics(bridge), ClientTopics(bridge)
+        self._services = Services(bridge)
+        self._parameters = ParameterCache(bridge, self._services, simulator)
+        self._playback = Playback(bridge, self._services, self._parameters, simulator)
+        guard = FoxgloveGuard(  # only now clients can connect
             parameters.address,
             parameters.port,
-            (address, self.server.port),
+            (address, bridge.server.port),
             parameters.token,
             {*APPS, *parameters.origins},
-            self._log.warning,
+            bridge.log.warning,
         )
         self.port = guard.port
         node.create_timer(_LOOK_PERIOD, self._look, clock=STEADY)
@@ -148,97 +131,44 @@ class Bridge:
     def _look(self) -> None:
         """Follow the graph."""
         try:
-            self.topics.update()
-            self.services.update()
-            self.parameters.update()
+            self._topics.update()
+            self._services.update()
+            self._parameters.update()
         except Exception as error:  # entities come and go while they are looked at
-            self._log.error(f"reading the ROS graph failed, trying again: {error!r}")
+            self.bridge.log.error(f"reading the ROS graph failed, trying again: {error!r}")
 
-    def begin_session(self) -> None:
-        """Make clients discard what they show: time went back because the simulator restarted."""
-        self.server.clear_session()
-        self.parameters.forget()
-
-    def call_soon(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call a function in the executor's thread, from any thread."""
-        self.run(function, *arguments)
-
-    def run(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function in the executor's thread, from any other; return a future."""
-        result: Future[Any] = Future()
-
-        def call() -> None:
-            try:
-                result.set_result(function(*arguments))
-            except Exception as error:
-                result.set_exception(error)
-                self._log.error(f"{function.__qualname__} failed: {error!r}")
-
-        self._executor.create_task(call)
-        return result
-
-    def complain(self, text: str) -> None:
-        """Show and log why something is refused; what recurs is only logged."""
-        text = limits.shown(text, _COMPLAINT)
-        if self._log.warning(text):
-            self.server.publish_status(text, foxglove.StatusLevel.Error)
-
-    def schema_of(self, name: str, part: str = "") -> foxglove.Schema | None:
-        """Return the definition of a type, or None if this machine does not have it.
-
-        Args:
-            name: Name of a type of messages or services.
-            part: Request or Response, of a service.
-        """
-        if (name, part) not in self._schemas:
-            try:
-                kind = getattr(type_of(name), part) if part else type_of(name)
-                full = f"{name}_{part}" if part else name
-                text = definition(kind).encode()
-                schema = foxglove.Schema(name=full, encoding="ros2msg", data=text)
-            except (ValueError, ImportError, AttributeError, FileNotFoundError) as error:
-                self.node.get_logger().warning(f"{name} cannot be shown: {error}")
-                schema = None
-            self._schemas[name, part] = schema
-        return self._schemas[name, part]
-
-
-class _Listener(ServerListener):
-    """Handles requests of clients, in threads of the server."""
-
-    def __init__(self, bridge: Bridge) -> None:
-        self._bridge = bridge
+    # What clients ask for, in threads of the server.
 
     def on_subscribe(self, client: Client, channel: ChannelView) -> None:
-        self._bridge.playback.greet(client.id)
-        self._bridge.call_soon(self._bridge.topics.follow, channel.topic)
+        self._playback.greet(client.id)
+        self.bridge.call_soon(self._topics.follow, channel.topic)
 
     def on_unsubscribe(self, _client: Client, channel: ChannelView) -> None:
-        self._bridge.call_soon(self._bridge.topics.leave, channel.topic)
+        self.bridge.call_soon(self._topics.leave, channel.topic)
 
     def on_client_advertise(self, client: Client, channel: ClientChannel) -> None:
-        self._bridge.client_topics.advertise(client, channel)
+        self._client_topics.advertise(client, channel)
 
     def on_client_unadvertise(self, client: Client, client_channel_id: int) -> None:
-        self._bridge.client_topics.unadvertise(client, client_channel_id)
+        self._client_topics.unadvertise(client, client_channel_id)
 
     def on_message_data(self, client: Client, client_channel_id: int, data: bytes) -> None:
-        self._bridge.client_topics.receive(client, client_channel_id, data)
+        self._client_topics.receive(client, client_channel_id, data)
 
     def on_get_parameters(
         self, _client: Client, param_names: list[str], _request_id: str | None = None
     ) -> list[foxglove.Parameter]:
-        return self._bridge.parameters.shown(param_names)
+        return self._parameters.shown(param_names)
 
     def on_set_parameters(
         self, _client: Client, parameters: list[foxglove.Parameter], _request_id: str | None = None
     ) -> list[foxglove.Parameter]:
-        return self._bridge.parameters.set(parameters)
+        return self._parameters.set(parameters)
 
     def on_playback_control_request(
         self, playback_control_request: PlaybackControlRequest
     ) -> PlaybackState:
-        return self._bridge.playback.take(playback_control_request)
+        return self._playback.take(playback_control_request)
 
 
 def main() -> NoReturn:
@@ -252,7 +182,7 @@ def main() -> NoReturn:
         executor = new_executor()
         node = ParameterNode("foxglove", start_parameter_services=False)
         executor.add_node(node)
-        bridge = _bridge(node, executor)
+        server = _served(node, executor)
     except Exception as error:  # rclpy has no public base class for argument errors
         print(f"foxglove: {error}", file=sys.stderr)
         sys.exit(WRONG_USAGE)
@@ -262,7 +192,7 @@ def main() -> NoReturn:
         except InvalidHandle:
             pass  # an entity was destroyed while one of its events was queued
         except Exception as error:  # from a callback, because a message may contain anything
-            bridge.complain(f"a message is ignored: {error!r}")
+            server.bridge.complain(f"a message is ignored: {error!r}")
     # Publishers write to a subscriber that just vanishes until its lease ends, and are slow then.
     executor.shutdown()
     node.destroy_node()
@@ -272,7 +202,7 @@ def main() -> NoReturn:
     os._exit(0)
 
 
-def _bridge(node: ParameterNode, executor: Executor) -> Bridge:
+def _served(node: ParameterNode, executor: Executor) -> _Server:
     """Start the server, and log how to connect.
 
     Raises:
@@ -282,11 +212,11 @@ def _bridge(node: ParameterNode, executor: Executor) -> Bridge:
     if not (parameters.token or is_loopback(parameters.address)):
         parameters = replace(parameters, token=new_token())
     try:
-        bridge = Bridge(node, executor, parameters)
+        server = _Server(node, executor, parameters)
     except OSError as error:
         place = f"{parameters.address}:{parameters.port}"
         text = f"cannot listen on {place} ({error.strerror})"
         raise ParameterError("port", text) from None
     query = f"/?token={parameters.token}" if parameters.token else ""
-    node.get_logger().info(f"{READY}ws://{parameters.address}:{bridge.port}{query}")
-    return bridge
+    node.get_logger().info(f"{READY}ws://{parameters.address}:{server.port}{query}")
+    return server

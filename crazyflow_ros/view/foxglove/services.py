@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import foxglove
 from rclpy.serialization import deserialize_message
@@ -14,10 +14,8 @@ from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls
 from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.steady_clock import STEADY
+from crazyflow_ros.view.foxglove.bridge import Bridge
 from crazyflow_ros.view.foxglove.topics import CDR, HIDDEN
-
-if TYPE_CHECKING:
-    from crazyflow_ros.view.foxglove.server import Bridge
 
 # Every node has services of these packages; parameters are served separately.
 _LEFT_OUT = ("rcl_interfaces/", "type_description_interfaces/")

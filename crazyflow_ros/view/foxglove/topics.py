@@ -12,12 +12,12 @@ from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.view.foxglove.bridge import Bridge
 from crazyflow_ros.view.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from foxglove.websocket import Client, ClientChannel
 
-    from crazyflow_ros.view.foxglove.server import Bridge
 
 CDR = "cdr"
 """Encoding of serialised ROS messages."""
