@@ -22,18 +22,15 @@ import numpy as np
 
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.flight import (
-    Commander,
-    Course,
     FlightConfig,
     Pose,
-    Rules,
     Setpoint,
-    Start,
     Velocity,
 )
-from crazyflow_ros.flight.course import AXES, Reference
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import AXES, Course, Reference
 from crazyflow_ros.flight.feed_forward import state_commands
-from crazyflow_ros.flight.plan import FlightState
+from crazyflow_ros.flight.plan import FlightState, Rules, StartState
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import insert_before
@@ -233,11 +230,11 @@ def _courses(case: Case, rules: Rules) -> list[tuple[float, Course]]:
     hovering = Reference.at_rest(case.pos, case.yaw)
     courses = []
     for time, setpoint in case.setpoints:
-        commander.command(setpoint, Start(round(time * 1e9), hovering))
+        commander.command(setpoint, StartState(round(time * 1e9), hovering))
         courses.append((time, _course(commander)))
     lapses = commander.order.deadline_ns() if commander.order else np.inf
     if np.isfinite(lapses):
-        commander.update(int(lapses), lambda: Start(int(lapses), hovering))
+        commander.update(int(lapses), lambda: StartState(int(lapses), hovering))
         courses.append((lapses * 1e-9, _course(commander)))
     return courses
 

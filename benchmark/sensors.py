@@ -8,7 +8,7 @@ from collections.abc import Callable
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene import build_spec
+from crazyflow_ros.scene import RenderingUnavailable, build_spec
 from crazyflow_ros.sensors import (
     CameraSensor,
     CameraSensorCfg,
@@ -17,7 +17,6 @@ from crazyflow_ros.sensors import (
     ObjRef,
     RayCastSensor,
     RayCastSensorCfg,
-    RenderingUnavailable,
     SensorContext,
 )
 

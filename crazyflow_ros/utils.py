@@ -14,6 +14,11 @@ from jax.typing import ArrayLike
 from crazyflow_ros.struct import Struct
 from crazyflow_ros.xla.compiled_files import cache_folder
 
+__all__ = [
+    "enable_cache",
+    "leaf_replace",
+]
+
 T = TypeVar("T", bound=Struct)
 
 

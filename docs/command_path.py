@@ -15,7 +15,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import crazyflow_ros
-from crazyflow_ros.runtime import PhysicsThread, Pose, SimulationConfig
+from crazyflow_ros.flight import Pose
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 
 PACKAGE = Path(crazyflow_ros.__file__).parent
 PAGE = Path(__file__).with_name("architecture.md")

@@ -29,9 +29,9 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.client import SimulatorClient
-from crazyflow_ros.demo.trajectory import SHORTEST, plan_flight
+from crazyflow_ros.demo import SHORTEST, plan_flight
 from crazyflow_ros.doors import DoorContext
-from crazyflow_ros.learn.ready import READY
+from crazyflow_ros.learn import READY
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.sim import Sim
 from docs.figures import STYLE

@@ -16,11 +16,9 @@ from matplotlib.axes import Axes
 from scipy.signal import welch
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.components import BodyState
-from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
-from crazyflow_ros.sim import Integrator, Sim
+from crazyflow_ros.dynamics import BodyState, ground_effect
+from crazyflow_ros.sim import Dryden, Integrator, Sim
 from crazyflow_ros.sim.stages import derivative
-from crazyflow_ros.sim.wind import Dryden
 
 DRONE = "cf2x_L250"
 STYLE = {

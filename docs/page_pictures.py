@@ -27,7 +27,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from benchmark.chromium import open_chromium
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.demo.messages import trajectory_message
-from crazyflow_ros.demo.trajectory import FlightPath, Motion
+from crazyflow_ros.demo.trajectory import FlightPath, PathMotion
 from crazyflow_ros.ros.messages.times import duration_of
 
 DRONES = ("cf0", "cf1", "cf2", "cf3")
@@ -84,13 +84,13 @@ class Eight(NamedTuple):
         """Duration [s]."""
         return BEGIN + 2.5 * PERIOD
 
-    def __call__(self, times: np.ndarray) -> Motion:
+    def __call__(self, times: np.ndarray) -> PathMotion:
         """Return the motion at times (K,) [s]; it begins at rest."""
         dt = 1e-3  # s
         before, now, after = (place(times + step, self.drone) for step in (-dt, 0.0, dt))
         moves = (times > 0)[:, None]
         velocity, acceleration = (after - before) / (2 * dt), (after - 2 * now + before) / dt**2
-        return Motion(now, moves * velocity, moves * acceleration)
+        return PathMotion(now, moves * velocity, moves * acceleration)
 
 
 def open_page(

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from crazyflow_ros.dynamics.components import BodyState, Wrench
-from crazyflow_ros.dynamics.forces.floor import floor_contact
-from crazyflow_ros.dynamics.rigid_body import RigidBody
+from crazyflow_ros.dynamics import BodyState, RigidBody, Wrench, floor_contact
 from crazyflow_ros.sim import Sim
 
 DRONE = "cf2x_L250"

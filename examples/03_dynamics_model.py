@@ -11,16 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.dynamics import first_principles
-from crazyflow_ros.dynamics.components import (
-    BodyDerivative,
-    BodyState,
-    Vec4,
-    Wrench,
-    add,
-    dot,
-    scale,
-)
+from crazyflow_ros.dynamics import BodyDerivative, BodyState, Wrench, first_principles
+from crazyflow_ros.dynamics.components import Vec4, add, dot, scale
 from crazyflow_ros.sim import Sim
 
 

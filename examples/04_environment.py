@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.envs import QuadrotorVectorEnv
-from crazyflow_ros.envs.tasks import Flight, Verdict
+from crazyflow_ros.envs import Flight, QuadrotorVectorEnv, Verdict
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.client import SimulatorClient
-from crazyflow_ros.control.acceleration import GRAVITY, attitude_command
+from crazyflow_ros.control import GRAVITY, attitude_command
 from crazyflow_ros.drones import load_drone
 
 RATE = 100  # Hz, of the commands

@@ -24,8 +24,8 @@ from rclpy.duration import Duration
 from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.client import SimulatorClient
-from crazyflow_ros.envs.tasks import Course, Flight, Start, Task
-from crazyflow_ros.learn.ready import READY
+from crazyflow_ros.envs import CourseTask, Flight, Start, Task
+from crazyflow_ros.learn import READY
 from crazyflow_ros.scene.frames import body_to_world
 
 RATE = 50  # Hz, of the goals, as of the policies
@@ -59,7 +59,7 @@ class Goals:
         now = jnp.full((1, 1), time)
         goal, goal_vel, _ = self._goal(self.origin, now)
         flight = Flight(pos[None], vel[None], goal - pos, goal_vel - vel, self.origin)
-        if isinstance(self._task, Course) and self._last is not None:
+        if isinstance(self._task, CourseTask) and self._last is not None:
             self.origin = self._task.advance(self._last, flight)
         goals = self._goal(self.origin, now)
         goal, goal_vel, _ = goals

@@ -13,7 +13,7 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
-from crazyflow_ros.ros.crazyswarm.configuration import Swarm
+from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
 from crazyflow_ros.ros.crazyswarm.tree import read_files
 from crazyflow_ros.ros.launch_nodes import described, end, rviz_nodes, typed
 from crazyflow_ros.ros.launch_support import factor, flag, whole
@@ -66,7 +66,7 @@ def generate_launch_description() -> LaunchDescription:
 def _start(context: LaunchContext) -> list[Node]:
     given = context.launch_configurations
     files = [given[name] for name in FILES]
-    swarm = Swarm(read_files(*files))
+    swarm = SwarmConfiguration(read_files(*files))
     parameters = dict(zip(FILES, files)) | _parse(given)
     if given["rviz"] == "true":
         parameters["publish_rates.joint_states"] = 100  # for the rotors

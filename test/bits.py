@@ -36,19 +36,19 @@ from crazyflow_ros.flight import (
     Hover,
     Land,
     NotifySetpointsStop,
+    Pose,
+    Raw,
     Setpoint,
+    Velocity,
 )
 from crazyflow_ros.runtime import (
     DoorStatus,
     Level,
     PhysicsThread,
-    Pose,
-    Raw,
     SimulationConfig,
     Snapshot,
-    Velocity,
+    TimedWrench,
     Wind,
-    Wrench,
 )
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.cascade import modes_of
@@ -99,9 +99,9 @@ def flight_of_sim(dynamics: Dynamics, control: Control, controller: Controller, 
     return digest.hexdigest()
 
 
-SCRIPT: dict[int, list[tuple[int, Setpoint | Wrench]]] = {
+SCRIPT: dict[int, list[tuple[int, Setpoint | TimedWrench]]] = {
     5: [(0, Pose((0.4, 0.1, 0.6), 0.5)), (1, Hover((0.2, 0.1), 0.3, 0.6))],
-    100: [(0, Wrench((0, 0.02, 0), (0, 0, 1e-5), 0.1)), (1, AltitudeHold(0.1, -0.05, 0.2))],
+    100: [(0, TimedWrench((0, 0.02, 0), (0, 0, 1e-5), 0.1)), (1, AltitudeHold(0.1, -0.05, 0.2))],
     200: [(0, Velocity((0.3, 0, 0.1), 0.4)), (1, AttitudeThrust(0.1, 0.05, 0.1, 1.0))],
     250: [(1, AttitudeThrust(0.2, 0.05, 0.1, 1.0, roll_is_rate=True))],
     300: [
@@ -170,7 +170,7 @@ def flight_of_node(drone: str, **changes) -> str:
 
     def act(now: Snapshot) -> None:
         for i, told in SCRIPT.get(now.tick, []):
-            if isinstance(told, Wrench):
+            if isinstance(told, TimedWrench):
                 physics.apply_wrench(f"cf{i}", told)
                 continue
             if isinstance(told, AttitudeThrust):

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crazyflow_ros.flight import Course, Plan, Reference, Start
+from crazyflow_ros.flight.course import Course, Reference
+from crazyflow_ros.flight.plan import Plan, StartState
 
 DRONE = "cf2x_L250"
 
 
-def airborne(pos: Sequence[float], yaw: float = 0.0, time_ns: int = 3_000_000_000) -> Start:
+def airborne(pos: Sequence[float], yaw: float = 0.0, time_ns: int = 3_000_000_000) -> StartState:
     """A drone that hovers."""
-    return Start(time_ns, Reference.at_rest(pos, yaw))
+    return StartState(time_ns, Reference.at_rest(pos, yaw))
 
 
 def course_of(plan: Plan | None) -> Course:

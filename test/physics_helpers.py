@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from crazyflow_ros.runtime import PhysicsThread, Pose
+from crazyflow_ros.flight import Pose
+from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.scene import Mirror
 
 

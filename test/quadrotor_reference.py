@@ -12,7 +12,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 
 UP = np.array([0.0, 0.0, 1.0])
 SPIN = np.array([1, -1, 1, -1])  # seen from above: counter-clockwise is positive

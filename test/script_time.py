@@ -12,9 +12,9 @@ from typing import Any
 
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
     Advance,
+    ChannelReader,
     Datagram,
     Reached,
-    Reader,
     answer,
 )
 from crazyflow_ros.lockstep.script import Script
@@ -41,7 +41,7 @@ class Clockwork:
         waiting: list[Datagram] = []
         now, advances = BEGIN_NS, 0
         with stream, stream.makefile("rb") as file:
-            reader = Reader(file)
+            reader = ChannelReader(file)
             while (message := reader.request()) is not None:
                 if isinstance(message, Datagram):
                     self.received.append(message)

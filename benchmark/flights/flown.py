@@ -10,8 +10,9 @@ import numpy as np
 
 from benchmark.flights.conditions import Conditions, home
 from benchmark.flights.missions import Action, Mission, mission
-from crazyflow_ros.flight import FlightEvent, FlightState, Rules, Setpoint
-from crazyflow_ros.runtime import DroneState, PhysicsThread, Snapshot, Wrench
+from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
+from crazyflow_ros.flight.plan import Rules
+from crazyflow_ros.runtime import DroneState, PhysicsThread, Snapshot, TimedWrench
 
 RATE = 100
 """Records per second."""
@@ -125,7 +126,7 @@ def _fly(physics: PhysicsThread, names: Sequence[str], missions: Sequence[Missio
             physics.step(tick - physics.snapshot.tick).result(_T)
         setpoints: dict[str, Setpoint] = {}
         for name, action in timeline.get(tick, []):
-            if isinstance(action, Wrench):
+            if isinstance(action, TimedWrench):
                 physics.apply_wrench(name, action)
             elif isinstance(action, DroneState):
                 physics.set_drone_states({name: action}).result(_T)

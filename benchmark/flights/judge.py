@@ -9,7 +9,8 @@ import numpy as np
 from benchmark.flights.conditions import Conditions
 from benchmark.flights.flown import RATE, Record
 from crazyflow_ros.control import Controller
-from crazyflow_ros.flight import FlightState, Rules
+from crazyflow_ros.flight import FlightState
+from crazyflow_ros.flight.plan import Rules
 
 TILT, ROUGH_TILT = np.radians(70.0), np.radians(95.0)
 """Largest tilts [rad]: of drones on their courses, and of drones that are pushed or caught."""

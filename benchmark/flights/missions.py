@@ -19,7 +19,6 @@ from crazyflow_ros.flight import (
     PolynomialTrajectory,
     Pose,
     Position,
-    Rules,
     Setpoint,
     Stop,
     Takeoff,
@@ -27,11 +26,12 @@ from crazyflow_ros.flight import (
     Velocity,
     VelocityWorld,
 )
-from crazyflow_ros.runtime import DroneState, Wrench
+from crazyflow_ros.flight.plan import Rules
+from crazyflow_ros.runtime import DroneState, TimedWrench
 
 T = TypeVar("T")
 
-Action = Setpoint | Wrench | DroneState
+Action = Setpoint | TimedWrench | DroneState
 """A setpoint, an external force, or a place to which the drone is put."""
 
 HEIGHT = 2.0
@@ -258,7 +258,7 @@ def push(world: World) -> Task:
     for _ in range(rng.integers(1, 4)):
         direction = rng.normal(size=3) * (1, 1, 0.3)
         force = direction / np.linalg.norm(direction) * rng.uniform(0.1, 0.5) * world.rules.weight
-        wrench = Wrench(tuple(force), (0.0, 0.0, 0.0), float(rng.uniform(0.05, 0.3)))
+        wrench = TimedWrench(tuple(force), (0.0, 0.0, 0.0), float(rng.uniform(0.05, 0.3)))
         actions.append((float(rng.uniform(0.5, 6.0)), wrench))
     return Task(_in_order(actions), max(duration, 8.0))
 
@@ -328,7 +328,7 @@ def mission(
     load = rng.choice([0.0, rng.uniform(0.0, 0.15)])
     if load:
         weight = (0.0, 0.0, -load * rules.weight)
-        actions.append((0.05, Wrench(weight, (0.0, 0.0, 0.0), np.inf)))
+        actions.append((0.05, TimedWrench(weight, (0.0, 0.0, 0.0), np.inf)))
     actions += [(begin + time, action) for time, action in before.actions]
     actions += [(start + time, action) for time, action in task.actions]
     over = start + task.duration

@@ -2,3 +2,16 @@
 
 This package imports only NumPy and PyYAML, and its `__init__` nothing: programs begin with it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.lazy import lazy
+
+if TYPE_CHECKING:
+    from crazyflow_ros.checks.plain_values import Spec
+
+__all__ = ["Spec"]
+
+__getattr__ = lazy(__name__, {"Spec": "plain_values"})

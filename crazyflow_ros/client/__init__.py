@@ -12,7 +12,7 @@
 It uses only topics and services that are open to any other program.
 """
 
-from crazyflow_ros.client.drone import DroneClient, Flight
+from crazyflow_ros.client.drone import DroneClient, OngoingFlight
 from crazyflow_ros.client.errors import NoSimulator, SimulationError
 from crazyflow_ros.client.service_calls import ANSWER, ServiceCall
 from crazyflow_ros.client.session import Session
@@ -21,8 +21,8 @@ from crazyflow_ros.client.simulator import SimulatorClient
 __all__ = [
     "ANSWER",
     "DroneClient",
-    "Flight",
     "NoSimulator",
+    "OngoingFlight",
     "ServiceCall",
     "Session",
     "SimulationError",

@@ -78,10 +78,10 @@ class DroneClient:
         self._simulation.need_time()
         self.start_takeoff(height, duration).wait(timeout)
 
-    def start_takeoff(self, height: float = 1.0, duration: float = 0.0) -> Flight:
+    def start_takeoff(self, height: float = 1.0, duration: float = 0.0) -> OngoingFlight:
         """Start a take-off, and return immediately."""
         self._call("Takeoff", "takeoff", height=float(height), duration=duration_of(duration))
-        return Flight(self, self._simulation, (nan, nan, height), duration)
+        return OngoingFlight(self, self._simulation, (nan, nan, height), duration)
 
     def go_to(
         self,
@@ -112,7 +112,7 @@ class DroneClient:
         self._simulation.need_time()
         goal = Point(x=float(x), y=float(y), z=float(z))
         self._call("GoTo", "go_to", goal=goal, yaw=float(yaw), duration=duration_of(duration))
-        Flight(self, self._simulation, (x, y, z), duration).wait(timeout)
+        OngoingFlight(self, self._simulation, (x, y, z), duration).wait(timeout)
 
     def land(self, duration: float = 0.0, timeout: float = TIMEOUT) -> None:
         """Land vertically, and return when the drone stands on the floor.
@@ -123,10 +123,10 @@ class DroneClient:
         self._simulation.need_time()
         self.start_landing(duration).wait(timeout)
 
-    def start_landing(self, duration: float = 0.0) -> Flight:
+    def start_landing(self, duration: float = 0.0) -> OngoingFlight:
         """Start a landing, and return immediately."""
         self._call("Land", "land", duration=duration_of(duration))
-        return Flight(self, self._simulation, (nan, nan, nan), duration)
+        return OngoingFlight(self, self._simulation, (nan, nan, nan), duration)
 
     def arm(self, arm: bool = True) -> None:
         """Allow the drone to take off, or with False stop its rotors."""
@@ -182,7 +182,7 @@ class DroneClient:
         self._odometry = message
 
 
-class Flight:
+class OngoingFlight:
     """A flight to a place, from its begin on.
 
     Args:

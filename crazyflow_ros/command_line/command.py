@@ -77,7 +77,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramCommand:
     """A command that is a program of its own, with its own arguments."""
 
     name: str

@@ -12,9 +12,9 @@ from crazyflow_ros.command_line import (
     time_control,
     world,
 )
-from crazyflow_ros.command_line.command import Command, Program, program_name
+from crazyflow_ros.command_line.command import Command, ProgramCommand, program_name
 
-GROUPS: dict[str, tuple[Command | Program, ...]] = {
+GROUPS: dict[str, tuple[Command | ProgramCommand, ...]] = {
     "drones": drones.COMMANDS,
     "time": time_control.COMMANDS,
     "the world": world.COMMANDS,
@@ -30,7 +30,7 @@ class UnknownCommand(ValueError):
     """Words that begin with no command; the message suggests one."""
 
 
-def find(words: list[str]) -> tuple[Command | Program, list[str]]:
+def find(words: list[str]) -> tuple[Command | ProgramCommand, list[str]]:
     """Return the command with which words begin, and the words after it.
 
     Raises:

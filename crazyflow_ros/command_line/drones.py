@@ -12,7 +12,7 @@ from crazyflow_ros.command_line.command import DRONE, DRONE_OR_ALL, Command, arg
 from crazyflow_ros.command_line.text import place, table
 
 if TYPE_CHECKING:
-    from crazyflow_ros.client import DroneClient, Flight, SimulatorClient
+    from crazyflow_ros.client import DroneClient, OngoingFlight, SimulatorClient
 
 _DURATION = argument(
     "--duration",
@@ -43,7 +43,7 @@ def _flying_on(options: Namespace) -> Iterator[None]:
 def _fly(
     simulation: SimulatorClient,
     options: Namespace,
-    start: Callable[[DroneClient], Flight],
+    start: Callable[[DroneClient], OngoingFlight],
     text: str,
 ) -> str:
     """Let the chosen drones fly, and return a text about each, with its name and place.
@@ -88,7 +88,7 @@ def _list(simulation: SimulatorClient, _: Namespace) -> str:
 
 
 def _takeoff(simulation: SimulatorClient, options: Namespace) -> str:
-    def start(drone: DroneClient) -> Flight:
+    def start(drone: DroneClient) -> OngoingFlight:
         return drone.start_takeoff(options.height, options.duration)
 
     return _fly(simulation, options, start, "{} hovers at {}")
@@ -102,7 +102,7 @@ def _go_to(simulation: SimulatorClient, options: Namespace) -> str:
 
 
 def _land(simulation: SimulatorClient, options: Namespace) -> str:
-    def start(drone: DroneClient) -> Flight:
+    def start(drone: DroneClient) -> OngoingFlight:
         return drone.start_landing(options.duration)
 
     return _fly(simulation, options, start, "{} stands at {}")

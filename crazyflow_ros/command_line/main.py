@@ -14,7 +14,7 @@ from crazyflow_ros.command_line.command import (
     WRONG_USAGE,
     Command,
     CommandParser,
-    Program,
+    ProgramCommand,
     UsageError,
     program_name,
 )
@@ -54,7 +54,7 @@ def _main(words: list[str]) -> int:
     except UnknownCommand as error:
         parser = _top_parser()
         parser.error(str(error))
-    if isinstance(command, Program):
+    if isinstance(command, ProgramCommand):
         return command.run(rest)
     parser = command.parser()
     options = parser.parse_intermixed_args(rest)  # options may stand before the last words

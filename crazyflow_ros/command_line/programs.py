@@ -12,7 +12,7 @@ from crazyflow_ros.command_line.command import (
     REFUSED,
     Command,
     CommandParser,
-    Program,
+    ProgramCommand,
     UsageError,
     argument,
     program_name,
@@ -91,10 +91,12 @@ def _fly(simulation: SimulatorClient, options: Namespace) -> str | None:
 
 _BUILD_MESSAGES = "build the message packages that this environment lacks, after pip install"
 
-COMMANDS: tuple[Command | Program, ...] = (
-    Program("run", "run the simulator; further arguments are passed to ROS", _run),
-    Program("crazyflie-server", "run the simulator as crazyswarm2's server", _crazyflie_server),
-    Program("view", "show and steer the simulator, or a recording, in a browser", _view),
+COMMANDS: tuple[Command | ProgramCommand, ...] = (
+    ProgramCommand("run", "run the simulator; further arguments are passed to ROS", _run),
+    ProgramCommand(
+        "crazyflie-server", "run the simulator as crazyswarm2's server", _crazyflie_server
+    ),
+    ProgramCommand("view", "show and steer the simulator, or a recording, in a browser", _view),
     Command(
         "fly",
         "fly a drone with the keyboard of this terminal",
@@ -102,6 +104,8 @@ COMMANDS: tuple[Command | Program, ...] = (
         (argument("drone", nargs="?", help="name of a drone, default: the first one"),),
         ("fly", "fly cf1"),
     ),
-    Program("replay", "fly a recording of the simulator again, and compare all states", _replay),
-    Program("build-messages", _BUILD_MESSAGES, _build_messages),
+    ProgramCommand(
+        "replay", "fly a recording of the simulator again, and compare all states", _replay
+    ),
+    ProgramCommand("build-messages", _BUILD_MESSAGES, _build_messages),
 )

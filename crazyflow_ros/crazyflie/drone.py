@@ -16,18 +16,19 @@ from crazyflow_ros.control.pid import firmware_units
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.lights import RGB, colours
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
-from crazyflow_ros.crazyflie.memories import Memories
+from crazyflow_ros.crazyflie.memories import CrazyflieMemories
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
-from crazyflow_ros.crazyflie.parameters import Number, Parameters
+from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
 from crazyflow_ros.crazyflie.pilot import Pilot
-from crazyflow_ros.crazyflie.power import TARGET, Power, State
+from crazyflow_ros.crazyflie.power import TARGET, Power, PowerState
 from crazyflow_ros.crazyflie.setpoints import Decoder
 from crazyflow_ros.crazyflie.supervision import Info, Send, Supervision
 from crazyflow_ros.crazyflie.variables import EXACT, Cell, External, Telemetry
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.form import GROUPS
-from crazyflow_ros.flight import Flight, Setpoint
+from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import Snapshot
 
 _PROTOCOL = 12  # version of CRTP in the firmware of 2026
@@ -92,7 +93,7 @@ class Crazyflie:
         save: Callable[[Mapping[str, Number]], None],
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report
-        self.memories, self._decks = Memories(number, decks), tuple(decks)
+        self.memories, self._decks = CrazyflieMemories(number, decks), tuple(decks)
         self.supervision = Supervision(pilot, report)
         self.power = Power(number, pilot, report)
         self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
@@ -100,7 +101,7 @@ class Crazyflie:
         self._gains = Gains(model, _RATE, true_mass=pilot.physics.config.true_mass)
         self._own |= self._gains.values()
         values = self._own | self._place()
-        self.parameters = Parameters(values, self._on_set, report, on_change, save)
+        self.parameters = CrazyflieParameters(values, self._on_set, report, on_change, save)
         self.external = External()
         self._received = 0
         self._noted: set[str] = set()
@@ -137,7 +138,7 @@ class Crazyflie:
         self.power.restarted()
 
     def telemetry(
-        self, snapshot: Snapshot, row: int, flight: Flight, ranges: np.ndarray | None
+        self, snapshot: Snapshot, row: int, flight: FlightStatus, ranges: np.ndarray | None
     ) -> Telemetry:
         """Return the data from which its log variables are computed.
 
@@ -190,7 +191,7 @@ class Crazyflie:
         answer: Packet | None = None
         if _is_for_the_radio(packet):
             answer = packet._replace(data=self.power.answer(packet.data))
-        elif self.power.state is State.on:
+        elif self.power.state is PowerState.on:
             self._received += 1
             answer = self._carry_out(packet, blocks, info, time_ms, send)
         if answer is not None:
@@ -198,7 +199,7 @@ class Crazyflie:
 
     def is_early(self, packet: Packet) -> bool:
         """Return whether a packet has to wait until the firmware has started."""
-        return self.power.state is State.booting and not _is_for_the_radio(packet)
+        return self.power.state is PowerState.booting and not _is_for_the_radio(packet)
 
     def _carry_out(
         self, packet: Packet, blocks: LogBlocks, info: Info, time_ms: int, send: Send

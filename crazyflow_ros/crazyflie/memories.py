@@ -151,7 +151,7 @@ class Trajectories(Bytes):
         return PolynomialTrajectory(pieces[:, -1], pieces[:, :-1].reshape(-1, AXES, ORDER))
 
 
-class Memories:
+class CrazyflieMemories:
     """All memories of one Crazyflie.
 
     Args:

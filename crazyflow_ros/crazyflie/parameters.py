@@ -76,7 +76,7 @@ def table() -> tuple[Parameter, ...]:
     )
 
 
-class Parameters:
+class CrazyflieParameters:
     """The parameters of one Crazyflie.
 
     Args:

@@ -14,7 +14,7 @@ from crazyflow_ros.crazyflie.link import LinkConfig
 _MOST = 10_000  # packets under way
 
 
-class Passage:
+class PacketPassage:
     """Passes packets on as a link does. From any thread.
 
     Args:

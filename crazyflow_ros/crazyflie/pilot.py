@@ -10,7 +10,8 @@ import numpy as np
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.variables import Cell
-from crazyflow_ros.flight import Advice, Setpoint
+from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.flight.plan import Advice
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.drone_commands import Response
 from crazyflow_ros.scene.frames import yaw

@@ -25,7 +25,7 @@ _ADDRESS = b"\xe7" * 5  # of the radio, before its last byte
 _ON = "cflib's PowerSwitch switches it on: stm_power_up or reboot_to_fw"
 
 
-class State(Enum):
+class PowerState(Enum):
     """What is switched on."""
 
     on = auto()
@@ -52,7 +52,7 @@ class Power:
     def __init__(self, number: int, pilot: Pilot, report: Callable[[str], None]) -> None:
         self._number, self._pilot, self._report = number, pilot, report
         self._may_reset = False
-        self.state = State.on
+        self.state = PowerState.on
 
     def answer(self, data: bytes) -> bytes:
         """Carry out a request, and return the data of the answer.
@@ -65,7 +65,9 @@ class Power:
         """
         command, values = data[1] if len(data) > 1 else -1, data[2:]
         if command in (_ALL_OFF, _SYSTEM_OFF):
-            self._switch_off(State.all_off if command == _ALL_OFF else State.system_off, _ON)
+            self._switch_off(
+                PowerState.all_off if command == _ALL_OFF else PowerState.system_off, _ON
+            )
         elif command == _SYSTEM_ON:
             self._switch_on()
         elif command == _BEGIN_RESET:
@@ -73,11 +75,11 @@ class Power:
             return data[:2] + _ADDRESS + bytes([self._number])
         elif command == _RESET and len(values) == 1:
             if self._may_reset and values[0]:
-                self._switch_off(State.system_off)
+                self._switch_off(PowerState.system_off)
                 self._switch_on()
             elif self._may_reset:
                 waits = "it waits in its boot loader, which has nothing to load in the simulator"
-                self._switch_off(State.system_off, f"{waits}; {_ON}")
+                self._switch_off(PowerState.system_off, f"{waits}; {_ON}")
             self._may_reset = False
         elif command == _VOLTAGE:
             return data[:2] + struct.pack("<f", self._pilot.voltage)
@@ -87,9 +89,9 @@ class Power:
 
     def restarted(self) -> None:
         """Note that the firmware has begun anew, because it was switched on or the drone reset."""
-        self.state = State.on
+        self.state = PowerState.on
 
-    def _switch_off(self, state: State, how_on: str = "") -> None:
+    def _switch_off(self, state: PowerState, how_on: str = "") -> None:
         """Take the power away; without `how_on`, for a moment."""
         self.state = state
         self._pilot.ask(SwitchOff())
@@ -98,6 +100,6 @@ class Power:
 
     def _switch_on(self) -> None:
         """Start the firmware, unless it runs."""
-        if self.state in (State.system_off, State.all_off):
-            charged, self.state = self.state is State.all_off, State.booting
+        if self.state in (PowerState.system_off, PowerState.all_off):
+            charged, self.state = self.state is PowerState.all_off, PowerState.booting
             self._pilot.restart(charged=charged)

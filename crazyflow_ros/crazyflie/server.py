@@ -21,12 +21,12 @@ import numpy as np
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
-from crazyflow_ros.crazyflie.passage import Passage
+from crazyflow_ros.crazyflie.passage import PacketPassage
 from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
-from crazyflow_ros.crazyflie.power import State
+from crazyflow_ros.crazyflie.power import PowerState
 from crazyflow_ros.crazyflie.station import Client, Console, Station
 from crazyflow_ros.crazyflie.variables import supervisor_info
-from crazyflow_ros.flight import Flight
+from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.sometimes import Logger, Sometimes
 
@@ -81,13 +81,13 @@ class CrazyflieServer:
         os.set_blocking(self._waker, False)
         self._selector.register(self._wakes, selectors.EVENT_READ)
         self._lock = threading.Lock()  # guards the three below
-        self._waiting: list[tuple[Snapshot, list[Flight], np.ndarray | None]] = []
+        self._waiting: list[tuple[Snapshot, list[FlightStatus], np.ndarray | None]] = []
         self._console: list[tuple[str, str]] = []
         self._changed: dict[tuple[str, str], tuple[str, int] | None] = {}
         # The client whose packet is carried out, and the thread that does so.
         self._serving: tuple[tuple[str, int], int] | None = None
         self._latest = physics.snapshot, physics.flights()
-        self._passage = Passage(config, clock, self._wake)
+        self._passage = PacketPassage(config, clock, self._wake)
         self._logging = self._ranging = False  # read by the physics thread
         self._ending = False
         self._thread = threading.Thread(target=self._main, name="crazyflie", daemon=True)
@@ -213,7 +213,7 @@ class CrazyflieServer:
                 self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
         for station in self._stations.values():
             station.firmware.supervision.check_watchdog(snapshot.time_ns // 1_000_000)
-            if station.held and station.firmware.power.state is not State.booting:
+            if station.held and station.firmware.power.state is not PowerState.booting:
                 held, station.held = station.held, []
                 for sender, datagram in held:
                     self._take(station, sender, datagram)
@@ -280,7 +280,7 @@ class CrazyflieServer:
     def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
         """Let a drone carry out a datagram."""
         if datagram in NULL_PACKETS:
-            is_there = station.firmware.power.state is not State.all_off
+            is_there = station.firmware.power.state is not PowerState.all_off
             if datagram == PROBE and sender not in station.clients and is_there:
                 self._passage.take(partial(self._put, station, sender, datagram))
             return
@@ -296,7 +296,7 @@ class CrazyflieServer:
             time_ms = self._latest[0].time_ns // 1_000_000
             self._serving = sender, threading.get_ident()
             station.firmware.receive(packet, client.blocks, info, time_ms, send)
-            if station.firmware.power.state is not State.on:
+            if station.firmware.power.state is not PowerState.on:
                 station.forget_logs()
             if packet.port in (Port.log, Port.link):
                 self._note_blocks()

@@ -18,7 +18,9 @@ from crazyflow_ros.drones import has_battery, load_battery
 from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
 from crazyflow_ros.estimation.kalman import PIXELS_PER_RADIAN
 from crazyflow_ros.estimation.readings import FLOW_COUNT, UPRIGHT
-from crazyflow_ros.flight import AttitudeThrust, Flight, FlightState, Reference
+from crazyflow_ros.flight import AttitudeThrust, FlightState
+from crazyflow_ros.flight.commander import FlightStatus
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.scene.frames import (
     body_to_world,
     heading_to_world,
@@ -94,7 +96,7 @@ class Telemetry:
     """(3,) voltage [V], current [A], charge drawn [A h]; None without a battery model."""
     cell: Cell
     """Voltages of the battery."""
-    flight: Flight
+    flight: FlightStatus
     external: External
     desired: np.ndarray
     """(14,) the controllers' intermediate setpoints, see `Snapshot.desired`."""
@@ -133,7 +135,7 @@ class Telemetry:
         return supervisor_info(self.flight, self.quat, self.time_ns)
 
 
-def supervisor_info(flight: Flight, quat: np.ndarray, time_ns: int) -> int:
+def supervisor_info(flight: FlightStatus, quat: np.ndarray, time_ns: int) -> int:
     """Return the supervisor's bits, from "can be armed" to "the planned flight is over".
 
     Args:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
+from crazyflow_ros.demo.arguments import Arguments, WrongArgument, usage
 from crazyflow_ros.demo.simulator import (
     PATIENCE,
     SimulatorError,
@@ -39,7 +39,7 @@ def main() -> int:
         return 0
     try:
         arguments = Arguments.parse(words)
-    except UsageError as error:
+    except WrongArgument as error:
         print(f"{error}\n\n{usage()}", file=sys.stderr)
         return WRONG_USAGE
     choose_domain()

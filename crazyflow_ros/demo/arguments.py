@@ -14,7 +14,7 @@ from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
 
 
-class UsageError(ValueError):
+class WrongArgument(ValueError):
     """A wrong argument; the message names it and the expected values."""
 
 
@@ -62,13 +62,13 @@ class Arguments:
         for word in words:
             name, separator, text = word.partition(":=")
             if not separator:
-                raise UsageError(f"expected name:=value, got {word!r}")
+                raise WrongArgument(f"expected name:=value, got {word!r}")
             if name not in known:
-                raise UsageError(unknown("argument", name, known))
+                raise WrongArgument(unknown("argument", name, known))
             try:
                 values[name] = known[name].parsed(text)
             except ValueError as error:
-                raise UsageError(str(error)) from None
+                raise WrongArgument(str(error)) from None
         return cls(**values)
 
 

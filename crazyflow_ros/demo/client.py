@@ -16,7 +16,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.client import SimulationError, SimulatorClient
 from crazyflow_ros.demo.messages import read_pose, read_poses, trajectory_message
-from crazyflow_ros.demo.progress import Progress
+from crazyflow_ros.demo.progress import ProgressLine
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, FlightPath, plan_flight
 from crazyflow_ros.ros.messages.times import NS
@@ -77,7 +77,7 @@ class FlightClient:
                 PoseStamped, f"{drone.name}/pose", drone.receive, _FOLLOW, raw=True
             )
 
-    def fly(self, duration: float, progress: Progress) -> Record:
+    def fly(self, duration: float, progress: ProgressLine) -> Record:
         """Take off, fly figure-eights and land.
 
         The simulation is paused until the trajectories have arrived, so that all drones start at

@@ -21,7 +21,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from crazyflow_ros.client import SimulationError, SimulatorClient
 from crazyflow_ros.demo.client import FlightClient
-from crazyflow_ros.demo.progress import Progress
+from crazyflow_ros.demo.progress import ProgressLine
 from crazyflow_ros.demo.trajectory import SHORTEST
 from crazyflow_ros.end_signals import ending
 
@@ -71,7 +71,7 @@ def run(simulation: SimulatorClient, duration: float, plot: Path | None) -> bool
         from crazyflow_ros.demo.plot import save_plot
     client = FlightClient(simulation)
     print(f"{_list(simulation.drones)} ready", flush=True)
-    progress = Progress(duration)
+    progress = ProgressLine(duration)
     try:
         record = client.fly(duration, progress)
     finally:

@@ -9,7 +9,7 @@ from collections import deque
 from typing import TextIO
 
 
-class Progress:
+class ProgressLine:
     """A progress line: rewritten in place on a terminal, otherwise printed periodically."""
 
     REFRESH = 0.1  # s of wall time between updates of a terminal

@@ -30,7 +30,7 @@ _OVERHEAD = 2 * (REST + HOVER) + RISE + SINK + PRESS  # s, everything but the fi
 SHORTEST = 20.0  # s, enough for one fast round
 
 
-class Motion(NamedTuple):
+class PathMotion(NamedTuple):
     """Motion at K times, each array of shape (K, 3) in the map frame."""
 
     pos: NDArray[np.float64]
@@ -52,11 +52,11 @@ class Glide:
     goal: Vector
     duration: float
 
-    def __call__(self, times: NDArray[np.float64]) -> Motion:
+    def __call__(self, times: NDArray[np.float64]) -> PathMotion:
         """Return the motion at times (K,) from the beginning of the line."""
         u = (times / self.duration)[:, None]
         way, rate = self.goal - self.start, 1 / self.duration
-        return Motion(
+        return PathMotion(
             self.start + way * u**3 * (10 - 15 * u + 6 * u**2),
             way * rate * 30 * u**2 * (1 - u) ** 2,
             way * rate**2 * 60 * u * (1 - u) * (1 - 2 * u),
@@ -79,12 +79,12 @@ class FigureEightPath:
     ramp: float = 2.0
     """Time for the phase to reach its cruising rate, s."""
 
-    def __call__(self, times: NDArray[np.float64]) -> Motion:
+    def __call__(self, times: NDArray[np.float64]) -> PathMotion:
         """Return the motion at times (K,) from the beginning of the figure."""
         phase, rate, change = (x[:, None] for x in self._phase(times))
         harmonic = np.array([1, 2, 1])
         sine, cosine = np.sin(harmonic * phase), np.cos(harmonic * phase)
-        return Motion(
+        return PathMotion(
             self.centre + self.size * sine,
             self.size * harmonic * cosine * rate,
             self.size * harmonic * (cosine * change - harmonic * sine * rate**2),
@@ -116,10 +116,10 @@ class FlightPath:
         """Total duration, s."""
         return sum(segment.duration for segment in self.segments)
 
-    def __call__(self, times: NDArray[np.float64]) -> Motion:
+    def __call__(self, times: NDArray[np.float64]) -> PathMotion:
         """Return the motion at times (K,) from the start of the flight."""
         times = np.clip(times, 0, self.duration)
-        motion = Motion(*(np.zeros((len(times), 3)) for _ in Motion._fields))
+        motion = PathMotion(*(np.zeros((len(times), 3)) for _ in PathMotion._fields))
         begin = 0.0
         for segment in self.segments:
             end = begin + segment.duration

@@ -232,7 +232,7 @@ def has_battery(drone: AnyDrone) -> bool:
 
 
 def load_battery(drone: AnyDrone) -> dict[str, Any]:
-    """Read the figures of the battery of a drone: arguments of `sim.actuation.Battery`.
+    """Read the figures of the battery of a drone: arguments of `sim.Battery`.
 
     Args:
         drone: Name of a drone of the package, or path of a drone's folder.

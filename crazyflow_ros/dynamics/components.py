@@ -27,6 +27,36 @@ from crazyflow_ros.elementwise import (
 )
 from crazyflow_ros.xla.kernels import apart
 
+__all__ = [
+    "Matrix3",
+    "Vec3",
+    "Vec4",
+    "add",
+    "add_wrenches",
+    "cross",
+    "dot",
+    "drag_force",
+    "heading",
+    "inverse",
+    "matrix_rows",
+    "no_wrench",
+    "normalize",
+    "quat_from_rpy",
+    "quat_rate",
+    "rotate_quat",
+    "rotation_matrix",
+    "rotation_matrix_from_rpy",
+    "rpy_from_rotation_matrix",
+    "scale",
+    "split",
+    "stack",
+    "subtract",
+    "total",
+    "transform",
+    "transpose",
+    "vector",
+]
+
 Vec3: TypeAlias = tuple[Array, Array, Array]
 Vec4: TypeAlias = tuple[Array, Array, Array, Array]
 Matrix3: TypeAlias = tuple[Vec3, Vec3, Vec3]

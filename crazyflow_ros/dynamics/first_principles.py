@@ -34,6 +34,8 @@ from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.elementwise import where, zeros_like
 from crazyflow_ros.xla.kernels import apart
 
+__all__ = ["Params"]
+
 RPM = 2 * pi / 60  # rad/s
 
 

@@ -33,6 +33,8 @@ from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.elementwise import maximum, sqrt, zeros_like
 from crazyflow_ros.xla.kernels import apart
 
+__all__ = ["Params"]
+
 # At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
 # this, the cosine of the pitch is kept constant.
 _LEAST_COS_PITCH = sin(radians(1))

@@ -14,6 +14,8 @@ from crazyflow_ros.dynamics import so_rpy
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Vec4, Wrench
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
+__all__ = ["Params"]
+
 
 class Params(so_rpy.Params):
     """Parameters of the model."""

@@ -23,6 +23,8 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
+__all__ = ["Params"]
+
 
 class Params(so_rpy_rotor.Params):
     """Parameters of the model."""

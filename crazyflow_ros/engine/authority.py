@@ -12,7 +12,8 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.flight import Ability, Rules
+from crazyflow_ros.flight.plan import Rules
+from crazyflow_ros.flight.supervisor import Ability
 from crazyflow_ros.sim.actuation import Battery
 
 _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is for catching up

@@ -99,7 +99,7 @@ class SimulationOptions:
             "first_principles"
         ),
     ] = False
-    """See `sim.actuation.Battery`; a reset recharges it."""
+    """See `sim.Battery`; a reset recharges it."""
     wind: Annotated[
         Numbers,
         Spec("Mean wind x, y, z in map [m/s], up to 30", read_only=False, check=check_wind),

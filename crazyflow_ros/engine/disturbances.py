@@ -18,7 +18,7 @@ N_MOTORS = 4
 
 @dataclass(frozen=True)
 class Wind:
-    """Mean wind, and gusts of the Dryden model, see `sim.wind.Dryden`; the same for all drones.
+    """Mean wind, and gusts of the Dryden model, see `sim.Dryden`; the same for all drones.
 
     Raises:
         ValueError: A number is not finite, or out of range.

@@ -18,23 +18,28 @@ from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.registration import TASKS
 from crazyflow_ros.envs.single import QuadrotorEnv
 from crazyflow_ros.envs.tasks import (
+    CourseTask,
     FigureEight,
+    Flight,
     Hover,
     Landing,
     Reach,
     Start,
     Task,
     Velocity,
+    Verdict,
 )
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
 __all__ = [
     "Autoreset",
     "Configuration",
+    "CourseTask",
     "DroneEnv",
     "Environment",
     "FigureEight",
     "FigureEightEnv",
+    "Flight",
     "Hover",
     "Landing",
     "LandingEnv",
@@ -50,6 +55,7 @@ __all__ = [
     "Task",
     "Timestep",
     "Velocity",
+    "Verdict",
 ]
 
 for _kind in TASKS:

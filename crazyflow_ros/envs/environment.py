@@ -11,7 +11,7 @@ from jax import Array
 
 from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
 from crazyflow_ros.envs.configuration import Autoreset, Configuration
-from crazyflow_ros.envs.tasks import Course, Flight, Task, Verdict
+from crazyflow_ros.envs.tasks import CourseTask, Flight, Task, Verdict
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.sim import Sim, SimData, functional
@@ -299,7 +299,7 @@ class Environment:
             x.reshape(after.states.pos.shape[:2])
             for x in (verdict.reward, verdict.terminated, verdict.success)
         )
-        if isinstance(self.task, Course):
+        if isinstance(self.task, CourseTask):
             origin = after.plugins[ORIGIN]
             advanced = self.task.advance(*flights).reshape(origin.shape)
             after = after.replace(plugins=after.plugins | {ORIGIN: advanced})

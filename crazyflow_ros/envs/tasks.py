@@ -49,7 +49,7 @@ class Flight(NamedTuple):
     vel_error: Array
     """(N, 3) velocity of the goal relative to the drone, m/s."""
     origin: Array
-    """(N, k) as in `Start`, after the changes of `Course.advance`."""
+    """(N, k) as in `Start`, after the changes of `CourseTask.advance`."""
 
 
 class Verdict(NamedTuple):
@@ -91,7 +91,7 @@ class Task(Protocol):
 
 
 @runtime_checkable
-class Course(Task, Protocol):
+class CourseTask(Task, Protocol):
     """A task with a sequence of goals."""
 
     def advance(self, before: Flight, after: Flight) -> Array:

@@ -31,7 +31,7 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.estimation import kalman, readings
 from crazyflow_ros.estimation.config import Positioning
 from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Belief, Measurement, N
-from crazyflow_ros.estimation.readings import Errors, Motion, Pose, Random
+from crazyflow_ros.estimation.readings import Errors, MeanMotion, PoseReading, Random
 from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
@@ -134,7 +134,7 @@ class Estimate(Struct):
         """(N, M, 9) diagonal of the covariance."""
         return stack(tuple(self.covariance[..., _WHERE[i, i]] for i in range(N)))
 
-    def updated(self, now: Pose, flies: Array, steps: Array) -> Estimate:
+    def updated(self, now: PoseReading, flies: Array, steps: Array) -> Estimate:
         """Return the estimates in a tick.
 
         Args:
@@ -167,7 +167,7 @@ class Estimate(Struct):
         return [field.name for field in fields if not field.metadata.get("static")]
 
     @staticmethod
-    def _start(parts: Parts, now: Pose, steps: Array) -> Parts:
+    def _start(parts: Parts, now: PoseReading, steps: Array) -> Parts:
         """Return what changes when filters start."""
 
         def drawn(state: Array, step: Array, steps: Array) -> tuple[Errors, Array]:
@@ -187,7 +187,7 @@ class Estimate(Struct):
             "noise": (state, parts["noise"][1]),
         }
 
-    def _step(self, parts: Parts, now: Pose, flies: Array, steps: Array) -> Parts:
+    def _step(self, parts: Parts, now: PoseReading, flies: Array, steps: Array) -> Parts:
         """Return what changes when filters run."""
         dt = self.period / self.freq
         heard, state = apart(lambda *args: self._sensed(*args), parts, now, steps)
@@ -212,13 +212,13 @@ class Estimate(Struct):
             "noise": (state, parts["noise"][1]),
         }
 
-    def _sensed(self, parts: Parts, now: Pose, steps: Array) -> tuple[_Heard, Array]:
+    def _sensed(self, parts: Parts, now: PoseReading, steps: Array) -> tuple[_Heard, Array]:
         """Return what the instruments measure, and the new state of the random numbers."""
         dt, dtype, has = self.period / self.freq, now.pos[0].dtype, self.positioning
         rate, count = self.freq // self.period, steps // self.period
         random, errors = Random(*parts["noise"]), Errors.of(parts["errors"])
         seen = parts["seen"]
-        motion = Motion.between(Pose(seen[:3], seen[3:7], seen[7:]), now, dt)  # type: ignore[arg-type]
+        motion = MeanMotion.between(PoseReading(seen[:3], seen[3:7], seen[7:]), now, dt)  # type: ignore[arg-type]
         gyro, acc = readings.imu(motion, errors, random, dt)
         heard = _Heard(gyro, acc, subtract(gyro, motion.turn))
         if has.range:
@@ -354,7 +354,7 @@ def _level(yaw: Array) -> Vec4:
     return (zero, zero, sine, cosine)
 
 
-def _numbers(pose: Pose) -> tuple[Array, ...]:
+def _numbers(pose: PoseReading) -> tuple[Array, ...]:
     return (*pose.pos, *pose.quat, *pose.vel)
 
 

@@ -139,7 +139,7 @@ class Errors(NamedTuple):
         return (*self.gyro, *self.gyro_scale, *self.acc, self.range)
 
 
-class Pose(NamedTuple):
+class PoseReading(NamedTuple):
     """Position, attitude (xyzw) and velocity at an instant; world frame, SI."""
 
     pos: Vec3
@@ -147,7 +147,7 @@ class Pose(NamedTuple):
     vel: Vec3
 
 
-class Motion(NamedTuple):
+class MeanMotion(NamedTuple):
     """The mean motion between two instants, body frame."""
 
     turn: Vec3
@@ -162,7 +162,7 @@ class Motion(NamedTuple):
     """Height over the floor, m."""
 
     @classmethod
-    def between(cls, before: Pose, now: Pose, dt: float) -> Motion:
+    def between(cls, before: PoseReading, now: PoseReading, dt: float) -> MeanMotion:
         """Return the motion between two instants `dt` [s] apart."""
         x, y, z, w = before.quat
         a, b, c, d = now.quat
@@ -187,7 +187,7 @@ class Motion(NamedTuple):
         )
 
 
-def imu(motion: Motion, errors: Errors, random: Random, dt: float) -> tuple[Vec3, Vec3]:
+def imu(motion: MeanMotion, errors: Errors, random: Random, dt: float) -> tuple[Vec3, Vec3]:
     """Return mean angular velocity [rad/s] and specific force [m/s^2] over a time `dt` [s]."""
     dtype = motion.upright.dtype
     noise = scale(random.vector(dtype), white(BMI088_GYRO, dt))
@@ -201,7 +201,7 @@ def imu(motion: Motion, errors: Errors, random: Random, dt: float) -> tuple[Vec3
     return _within(turn, BMI088_GYRO.saturation), _within(force, BMI088_ACCELEROMETER.saturation)
 
 
-def flow(motion: Motion, random: Random, dt: float) -> tuple[Array, Array]:
+def flow(motion: MeanMotion, random: Random, dt: float) -> tuple[Array, Array]:
     """Return pixels that the floor z = 0 has moved through the flow deck's picture in `dt` [s]."""
     distance = motion.height / jnp.maximum(motion.upright, UPRIGHT)
     is_sharp = (distance > PMW3901_MIN_RANGE) & (motion.upright > UPRIGHT)

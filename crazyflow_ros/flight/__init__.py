@@ -1,10 +1,11 @@
-"""The flight commander: takeoff, landing, bounded courses, flight states, crashes. No ROS."""
+"""The flight commander: takeoff, landing, bounded courses, flight states, crashes. No ROS.
 
-from crazyflow_ros.flight.commander import Commander, Flight, Order
-from crazyflow_ros.flight.course import Course, Reference
-from crazyflow_ros.flight.envelope import Envelope
+What a drone is told is a `Setpoint`. Checkpoints and recordings keep those that this package
+exports, by name.
+"""
+
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
-from crazyflow_ros.flight.plan import Advice, FlightConfig, FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.plan import FlightConfig, FlightState
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory
 from crazyflow_ros.flight.pose_and_velocity import Goal, Pose, Velocity
 from crazyflow_ros.flight.raw import Raw
@@ -29,21 +30,15 @@ from crazyflow_ros.flight.streamed import (
     Position,
     VelocityWorld,
 )
-from crazyflow_ros.flight.supervisor import Ability, FlightEvent, Observation, Supervisor
+from crazyflow_ros.flight.supervisor import FlightEvent
 from crazyflow_ros.flight.trajectory import Trajectory
 
 __all__ = [
-    "Ability",
-    "Advice",
     "AltitudeHold",
     "Arm",
     "AttitudeThrust",
     "Brake",
-    "Commander",
-    "Course",
     "Emergency",
-    "Envelope",
-    "Flight",
     "FlightConfig",
     "FlightEvent",
     "FlightState",
@@ -57,22 +52,15 @@ __all__ = [
     "Land",
     "LevelOut",
     "NotifySetpointsStop",
-    "Observation",
-    "Order",
-    "Plan",
     "PolynomialTrajectory",
     "Pose",
     "Position",
     "Raw",
     "Recover",
-    "Reference",
-    "Rules",
     "SetGroups",
     "Setpoint",
     "Spiral",
-    "Start",
     "Stop",
-    "Supervisor",
     "SwitchOff",
     "Takeoff",
     "Trajectory",

@@ -12,7 +12,7 @@ import numpy as np
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.high_level import Land
 from crazyflow_ros.flight.moving_goal import Stream, TimedPose, extended
-from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.pose_and_velocity import Pose, Velocity
 from crazyflow_ros.flight.setpoint import Brake, Setpoint
 from crazyflow_ros.flight.stop_and_arm import (
@@ -52,7 +52,7 @@ class Order:
     """A setpoint in force."""
 
     setpoint: Setpoint
-    start: Start
+    start: StartState
     plan: Plan
     ahead_ns: int = 0
     """Nanoseconds by which its times are ahead of the clock, after the clock was rewound."""
@@ -88,7 +88,7 @@ class Order:
         return self.plan.course.at(self.seconds(time_ns))
 
 
-class Flight(NamedTuple):
+class FlightStatus(NamedTuple):
     """How a drone flies at one instant."""
 
     state: FlightState
@@ -128,11 +128,11 @@ class Commander:
         self.stuck_ns: int | None = None
 
     @property
-    def flight(self) -> Flight:
+    def flight(self) -> FlightStatus:
         """How the drone flies now."""
-        return Flight(self.state, self.order, self.armed, self.rules.auto_arm)
+        return FlightStatus(self.state, self.order, self.armed, self.rules.auto_arm)
 
-    def command(self, setpoint: Setpoint, now: Start) -> Plan | None:
+    def command(self, setpoint: Setpoint, now: StartState) -> Plan | None:
         """Put a setpoint into force.
 
         Args:
@@ -182,7 +182,7 @@ class Commander:
         if self.state.stands and not self.armed and not isinstance(setpoint, _ALWAYS):
             raise ValueError(f"it is not armed: {advice.disarmed} first")
 
-    def _recover(self, setpoint: Recover, now: Start) -> Plan | None:
+    def _recover(self, setpoint: Recover, now: StartState) -> Plan | None:
         """Leave the state after a crash, as the firmware does: disarmed, unless it arms itself."""
         if self.state is not FlightState.crashed:
             return None
@@ -197,7 +197,7 @@ class Commander:
         """Stop the rotors at once."""
         self.state, self.order, self.why = state, None, why
 
-    def update(self, time_ns: int, motion: Callable[[], Start]) -> str:
+    def update(self, time_ns: int, motion: Callable[[], StartState]) -> str:
         """Apply the changes that depend on time alone: courses that end, setpoints that lapse.
 
         Args:
@@ -227,7 +227,7 @@ class Commander:
             self.stop(order.plan.after)
         return text
 
-    def restart_if_lost(self, now: Start, lag: float = 0.0) -> bool:
+    def restart_if_lost(self, now: StartState, lag: float = 0.0) -> bool:
         """Restart the course where the drone is if it is too far off; return whether it was.
 
         Args:
@@ -248,7 +248,7 @@ class Commander:
             return False
         return self.restart(now)
 
-    def restart(self, now: Start) -> bool:
+    def restart(self, now: StartState) -> bool:
         """Restart the course where the drone is; return whether it followed one."""
         order = self.order
         if order is None or order.plan.course is None or not order.plan.bounded:
@@ -266,7 +266,7 @@ class Commander:
         self.stream = ()
         return True
 
-    def _caught(self, now: Start) -> Reference:
+    def _caught(self, now: StartState) -> Reference:
         """Return the present motion, no faster downwards than the rotors can stop above the floor.
 
         The drone falls faster than its reference then, and brakes as hard as it can.
@@ -302,7 +302,7 @@ class Commander:
             change = min(change, end)
         return change
 
-    def _follow(self, setpoint: Setpoint, now: Start) -> Plan:
+    def _follow(self, setpoint: Setpoint, now: StartState) -> Plan:
         """Follow a setpoint that may be followed now."""
         if self._repeats(setpoint):
             assert self.order is not None
@@ -324,7 +324,7 @@ class Commander:
         same = type(order.setpoint) is type(setpoint)
         return same and setpoint.is_same(order.setpoint)  # type: ignore[arg-type]
 
-    def _is_restless(self, setpoint: Setpoint, start: Start) -> bool:
+    def _is_restless(self, setpoint: Setpoint, start: StartState) -> bool:
         """Return whether poses jump about: programs that disagree would shake the drone."""
         order = self.order
         if order is None or not isinstance(setpoint, Pose | Position):
@@ -332,7 +332,7 @@ class Commander:
         since = (start.time_ns + order.ahead_ns - order.start.time_ns) * 1e-9
         return type(order.setpoint) is type(setpoint) and since < _RESTLESS
 
-    def _stream(self, setpoint: Setpoint, start: Start) -> Stream:
+    def _stream(self, setpoint: Setpoint, start: StartState) -> Stream:
         """Return the stream of poses that a setpoint continues or begins."""
         if not isinstance(setpoint, Pose | Position):
             return ()
@@ -349,7 +349,7 @@ class Commander:
         if self.state.stands or self.state.needs_reset:
             self.order = None
 
-    def _start(self, now: Start) -> Start:
+    def _start(self, now: StartState) -> StartState:
         """Return the start of a plan: at the present reference, or else at the present motion."""
         order = self.order
         reference = None if order is None else order.reference(now.time_ns)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros.flight.profile import Profile, State
+from crazyflow_ros.flight.profile import AxisState, Profile
 
 AXES = 4
 """Number of axes: x, y, z [m, world frame] and yaw [rad]."""
@@ -43,9 +43,9 @@ class Reference(NamedTuple):
         """Return the reference of a drone that hovers at a position."""
         return cls(np.array([*pos, yaw], float), np.zeros(AXES), np.zeros(AXES))
 
-    def axis(self, i: int) -> State:
+    def axis(self, i: int) -> AxisState:
         """Return the motion along one axis."""
-        return State(float(self.pos[i]), float(self.vel[i]), float(self.acc[i]))
+        return AxisState(float(self.pos[i]), float(self.vel[i]), float(self.acc[i]))
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class Course:
         return found
 
 
-def pieces_of(start: State, profile: Profile) -> tuple[list[Piece], State]:
+def pieces_of(start: AxisState, profile: Profile) -> tuple[list[Piece], AxisState]:
     """Return the polynomials of a jerk-limited motion, and the motion at its end."""
     pieces: list[Piece] = []
     for phase in profile:

@@ -16,7 +16,14 @@ import numpy as np
 
 from crazyflow_ros.flight.course import AXES, Course, Piece, Reference, evaluate, pieces_of
 from crazyflow_ros.flight.envelope import Envelope
-from crazyflow_ros.flight.profile import Bounds, Profile, State, end_of, to_position, to_velocity
+from crazyflow_ros.flight.profile import (
+    AxisState,
+    Bounds,
+    Profile,
+    end_of,
+    to_position,
+    to_velocity,
+)
 
 _MIN_SHARE = 0.6  # of the bounds, for an axis that must stop although it is at its target
 _KNOTS = 0.05  # s between the knots of a curve, which is polynomial in between
@@ -137,7 +144,7 @@ def _level(envelope: Envelope) -> Bounds:
     return Bounds(envelope.speed, envelope.acceleration, envelope.jerk)
 
 
-def _upright(envelope: Envelope, axis: State) -> Bounds:
+def _upright(envelope: Envelope, axis: AxisState) -> Bounds:
     if abs(axis.vel) <= _FALLS * envelope.climb:
         return Bounds(envelope.climb, envelope.lift, envelope.jerk)
     return Bounds(envelope.climb, envelope.catch, _HASTE * envelope.jerk)
@@ -147,7 +154,9 @@ def _turning(envelope: Envelope) -> Bounds:
     return Bounds(envelope.yaw_rate, envelope.yaw_acceleration, envelope.yaw_jerk)
 
 
-def _bounds_to(axes: Sequence[State], goals: Sequence[float], envelope: Envelope) -> list[Bounds]:
+def _bounds_to(
+    axes: Sequence[AxisState], goals: Sequence[float], envelope: Envelope
+) -> list[Bounds]:
     """Return bounds for each axis that together respect the envelope along a straight line."""
     level, turning = _level(envelope), _turning(envelope)
     upright = _upright(envelope, axes[2])
@@ -168,7 +177,7 @@ def _bounds_to(axes: Sequence[State], goals: Sequence[float], envelope: Envelope
     return [level.scaled(x), level.scaled(y), upright, turning]
 
 
-def _stop(axis: State, bounds: Bounds) -> float:
+def _stop(axis: AxisState, bounds: Bounds) -> float:
     """Return where an axis comes to rest if it brakes now."""
     return end_of(axis, to_velocity(axis, 0.0, bounds)).pos
 
@@ -184,7 +193,9 @@ def _shares(ways: Sequence[float], moves: Sequence[bool]) -> tuple[float, float]
     return shares[0], shares[1]
 
 
-def _to_velocities(x: State, y: State, goal: Sequence[float], envelope: Envelope) -> list[Profile]:
+def _to_velocities(
+    x: AxisState, y: AxisState, goal: Sequence[float], envelope: Envelope
+) -> list[Profile]:
     """Reach a horizontal velocity [m/s]."""
     bounds = _level(envelope)
     changes = [
@@ -213,7 +224,7 @@ def _curve(
     ahead, left = c[0] * vx + s[0] * vy, c[0] * vy - s[0] * vx
     ahead_acc = c[0] * ax + s[0] * ay + rate[0] * left
     left_acc = c[0] * ay - s[0] * ax - rate[0] * ahead
-    states = State(0.0, ahead, ahead_acc), State(0.0, left, left_acc)
+    states = AxisState(0.0, ahead, ahead_acc), AxisState(0.0, left, left_acc)
     gentle = replace(envelope, acceleration=_ALONG * envelope.acceleration)
     profiles = _to_velocities(*states, vel, gentle)
     (_, u, du), (_, v, dv) = (_sampled(x, p, times) for x, p in zip(states, profiles))
@@ -239,7 +250,7 @@ def _hermite(pos: float, times: np.ndarray, vel: np.ndarray, acc: np.ndarray) ->
     return pieces
 
 
-def _sampled(start: State, profile: Profile, times: np.ndarray) -> np.ndarray:
+def _sampled(start: AxisState, profile: Profile, times: np.ndarray) -> np.ndarray:
     """Return position, velocity and acceleration at given times, (3, n)."""
     pieces = _lasting(start, profile, float(times[-1]))
     begins = np.cumsum([0.0, *(duration for duration, _ in pieces[:-1])])
@@ -248,7 +259,7 @@ def _sampled(start: State, profile: Profile, times: np.ndarray) -> np.ndarray:
     return evaluate(coefficients[row], times - begins[row])[:3]
 
 
-def _lasting(start: State, profile: Profile, duration: float) -> list[Piece]:
+def _lasting(start: AxisState, profile: Profile, duration: float) -> list[Piece]:
     """Return the pieces of a profile, continued until a time at the final velocity."""
     pieces, end = pieces_of(start, profile)
     left = duration - sum(length for length, _ in pieces)

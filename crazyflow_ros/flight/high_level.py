@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from crazyflow_ros.checks import limits
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.governor import onto, to_rest
-from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.planner import check_world, lengthened, spiral, straight_to, to_rest_at
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory, checked_timescale
 from crazyflow_ros.flight.setpoint import CLEARANCE, StateSetpoint, check_group
@@ -50,7 +50,7 @@ class Takeoff(StateSetpoint):
         _check_high_level(self.duration, self.yaw, self.group_mask)
         _check_velocity(self.velocity, self.duration)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a polynomial of degree 7, from the floor."""
         if not start.state.stands:
             raise ValueError(f"takeoff needs a drone that stands on the floor, it is {start.state}")
@@ -83,7 +83,7 @@ class Land(StateSetpoint):
         _check_high_level(self.duration, self.yaw, self.group_mask)
         _check_velocity(self.velocity, self.duration)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a polynomial of degree 7."""
         if start.state.stands:
             raise ValueError(f"land needs a drone in the air, it is {start.state}")
@@ -120,7 +120,7 @@ class GoTo(StateSetpoint):
         object.__setattr__(self, "pos", limits.vector("position", self.pos, (3,), limits.POSITION))
         _check_high_level(self.duration, self.yaw, self.group_mask)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a polynomial of degree 7, or a straight line, that ends clear of the floor."""
         if start.state.stands:
             raise ValueError(f"go_to needs a drone in the air, it is {start.state}: takeoff first")
@@ -168,7 +168,7 @@ class Spiral(StateSetpoint):
         limits.number("ascent", self.ascent, limits.POSITION)
         _check_high_level(self.duration, 0.0, self.group_mask)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a polynomial of degree 7 that ends clear of the floor."""
         if start.state.stands:
             raise ValueError(f"spiral needs a drone in the air, it is {start.state}: takeoff first")
@@ -208,7 +208,7 @@ class FlyTrajectory(StateSetpoint):
         checked_timescale(self.timescale)
         check_group(self.group_mask)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan the pieces in order; the drone hovers at the end.
 
         A drone that moves otherwise than the trajectory begins flies onto it within its envelope;
@@ -275,7 +275,7 @@ def _clear(height: float, rules: Rules) -> tuple[float, str]:
 
 
 def _to_rest_at(
-    start: Start, rules: Rules, pos: tuple[float, float, float], setpoint: Takeoff | Land
+    start: StartState, rules: Rules, pos: tuple[float, float, float], setpoint: Takeoff | Land
 ) -> Plan:
     reference = start.reference
     limits.vector("position", pos, (3,), limits.POSITION)

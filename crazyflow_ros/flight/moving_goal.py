@@ -58,7 +58,7 @@ Stream = tuple[TimedPose, ...]
 """The latest poses of a stream, in order of time."""
 
 
-class Motion(NamedTuple):
+class GoalMotion(NamedTuple):
     """Motion of a goal: x, y, z and yaw, (4,) each."""
 
     pos: np.ndarray
@@ -109,7 +109,7 @@ def patience(stream: Stream) -> float:
     return min(max(_PATIENCE * interval, _LEAST_PATIENCE), _MOST_PATIENCE)
 
 
-def motion_of(stream: Stream) -> Motion:
+def motion_of(stream: Stream) -> GoalMotion:
     """Fit the motion of a goal at the time of its latest pose, of at least two."""
     times = np.array([(pose.time_ns - stream[-1].time_ns) * _NS for pose in stream])
     places = np.array([pose.pos for pose in stream])
@@ -127,7 +127,7 @@ def motion_of(stream: Stream) -> Motion:
         vel, acc = fit[1], fit[2] if len(fit) > 2 else np.zeros(AXES)
         turn = _turn(vel[:3], acc[:3])
         jerk = -(turn**2) * vel * (1, 1, 1, 0)
-    return Motion(origin + fit[0], vel, acc, turn)
+    return GoalMotion(origin + fit[0], vel, acc, turn)
 
 
 def _turn(vel: np.ndarray, acc: np.ndarray) -> float:
@@ -177,7 +177,7 @@ def _approach(away: np.ndarray, envelope: Envelope) -> Course | None:
     return None
 
 
-def _left(goal: Motion, envelope: Envelope) -> Envelope | None:
+def _left(goal: GoalMotion, envelope: Envelope) -> Envelope | None:
     """Return the bounds of motion relative to a goal; None if the drone cannot fly as it does."""
     speed, level = hypot(*goal.vel[:2]), hypot(*goal.acc[:2])
     wanted = {

@@ -124,7 +124,7 @@ class Rules:
     advice: Advice = field(default_factory=Advice)
     """See `FlightConfig`."""
 
-    def at(self, start: Start) -> Rules:
+    def at(self, start: StartState) -> Rules:
         """Return the rules for what a drone can do at the start of a plan."""
         if start.authority >= 1 and start.fastest == inf:
             return self
@@ -163,7 +163,7 @@ _BOUNDS = ("speed", "climb", "acceleration", "jerk", "yaw_rate")
 
 
 @dataclass(frozen=True)
-class Start:
+class StartState:
     """Motion and state of a drone when a setpoint takes effect."""
 
     time_ns: int

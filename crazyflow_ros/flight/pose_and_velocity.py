@@ -14,7 +14,7 @@ from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
 from crazyflow_ros.flight.moving_goal import follow, patience
-from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.profile import Profile
 from crazyflow_ros.flight.setpoint import (
     CLEARANCE,
@@ -58,7 +58,7 @@ class Pose(StateSetpoint):
         del rules
         return self
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a climb, a horizontal flight clear of the floor, and a descent.
 
         High enough, a drone follows a stream of poses with the velocity of their goal.
@@ -108,7 +108,7 @@ class Goal(StateSetpoint):
         if not isnan(self.yaw):
             limits.number("yaw", self.yaw, limits.ANGLE)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan as for `Pose`."""
         height = float(start.reference.pos[2])
         if start.state.stands or height < rules.rest_height + CLEARANCE:
@@ -136,7 +136,7 @@ class Velocity(StateSetpoint):
         object.__setattr__(self, "vel", vel)
         object.__setattr__(self, "yaw_rate", rate)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a course at the velocity, which lapses."""
         vx, vy, vz = np.asarray(self.vel).tolist()
         at, stands = start.reference, start.state.stands
@@ -152,7 +152,7 @@ class Velocity(StateSetpoint):
         clear = at.pos[2] >= rules.rest_height + CLEARANCE
         return self._course(at, rules, (vx, vy, vz) if clear else (0.0, 0.0, vz))
 
-    def _rising(self, start: Start, rules: Rules) -> Plan:
+    def _rising(self, start: StartState, rules: Rules) -> Plan:
         """Take off; near the floor, the climb continues without further setpoints."""
         at, envelope, height = start.reference, rules.envelope, rules.takeoff_height
         if at.pos[2] < rules.rest_height + CLEARANCE:
@@ -162,7 +162,7 @@ class Velocity(StateSetpoint):
         plan = self._course(at, rules, np.asarray(self.vel).tolist(), up)
         return replace(plan, during=FlightState.taking_off)
 
-    def _falling(self, start: Start, rules: Rules) -> Plan:
+    def _falling(self, start: StartState, rules: Rules) -> Plan:
         """Descend, straight down near the floor, and land."""
         at, (vx, vy, vz) = start.reference, np.asarray(self.vel).tolist()
         if at.pos[2] < rules.rest_height + TOUCHDOWN:

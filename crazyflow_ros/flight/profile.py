@@ -15,17 +15,17 @@ _MAX_STEPS = 100  # of the search for a cruising speed; it takes about ten
 _RESOLUTION = 1e-12  # m or rad, of the final position
 
 
-class State(NamedTuple):
+class AxisState(NamedTuple):
     """Motion along an axis at one instant: position, velocity, acceleration."""
 
     pos: float
     vel: float
     acc: float
 
-    def after(self, phase: Phase) -> State:
+    def after(self, phase: Phase) -> AxisState:
         """Return the motion at the end of a phase."""
         t, jerk = phase
-        return State(
+        return AxisState(
             self.pos + t * (self.vel + t * (self.acc / 2 + t * jerk / 6)),
             self.vel + t * (self.acc + t * jerk / 2),
             self.acc + t * jerk,
@@ -56,14 +56,14 @@ Profile = list[Phase]
 """A sequence of phases."""
 
 
-def end_of(start: State, profile: Iterable[Phase]) -> State:
+def end_of(start: AxisState, profile: Iterable[Phase]) -> AxisState:
     """Return the motion after the last phase."""
     for phase in profile:
         start = start.after(phase)
     return start
 
 
-def to_velocity(start: State, vel: float, bounds: Bounds) -> Profile:
+def to_velocity(start: AxisState, vel: float, bounds: Bounds) -> Profile:
     """Reach a velocity, without acceleration, as fast as the bounds allow.
 
     Args:
@@ -87,7 +87,7 @@ def to_velocity(start: State, vel: float, bounds: Bounds) -> Profile:
     return [Phase(first, copysign(jerk, peak - a0)), Phase(held, 0.0), Phase(last, -sign * jerk)]
 
 
-def to_position(start: State, pos: float, bounds: Bounds) -> Profile:
+def to_position(start: AxisState, pos: float, bounds: Bounds) -> Profile:
     """Come to rest at a position, without overshoot unless the start makes it unavoidable.
 
     Args:
@@ -104,7 +104,7 @@ def to_position(start: State, pos: float, bounds: Bounds) -> Profile:
     stopped = end_of(start, to_velocity(start, 0.0, bounds)).pos
     # Mirrored so that the target is ahead of the position where the axis could stop.
     side = 1.0 if pos >= stopped else -1.0
-    ahead = State(0.0, side * start.vel, side * start.acc)
+    ahead = AxisState(0.0, side * start.vel, side * start.acc)
     distance = side * (pos - start.pos)
 
     def missing(speed: float) -> float:
@@ -125,7 +125,7 @@ def to_position(start: State, pos: float, bounds: Bounds) -> Profile:
             low = 0.0
         speed = _root(missing, low, bounds.vel)
     there = to_velocity(ahead, speed, bounds)
-    phases = [*there, Phase(cruising, 0.0), *to_velocity(State(0.0, speed, 0.0), 0.0, bounds)]
+    phases = [*there, Phase(cruising, 0.0), *to_velocity(AxisState(0.0, speed, 0.0), 0.0, bounds)]
     return [Phase(duration, side * jerk) for duration, jerk in phases]
 
 

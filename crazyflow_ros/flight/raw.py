@@ -12,7 +12,7 @@ from crazyflow_ros.checks.limits import Limit
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.commands import check_command
 from crazyflow_ros.dynamics.first_principles import RPM
-from crazyflow_ros.flight.plan import Plan, Rules, Start
+from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint import Setpoint
 
 _MOTION = [limits.POSITION] * 3 + [limits.VELOCITY] * 3 + [limits.ACCELERATION] * 3
@@ -50,7 +50,7 @@ class Raw(Setpoint):
         for i, limit in enumerate(_COMMAND_LIMITS[control, values.size]):
             limits.number(f"number {i} of a command of control={control}", values[i], limit)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan to pass the command on unchanged, without time-out."""
         del start, rules
         values = np.asarray(self.values)

@@ -14,7 +14,7 @@ from typing import ClassVar
 from crazyflow_ros.control import Control
 from crazyflow_ros.flight.course import Course
 from crazyflow_ros.flight.governor import to_rest
-from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
 
 CLEARANCE = 0.15
 """Height [m] above the resting height below which a drone moves straight up and down only."""
@@ -37,7 +37,7 @@ class Setpoint(ABC):
         """Raise ValueError if drones in this control mode cannot follow it."""
 
     @abstractmethod
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Return how the drone follows it.
 
         Raises:
@@ -65,7 +65,7 @@ class Brake(StateSetpoint):
 
     title = "an order to brake"
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan to brake as fast as the envelope allows."""
         course = to_rest(start.reference, rules.envelope)
         low = float(course.at(course.end).pos[2])
@@ -74,7 +74,7 @@ class Brake(StateSetpoint):
         return Plan(course)
 
 
-def no_motion(start: Start, state: FlightState, note: str = "") -> Plan:
+def no_motion(start: StartState, state: FlightState, note: str = "") -> Plan:
     """Return a plan without motion, in a given state."""
     course = Course.of_pieces([[]] * 4, start.reference.pos.tolist())
     return Plan(course, during=state, after=state, note=note)

@@ -17,7 +17,7 @@ from crazyflow_ros.flight.commander import Commander, Order
 from crazyflow_ros.flight.course import AXES, Reference
 from crazyflow_ros.flight.high_level import FlyTrajectory
 from crazyflow_ros.flight.moving_goal import MOST_POSES, Stream, TimedPose
-from crazyflow_ros.flight.plan import FlightState, Rules, Start
+from crazyflow_ros.flight.plan import FlightState, Rules, StartState
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory
 from crazyflow_ros.flight.setpoint import Setpoint
 
@@ -57,7 +57,7 @@ _Start = tuple[
 
 @dataclass(frozen=True)
 class KeptOrder:
-    """An `Order` and its `Start` as plain values."""
+    """An `Order` and its `StartState` as plain values."""
 
     setpoint: dict[str, Any]
     """See `from_setpoint`."""
@@ -197,7 +197,7 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
     commander.stream, commander.hit = _to_stream(given.stream), given.hit
     if (kept := given.order) is not None:
         state, *numbers = kept.start
-        start = Start(
+        start = StartState(
             kept.time_ns,
             Reference(*np.array(numbers, float).reshape(3, AXES)),
             state,

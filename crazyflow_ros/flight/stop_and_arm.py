@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint import Brake, Setpoint, StateSetpoint, check_group, no_motion
 
 
@@ -19,7 +19,7 @@ class Stop(Setpoint):
     def __post_init__(self) -> None:
         check_group(self.group_mask)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan no motion."""
         return no_motion(start, FlightState.landed, _rotors_stop(start, rules))
 
@@ -33,7 +33,7 @@ class Arm(Setpoint):
     armed: bool
     group_mask: int = 0
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan to stop the rotors; commanders call this only to disarm."""
         return no_motion(start, FlightState.landed, _rotors_stop(start, rules))
 
@@ -49,7 +49,7 @@ class SetGroups(Setpoint):
     def __post_init__(self) -> None:
         check_group(self.groups)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Raise NotImplementedError: commanders set the groups themselves."""
         raise NotImplementedError
 
@@ -68,7 +68,7 @@ class NotifySetpointsStop(StateSetpoint):
     def __post_init__(self) -> None:
         check_group(self.group_mask)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan as for `Brake`; commanders call this only for such drones."""
         return Brake().plan(start, rules)
 
@@ -79,7 +79,7 @@ class Emergency(Setpoint):
 
     title = "an emergency stop"
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan no motion."""
         parts = (_rotors_stop(start, rules), f"is locked until you {rules.advice.locked}")
         return no_motion(start, FlightState.locked, " and ".join(filter(None, parts)))
@@ -91,7 +91,7 @@ class Recover(Setpoint):
 
     title = "a recovery from a crash"
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan no motion; commanders call this only for crashed drones.
 
         Raises:
@@ -109,12 +109,12 @@ class SwitchOff(Setpoint):
 
     title = "an order to switch off"
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan no motion."""
         return no_motion(start, FlightState.locked, _rotors_stop(start, rules))
 
 
-def _rotors_stop(start: Start, rules: Rules) -> str:
+def _rotors_stop(start: StartState, rules: Rules) -> str:
     """Say that the drone falls, if it does."""
     if start.state.stands or start.state.needs_reset:
         return ""

@@ -19,7 +19,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
-from crazyflow_ros.flight.plan import Attitude, FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.plan import Attitude, FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN, Pose, Velocity
 from crazyflow_ros.flight.setpoint import (
     CLEARANCE,
@@ -66,7 +66,7 @@ class Hover(StateSetpoint, Streamed):
         limits.number("yaw rate", self.yaw_rate, limits.ANGULAR_VELOCITY)
         limits.number("height", self.height, limits.POSITION)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a course at the velocity and height, which lapses; near the floor it is vertical."""
         at, stands, envelope = start.reference, start.state.stands, rules.envelope
         height = max(self.height, rules.rest_height)
@@ -124,7 +124,7 @@ class AltitudeHold(StateSetpoint, Streamed):
         if not isnan(self.height):
             limits.number("height", self.height, limits.POSITION)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan as for `Hover` or `Velocity`."""
         fastest = rules.envelope.speed
         vel = [
@@ -170,7 +170,7 @@ class HoldHeight(StateSetpoint, Streamed):
         if not isnan(self.height):
             limits.number("height", self.height, limits.POSITION)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a course that brakes and keeps the height, until the rotors stop."""
         at, envelope, z = start.reference, rules.envelope, None
         if not isnan(self.height):
@@ -207,7 +207,7 @@ class Position(StateSetpoint, Streamed):
         """Return whether another setpoint is the same place and heading."""
         return self.yaw == other.yaw and bool(np.array_equal(self.pos, other.pos))
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan as for `Pose`; a drone that stands at the floor stays there."""
         pos = np.asarray(self.pos)
         if start.state.stands and pos[2] < rules.rest_height + TOUCHDOWN:
@@ -238,7 +238,7 @@ class VelocityWorld(StateSetpoint, Streamed):
         object.__setattr__(self, "vel", limits.vector("velocity", self.vel, (3,), limits.VELOCITY))
         limits.number("yaw rate", self.yaw_rate, limits.ANGULAR_VELOCITY)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a course at the velocity, which lapses; near the floor it is vertical."""
         at, envelope, stands = start.reference, rules.envelope, start.state.stands
         vx, vy, vz = np.asarray(self.vel).tolist()
@@ -296,7 +296,7 @@ class FullState(StateSetpoint, Streamed):
             quat = np.array(self.attitude, float)  # not normalised, so that a stored copy is equal
         object.__setattr__(self, "attitude", quat)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan to pass the state on unchanged; it lapses."""
         del start, rules
         quat = limits.unit_quaternion("attitude", self.attitude)
@@ -351,7 +351,7 @@ class AttitudeThrust(AttitudeSetpoint):
         limits.number("yaw rate", self.yaw_rate, limits.ANGULAR_VELOCITY)
         _check_thrust(self.thrust)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan to hold the attitude; it lapses. Without thrust, a drone on the floor stays idle."""
         del rules
         if start.state.stands and self.thrust == 0:
@@ -392,7 +392,7 @@ class LevelOut(AttitudeSetpoint):
     def __post_init__(self) -> None:
         _check_thrust(self.thrust)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a level attitude, until the rotors stop."""
         del rules
         attitude = Attitude(0.0, 0.0, _within_a_turn(start.reference), 0.0, self.thrust)

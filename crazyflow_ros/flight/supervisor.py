@@ -11,7 +11,7 @@ import numpy as np
 
 from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.course import AXES, Reference
-from crazyflow_ros.flight.plan import FlightState, Start
+from crazyflow_ros.flight.plan import FlightState, StartState
 from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
 from crazyflow_ros.scene.frames import yaw
 
@@ -59,7 +59,7 @@ class FlightEvent:
 
 
 @dataclass(frozen=True)
-class Observation:
+class FleetObservation:
     """All drones at one instant, one row each: the true state, except for the estimates."""
 
     time_ns: int
@@ -79,14 +79,14 @@ class Observation:
     ability: Ability | None = None
     """What they can do now; None for all."""
 
-    def start(self, i: int) -> Start:
+    def start(self, i: int) -> StartState:
         """Return the motion from which a drone plans: the estimate, if there is one."""
         at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
         pos, vel = np.zeros(AXES), np.zeros(AXES)
         pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))
         upright = bool(uprightness(self.quat[i]) >= TUMBLED)
         motion = Reference(pos, vel, np.zeros(AXES))
-        start = Start(self.time_ns, motion, upright=upright)
+        start = StartState(self.time_ns, motion, upright=upright)
         if (able := self.ability) is None:
             return start
         return replace(start, authority=float(able.authority[i]), fastest=able.fastest)
@@ -135,7 +135,7 @@ class Supervisor:
 
     def check(
         self,
-        observed: Observation,
+        observed: FleetObservation,
         commanders: dict[str, Commander],
         neighbour: Neighbour = _unknown,
     ) -> list[FlightEvent]:

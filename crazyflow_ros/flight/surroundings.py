@@ -11,7 +11,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles, Shape, signed_distance
 from crazyflow_ros.scene import frames
 
 
-class Passage(NamedTuple):
+class ObstacleOnPath(NamedTuple):
     """An obstacle on a path."""
 
     name: str
@@ -63,7 +63,7 @@ class Surroundings:
         overlap = (self._low <= high).all(axis=1) & (self._high >= low).all(axis=1)
         return np.flatnonzero(overlap)
 
-    def passed(self, path: np.ndarray) -> list[Passage]:
+    def passed(self, path: np.ndarray) -> list[ObstacleOnPath]:
         """Return the obstacles that a path enters, in their order along it.
 
         An obstacle that the path starts in is left out.
@@ -75,7 +75,7 @@ class Surroundings:
         inside = self._distances(path, which) < 0
         entered = np.flatnonzero(inside.any(axis=0) & ~inside[0]).tolist()
         found = [
-            Passage(self._names[which[i]], int(inside[:, i].argmax()), bool(inside[-1, i]))
+            ObstacleOnPath(self._names[which[i]], int(inside[:, i].argmax()), bool(inside[-1, i]))
             for i in entered
         ]
         return sorted(found, key=lambda passage: passage.begin)

@@ -11,7 +11,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.flight.course import Course, Reference, quintic
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import onto, shortest_turn, to_rest
-from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.planner import lengthened, swings_out
 from crazyflow_ros.flight.setpoint import StateSetpoint
 
@@ -67,7 +67,7 @@ class Trajectory(StateSetpoint):
         pieces = quintic(points[:-1], points[1:], np.diff(times) * 1e-9)
         object.__setattr__(self, "_pieces", pieces)  # (K - 1, power 0..5, x y z yaw)
 
-    def plan(self, start: Start, rules: Rules) -> Plan:
+    def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan the pieces between the points, and one from the present reference to the first.
 
         If the drone cannot reach the first point in time, the trajectory begins later. One that has

@@ -2,6 +2,6 @@
 
 from crazyflow_ros.identification.drone_folder import write_drone
 from crazyflow_ros.identification.fit import Fit, identify
-from crazyflow_ros.identification.flight import Flight, read_flight
+from crazyflow_ros.identification.flight import RecordedFlight, read_flight
 
-__all__ = ["Fit", "Flight", "identify", "read_flight", "write_drone"]
+__all__ = ["Fit", "RecordedFlight", "identify", "read_flight", "write_drone"]

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.identification.flight import Flight
+from crazyflow_ros.identification.flight import RecordedFlight
 from crazyflow_ros.identification.residuals import (
     ROTATION,
     TRANSLATION,
@@ -59,7 +59,7 @@ class Fit:
         )
 
 
-def identify(flights: Sequence[Flight], drone: str) -> dict[str, Fit]:
+def identify(flights: Sequence[RecordedFlight], drone: str) -> dict[str, Fit]:
     """Fit the models to flights.
 
     Roll and pitch have the same parameters, and `acc_coef` is 0, as in Crazyflow. The commands have
@@ -88,7 +88,7 @@ def identify(flights: Sequence[Flight], drone: str) -> dict[str, Fit]:
         }
 
 
-def rms_of(fits: dict[str, Fit], flights: Sequence[Flight], drone: str) -> dict[str, float]:
+def rms_of(fits: dict[str, Fit], flights: Sequence[RecordedFlight], drone: str) -> dict[str, float]:
     """Return the root mean square of the residuals on other flights, by the names of the fits.
 
     Args:
@@ -105,7 +105,7 @@ def rms_of(fits: dict[str, Fit], flights: Sequence[Flight], drone: str) -> dict[
 
 
 def _problems(
-    flights: Sequence[Flight], mass: float
+    flights: Sequence[RecordedFlight], mass: float
 ) -> list[tuple[str, Sequence[str], int, list[Residuals]]]:
     """Return the name of each fit, its parameters, their size and the residuals of each flight."""
     return [

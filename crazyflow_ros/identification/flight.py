@@ -36,7 +36,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Flight:
+class RecordedFlight:
     """Samples of one flight. Each command holds until the next sample."""
 
     time: np.ndarray
@@ -91,7 +91,7 @@ class Flight:
         )
 
 
-def read_flight(path: str | Path, drone: str = "cf0") -> Flight:
+def read_flight(path: str | Path, drone: str = "cf0") -> RecordedFlight:
     """Read a flight.
 
     Args:
@@ -113,13 +113,13 @@ def read_flight(path: str | Path, drone: str = "cf0") -> Flight:
     open_file(path, FILE_BYTES).close()
     try:
         arrays = _read_mcap(path, drone) if suffix == ".mcap" else readers[suffix](path)
-        return Flight(**arrays)
+        return RecordedFlight(**arrays)
     except ValueError as error:
         raise ValueError(f"{shown_path(path)}: {error}") from None
 
 
 def _read_npz(path: str | Path) -> Mapping[str, np.ndarray]:
-    names = Flight.__dataclass_fields__
+    names = RecordedFlight.__dataclass_fields__
     if not zipfile.is_zipfile(path):
         raise ValueError("not an NPZ file")
     try:

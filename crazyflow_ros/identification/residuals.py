@@ -17,7 +17,7 @@ from jax import Array
 
 from crazyflow_ros.dynamics import Dynamics, so_rpy
 from crazyflow_ros.dynamics.components import BodyState, no_wrench, split, stack, vector
-from crazyflow_ros.identification.flight import Flight
+from crazyflow_ros.identification.flight import RecordedFlight
 
 WINDOW = 1.0
 """Time [s] after which a simulated position starts again from the recorded one, and after which
@@ -44,7 +44,7 @@ def sign(name: str) -> int:
     return -1 if name in ("rpy_coef", "rpy_rates_coef", "drag_xy", "drag_z") else 1
 
 
-def rotation_error(flight: Flight) -> Residuals:
+def rotation_error(flight: RecordedFlight) -> Residuals:
     """Return the errors of roll, pitch and yaw [rad], simulated from the commands alone.
 
     They are a function of (6,) logarithms of the parameters `ROTATION`. At least the first second
@@ -60,7 +60,7 @@ def rotation_error(flight: Flight) -> Residuals:
     return partial(_rotation_error, *arrays, n=n, k=k)
 
 
-def translation_error(model: Dynamics, mass: float, flight: Flight) -> Residuals:
+def translation_error(model: Dynamics, mass: float, flight: RecordedFlight) -> Residuals:
     """Return the errors of the position [m], simulated in windows with the recorded attitude.
 
     They are a function of the logarithms of the model's parameters in `TRANSLATION`. Straight lines
@@ -86,7 +86,7 @@ def _samples(dt: np.ndarray) -> int:
     return max(_SHORTEST, round(WINDOW / float(np.median(dt))))
 
 
-def _velocity(flight: Flight, sample: int, n: int) -> np.ndarray:
+def _velocity(flight: RecordedFlight, sample: int, n: int) -> np.ndarray:
     """Return the velocity at a sample, that of the cubic fitted to it and `n` to each side."""
     near = slice(sample - n, sample + n + 1)
     time = flight.time[near] - flight.time[sample]

@@ -1,1 +1,53 @@
-"""Learning: policies that are trained in seconds, by back-propagation through time or PPO."""
+"""Learning: policies that are trained in seconds, by back-propagation through time or PPO.
+
+Names are imported on first use, because the learners need Optax and the rest does not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.lazy import lazy
+
+if TYPE_CHECKING:
+    from crazyflow_ros.learn.bptt import Bptt, BpttSettings
+    from crazyflow_ros.learn.costs import Approach, Descent, Passage
+    from crazyflow_ros.learn.evaluation import Evaluation, evaluate
+    from crazyflow_ros.learn.ppo import Ppo, PpoSettings
+    from crazyflow_ros.learn.ready import READY
+    from crazyflow_ros.learn.training import Progress, Training, train
+
+__all__ = [
+    "READY",
+    "Approach",
+    "Bptt",
+    "BpttSettings",
+    "Descent",
+    "Evaluation",
+    "Passage",
+    "Ppo",
+    "PpoSettings",
+    "Progress",
+    "Training",
+    "evaluate",
+    "train",
+]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "READY": "ready",
+        "Approach": "costs",
+        "Bptt": "bptt",
+        "BpttSettings": "bptt",
+        "Descent": "costs",
+        "Evaluation": "evaluation",
+        "Passage": "costs",
+        "Ppo": "ppo",
+        "PpoSettings": "ppo",
+        "Progress": "training",
+        "Training": "training",
+        "evaluate": "evaluation",
+        "train": "training",
+    },
+)

@@ -178,7 +178,7 @@ def _passed() -> float:
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
-    from crazyflow_ros.learn.evaluate import evaluate
+    from crazyflow_ros.learn.evaluation import evaluate
     from crazyflow_ros.policy.files import load
 
     policy = load(arguments.policy)

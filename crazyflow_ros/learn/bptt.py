@@ -66,7 +66,7 @@ def _bounded_backward(most: float, _: None, gradient: Array) -> tuple[Array]:
 bounded.defvjp(_bounded_forward, _bounded_backward)
 
 
-class Now(NamedTuple):
+class BpttState(NamedTuple):
     """What an update changes."""
 
     weights: Array
@@ -105,8 +105,8 @@ class Bptt:
             optax.clip_by_global_norm(settings.clip), optax.adam(rate, b2=0.95)
         )
 
-    def begin(self) -> Now:
-        return Now(self._weights, self._optimizer.init(self._weights), self._first)
+    def begin(self) -> BpttState:
+        return BpttState(self._weights, self._optimizer.init(self._weights), self._first)
 
     def inputs(self, rng: np.random.Generator) -> np.ndarray:
         """Return which episodes end, (CHUNK, num_envs) bool."""
@@ -127,15 +127,15 @@ class Bptt:
         state, costs = jax.lax.scan(fly, state, None, length=self.settings.horizon)
         return costs.mean(), state
 
-    def update(self, now: Now, inputs: Array) -> tuple[Now, Array]:
+    def update(self, now: BpttState, inputs: Array) -> tuple[BpttState, Array]:
         slope = jax.value_and_grad(self.cost, has_aux=True)
         (cost, state), gradient = slope(now.weights, now.worlds)
         # The gradient of a drone that turns faster and faster may overflow.
         gradient = jnp.where(jnp.isfinite(gradient).all(), gradient, 0.0)
         change, optimizer = self._optimizer.update(gradient, now.optimizer)
         state = self.worlds.ended(state, inputs)
-        return Now(now.weights + change, optimizer, state), cost
+        return BpttState(now.weights + change, optimizer, state), cost
 
-    def network(self, now: Now) -> Network:
+    def network(self, now: BpttState) -> Network:
         network: Network = self.network_of(now.weights)
         return network

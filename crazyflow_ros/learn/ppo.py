@@ -77,7 +77,7 @@ class Weights(NamedTuple):
     """Observation to the value."""
 
 
-class Samples(NamedTuple):
+class Experience(NamedTuple):
     """Steps of the drones; the leading axes are (horizon, N), or those of a minibatch."""
 
     observation: Array
@@ -95,7 +95,7 @@ class Samples(NamedTuple):
     """Bool: the action had an effect. It has none in the step that begins an episode."""
 
 
-class Now(NamedTuple):
+class PpoState(NamedTuple):
     """What an update changes."""
 
     weights: Array
@@ -105,7 +105,7 @@ class Now(NamedTuple):
     """Number of updates so far."""
 
 
-class Noise(NamedTuple):
+class RandomInputs(NamedTuple):
     """Random inputs of an update."""
 
     ends: Array
@@ -212,18 +212,18 @@ class Ppo:
         rate = optax.cosine_decay_schedule(settings.learning_rate, steps, 0.01)
         self._optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate))
 
-    def begin(self) -> Now:
+    def begin(self) -> PpoState:
         optimizer = self._optimizer.init(self._weights)
-        return Now(self._weights, optimizer, self._first, jnp.int32(0))
+        return PpoState(self._weights, optimizer, self._first, jnp.int32(0))
 
-    def inputs(self, rng: np.random.Generator) -> Noise:
+    def inputs(self, rng: np.random.Generator) -> RandomInputs:
         """Return the noise of a chunk."""
         s, n = self.settings, self.worlds.n
         drones = np.arange(n, dtype=np.int32)
         order: Any = rng.permuted(np.tile(drones, (CHUNK, s.epochs, 1)), axis=-1)
         ends: Any = rng.random((CHUNK, self.worlds.num_envs)) < 1 / s.episode
         action: Any = rng.standard_normal((CHUNK, s.horizon, n, SIZE), np.float32)
-        return Noise(ends, action, order)
+        return RandomInputs(ends, action, order)
 
     def deviation(self, updates: Array) -> Array:
         """Return the standard deviation of the actions after a number of updates.
@@ -236,13 +236,13 @@ class Ppo:
 
     def _fly(
         self, weights: Weights, deviation: Array, state: Any, noise: Array
-    ) -> tuple[Any, Samples]:
+    ) -> tuple[Any, Experience]:
         """Return the samples of a horizon.
 
         Rewards are scaled so that the value of a constant reward is that reward.
         """
 
-        def fly(state: Any, noise: Array) -> tuple[Any, Samples]:
+        def fly(state: Any, noise: Array) -> tuple[Any, Experience]:
             seen = self.worlds.observe(state)
             mean, value = weights.actor.apply(seen), weights.critic.apply(seen)[:, 0]
             action = mean + deviation * noise
@@ -253,12 +253,12 @@ class Ppo:
                 reward = jnp.where(step.failed, -_WORST, reward)
             after = self.worlds.ended(after, step.failed.reshape(self.worlds.num_envs, -1)[:, 0])
             found = (step.cost, reward, step.ended, step.late, ~step.begins)
-            return after, Samples(seen, action, probability, value, *found)
+            return after, Experience(seen, action, probability, value, *found)
 
         return jax.lax.scan(fly, state, noise)
 
     def loss(
-        self, vector: Array, deviation: Array, samples: Samples, advantage: Array, target: Array
+        self, vector: Array, deviation: Array, samples: Experience, advantage: Array, target: Array
     ) -> Array:
         """Return the loss of samples, (9) of the first paper with bounds in place of entropy.
 
@@ -275,7 +275,7 @@ class Ppo:
         losses = self.settings.value_weight * (value - target) ** 2 - gain
         return (losses + self.settings.bound_weight * outside).mean(where=samples.acted)
 
-    def update(self, now: Now, inputs: Noise) -> tuple[Now, Array]:
+    def update(self, now: PpoState, inputs: RandomInputs) -> tuple[PpoState, Array]:
         s, weights = self.settings, self.weights_of(now.weights)
         deviation = self.deviation(now.updates)
         state, samples = self._fly(weights, deviation, now.worlds, inputs.action)
@@ -294,9 +294,9 @@ class Ppo:
         order = inputs.order.reshape(s.epochs * s.minibatches, -1)
         (vector, optimizer), _ = jax.lax.scan(descend, (now.weights, now.optimizer), order)
         state = self.worlds.ended(state, inputs.ends)
-        return Now(vector, optimizer, state, now.updates + 1), samples.cost.mean()
+        return PpoState(vector, optimizer, state, now.updates + 1), samples.cost.mean()
 
-    def network(self, now: Now) -> Network:
+    def network(self, now: PpoState) -> Network:
         """Return the network of the mean actions."""
         weights: Weights = self.weights_of(now.weights)
         return weights.actor

@@ -29,7 +29,7 @@ _BEGINNINGS = 256  # of each drone, one after the other
 _FARTHEST = 5.0  # m
 
 
-class State(NamedTuple):
+class QuickState(NamedTuple):
     """Motion of N drones."""
 
     body: Array
@@ -72,7 +72,7 @@ class QuickHover:
         self.scale = scale_of(self.observation)
         self.hover_action = hover_action(drone, self.action)
 
-    def begin(self, seed: int, spread: Spread) -> State:
+    def begin(self, seed: int, spread: Spread) -> QuickState:
         """See `Batch`. The other functions fly the drones that were drawn here last.
 
         Drones and beginnings are not part of the state, because the gradient stores the state of
@@ -95,13 +95,13 @@ class QuickHover:
         self._beginnings = jnp.asarray(body.astype(np.float32))
         self._params = varied(nominal, (self.n,), seed, spread)
         action: Any = np.zeros((self.n, SIZE), np.float32)
-        return State(self._beginnings[0], action, np.int32(1))  # type: ignore[arg-type]
+        return QuickState(self._beginnings[0], action, np.int32(1))  # type: ignore[arg-type]
 
-    def observe(self, state: State) -> Array:
+    def observe(self, state: QuickState) -> Array:
         """See `Batch`."""
         return self.observation(self._motion(state)) / self.scale
 
-    def step(self, state: State, action: Array) -> tuple[State, Step]:
+    def step(self, state: QuickState, action: Array) -> tuple[QuickState, Step]:
         """See `Batch`. Lost drones fly on until `ended` is called, which suits gradients better."""
         action = jnp.clip(action, -1, 1)
         x = split(state.body)
@@ -118,7 +118,7 @@ class QuickHover:
         no = jnp.zeros_like(lost)
         return after, Step(cost, lost, lost, no, no)
 
-    def ended(self, state: State, worlds: Array) -> State:
+    def ended(self, state: QuickState, worlds: Array) -> QuickState:
         """See `Batch`. These drones and those that are lost begin an episode at once."""
         begins = (worlds | self._lost(state))[:, None]
         body = self._beginnings[state.episode % _BEGINNINGS]
@@ -128,12 +128,12 @@ class QuickHover:
             episode=state.episode + 1,
         )
 
-    def _lost(self, state: State) -> Array:
+    def _lost(self, state: QuickState) -> Array:
         """Return which drones are too far or turn too fast to be of use, (N,) bool."""
         near = square(state.body[:, _POS]) < _FARTHEST**2
         return ~(near & (square(state.body[:, _RATES]) < FASTEST**2))  # NaN, too
 
-    def _motion(self, state: State) -> Motion:
+    def _motion(self, state: QuickState) -> Motion:
         body, zero = state.body, jnp.zeros((self.n, 3), state.body.dtype)
         return Motion(
             pos=body[:, _POS],

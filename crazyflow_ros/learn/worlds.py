@@ -115,7 +115,7 @@ class Batch(Protocol):
         ...
 
 
-class Worlds:
+class TrainingWorlds:
     """The drones of an environment, N = num_envs * n_drones, a `Batch`."""
 
     def __init__(self, env: Environment, cost: Cost | None, scales: Scales | None = None) -> None:
@@ -197,7 +197,7 @@ class Worlds:
 
 def batch(env: Environment | Batch, cost: Cost | None, scales: Scales) -> Batch:
     """Return an environment as a batch of drones, or a batch as it is."""
-    return Worlds(env, cost, scales) if isinstance(env, Environment) else env
+    return TrainingWorlds(env, cost, scales) if isinstance(env, Environment) else env
 
 
 def scale_of(observation: Observation, scales: Scales | None = None) -> np.ndarray:

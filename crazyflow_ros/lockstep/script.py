@@ -26,11 +26,11 @@ from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
     FOREVER,
     VARIABLE,
     Advance,
+    ChannelReader,
     Datagram,
     Endpoint,
     Reached,
-    Reader,
-    Settings,
+    ScriptSettings,
     answer,
 )
 from crazyflow_ros.runtime import PhysicsThread
@@ -103,7 +103,7 @@ class LockStep:
         began = time.monotonic()
         try:
             with stream, stream.makefile("rb") as file, suppress(ConnectionError):
-                self._serve(stream, Reader(file))  # until the script ends, in whatever way
+                self._serve(stream, ChannelReader(file))  # until the script ends, in whatever way
         finally:
             self._took = time.monotonic() - began
 
@@ -116,7 +116,7 @@ class LockStep:
         for name, pos in zip(end.names, end.pos.tolist()):
             yield f"{name} ended at {', '.join(map(repr, pos))} m"
 
-    def _serve(self, stream: socket.socket, reader: Reader) -> None:
+    def _serve(self, stream: socket.socket, reader: ChannelReader) -> None:
         while (message := reader.request()) is not None:
             if isinstance(message, Advance):
                 self.advance(message, lambda reached: stream.sendall(answer(reached)))
@@ -192,7 +192,7 @@ class Extension(NamedTuple):
     folder: Path
     """Folder of the module."""
     module: str
-    """Its function `begin` is called, see `Settings`."""
+    """Its function `begin` is called, see `ScriptSettings`."""
     arguments: Sequence[Any]
 
 
@@ -206,7 +206,7 @@ class Script:
         address: Network address of the drones.
         environment: Additional environment variables.
         seed: Seed of random numbers that the script does not seed.
-        extension: Of `Settings`.
+        extension: Of `ScriptSettings`.
 
     Raises:
         OSError: It cannot be started.
@@ -234,7 +234,7 @@ class Script:
         if extension is not None:
             folders.append(str(extension.folder))
             module, arguments = extension.module, tuple(extension.arguments)
-        settings = Settings(
+        settings = ScriptSettings(
             *(path, address, list(ports), seed, _PATIENCE),
             *(folders, path_before, module, arguments),
         )

@@ -166,7 +166,7 @@ def _work(kind: str, arrays: Sequence[Numbers]) -> int:
     return sum(x.size for x in arrays)
 
 
-class Graph:
+class OnnxGraph:
     """Evaluates nodes.
 
     Args:

@@ -24,7 +24,7 @@ from crazyflow_ros.network_files import KEY, MOST_LAYERS, MOST_NODES, MOST_NUMBE
 from crazyflow_ros.network_files.onnx_graph import (
     DOMAINS,
     Affine,
-    Graph,
+    OnnxGraph,
     Other,
     Product,
     Rows,
@@ -51,7 +51,7 @@ def read(content: bytes, output: str = "") -> tuple[list[dict[str, str]], dict[s
     action = _action(model.graph, _named_output(held[KEY]) if KEY in held else output)
     nodes = _needed(model.graph, action)
     source, shape = _input(model.graph, nodes)
-    graph = Graph(_constants(model.graph, nodes), _opset(model))
+    graph = OnnxGraph(_constants(model.graph, nodes), _opset(model))
     graph.values[source] = Units(shape)
     for node in nodes:
         graph.evaluate(node)

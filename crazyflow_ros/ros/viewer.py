@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from rclpy.parameter import Parameter
 
-from crazyflow_ros.runtime import PhysicsThread, Snapshot, Wrench
+from crazyflow_ros.runtime import PhysicsThread, Snapshot, TimedWrench
 from crazyflow_ros.scene import MirrorState
-from crazyflow_ros.scene.viewer import Frame, Input, show
+from crazyflow_ros.scene.viewer import Input, ViewerFrame, show
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -63,7 +63,7 @@ class ViewerControls:
             if wrench.any():
                 self._dragged.add(name)
                 with suppress(ValueError):  # the drone has been deleted
-                    lasting = Wrench(wrench[:3], wrench[3:], math.inf)
+                    lasting = TimedWrench(wrench[:3], wrench[3:], math.inf)
                     self._physics.apply_wrench(name, lasting, key=("viewer", name))
             elif name in self._dragged:
                 self._release(name)
@@ -92,7 +92,7 @@ class ViewerControls:
         self._physics.end_wrench(("viewer", name))
 
 
-class Viewer:
+class ViewerThread:
     """Thread that feeds the viewer's process."""
 
     def __init__(self, physics: PhysicsThread, logger: Logger, controls: ViewerControls) -> None:
@@ -163,10 +163,10 @@ class Viewer:
         answer: Input | str | None = connection.recv()
         return answer
 
-    def _frame(self, snapshot: Snapshot) -> Frame:
+    def _frame(self, snapshot: Snapshot) -> ViewerFrame:
         now = self._physics.statistics()
         factor = "paused" if now.paused else f"{now.achieved_factor:.2f}"
-        return Frame(
+        return ViewerFrame(
             MirrorState(*(getattr(snapshot, field.name) for field in fields(MirrorState))),
             "Time\nFactor\nasked for",
             f"{snapshot.time_ns * 1e-9:.2f} s\n{factor}\n{now.requested_factor:g}",
@@ -183,6 +183,6 @@ def declare(simulator: Host) -> None:
         lambda: simulator.get_parameter("step_ticks").value or physics.control_period,
         lambda factor: simulator.node.set_parameters([Parameter("real_time_factor", value=factor)]),
     )
-    viewer = Viewer(physics, simulator.log, controls)
+    viewer = ViewerThread(physics, simulator.log, controls)
     simulator.on_close(viewer.close)
     viewer.start()

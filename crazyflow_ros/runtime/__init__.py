@@ -9,7 +9,6 @@ from crazyflow_ros.engine.disturbances import (
 )
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
-from crazyflow_ros.flight import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.door import Door, DoorStatus, OnLoss
 from crazyflow_ros.runtime.health import Failure, Statistics
@@ -17,7 +16,7 @@ from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import DroneLives, Life, ResetEvent, ResetScope
 from crazyflow_ros.runtime.steps import StepAborted, Steps
-from crazyflow_ros.runtime.wrenches import Wrench
+from crazyflow_ros.runtime.wrenches import TimedWrench
 
 __all__ = [
     "BatteryCharge",
@@ -34,18 +33,13 @@ __all__ = [
     "MotorEfficiency",
     "OnLoss",
     "PhysicsThread",
-    "Pose",
-    "Raw",
     "ResetEvent",
     "ResetScope",
-    "Setpoint",
     "SimulationConfig",
     "Snapshot",
     "Statistics",
     "StepAborted",
     "Steps",
-    "Trajectory",
-    "Velocity",
+    "TimedWrench",
     "Wind",
-    "Wrench",
 ]

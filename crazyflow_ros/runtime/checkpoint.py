@@ -22,7 +22,7 @@ from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW, input_columns, width
 from crazyflow_ros.engine.levels import Level
-from crazyflow_ros.flight import Rules
+from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 
 MOST_BYTES = 64 * 1024 * 1024

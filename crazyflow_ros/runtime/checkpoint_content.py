@@ -14,9 +14,9 @@ from crazyflow_ros.checks.plain_values import Spec, arguments_of, convert, entri
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.engine.disturbances import Wind
-from crazyflow_ros.flight import Rules
+from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.setpoint_values import LATEST, KeptCommander, to_commander
-from crazyflow_ros.runtime.wrenches import Wrench
+from crazyflow_ros.runtime.wrenches import TimedWrench
 
 _MAX_WRENCHES = 10_000
 _Resets = Annotated[int, Spec("Number of resets", 0, 2**31 - 1)]
@@ -36,15 +36,15 @@ class _KeptWrench:
 
     name: str
     wrench: dict[str, Any]
-    """Arguments of `Wrench`."""
+    """Arguments of `TimedWrench`."""
     end: int | float
     """A tick, or infinity."""
     key: tuple[str | int, ...] | None
 
     def __post_init__(self) -> None:
-        arguments = entries("'wrench'", self.wrench, Wrench)
+        arguments = entries("'wrench'", self.wrench, TimedWrench)
         convert(arguments["in_body"], bool, "in_body")
-        Wrench(**arguments)
+        TimedWrench(**arguments)
         if isinstance(self.end, float) and self.end != math.inf:
             raise ValueError(f"'end' must be a whole number or infinity, got {self.end}")
 

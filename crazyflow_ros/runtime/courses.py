@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.levels import Level, attitude_row, rows
-from crazyflow_ros.flight import Order
+from crazyflow_ros.flight.commander import Order
 from crazyflow_ros.flight.course import AXES, evaluate
 from crazyflow_ros.flight.feed_forward import state_commands
 

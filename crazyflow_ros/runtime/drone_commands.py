@@ -13,21 +13,12 @@ import numpy as np
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.flight import (
-    Ability,
-    Commander,
-    Flight,
-    FlightEvent,
-    FlightState,
-    Observation,
-    Plan,
-    Rules,
-    Setpoint,
-    Start,
-    Supervisor,
-)
+from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
+from crazyflow_ros.flight.commander import Commander, FlightStatus
 from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
+from crazyflow_ros.flight.supervisor import Ability, FleetObservation, Supervisor
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
 from crazyflow_ros.runtime.health import Health
@@ -95,7 +86,7 @@ class DroneCommands:
         """Whether some command changes with time."""
         return bool(self._courses.names)
 
-    def flights(self, names: Sequence[str]) -> list[Flight]:
+    def flights(self, names: Sequence[str]) -> list[FlightStatus]:
         """Return how drones fly now."""
         found = map(self._commanders.get, names)
         return [self._idle if commander is None else commander.flight for commander in found]
@@ -255,7 +246,7 @@ class DroneCommands:
         return self._commanders[name]
 
     def _put_into_force(
-        self, name: str, setpoint: Setpoint, sight: Observation, now: Snapshot
+        self, name: str, setpoint: Setpoint, sight: FleetObservation, now: Snapshot
     ) -> None:
         try:
             plan = self._commander(name).command(setpoint, sight.start(now.names.index(name)))
@@ -337,11 +328,11 @@ class DroneCommands:
         self._courses.drop(name)
         self._failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
 
-    def _motion(self, name: str, now: Snapshot) -> Start:
+    def _motion(self, name: str, now: Snapshot) -> StartState:
         return self._sight(now).start(now.names.index(name))
 
-    def _sight(self, now: Snapshot) -> Observation:
-        return Observation(
+    def _sight(self, now: Snapshot) -> FleetObservation:
+        return FleetObservation(
             *(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery),
             None if now.believed is None else now.believed[:3],
             self._ability(now),

@@ -18,7 +18,8 @@ from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import OF_DOORS
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.flight import Flight, FlightState, Setpoint
+from crazyflow_ros.flight import FlightState, Setpoint
+from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.runtime.changes import Changes
 from crazyflow_ros.runtime.door import Door, DoorGuard
@@ -32,7 +33,7 @@ from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.schedule import Pacer, SnapshotCallback
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.steps import Progress, Steps
-from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
+from crazyflow_ros.runtime.wrenches import TimedWrench, WrenchCallback
 from crazyflow_ros.scene import Controls, Mirror
 from crazyflow_ros.sometimes import Logger
 
@@ -169,7 +170,7 @@ class PhysicsThread(Changes):
         """States of the drones that were commanded; the others are idle."""
         return self._simulation.commands.states
 
-    def flights(self) -> list[Flight]:
+    def flights(self) -> list[FlightStatus]:
         """Return how the drones of `snapshot` fly.
 
         In threads other than the physics thread, a state may be of a later tick than its order.
@@ -253,7 +254,7 @@ class PhysicsThread(Changes):
         commands = self._simulation.commands
         return self._loop.ask(lambda: commands.command(setpoints, self.snapshot))
 
-    def apply_wrench(self, name: str, wrench: Wrench, key: Hashable = None) -> Future[None]:
+    def apply_wrench(self, name: str, wrench: TimedWrench, key: Hashable = None) -> Future[None]:
         """Apply an external force and torque to a drone from the next tick on.
 
         Args:
@@ -281,10 +282,10 @@ class PhysicsThread(Changes):
             ValueError: A wrench is beyond its limits; the message names the drone.
             InvalidState: Too many wrenches are active already.
         """
-        wrenches: dict[Hashable, tuple[str, Wrench | None]] = {}
+        wrenches: dict[Hashable, tuple[str, TimedWrench | None]] = {}
         for name, (force, torque) in zip(names, controls.wrench.reshape(-1, 2, 3)):
             try:
-                wrench = Wrench(force, torque, inf) if force.any() or torque.any() else None
+                wrench = TimedWrench(force, torque, inf) if force.any() or torque.any() else None
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
             wrenches["mirror", name] = name, wrench

@@ -19,8 +19,8 @@ from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.flight import Ability, Rules
-from crazyflow_ros.flight.supervisor import RATE
+from crazyflow_ros.flight.plan import Rules
+from crazyflow_ros.flight.supervisor import RATE, Ability
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.door import DoorGuard

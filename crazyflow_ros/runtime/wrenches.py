@@ -26,7 +26,7 @@ WrenchCallback = Callable[[Snapshot, np.ndarray], None]
 
 
 @dataclass(frozen=True)
-class Wrench:
+class TimedWrench:
     """A force and a torque on a drone.
 
     Raises:
@@ -73,7 +73,7 @@ def _end(future: Future[None], error: Exception | None = None) -> None:
 
 class _Active(NamedTuple):
     name: str
-    wrench: Wrench
+    wrench: TimedWrench
     end: float  # tick, or infinity
     future: Future[None]
 
@@ -90,7 +90,7 @@ class Wrenches:
         self._freq, self._health = freq, health
         self._active: dict[Hashable, _Active] = {}
         self._lock = threading.Lock()  # guards what is posted
-        self._posted: dict[Hashable, tuple[str, Wrench | None, Future[None]]] = {}
+        self._posted: dict[Hashable, tuple[str, TimedWrench | None, Future[None]]] = {}
         self.callbacks: list[WrenchCallback] = []
         """Called when forces or torques change."""
 
@@ -103,7 +103,7 @@ class Wrenches:
         """Whether any wrench is active."""
         return bool(self._active)
 
-    def post(self, name: str, wrench: Wrench, key: Hashable) -> Future[None]:
+    def post(self, name: str, wrench: TimedWrench, key: Hashable) -> Future[None]:
         """Apply a wrench from the next tick on, instead of the one with the same key.
 
         Args:
@@ -125,7 +125,9 @@ class Wrenches:
         """End the wrench with a key before the next tick, if there is one."""
         self.replace({key: ("", None)})
 
-    def replace(self, wrenches: Mapping[Hashable, tuple[str, Wrench | None]]) -> list[Future[None]]:
+    def replace(
+        self, wrenches: Mapping[Hashable, tuple[str, TimedWrench | None]]
+    ) -> list[Future[None]]:
         """Post or, for None, end wrenches by their keys, all between the same two ticks.
 
         Raises:
@@ -137,7 +139,7 @@ class Wrenches:
         )
         if n_added and len(self._posted) + len(self._active) + n_added > _MOST:
             raise InvalidState(f"{_MOST} external wrenches act already")
-        posted: dict[Hashable, tuple[str, Wrench | None, Future[None]]]
+        posted: dict[Hashable, tuple[str, TimedWrench | None, Future[None]]]
         posted = {key: (name, wrench, Future()) for key, (name, wrench) in wrenches.items()}
         with self._lock:
             replaced = [self._posted[key] for key in posted if key in self._posted]
@@ -176,7 +178,7 @@ class Wrenches:
         self.clear(posted)
         for entry in wrenches:
             key = object() if entry["key"] is None else tuple(entry["key"])
-            wrench = Wrench(**entry["wrench"])
+            wrench = TimedWrench(**entry["wrench"])
             self._active[key] = _Active(entry["name"], wrench, entry["end"], Future())
 
     def rewind(self, n_ticks: int) -> None:

@@ -1,14 +1,19 @@
-"""The MuJoCo scene: assembly of drones and world, the mirror of the physics, frames."""
+"""The MuJoCo scene: assembly of drones and world, the mirror of the physics, frames.
+
+Names are imported on first use: `frames` alone needs no MuJoCo.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.lazy import lazy
 
 if TYPE_CHECKING:
     from crazyflow_ros.scene.assembly import build_spec, read_scene, scene_path, scenes, unweld
     from crazyflow_ros.scene.controls import Controls
     from crazyflow_ros.scene.mirror import Mirror, PhysicsRequests
+    from crazyflow_ros.scene.obstacles import obstacles_of
     from crazyflow_ros.scene.renderers import RenderingUnavailable
     from crazyflow_ros.scene.state import MirrorState
 
@@ -19,23 +24,26 @@ __all__ = [
     "PhysicsRequests",
     "RenderingUnavailable",
     "build_spec",
+    "obstacles_of",
     "read_scene",
     "scene_path",
     "scenes",
     "unweld",
 ]
 
-_MODULES = {
-    "Controls": "controls",
-    "Mirror": "mirror",
-    "MirrorState": "state",
-    "PhysicsRequests": "mirror",
-    "RenderingUnavailable": "renderers",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a module when something of it is asked for: `frames` alone needs no MuJoCo."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'assembly')}"), name)
+__getattr__ = lazy(
+    __name__,
+    {
+        "Controls": "controls",
+        "Mirror": "mirror",
+        "MirrorState": "state",
+        "PhysicsRequests": "mirror",
+        "RenderingUnavailable": "renderers",
+        "build_spec": "assembly",
+        "obstacles_of": "obstacles",
+        "read_scene": "assembly",
+        "scene_path": "assembly",
+        "scenes": "assembly",
+        "unweld": "assembly",
+    },
+)

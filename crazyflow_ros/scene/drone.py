@@ -47,7 +47,7 @@ _NEEDED = (
 """Parts that a drawing has to have, besides the drone's body and its two collision shapes."""
 
 
-class Drawing(NamedTuple):
+class DroneMjcf(NamedTuple):
     """The MJCF of one drone."""
 
     mjcf: ET.Element
@@ -56,7 +56,7 @@ class Drawing(NamedTuple):
     """Content of the files that it names."""
 
 
-def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) -> Drawing:
+def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) -> DroneMjcf:
     """Return the MJCF of one drone with inertias, limits and collision shape.
 
     Args:
@@ -101,10 +101,10 @@ def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) 
             ET.SubElement(
                 actuators, "velocity", name=name, joint=name, kv=gain, ctrlrange=speed_limit
             )
-    return Drawing(mjcf, assets)
+    return DroneMjcf(mjcf, assets)
 
 
-def _read(file: Path, figures: Mapping[str, Any]) -> Drawing:
+def _read(file: Path, figures: Mapping[str, Any]) -> DroneMjcf:
     """Return the drawing in a file, with its placeholders filled in.
 
     `{name}` in an attribute is a figure. An element with `{i}` in its name is drawn for each rotor,
@@ -132,7 +132,7 @@ def _read(file: Path, figures: Mapping[str, Any]) -> Drawing:
     _fill(mjcf, values, rotors)
     for path in _NEEDED:
         _child(mjcf, path)
-    return Drawing(mjcf, description.assets)
+    return DroneMjcf(mjcf, description.assets)
 
 
 def _fill(element: ET.Element, values: dict[str, str], rotors: list[dict[str, str]]) -> None:

@@ -14,6 +14,22 @@ from typing import TypeAlias, TypeVar
 import jax
 import numpy as np
 
+__all__ = [
+    "body_to_world",
+    "camera_link",
+    "heading_to_world",
+    "mujoco_camera",
+    "multiply",
+    "quat_from_matrix",
+    "quat_from_rpy",
+    "rotation_matrix",
+    "rpy",
+    "world_to_body",
+    "wxyz_to_xyzw",
+    "xyzw_to_wxyz",
+    "yaw",
+]
+
 Array: TypeAlias = np.ndarray | jax.Array
 A = TypeVar("A", np.ndarray, jax.Array)
 

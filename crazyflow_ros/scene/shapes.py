@@ -17,7 +17,7 @@ _THIN = 0.001  # m, thickness of a plane
 _UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
 
-class Form(StrEnum):
+class ShapeForm(StrEnum):
     """What a shape is: a primitive about its centre, or triangles."""
 
     BOX = auto()
@@ -29,10 +29,10 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class VisibleShape:
     """One visible shape."""
 
-    form: Form
+    form: ShapeForm
     position: np.ndarray
     """Of its centre in the frame of the body or the world [m], shape (3,)."""
     attitude: np.ndarray
@@ -45,11 +45,11 @@ class Shape:
     """Corners of a mesh [m], shape (n, 3, 3), counter-clockwise seen from outside."""
 
 
-def world_shapes(model: mujoco.MjModel) -> list[Shape]:
+def world_shapes(model: mujoco.MjModel) -> list[VisibleShape]:
     """Return the shapes of everything that is not a drone, in the world frame."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    shapes: list[Shape] = []
+    shapes: list[VisibleShape] = []
     for geom in range(model.ngeom):
         root = model.body(model.body_rootid[model.geom_bodyid[geom]]).name
         if not root.startswith("drone:") and _is_visible(model, geom):
@@ -60,10 +60,10 @@ def world_shapes(model: mujoco.MjModel) -> list[Shape]:
     return shapes
 
 
-def body_shapes(model: mujoco.MjModel, body: str) -> list[Shape]:
+def body_shapes(model: mujoco.MjModel, body: str) -> list[VisibleShape]:
     """Return the shapes of one body, in its frame, without those of bodies below it."""
     first, count = model.body(body).geomadr[0], model.body(body).geomnum[0]
-    shapes: list[Shape] = []
+    shapes: list[VisibleShape] = []
     for geom in range(first, first + count):
         if _is_visible(model, geom):
             pose = model.geom_pos[geom].copy(), wxyz_to_xyzw(model.geom_quat[geom])
@@ -71,7 +71,9 @@ def body_shapes(model: mujoco.MjModel, body: str) -> list[Shape]:
     return shapes
 
 
-def moved(shapes: Iterable[Shape], position: np.ndarray, attitude: np.ndarray) -> Iterator[Shape]:
+def moved(
+    shapes: Iterable[VisibleShape], position: np.ndarray, attitude: np.ndarray
+) -> Iterator[VisibleShape]:
     """Express shapes of one frame in another one, in which the first has this pose."""
     rotation = rotation_matrix(attitude)
     for shape in shapes:
@@ -88,36 +90,40 @@ def _is_visible(model: mujoco.MjModel, geom: int) -> bool:
 
 def _shapes(
     model: mujoco.MjModel, geom: int, position: np.ndarray, attitude: np.ndarray
-) -> Iterator[Shape]:
+) -> Iterator[VisibleShape]:
     """Yield the shapes of one geom: a capsule is three."""
     rgba, size = _rgba(model, geom), model.geom_size[geom].copy()
 
-    def shape(form: Form, size: np.ndarray, triangles: np.ndarray | None = None) -> Shape:
-        return Shape(form, position, attitude, size, rgba, triangles)
+    def shape(
+        form: ShapeForm, size: np.ndarray, triangles: np.ndarray | None = None
+    ) -> VisibleShape:
+        return VisibleShape(form, position, attitude, size, rgba, triangles)
 
     match mujoco.mjtGeom(model.geom_type[geom]):
         case mujoco.mjtGeom.mjGEOM_BOX:
-            yield shape(Form.BOX, 2 * size)
+            yield shape(ShapeForm.BOX, 2 * size)
         case mujoco.mjtGeom.mjGEOM_SPHERE:
-            yield shape(Form.SPHERE, np.full(3, 2 * size[0]))
+            yield shape(ShapeForm.SPHERE, np.full(3, 2 * size[0]))
         case mujoco.mjtGeom.mjGEOM_ELLIPSOID:
-            yield shape(Form.SPHERE, 2 * size)
+            yield shape(ShapeForm.SPHERE, 2 * size)
         case mujoco.mjtGeom.mjGEOM_CYLINDER:
-            yield shape(Form.CYLINDER, 2 * size[[0, 0, 1]])
+            yield shape(ShapeForm.CYLINDER, 2 * size[[0, 0, 1]])
         case mujoco.mjtGeom.mjGEOM_CAPSULE:
-            yield shape(Form.CYLINDER, 2 * size[[0, 0, 1]])
-            ball = Shape(Form.SPHERE, np.zeros(3), _UPRIGHT, np.full(3, 2 * size[0]), rgba)
+            yield shape(ShapeForm.CYLINDER, 2 * size[[0, 0, 1]])
+            ball = VisibleShape(
+                ShapeForm.SPHERE, np.zeros(3), _UPRIGHT, np.full(3, 2 * size[0]), rgba
+            )
             for end in (-size[1], size[1]):
                 cap = replace(ball, position=np.array([0.0, 0.0, end]))
                 yield from moved([cap], position, attitude)
         case mujoco.mjtGeom.mjGEOM_PLANE:
             extents = np.where(size[:2] > 0, 2 * size[:2], _INFINITE)
             below = position - rotation_matrix(attitude)[:, 2] * _THIN / 2  # its top is the plane
-            yield replace(shape(Form.BOX, np.append(extents, _THIN)), position=below)
+            yield replace(shape(ShapeForm.BOX, np.append(extents, _THIN)), position=below)
         case mujoco.mjtGeom.mjGEOM_MESH | mujoco.mjtGeom.mjGEOM_SDF:
-            yield shape(Form.MESH, np.ones(3), _mesh(model, model.geom_dataid[geom]))
+            yield shape(ShapeForm.MESH, np.ones(3), _mesh(model, model.geom_dataid[geom]))
         case mujoco.mjtGeom.mjGEOM_HFIELD:
-            yield shape(Form.MESH, np.ones(3), _height_field(model, model.geom_dataid[geom]))
+            yield shape(ShapeForm.MESH, np.ones(3), _height_field(model, model.geom_dataid[geom]))
 
 
 def _mesh(model: mujoco.MjModel, mesh: int) -> np.ndarray:

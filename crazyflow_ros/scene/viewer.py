@@ -1,7 +1,7 @@
 """MuJoCo's viewer in a separate process, on its own copy of the model.
 
 If a window or its driver fails, it may end its process, so that must not be the simulation's. The
-two processes communicate through a pipe: each `Frame` is answered with an `Input`.
+two processes communicate through a pipe: each `ViewerFrame` is answered with an `Input`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
 
 @dataclass(frozen=True)
-class Frame:
+class ViewerFrame:
     """Data that the viewer shows."""
 
     state: MirrorState
@@ -41,7 +41,7 @@ class Input:
     """Force [N] and torque [N m] of the mouse on each drone, world axes, shape (M, 6)."""
 
 
-class Scene:
+class ViewerScene:
     """The viewer's copy of the world.
 
     Args:
@@ -85,7 +85,7 @@ def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) ->
     import mujoco.viewer
 
     set_planes(model, reach(model))
-    scene, keys = Scene(model, names), []  # type: tuple[Scene, list[int]]
+    scene, keys = ViewerScene(model, names), []  # type: tuple[ViewerScene, list[int]]
     with mujoco.viewer.launch_passive(
         model, scene.data, key_callback=keys.append, show_left_ui=False, show_right_ui=False
     ) as viewer:
@@ -93,7 +93,7 @@ def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) ->
             mujoco.mjv_defaultFreeCamera(model, viewer.cam)
         try:
             while viewer.is_running():
-                frame: Frame = connection.recv()
+                frame: ViewerFrame = connection.recv()
                 with viewer.lock():
                     scene.set_state(frame.state)
                     wrench = scene.dragged(viewer.perturb)

@@ -1,12 +1,16 @@
 """Sensors of mjlab's kind, on plain MuJoCo: built-in sensors, contacts, rays, cameras.
 
 Each sensor is a pair: a configuration, and the sensor it builds, see `Sensor` and `SensorSet`.
-They read from a back end: `MujocoBackend` for C MuJoCo, or those for MJX in `backends.mjx`, which
-is not imported here because that takes a second.
+They read from a back end, such as `MujocoBackend`. The other back ends, and what needs `Sim`, are
+imported on first use, because MJX takes a second.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from crazyflow_ros.drones.instruments import NoiseCfg
-from crazyflow_ros.scene import RenderingUnavailable
+from crazyflow_ros.lazy import lazy
 from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
@@ -28,6 +32,7 @@ from crazyflow_ros.sensors.motion_capture import (
     MotionCaptureSensor,
     MotionCaptureSensorCfg,
 )
+from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.optical_flow import (
     OpticalFlowData,
@@ -43,6 +48,7 @@ from crazyflow_ros.sensors.patterns import (
 )
 from crazyflow_ros.sensors.ranger import RangerData, RangerSensor, RangerSensorCfg
 from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
+from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg
 from crazyflow_ros.sensors.sensor_set import SensorSet
 from crazyflow_ros.sensors.terrain_height import (
@@ -58,12 +64,23 @@ from crazyflow_ros.sensors.visualizer import (
     Visualizer,
 )
 
+if TYPE_CHECKING:
+    from crazyflow_ros.sensors.backends.mirror import MirrorBackend
+    from crazyflow_ros.sensors.backends.mjx import MjxBackend
+    from crazyflow_ros.sensors.backends.sim import SimBackend
+    from crazyflow_ros.sensors.backends.state import StateBackend
+    from crazyflow_ros.sensors.battery import BatteryData, BatterySensor, BatterySensorCfg
+
 __all__ = [
+    "EXACT",
     "Arrow",
     "Backend",
     "BarometerData",
     "BarometerSensor",
     "BarometerSensorCfg",
+    "BatteryData",
+    "BatterySensor",
+    "BatterySensorCfg",
     "BuiltinSensor",
     "BuiltinSensorCfg",
     "CameraSensor",
@@ -73,6 +90,8 @@ __all__ = [
     "ContactMatch",
     "ContactSensor",
     "ContactSensorCfg",
+    "FrameSensor",
+    "FrameSensorCfg",
     "GnssData",
     "GnssSensor",
     "GnssSensorCfg",
@@ -85,6 +104,8 @@ __all__ = [
     "MagnetometerData",
     "MagnetometerSensor",
     "MagnetometerSensorCfg",
+    "MirrorBackend",
+    "MjxBackend",
     "MotionCaptureData",
     "MotionCaptureSensor",
     "MotionCaptureSensorCfg",
@@ -103,7 +124,6 @@ __all__ = [
     "RayCastSensor",
     "RayCastSensorCfg",
     "Rays",
-    "RenderingUnavailable",
     "RingPatternCfg",
     "SceneVisualizer",
     "Sensor",
@@ -111,9 +131,24 @@ __all__ = [
     "SensorContext",
     "SensorSet",
     "ShapeRecorder",
+    "SimBackend",
     "Sphere",
+    "StateBackend",
     "TerrainHeightData",
     "TerrainHeightSensor",
     "TerrainHeightSensorCfg",
     "Visualizer",
 ]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "BatteryData": "battery",
+        "BatterySensor": "battery",
+        "BatterySensorCfg": "battery",
+        "MirrorBackend": "backends.mirror",
+        "MjxBackend": "backends.mjx",
+        "SimBackend": "backends.sim",
+        "StateBackend": "backends.state",
+    },
+)

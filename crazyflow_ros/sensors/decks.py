@@ -12,6 +12,14 @@ from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.optical_flow import OpticalFlowSensorCfg
 from crazyflow_ros.sensors.ranger import DOWN, RangerSensorCfg
 
+__all__ = [
+    "barometer",
+    "flow_deck",
+    "imu",
+    "multi_ranger",
+    "z_ranger",
+]
+
 
 def imu(drone: str, seed: int = 0) -> ImuSensorCfg:
     """The BMI088 of a Crazyflie 2.1."""

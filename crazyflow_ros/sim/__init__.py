@@ -1,14 +1,48 @@
-"""Batched, differentiable quadrotor simulation in JAX."""
+"""Batched, differentiable quadrotor simulation in JAX: `Sim`, and stages of its pipelines."""
 
 import jax
 
-from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.dynamics import Dynamics as Dynamics  # where Crazyflow's programs look for it
+from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure, WeakMotors
 from crazyflow_ros.sim.compile.programs import Composed
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.integration import Integrator
-from crazyflow_ros.sim.sim import Sim
+from crazyflow_ros.sim.policy import follow_policy
+from crazyflow_ros.sim.randomize import (
+    randomize_ang_vel,
+    randomize_attitude,
+    randomize_inertia,
+    randomize_mass,
+    randomize_param,
+    randomize_pos,
+    randomize_vel,
+)
+from crazyflow_ros.sim.sim import Sim, sync_sim2mjx, use_box_collision
+from crazyflow_ros.sim.stages import move_obstacles
+from crazyflow_ros.sim.wind import Dryden
 
-__all__ = ["Composed", "Dynamics", "Integrator", "Sim", "SimData"]
+__all__ = [
+    "ActionDelay",
+    "Battery",
+    "Composed",
+    "Dryden",
+    "Integrator",
+    "MotorFailure",
+    "Sim",
+    "SimData",
+    "WeakMotors",
+    "follow_policy",
+    "move_obstacles",
+    "randomize_ang_vel",
+    "randomize_attitude",
+    "randomize_inertia",
+    "randomize_mass",
+    "randomize_param",
+    "randomize_pos",
+    "randomize_vel",
+    "sync_sim2mjx",
+    "use_box_collision",
+]
 
 # On a CPU, computing few worlds takes less time than handing the work to another thread.
 jax.config.update("jax_cpu_enable_async_dispatch", False)

@@ -18,6 +18,16 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.control.commands import LARGEST_NUMBER, check_command, full_command, named
 from crazyflow_ros.sim.data import SimData, check_precision
 
+__all__ = [
+    "attitude_control",
+    "body_rate_control",
+    "controllable",
+    "force_torque_control",
+    "rotor_vel_control",
+    "seed_sim",
+    "state_control",
+]
+
 
 def state_control(data: SimData, cmd: ArrayLike) -> SimData:
     """Command position, velocity, acceleration and yaw.

@@ -12,6 +12,15 @@ from typing import Any, TypeVar
 
 from crazyflow_ros.checks.limits import unknown
 
+__all__ = [
+    "insert_after",
+    "insert_before",
+    "name_of",
+    "names",
+    "remove",
+    "replace",
+]
+
 S = TypeVar("S", bound=Callable[..., Any])
 
 

@@ -35,7 +35,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
-from crazyflow_ros.estimation.readings import Pose
+from crazyflow_ros.estimation.readings import PoseReading
 from crazyflow_ros.sim.data import SimControls, SimData, SimState
 from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
@@ -121,7 +121,7 @@ def estimate_state(data: SimData) -> SimData:
     # As in the firmware, a drone flies if any rotor turns; a fitted model has one thrust.
     thrusts = actuators if data.controls.rpy_thrust is None else actuators[3:]
     flies = reduce(jnp.maximum, thrusts) > 0
-    now = Pose(state.pos, state.quat, state.vel)
+    now = PoseReading(state.pos, state.quat, state.vel)
     return data.replace(estimate=data.estimate.updated(now, flies, data.core.steps))
 
 

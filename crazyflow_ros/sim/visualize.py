@@ -17,6 +17,13 @@ from crazyflow_ros.sim.sim import Sim
 if TYPE_CHECKING:
     from crazyflow_ros.scene.markers import Marker
 
+__all__ = [
+    "change_material",
+    "draw_capsule",
+    "draw_line",
+    "draw_points",
+]
+
 _RED = (1.0, 0.0, 0.0, 1.0)
 
 

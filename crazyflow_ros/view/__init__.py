@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.lazy import lazy
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.physics_view import PhysicsView
@@ -13,12 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["PhysicsView", "SimView"]
 
-_MODULES = {"PhysicsView": "physics_view", "SimView": "sim_view"}
+_page = lazy(__name__, {"PhysicsView": "physics_view", "SimView": "sim_view"})
 
 
 def __getattr__(name: str) -> Any:
     """Import a page on first access: each needs other packages."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with extra("view"):
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return _page(name)

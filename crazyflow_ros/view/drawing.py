@@ -12,7 +12,7 @@ import numpy as np
 import viser
 
 from crazyflow_ros.scene.frames import body_to_world, multiply, xyzw_to_wxyz
-from crazyflow_ros.scene.shapes import Shape
+from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.meshes import glb
 
@@ -38,7 +38,7 @@ class Drawing:
     def __init__(self, server: viser.ViserServer) -> None:
         self._server, self._scene = server, server.scene
         self._world: Any = None
-        self._shapes: Sequence[Shape] = ()
+        self._shapes: Sequence[VisibleShape] = ()
         self._looks: Sequence[Looks] = ()
         self._drones: tuple[str, ...] = ()
         self._swarms: list[Swarm] = []
@@ -60,7 +60,7 @@ class Drawing:
             position=(0.0, 0.0, 0.002),
         )
 
-    def set_world(self, shapes: Sequence[Shape]) -> None:
+    def set_world(self, shapes: Sequence[VisibleShape]) -> None:
         """Show this world instead of the previous one; passing the same list again does nothing."""
         if shapes is self._shapes:
             return

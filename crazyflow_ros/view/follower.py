@@ -25,7 +25,7 @@ from crazyflow_ros.ros.messages.scene_markers import shapes_of
 from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
-from crazyflow_ros.scene.shapes import Shape
+from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader
@@ -91,7 +91,7 @@ class Follower:
         self._odometry: bytes | None = None
         self._rotors: bytes | None = None
         self._shown: Frame | None = None
-        self._world: list[Shape] | None = None
+        self._world: list[VisibleShape] | None = None
         self._looks: Looks | None = None
         self.parameters: dict[str, Any] = {}
         self._is_asking = False
@@ -136,7 +136,7 @@ class Follower:
         return self._is_there
 
     @property
-    def world(self) -> list[Shape] | None:
+    def world(self) -> list[VisibleShape] | None:
         """The world without the drones; a new list after each change. None if not known yet."""
         return self._world
 

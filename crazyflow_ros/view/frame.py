@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
-from crazyflow_ros.scene.shapes import Shape, body_shapes
+from crazyflow_ros.scene.shapes import VisibleShape, body_shapes
 
 N_ROTORS = 4
 _DRONE = "drone"  # name of the drone in the model that its looks are made from
@@ -35,7 +35,7 @@ class Frame:
 class Rotor:
     """A rotor of a drone that points along x."""
 
-    shapes: list[Shape]
+    shapes: list[VisibleShape]
     position: np.ndarray
     """[m] in the drone's frame, shape (3,)."""
     attitude: np.ndarray
@@ -48,7 +48,7 @@ class Rotor:
 class Looks:
     """How drones of one model look."""
 
-    body: list[Shape]
+    body: list[VisibleShape]
     rotors: list[Rotor] = field(default_factory=list)
 
 

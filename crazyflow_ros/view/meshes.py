@@ -10,10 +10,10 @@ import trimesh
 from trimesh.visual.material import PBRMaterial
 
 from crazyflow_ros.scene.frames import rotation_matrix
-from crazyflow_ros.scene.shapes import Form, Shape
+from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
 
 
-def glb(shapes: Iterable[Shape]) -> bytes:
+def glb(shapes: Iterable[VisibleShape]) -> bytes:
     """Return shapes as one GLB file with a mesh per colour; without shapes, an invisible mesh.
 
     Coordinates are those of the frame in which the shapes are given, z up.
@@ -39,17 +39,17 @@ def glb(shapes: Iterable[Shape]) -> bytes:
     return content
 
 
-def _mesh(shape: Shape) -> trimesh.Trimesh:
+def _mesh(shape: VisibleShape) -> trimesh.Trimesh:
     match shape.form:
-        case Form.BOX:
+        case ShapeForm.BOX:
             mesh = trimesh.creation.box(extents=shape.size)
-        case Form.SPHERE:
+        case ShapeForm.SPHERE:
             mesh = trimesh.creation.icosphere(subdivisions=2, radius=0.5)
             mesh.apply_scale(shape.size)
-        case Form.CYLINDER:
+        case ShapeForm.CYLINDER:
             mesh = trimesh.creation.cylinder(radius=0.5, height=1.0, sections=24)
             mesh.apply_scale(shape.size)
-        case Form.MESH:
+        case ShapeForm.MESH:
             corners = shape.triangles
             assert corners is not None
             faces = np.arange(3 * len(corners)).reshape(-1, 3)

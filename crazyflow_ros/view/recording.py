@@ -15,7 +15,7 @@ from visualization_msgs.msg import MarkerArray
 from crazyflow_ros.extras import extra
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
 from crazyflow_ros.ros.messages.times import NS
-from crazyflow_ros.scene.shapes import Shape
+from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader
 from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
@@ -79,9 +79,9 @@ class Recording:
                 return dict(json.loads(metadata.metadata["parameters"]))
         raise ValueError("there are no parameters of a simulator in the file")
 
-    def world(self, time_ns: int) -> list[Shape]:
+    def world(self, time_ns: int) -> list[VisibleShape]:
         """Return the world at a time [ns]: the same list until it changes."""
-        shapes: list[Shape] = []
+        shapes: list[VisibleShape] = []
         for since_ns, world in self._worlds:
             if since_ns <= time_ns or not shapes:
                 shapes = world

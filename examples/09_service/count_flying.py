@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from std_srvs.srv import Trigger
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.host import Host
+    from crazyflow_ros.ros import Host
 
 AIRBORNE = 0.05  # m
 

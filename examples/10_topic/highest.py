@@ -13,7 +13,7 @@ from geometry_msgs.msg import PointStamped
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.host import Host
+    from crazyflow_ros.ros import Host
 
 RATE = 10  # Hz of simulated time; has to divide the parameter freq
 

@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import Range
 
-from crazyflow_ros.ros.messages.numeric_message import stamped
-from crazyflow_ros.ros.sensors.devices import Device, Kind, SampleMessage
-from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
-from crazyflow_ros.sensors import Backend, NoiseCfg
-from crazyflow_ros.sensors.noise import EXACT
-from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
+from crazyflow_ros.ros import Device, Kind, SampleMessage, SampleTopics, stamped
+from crazyflow_ros.sensors import EXACT, Backend, FrameSensor, FrameSensorCfg, NoiseCfg
 
 
 @dataclass(kw_only=True)

@@ -15,8 +15,8 @@ from typing import Annotated
 
 import numpy as np
 
-from crazyflow_ros.checks.plain_values import Spec
-from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.checks import Spec
+from crazyflow_ros.control import ticks_per_period
 from crazyflow_ros.doors import Commands, DoorContext, Patience, Samples
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror

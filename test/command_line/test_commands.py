@@ -14,7 +14,7 @@ from command_processes import command, run_python
 from paths import ROOT
 from ros_client import own_domain
 
-from crazyflow_ros.command_line.command import Command, Program
+from crazyflow_ros.command_line.command import Command, ProgramCommand
 from crazyflow_ros.command_line.commands import GROUPS, UnknownCommand, find, group_help, overview
 from crazyflow_ros.command_line.text import matching, table, value, wind
 
@@ -86,7 +86,7 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(words: str, reason: str)
 
 
 def test_programs_have_their_help_under_their_names() -> None:
-    for program in (one for one in EVERY if isinstance(one, Program)):
+    for program in (one for one in EVERY if isinstance(one, ProgramCommand)):
         helped = command(f"{program.name} --help")
         assert helped.returncode == 0
         assert helped.stdout.startswith(f"usage: python -m crazyflow_ros {program.name}")

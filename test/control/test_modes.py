@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control, mellinger
 from crazyflow_ros.control.memory import INTEGRAL, RATES
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     heading,
     rotation_matrix,

@@ -11,7 +11,7 @@ import pytest
 from crazyflow_ros import flight
 from crazyflow_ros.crazyflie.memories import Trajectories
 from crazyflow_ros.crazyflie.packets import Packet, Port
-from crazyflow_ros.crazyflie.parameters import Number, Parameters
+from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
 from crazyflow_ros.crazyflie.setpoints import Decoder
 
 THRUST = 0.48  # N, of all rotors
@@ -20,7 +20,7 @@ THRUST = 0.48  # N, of all rotors
 def decoder(**values: Number) -> Decoder:
     """With some parameters of the group flightmode set."""
     names = {f"flightmode.{name}": value for name, value in values.items()}
-    parameters = Parameters(names, lambda *_: None, lambda _: None)
+    parameters = CrazyflieParameters(names, lambda *_: None, lambda _: None)
     return Decoder(parameters.get, THRUST, Trajectories())
 
 

@@ -16,9 +16,9 @@ from geometry_msgs.msg import PoseStamped
 from paths import ROOT
 from rclpy.serialization import serialize_message
 
-from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
+from crazyflow_ros.demo.arguments import Arguments, WrongArgument, usage
 from crazyflow_ros.demo.messages import read_pose, read_poses
-from crazyflow_ros.demo.progress import Progress
+from crazyflow_ros.demo.progress import ProgressLine
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess
 from crazyflow_ros.demo.trajectory import (
@@ -31,7 +31,7 @@ from crazyflow_ros.demo.trajectory import (
     Glide,
     plan_flight,
 )
-from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.drones import Drone
 
 PAD = np.array([0.5, -0.5, 0.014])
 
@@ -153,7 +153,7 @@ def test_what_make_sim_passes_on_is_understood() -> None:
     ],
 )
 def test_bad_arguments_are_refused_by_name(word: str, message: str) -> None:
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(WrongArgument) as error:
         Arguments.parse([word])
     assert message in str(error.value)
 
@@ -330,9 +330,9 @@ class Terminal(io.StringIO):
 
 
 def test_progress_stays_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Progress, "REFRESH", 0.0)
+    monkeypatch.setattr(ProgressLine, "REFRESH", 0.0)
     stream = Terminal()
-    progress = Progress(30.0, stream)
+    progress = ProgressLine(30.0, stream)
     progress.show(1.0, "a long story")
     progress.show(2.0, "landing")
     progress.close()
@@ -344,7 +344,7 @@ def test_progress_stays_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatc
 
 def test_progress_is_sparse_elsewhere() -> None:
     stream = io.StringIO()
-    progress = Progress(30.0, stream)
+    progress = ProgressLine(30.0, stream)
     for second in range(20):
         progress.show(second, "landing")
     progress.close()

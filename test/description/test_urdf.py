@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.description.urdf import fixed_frames, urdf
-from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.scene import build_spec
 
 ROTORS = [f"rotor{i}" for i in range(4)]

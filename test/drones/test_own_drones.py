@@ -18,8 +18,9 @@ from crazyflow_ros.description.xacro import main
 from crazyflow_ros.drones import Drone, load_drone, load_model, resolve
 from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
 from crazyflow_ros.dynamics.forces.floor import floor_contact
+from crazyflow_ros.flight import Pose
 from crazyflow_ros.resources import resource
-from crazyflow_ros.runtime import Checkpoint, PhysicsThread, Pose, SimulationConfig
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sim import Sim
 

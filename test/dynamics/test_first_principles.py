@@ -15,7 +15,8 @@ import pytest
 from quadrotor_reference import SPIN, Quadrotor, State, angle_between, tumbling
 from scipy.integrate import solve_ivp
 
-from crazyflow_ros.dynamics import Drone, Dynamics, first_principles
+from crazyflow_ros.drones import Drone
+from crazyflow_ros.dynamics import Dynamics, first_principles
 from crazyflow_ros.dynamics.components import BodyState, Wrench, no_wrench, split, stack
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.floor import floor_contact

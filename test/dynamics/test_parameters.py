@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.control import mellinger
-from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.dynamics.first_principles import Params
 
 DRONES = list(Drone)

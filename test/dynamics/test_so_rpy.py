@@ -9,8 +9,8 @@ import pytest
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.drones import load_model
-from crazyflow_ros.dynamics import Drone, Dynamics, load_drone
+from crazyflow_ros.drones import Drone, load_drone, load_model
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
 from crazyflow_ros.sim import Sim
 

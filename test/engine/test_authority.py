@@ -15,7 +15,8 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Positioning
-from crazyflow_ros.flight import Ability, FlightConfig
+from crazyflow_ros.flight import FlightConfig
+from crazyflow_ros.flight.supervisor import Ability
 
 INTACT = np.zeros((1, 4))
 

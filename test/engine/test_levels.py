@@ -5,11 +5,17 @@ import pytest
 from physics_helpers import readings
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import OF_DOORS
-from crazyflow_ros.runtime import InvalidState, Level, PhysicsThread, Raw, SimulationConfig
+from crazyflow_ros.flight import Raw
+from crazyflow_ros.runtime import (
+    InvalidState,
+    Level,
+    PhysicsThread,
+    SimulationConfig,
+)
 
 T = 120.0  # s, no wait of a test is longer
 MASS, WEIGHT = load_drone("cf2x_L250")["mass"], load_drone("cf2x_L250")["mass"] * 9.81

@@ -32,7 +32,7 @@ def test_gymnasium_accepts_the_environment_of_one_world() -> None:
 
 def test_pettingzoo_accepts_swarms() -> None:
     testing = pytest.importorskip("pettingzoo.test", reason="PettingZoo is not installed")
-    from crazyflow_ros.envs.swarm import QuadrotorSwarm
+    from crazyflow_ros.compat.pettingzoo import QuadrotorSwarm
 
     swarm = QuadrotorSwarm(Hover(), n_drones=3, **SMALL)
     testing.parallel_api_test(swarm, num_cycles=200)
@@ -55,7 +55,7 @@ def test_pettingzoo_accepts_swarms() -> None:
 
 def test_stable_baselines_learns() -> None:
     sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
-    from crazyflow_ros.envs.stable_baselines import StableBaselinesEnv
+    from crazyflow_ros.compat.stable_baselines import StableBaselinesEnv
 
     worlds = QuadrotorVectorEnv(8, Hover(), autoreset="same_step", max_episode_steps=20, **SMALL)
     env = StableBaselinesEnv(worlds)

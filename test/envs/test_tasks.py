@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crazyflow_ros.envs import Hover, Race, Recovery, Task, Velocity
-from crazyflow_ros.envs.tasks import Course, Flight
+from crazyflow_ros.envs.tasks import CourseTask, Flight
 
 N = 500
 
@@ -71,7 +71,7 @@ def test_a_gate_counts_where_it_is_open(
     gate: int, aside: float, up: float, ahead: float, behind: float, backwards: bool
 ) -> None:
     race = Race()
-    assert isinstance(race, Course) and isinstance(race, Task)
+    assert isinstance(race, CourseTask) and isinstance(race, Task)
     along, left, top = race.gates.axes[gate]
     centre = race.gates.centre[gate] + aside * left + up * top
     ends = [centre - behind * along, centre + ahead * along]

@@ -15,7 +15,7 @@ from crazyflow_ros.dynamics.components import rotation_matrix
 from crazyflow_ros.estimation import kalman, readings
 from crazyflow_ros.estimation.estimate import DISTANCE_STD
 from crazyflow_ros.estimation.kalman import Belief
-from crazyflow_ros.estimation.readings import Motion, Pose, Random
+from crazyflow_ros.estimation.readings import MeanMotion, PoseReading, Random
 
 N, DT = 20_000, 0.01
 
@@ -28,7 +28,9 @@ def components(rows: np.ndarray) -> tuple[jax.Array, ...]:
     return tuple(jnp.asarray(rows.T, jnp.float32))
 
 
-def flights(seed: int, low: float, high: float, dt: float = DT) -> tuple[Pose, Pose, np.ndarray]:
+def flights(
+    seed: int, low: float, high: float, dt: float = DT
+) -> tuple[PoseReading, PoseReading, np.ndarray]:
     """Poses at the start and the end of a time step, and the body rates in it.
 
     Drones between two heights, at up to 1.5 m/s and 4 m/s^2, tilted by up to 35 degrees.
@@ -42,13 +44,13 @@ def flights(seed: int, low: float, high: float, dt: float = DT) -> tuple[Pose, P
     acc = rng.uniform(-2.3, 2.3, (N, 3))
     later = pos + vel * dt + acc * dt**2 / 2, rot * Rotation.from_rotvec(rates * dt), vel + acc * dt
     poses = [
-        Pose(components(p), components(r.as_quat()), components(v))  # type: ignore[arg-type]
+        PoseReading(components(p), components(r.as_quat()), components(v))  # type: ignore[arg-type]
         for p, r, v in ((pos, rot, vel), later)
     ]
     return poses[0], poses[1], rates
 
 
-def right(pose: Pose) -> Belief:
+def right(pose: PoseReading) -> Belief:
     """The belief of a drone that knows its pose and velocity."""
     to_body = Rotation.from_quat(np.array(pose.quat).T).inv()
     vel = components(to_body.apply(np.array(pose.vel).T))
@@ -102,7 +104,7 @@ def test_ranges_are_as_rough_as_the_firmware_says_and_end_at_4_m() -> None:
 @pytest.mark.parametrize(("low", "high", "dt"), [(0.3, 0.6, DT), (0.9, 1.5, DT), (0.9, 1.5, 0.02)])
 def test_the_flow_is_what_the_filter_expects(low: float, high: float, dt: float) -> None:
     before, now, rates = flights(3, low, high, dt)
-    pixels = readings.flow(Motion.between(before, now, dt), randomness(3), dt)
+    pixels = readings.flow(MeanMotion.between(before, now, dt), randomness(3), dt)
     # As in the filter: its attitude is the one before the prediction, its velocity the one after.
     rot = rotation_matrix(before.quat)
     for measurement in kalman.flow(right(now), rot, components(rates), pixels, dt):  # type: ignore[arg-type]
@@ -111,7 +113,7 @@ def test_the_flow_is_what_the_filter_expects(low: float, high: float, dt: float)
 
 def test_the_imu_reads_turns_and_forces_within_the_noise_that_the_filter_expects() -> None:
     before, now, rates = flights(4, 1, 2)
-    motion = Motion.between(before, now, DT)
+    motion = MeanMotion.between(before, now, DT)
     zero = (jnp.zeros(N),) * 3
     none = readings.Errors(zero, zero, zero, jnp.zeros(N))
     gyro, acc = readings.imu(motion, none, randomness(4), DT)

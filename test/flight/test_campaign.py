@@ -14,7 +14,7 @@ from benchmark.flights.judge import judge
 from benchmark.flights.missions import TASKS
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import Drone
-from crazyflow_ros.flight import Commander
+from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.runtime import SimulationConfig
 
 _SEED = 31

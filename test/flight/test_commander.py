@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from crazyflow_ros.flight import (
     Arm,
     AttitudeThrust,
-    Brake,
-    Commander,
     Emergency,
     FlightConfig,
     FlyTrajectory,
@@ -30,18 +28,18 @@ from crazyflow_ros.flight import (
     PolynomialTrajectory,
     Pose,
     Raw,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Stop,
     Takeoff,
     Trajectory,
     Velocity,
 )
 from crazyflow_ros.flight import FlightState as Is
-from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.plan import Rules, StartState
+from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, Brake
 
 RULES = Rules.of(DRONE, FlightConfig())
 REST = RULES.rest_height
@@ -68,9 +66,9 @@ class Pilot:
         """Now; what is refused raises ValueError."""
         self.commander.command(setpoint, self.motion())
 
-    def motion(self) -> Start:
+    def motion(self) -> StartState:
         """How the drone moves."""
-        return Start(self.time_ns, self.reference, self.state)
+        return StartState(self.time_ns, self.reference, self.state)
 
     def wait(self, seconds: float, *, look: float = 0.25) -> None:
         """Time passes, in which the commander is asked now and then."""
@@ -347,7 +345,9 @@ def test_rotors_turn_until_a_drone_that_follows_late_has_landed(arrives: bool) -
 
     def look(after: float, reference: Reference) -> None:
         pilot.time_ns += round(after * SECOND)
-        pilot.commander.update(pilot.time_ns, lambda: Start(pilot.time_ns, reference, pilot.state))
+        pilot.commander.update(
+            pilot.time_ns, lambda: StartState(pilot.time_ns, reference, pilot.state)
+        )
 
     for after in (0.2, 1.0, 1.8):
         look(after, high)
@@ -380,7 +380,7 @@ def test_a_drone_that_lost_its_course_begins_it_anew_where_it_is(
     for off, lost in (((0.0, 0.7, 0.0), False), ((0.0, 0.8, 0.0), True)):
         pos = pilot.reference.pos + np.array([*off, 0.0])
         moving = Reference(pos, np.array([0.5, 0.0, 0.2, 0.0]), np.zeros(4))
-        assert commander.restart_if_lost(Start(pilot.time_ns, moving)) == lost
+        assert commander.restart_if_lost(StartState(pilot.time_ns, moving)) == lost
         assert (commander.order is not order) == lost
     assert commander.order is not None and isinstance(commander.order.setpoint, expected)
     assert commander.state is state
@@ -403,7 +403,7 @@ def test_a_drone_that_follows_late_has_not_lost_its_course(lag: float) -> None:
     behind = lag * RULES.envelope.speed
     for off, lost in ((behind + 0.7, False), (1.5 * behind + 0.8, True)):
         pos = pilot.reference.pos - np.array([off, 0.0, 0.0, 0.0])
-        there = Start(pilot.time_ns, pilot.reference._replace(pos=pos))
+        there = StartState(pilot.time_ns, pilot.reference._replace(pos=pos))
         assert pilot.commander.restart_if_lost(there, lag) == lost
 
 
@@ -431,7 +431,7 @@ def test_what_is_flown_as_it_is_told_is_not_begun_anew() -> None:
         pilot = Pilot().fly()
         pilot.tell(told)
         far = Reference.at_rest((5.0, 5.0, 5.0), 0.0)
-        assert not pilot.commander.restart_if_lost(Start(pilot.time_ns, far))
+        assert not pilot.commander.restart_if_lost(StartState(pilot.time_ns, far))
 
 
 def test_a_drone_that_was_told_a_bare_command_goes_on_from_where_it_is() -> None:

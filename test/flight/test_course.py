@@ -10,9 +10,9 @@ from flight_helpers import sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crazyflow_ros.dynamics import Drone
-from crazyflow_ros.flight import Course, Envelope, Reference
-from crazyflow_ros.flight.course import ORDER, evaluate
+from crazyflow_ros.drones import Drone
+from crazyflow_ros.flight.course import ORDER, Course, Reference, evaluate
+from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import at_velocity, shortest_turn, to_pose, to_rest
 
 ENVELOPE = Envelope.of("cf2x_L250")

@@ -18,21 +18,20 @@ from crazyflow_ros.flight import (
     GoTo,
     Hover,
     Land,
-    Order,
     PolynomialTrajectory,
     Pose,
     Position,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Takeoff,
     Trajectory,
     Velocity,
     VelocityWorld,
 )
+from crazyflow_ros.flight.commander import Order
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.plan import Rules, StartState
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import rotation_matrix
@@ -55,7 +54,7 @@ def said(
     pos: tuple[float, float, float] = AT,
     state: FlightState = FlightState.flying,
 ) -> list[str]:
-    start = Start(1_000_000_000, Reference.at_rest(pos, 0.0), state)
+    start = StartState(1_000_000_000, Reference.at_rest(pos, 0.0), state)
     order = Order(setpoint, start, setpoint.plan(start, RULES))
     return list(doubts(order, RULES, surroundings))
 
@@ -110,7 +109,7 @@ def test_degrees_are_suspected_and_what_is_used_is_said(setpoint: Setpoint, degr
     (text,) = said(setpoint)
     assert f"{degrees} looks like degrees" in text and f"{radians(degrees):.2f} rad" in text
     if isinstance(setpoint, GoTo):  # the heading that the drone has in the end, within a turn
-        start = Start(0, Reference.at_rest(AT, 0.0))
+        start = StartState(0, Reference.at_rest(AT, 0.0))
         course = setpoint.plan(start, RULES).course
         assert course is not None
         yaw = float(course.at(course.end).pos[3])

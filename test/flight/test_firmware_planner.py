@@ -20,22 +20,21 @@ import pytest
 from firmware_source import build, sources
 
 from crazyflow_ros.flight import (
-    Commander,
-    Envelope,
     FlightState,
     FlyTrajectory,
     GoTo,
     Land,
     PolynomialTrajectory,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Stop,
     Takeoff,
 )
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.feed_forward import state_commands
+from crazyflow_ros.flight.plan import Rules, StartState
 
 COMMANDS = 8  # of a flight
 SAMPLES = 8  # of what follows a command
@@ -174,7 +173,7 @@ class Flight:
     def _give(self, setpoint: Setpoint, form: str, *values: object) -> None:
         """Send a command to both."""
         present = Reference.at_rest(self._standing[:3], self._standing[3])
-        self._ours.command(setpoint, Start(self._now * 1000, present, self._ours.state))
+        self._ours.command(setpoint, StartState(self._now * 1000, present, self._ours.state))
         self._firmware.command(form, *values)
 
     def _vertical(self, kind: type[Takeoff | Land], number: int, height: float, way: float) -> None:
@@ -266,12 +265,12 @@ class Flight:
                 self._now = begin + round(time * 1e6)
                 self._compare()
 
-    def _motion(self) -> Start:
+    def _motion(self) -> StartState:
         """Where a drone is that follows its reference; asked only at the end of a landing."""
         order = self._ours.order
         reference = None if order is None else order.reference(self._now * 1000)
         assert reference is not None and self._ours.state is FlightState.landing
-        return Start(self._now * 1000, reference)
+        return StartState(self._now * 1000, reference)
 
     def _compare(self) -> None:
         """Record the largest deviations at the present time; both have to fly, or neither."""

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from benchmark.governor import KINDS, WIND, Case, Flight, fly
-from crazyflow_ros.dynamics import Drone
-from crazyflow_ros.flight import Course, FlightConfig, Pose, Reference, Rules
+from crazyflow_ros.drones import Drone
+from crazyflow_ros.flight import FlightConfig, Pose
+from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.governor import onto
+from crazyflow_ros.flight.plan import Rules
 
 N = 15
 TILT = {0.0: 40.0, WIND: 45.0}  # degrees, as `Envelope` says

@@ -14,20 +14,19 @@ import pytest
 
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.flight import (
-    Commander,
     FlightConfig,
     FlightState,
     GoTo,
     Pose,
     Position,
-    Reference,
-    Rules,
     Setpoint,
-    Start,
     Velocity,
 )
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.moving_goal import TimedPose, extended, follow, motion_of
+from crazyflow_ros.flight.plan import Rules, StartState
 
 SECOND = 1_000_000_000
 TICK = 10_000_000  # ns
@@ -87,8 +86,8 @@ class Streamed:
         self.ns, self.flown = 0, Flown()
         self.now = Reference.at_rest(np.array(first[:3]), first[3])
 
-    def start(self) -> Start:
-        return Start(self.ns, self.now)
+    def start(self) -> StartState:
+        return StartState(self.ns, self.now)
 
     def command(self, setpoint: Setpoint) -> None:
         self.commander.command(setpoint, self.start())
@@ -244,7 +243,7 @@ def test_other_setpoints_continue_the_motion_of_a_stream(other: Setpoint) -> Non
 def test_a_weak_drone_leaves_what_it_cannot_fly() -> None:
     """With half of its spare thrust, a drone accelerates half as hard towards the same pose."""
     rules = Rules.of(DRONE, FlightConfig())
-    weak = rules.at(Start(0, Reference.at_rest((0, 0, 1), 0), authority=0.5)).envelope
+    weak = rules.at(StartState(0, Reference.at_rest((0, 0, 1), 0), authority=0.5)).envelope
     whole = rules.envelope
     assert isinstance(weak, Envelope)
     assert weak.acceleration < 0.8 * whole.acceleration

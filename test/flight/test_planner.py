@@ -12,20 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crazyflow_ros.flight import (
-    Envelope,
     FlightConfig,
     FlightState,
     FlyTrajectory,
     GoTo,
     Land,
     PolynomialTrajectory,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Takeoff,
 )
+from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.envelope import Envelope
+from crazyflow_ros.flight.plan import Rules, StartState
 from crazyflow_ros.flight.planner import segment, to_rest_at
 
 RULES = Rules.of(DRONE, FlightConfig())
@@ -100,7 +99,7 @@ def test_where_nothing_is_to_do_it_waits() -> None:
 
 
 def test_takeoff_and_landing_go_straight_up_and_down() -> None:
-    floor = Start(0, Reference.at_rest((1.0, -1.0, RULES.rest_height), 0.4), FlightState.idle)
+    floor = StartState(0, Reference.at_rest((1.0, -1.0, RULES.rest_height), 0.4), FlightState.idle)
     plan = Takeoff(1.0, 3.0).plan(floor, RULES)
     assert (plan.during, plan.after) == (FlightState.taking_off, FlightState.flying)
     up = course_of(plan)
@@ -159,7 +158,7 @@ def test_go_to_stays_clear_of_the_floor() -> None:
 def test_a_turn_goes_on_as_in_the_firmware_when_go_to_interrupts_it() -> None:
     """The body rate about z of a tilted drone is less than its yaw rate."""
     tilted = Reference(np.array([0, 0, 2, 0.3]), np.array([0, 0, 0, 0.5]), np.array([3, 4, 0, 1.0]))
-    now = course_of(GoTo((1, 0, 2), 0.0, 5.0).plan(Start(0, tilted), RULES)).at(0.0)
+    now = course_of(GoTo((1, 0, 2), 0.0, 5.0).plan(StartState(0, tilted), RULES)).at(0.0)
     upright = 9.81 / np.hypot(9.81, 5.0)
     np.testing.assert_allclose(now.vel, (0, 0, 0, 0.5 * upright), atol=1e-12)
     np.testing.assert_allclose(now.acc, (3, 4, 0, 0), atol=1e-12)
@@ -203,7 +202,7 @@ def test_a_linear_go_to_brakes_first_unless_the_drone_moves_along_it() -> None:
 
 @pytest.mark.parametrize("height", [0.6, 2.0])
 def test_takeoff_and_landing_take_as_long_as_their_mean_velocity_says(height: float) -> None:
-    floor = Start(0, Reference.at_rest((0.0, 0.0, RULES.rest_height), 0.4), FlightState.idle)
+    floor = StartState(0, Reference.at_rest((0.0, 0.0, RULES.rest_height), 0.4), FlightState.idle)
     rise = course_of(Takeoff(height, velocity=0.2).plan(floor, RULES))
     assert rise.end == pytest.approx((height - RULES.rest_height) / 0.2)
     rise = course_of(Takeoff(height, velocity=0.2, relative=True).plan(floor, RULES))
@@ -285,7 +284,7 @@ def test_a_spiral_is_kept_within_what_the_firmware_and_the_drone_can_fly() -> No
 
 @pytest.mark.parametrize("setpoint", [GoTo((0, 0, 1), 0.0, linear=True), Spiral(1.0, 1.0, 1.0)])
 def test_they_need_a_drone_in_the_air(setpoint: Setpoint) -> None:
-    floor = Start(0, Reference.at_rest((0.0, 0.0, RULES.rest_height), 0.4), FlightState.idle)
+    floor = StartState(0, Reference.at_rest((0.0, 0.0, RULES.rest_height), 0.4), FlightState.idle)
     with pytest.raises(ValueError, match="needs a drone in the air, it is idle: takeoff first"):
         setpoint.plan(floor, RULES)
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from crazyflow_ros.flight.profile import (
+    AxisState,
     Bounds,
     Phase,
     Profile,
-    State,
     end_of,
     to_position,
     to_velocity,
@@ -27,7 +27,7 @@ def duration(profile: Profile) -> float:
     return sum(phase.duration for phase in profile)
 
 
-def motion(start: State, profile: Profile, n: int = 40) -> np.ndarray:
+def motion(start: AxisState, profile: Profile, n: int = 40) -> np.ndarray:
     """(3, m) position, velocity, acceleration, n points of each phase."""
     points = []
     for phase in profile:
@@ -53,7 +53,7 @@ def rest_to_rest(distance: float, bounds: Bounds) -> float:
 @pytest.mark.parametrize("distance", [1e-6, 0.01, 0.1, 0.3, 0.5, 1.0, 2.0, 5.0, 30.0, 1e4])
 def test_from_rest_to_rest_takes_the_time_of_the_s_curve(distance: float, bounds: Bounds) -> None:
     for side in (1.0, -1.0):
-        profile = to_position(State(3.0, 0.0, 0.0), 3.0 + side * distance, bounds)
+        profile = to_position(AxisState(3.0, 0.0, 0.0), 3.0 + side * distance, bounds)
         assert duration(profile) == pytest.approx(rest_to_rest(distance, bounds), rel=1e-6)
 
 
@@ -63,19 +63,19 @@ def test_a_change_of_the_velocity_takes_a_trapezium_or_a_triangle(change: float)
     reached = change >= acc * acc / jerk
     expected = change / acc + acc / jerk if reached else 2 * math.sqrt(change / jerk)
     for side in (1.0, -1.0):
-        profile = to_velocity(State(0.0, 0.3, 0.0), 0.3 + side * change, BOUNDS)
+        profile = to_velocity(AxisState(0.0, 0.3, 0.0), 0.3 + side * change, BOUNDS)
         assert duration(profile) == pytest.approx(expected)
 
 
 def test_nothing_to_do_takes_no_time() -> None:
-    assert to_position(State(1.5, 0.0, 0.0), 1.5, BOUNDS) == []
-    assert duration(to_velocity(State(1.5, 0.7, 0.0), 0.7, BOUNDS)) == 0.0
+    assert to_position(AxisState(1.5, 0.0, 0.0), 1.5, BOUNDS) == []
+    assert duration(to_velocity(AxisState(1.5, 0.7, 0.0), 0.7, BOUNDS)) == 0.0
 
 
 N = 40
 
 
-def least_time(start: State, goal: State, bounds: Bounds, *, free: bool = False) -> float:
+def least_time(start: AxisState, goal: AxisState, bounds: Bounds, *, free: bool = False) -> float:
     """The shortest time of a motion with N steps of constant jerk, by linear programming.
 
     Args:
@@ -125,8 +125,8 @@ def least_time(start: State, goal: State, bounds: Bounds, *, free: bool = False)
     [(0.0, 0.0, 1.0), (1.5, -1.0, -1.8), (-0.4, 2.4, -0.3), (1.0, 2.0, 1.1), (-2.0, 0.0, 2.0)],
 )
 def test_no_motion_reaches_a_velocity_sooner(vel: float, acc: float, goal: float) -> None:
-    start = State(0.0, vel, acc)
-    least = least_time(start, State(0.0, goal, 0.0), BOUNDS, free=True)
+    start = AxisState(0.0, vel, acc)
+    least = least_time(start, AxisState(0.0, goal, 0.0), BOUNDS, free=True)
     assert duration(to_velocity(start, goal, BOUNDS)) == pytest.approx(least, rel=0.02)
 
 
@@ -142,8 +142,8 @@ def test_no_motion_reaches_a_velocity_sooner(vel: float, acc: float, goal: float
     ],
 )
 def test_hardly_any_motion_reaches_a_place_sooner(vel: float, acc: float, goal: float) -> None:
-    start = State(0.0, vel, acc)
-    least = least_time(start, State(goal, 0.0, 0.0), BOUNDS)
+    start = AxisState(0.0, vel, acc)
+    least = least_time(start, AxisState(goal, 0.0, 0.0), BOUNDS)
     assert 0.98 * least <= duration(to_position(start, goal, BOUNDS)) <= 1.02 * least
 
 
@@ -160,8 +160,8 @@ BOUNDS_OF_ANY_SIZE = st.builds(
 SHARES = st.tuples(numbers(1.0), numbers(1.0))
 
 
-def start_of(shares: tuple[float, float], bounds: Bounds) -> State:
-    return State(1.0, shares[0] * bounds.vel, shares[1] * bounds.acc)
+def start_of(shares: tuple[float, float], bounds: Bounds) -> AxisState:
+    return AxisState(1.0, shares[0] * bounds.vel, shares[1] * bounds.acc)
 
 
 @settings(max_examples=150)
@@ -202,7 +202,7 @@ def test_a_place_is_reached_within_the_bounds(
 def test_from_beyond_the_bounds_it_comes_back_within_them(
     vel: float, acc: float, goal: float
 ) -> None:
-    start = State(0.0, vel, acc)
+    start = AxisState(0.0, vel, acc)
     end = end_of(start, to_position(start, goal, BOUNDS))
     assert end.pos == pytest.approx(goal, abs=1e-7) and end.vel == pytest.approx(0.0, abs=1e-8)
 
@@ -211,7 +211,7 @@ def test_from_beyond_the_bounds_it_comes_back_within_them(
 @given(st.floats(0.05, 20.0), st.floats(0.0, 1.0))
 def test_a_place_ahead_is_not_passed(distance: float, share: float) -> None:
     """Planned anew half-way, it ends at the same place at the same time."""
-    start = State(0.0, 0.0, 0.0)
+    start = AxisState(0.0, 0.0, 0.0)
     profile = to_position(start, distance, BOUNDS)
     assert motion(start, profile)[0].max() <= distance + 1e-9
     left, half = share * duration(profile), start

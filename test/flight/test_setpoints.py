@@ -24,18 +24,17 @@ from crazyflow_ros.flight import (
     PolynomialTrajectory,
     Pose,
     Raw,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Stop,
     Takeoff,
     Trajectory,
     Velocity,
 )
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.envelope import UNBOUNDED
 from crazyflow_ros.flight.feed_forward import state_commands
+from crazyflow_ros.flight.plan import Rules, StartState
 from crazyflow_ros.scene.frames import yaw
 
 RULES = replace(Rules.of(DRONE, FlightConfig(velocity_timeout=8.0)), utmost=UNBOUNDED)
@@ -46,7 +45,7 @@ ZERO = np.zeros((1, 3))
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray, float, float]
 
 
-def at(setpoint: Setpoint, t: float, start: Start = START) -> Motion:
+def at(setpoint: Setpoint, t: float, start: StartState = START) -> Motion:
     """Position, velocity, acceleration, yaw, yaw rate at t seconds after the start."""
     plan = setpoint.plan(start, RULES)
     if plan.course is None:
@@ -139,7 +138,7 @@ def test_pose_on_the_floor_is_a_landing_straight_down() -> None:
 
 
 def test_pose_from_the_floor_rises_before_it_goes_across() -> None:
-    start = Start(0, Reference.at_rest((0.0, 0.0, REST), 0.3), FlightState.idle)
+    start = StartState(0, Reference.at_rest((0.0, 0.0, REST), 0.3), FlightState.idle)
     plan = Pose((2.0, -1.0, 0.1), 1.0).plan(start, RULES)
     assert (plan.during, plan.after) == (FlightState.taking_off, FlightState.flying)
     _, (pos, _, _) = sampled(course_of(plan))
@@ -248,7 +247,7 @@ def test_a_trajectory_begins_with_the_motion_that_the_drone_has(early: float) ->
     """Also one that began before, which the drone flies onto."""
     start_ns = START.time_ns - round(early * 1e9)
     motion = np.array([[0.4, 1.2, 1.3, 2.0], [0.6, -0.7, 0.2, 0.3], [0.5, 0.2, -0.3, 0.1]])
-    moving = Start(START.time_ns, Reference(*motion))
+    moving = StartState(START.time_ns, Reference(*motion))
     plan = trajectory(start_ns=start_ns).plan(moving, RULES)
     assert plan.begin_ns is not None
     now = (moving.time_ns - plan.begin_ns) * 1e-9

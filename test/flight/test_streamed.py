@@ -27,17 +27,15 @@ from crazyflow_ros.flight import (
     Pose,
     Position,
     Raw,
-    Rules,
     Setpoint,
-    Start,
     Stop,
     Takeoff,
     VelocityWorld,
 )
-from crazyflow_ros.flight.plan import Attitude
+from crazyflow_ros.flight.plan import Attitude, Rules, StartState
 from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
 from crazyflow_ros.flight.setpoint import CLEARANCE
-from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot, Wrench
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot, TimedWrench
 from crazyflow_ros.scene.frames import yaw
 
 RULES = Rules.of(DRONE, FlightConfig())
@@ -49,7 +47,7 @@ NAMES = ("cf0", "cf1")
 AT_A_METRE = {"kind": "HoldHeight", "height": 1.0}
 
 
-def standing(state: FlightState = FlightState.idle) -> Start:
+def standing(state: FlightState = FlightState.idle) -> StartState:
     return replace(airborne((0.5, -0.5, REST), 0.4), state=state)
 
 
@@ -354,7 +352,7 @@ def test_a_drone_with_a_load_keeps_its_height_when_its_program_falls_silent(
 ) -> None:
     """As the firmware does, with a load of which nobody knows: weight alone would let it fall."""
     weight = (0.0, 0.0, -0.15 * RULES.weight)
-    physics.apply_wrench("cf0", Wrench(weight, (0.0, 0.0, 0.0), np.inf))
+    physics.apply_wrench("cf0", TimedWrench(weight, (0.0, 0.0, 0.0), np.inf))
     physics.step(10 * FREQ).result(T)
     fly(physics, told, 3.0 if climb == 0 else 0.6)
     before = physics.step(FREQ // 2).result(T)

@@ -8,21 +8,20 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.flight import (
-    Commander,
     Emergency,
     FlightConfig,
     FlightEvent,
     FlightState,
     Land,
-    Observation,
     Pose,
     Raw,
-    Rules,
     Setpoint,
-    Supervisor,
     Takeoff,
     Velocity,
 )
+from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.plan import Rules
+from crazyflow_ros.flight.supervisor import FleetObservation, Supervisor
 from crazyflow_ros.runtime import (
     Checkpoint,
     DroneState,
@@ -30,7 +29,7 @@ from crazyflow_ros.runtime import (
     ResetScope,
     SimulationConfig,
     Snapshot,
-    Wrench,
+    TimedWrench,
 )
 from crazyflow_ros.sim.actuation import Battery
 
@@ -177,7 +176,7 @@ def test_a_drone_that_cannot_lift_off(
 ) -> None:
     physics = simulation[0]
     physics.reset(ResetScope.all).result(T)
-    physics.apply_wrench("cf0", Wrench((0.0, 0.0, -1.0), (0.0, 0.0, 0.0), np.inf), "load")
+    physics.apply_wrench("cf0", TimedWrench((0.0, 0.0, -1.0), (0.0, 0.0, 0.0), np.inf), "load")
     physics.fly({"cf0": Takeoff(1.0), "cf1": Takeoff(1.0)}).result(T)
     physics.step(4 * FREQ).result(T)
     event = watch.only("crashed")
@@ -341,7 +340,7 @@ def test_a_drone_upside_down_has_crashed_only_when_it_touches(touches: bool) -> 
     rules = Rules.of("cf2x_L250", FlightConfig())
     commander, contact = Commander(rules), np.zeros((1, 6))
     contact[0, 2] = 0.1 * touches
-    sight = Observation(
+    sight = FleetObservation(
         0, ("cf0",), np.array([[0.0, 0.0, 1.0]]), np.array([ROLLED[np.pi]]), np.zeros((1, 3)),
         contact, None,
     )  # fmt: skip
@@ -361,7 +360,7 @@ def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:
     ):
         contact = np.zeros((1, 6))
         contact[0, 0] = 0.1 * touches
-        sight = Observation(
+        sight = FleetObservation(
             tick * 10**8,
             ("cf0",),
             np.array([[0.0, 0.0, 1.0]]),

@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import load_drone, load_model
-from crazyflow_ros.identification import Fit, Flight, identify, read_flight, write_drone
+from crazyflow_ros.identification import Fit, RecordedFlight, identify, read_flight, write_drone
 from crazyflow_ros.identification.__main__ import main
 from crazyflow_ros.identification.fit import deviations, rms_of
 from crazyflow_ros.sim import Sim
@@ -33,7 +33,7 @@ TOLERANCES = {
 """Relative errors at that noise."""
 
 
-def fly(seconds: float, seed: int, drone: str = DRONE) -> Flight:
+def fly(seconds: float, seed: int, drone: str = DRONE) -> RecordedFlight:
     """A flight with commands that change at random, high above the floor, without noise."""
     rng, n = np.random.default_rng(seed), round(seconds * RATE)
     weight = load_drone(drone)["mass"] * 9.81
@@ -58,16 +58,16 @@ def fly(seconds: float, seed: int, drone: str = DRONE) -> Flight:
             sim.attitude_control(command[None, None])
             sim.step(sim.freq // RATE)
     pos, quat, commands = np.split(np.array(rows), [3, 7], axis=1)
-    return Flight(np.arange(n) / RATE, pos, quat, commands)
+    return RecordedFlight(np.arange(n) / RATE, pos, quat, commands)
 
 
-def measured(flight: Flight, seed: int) -> Flight:
+def measured(flight: RecordedFlight, seed: int) -> RecordedFlight:
     """The flight with noise."""
     rng = np.random.default_rng([seed, 1])
     turns, shifts = rng.normal(size=(2, len(flight.time), 3))
     quat = Rotation.from_quat(flight.quat) * Rotation.from_rotvec(NOISE["angle"] * turns)
     pos = flight.pos + NOISE["pos"] * shifts
-    return Flight(flight.time, pos, quat.as_quat(), flight.command)
+    return RecordedFlight(flight.time, pos, quat.as_quat(), flight.command)
 
 
 def known() -> dict[str, np.ndarray]:
@@ -79,17 +79,17 @@ def known() -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def exact() -> Flight:
+def exact() -> RecordedFlight:
     return fly(15.0, seed=1)
 
 
 @pytest.fixture(scope="module")
-def flight(exact: Flight) -> Flight:
+def flight(exact: RecordedFlight) -> RecordedFlight:
     return measured(exact, seed=1)
 
 
 @pytest.fixture(scope="module")
-def fits(flight: Flight) -> dict[str, Fit]:
+def fits(flight: RecordedFlight) -> dict[str, Fit]:
     return identify([flight], DRONE)
 
 
@@ -107,7 +107,9 @@ def test_known_parameters_are_found(fits: dict[str, Fit]) -> None:
     assert NOISE["pos"] < fits[MODEL].rms < 2 * NOISE["pos"]  # attitudes are noisy as well
 
 
-def test_errors_are_as_large_as_the_deviations_say(exact: Flight, fits: dict[str, Fit]) -> None:
+def test_errors_are_as_large_as_the_deviations_say(
+    exact: RecordedFlight, fits: dict[str, Fit]
+) -> None:
     """In units of their deviations, over flights with other noise."""
     errors = []
     for fit in (fits, *(identify([measured(exact, seed)], DRONE) for seed in (2, 3, 4))):
@@ -176,8 +178,8 @@ def test_another_flight_confirms_the_models(fits: dict[str, Fit]) -> None:
     assert other[MODEL] == pytest.approx(fits[MODEL].rms, rel=0.3)
 
 
-def test_flights_that_tell_nothing_are_refused(flight: Flight) -> None:
-    level = Flight(
+def test_flights_that_tell_nothing_are_refused(flight: RecordedFlight) -> None:
+    level = RecordedFlight(
         flight.time,
         0 * flight.pos,
         np.tile([0, 0, 0, 1.0], (len(flight.time), 1)),
@@ -191,26 +193,28 @@ def test_flights_that_tell_nothing_are_refused(flight: Flight) -> None:
         identify([flight.between(1.0, 4.0), flight.between(5.0, 8.0)], DRONE)
 
 
-def csv(flight: Flight, path: Path) -> Path:
+def csv(flight: RecordedFlight, path: Path) -> Path:
     names = "time,x,y,z,qx,qy,qz,qw,roll,pitch,yaw,thrust"
     table = np.column_stack([flight.time, flight.pos, flight.quat, flight.command])
     np.savetxt(path, table, delimiter=",", header=names, comments="", fmt="%.17g")
     return path
 
 
-def npz(flight: Flight, path: Path) -> Path:
+def npz(flight: RecordedFlight, path: Path) -> Path:
     np.savez(path, **vars(flight))
     return path
 
 
 @pytest.mark.parametrize("write", [csv, npz])
-def test_files_hold_flights(write: Callable[..., Path], flight: Flight, tmp_path: Path) -> None:
+def test_files_hold_flights(
+    write: Callable[..., Path], flight: RecordedFlight, tmp_path: Path
+) -> None:
     read = read_flight(write(flight, tmp_path / f"flight.{write.__name__}"))
     for name, array in vars(flight).items():
         np.testing.assert_allclose(getattr(read, name), array, rtol=1e-15)
 
 
-def test_a_part_of_a_flight(flight: Flight) -> None:
+def test_a_part_of_a_flight(flight: RecordedFlight) -> None:
     part = flight.between(2.0, 4.0)
     assert len(part.time) == 2 * RATE + 1
     np.testing.assert_array_equal(part.pos[0], flight.pos[2 * RATE])
@@ -236,7 +240,7 @@ def test_impossible_flights_are_refused(change: dict[str, Any], message: str) ->
         "command": np.zeros((100, 4)),
     }
     with pytest.raises(ValueError, match=message):
-        Flight(**arrays | change)
+        RecordedFlight(**arrays | change)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +263,9 @@ def test_files_of_others_are_refused(
         read_flight(file)
 
 
-def test_the_program(flight: Flight, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program(
+    flight: RecordedFlight, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, output = npz(flight, tmp_path / "flight.npz"), tmp_path / "found"
     main([str(file), "--drone", DRONE, "--output", str(output), "--validation", str(file)])
     printed = capsys.readouterr().out

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.stats import norm
 
 from crazyflow_ros.learn.ppo import (
+    Experience,
     Ppo,
     PpoSettings,
-    Samples,
     advantages,
     clipped_objective,
     log_probability,
@@ -89,6 +89,6 @@ def test_the_loss_is_the_sum_of_its_parts_written_as_a_loop() -> None:
     assert min(ratios) < 0.9 and max(ratios) > 1.1 and abs(mean).max() > 1 > abs(mean).min()
     zeros, acted = np.zeros((5, 2)), np.ones((5, 2), bool)
     acted[2, 0] = False  # a step that began an episode
-    samples = Samples(observation, action, old - constant, *[zeros] * 5, acted)
+    samples = Experience(observation, action, old - constant, *[zeros] * 5, acted)
     found = ppo.loss(vector, deviation, samples, advantage, target)
     np.testing.assert_allclose(found, np.mean(np.reshape(losses, (5, 2))[acted]), rtol=1e-4)

@@ -18,12 +18,12 @@ from crazyflow_ros.learn import training
 from crazyflow_ros.learn.__main__ import TASKS, main
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings, bounded
 from crazyflow_ros.learn.costs import Approach
-from crazyflow_ros.learn.evaluate import Evaluation, evaluate
+from crazyflow_ros.learn.evaluation import Evaluation, evaluate
 from crazyflow_ros.learn.ppo import Ppo, PpoSettings
 from crazyflow_ros.learn.quick import QuickHover
 from crazyflow_ros.learn.ready import APPROACHING, READY, SPREAD
 from crazyflow_ros.learn.training import CHUNK, Progress, Training, train
-from crazyflow_ros.learn.worlds import Worlds
+from crazyflow_ros.learn.worlds import TrainingWorlds
 from crazyflow_ros.policy.files import load, save
 
 SMALL = {"horizon": 4, "updates": 2 * CHUNK, "hidden": 8}
@@ -177,7 +177,7 @@ def test_any_environment_is_trained_and_its_policy_flies(algorithm: str, tmp_pat
 def test_steps_of_worlds_are_those_of_the_environment() -> None:
     """The cost is minus the reward, and the step that begins an episode counts as that."""
     env = Environment(3, Reach(), freq=500, max_episode_steps=3, action="rotor_vel")
-    worlds = Worlds(env, None)
+    worlds = TrainingWorlds(env, None)
     state, action = worlds.begin(0, {}), np.zeros((3, 4), np.float32)
     begins, late, costs, jumps = [], [], [], []
     for _ in range(8):
@@ -197,7 +197,7 @@ def test_steps_of_worlds_are_those_of_the_environment() -> None:
 
 
 def test_a_world_of_no_use_begins_anew() -> None:
-    worlds = Worlds(Environment(3, Hover(), freq=50, action="rotor_vel"), Approach())
+    worlds = TrainingWorlds(Environment(3, Hover(), freq=50, action="rotor_vel"), Approach())
     action = np.zeros((3, 4), np.float32)
     state, _ = worlds.step(worlds.begin(0, {}), action)
     ang_vel = np.zeros((3, 1, 3), np.float32)
@@ -212,7 +212,7 @@ def test_a_world_of_no_use_begins_anew() -> None:
 
 def test_drones_differ_as_the_spread_says() -> None:
     env = Environment(50, Hover(), freq=50)
-    state = Worlds(env, None).begin(0, {"J": (0.5, 2.0)})
+    state = TrainingWorlds(env, None).begin(0, {"J": (0.5, 2.0)})
     nominal = np.asarray(env.sim.data.params.J)
     factors = np.asarray(state.params.J)[:, 0, 0, 0] / nominal.ravel()[0]
     assert 0.5 <= factors.min() < 0.7 and 1.4 < factors.max() <= 2.0
@@ -220,7 +220,7 @@ def test_drones_differ_as_the_spread_says() -> None:
     np.testing.assert_allclose(products, np.broadcast_to(np.eye(3), products.shape), atol=1e-4)
     for spread, message in ({"mood": (1.0, 2.0)}, "mood"), ({"J": (2.0, 1.0)}, "J must rise"):
         with pytest.raises(ValueError, match=message):
-            Worlds(env, None).begin(0, spread)
+            TrainingWorlds(env, None).begin(0, spread)
 
 
 def test_the_tasks_of_the_command_are_those_that_are_ready() -> None:

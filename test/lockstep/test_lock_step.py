@@ -23,7 +23,7 @@ from python_controller import PythonController
 
 from crazyflow_ros import sometimes
 from crazyflow_ros.doors import commands
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep import layout
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.lockstep.shared_memory import FOLDER, NameInUse

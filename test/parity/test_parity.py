@@ -23,7 +23,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics import Drone, Dynamics, load_drone
+from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.sim import Integrator, Sim
 
 IS_SOAK = "CRAZYFLOW_ROS_SOAK" in os.environ  # then all combinations are flown

@@ -22,7 +22,7 @@ from simulation_interfaces.msg import Resource, Result
 from simulation_interfaces.srv import LoadWorld
 from std_msgs.msg import Float64MultiArray
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene import frames
 
 DOMAIN = own_domain("test_ros_process")

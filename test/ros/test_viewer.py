@@ -14,11 +14,11 @@ import pytest
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, own_domain
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.ros.viewer import BACKSPACE, EQUAL, MINUS, RIGHT, SPACE, ViewerControls
-from crazyflow_ros.runtime import Wrench
+from crazyflow_ros.runtime import TimedWrench
 from crazyflow_ros.scene import MirrorState, build_spec
-from crazyflow_ros.scene.viewer import Input, Scene
+from crazyflow_ros.scene.viewer import Input, ViewerScene
 
 DOMAIN = own_domain("test_viewer")
 NAMES = ("cf0", "cf1")
@@ -37,7 +37,7 @@ class Physics:
     def set_factor(self, factor: float) -> None:
         self.factor = factor
 
-    def apply_wrench(self, name: str, wrench: Wrench, key: Any) -> Future[None]:
+    def apply_wrench(self, name: str, wrench: TimedWrench, key: Any) -> Future[None]:
         del key
         self.asked.append((name, np.asarray(wrench.force).tolist(), wrench.duration))
         return Future()
@@ -108,8 +108,8 @@ def test_drag_ends_with_the_window(physics: Physics, controls: ViewerControls) -
 
 
 @pytest.fixture(scope="module")
-def scene() -> Scene:
-    scene = Scene(build_spec("cf2x_L250", NAMES).compile(), NAMES)
+def scene() -> ViewerScene:
+    scene = ViewerScene(build_spec("cf2x_L250", NAMES).compile(), NAMES)
     state = {name: np.zeros((2, 3)) for name in ("vel", "ang_vel", "acc", "ang_acc")}
     state |= {name: np.zeros((2, 4)) for name in ("rotor_angle", "rotor_vel")}
     pos = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0]])
@@ -117,7 +117,7 @@ def scene() -> Scene:
     return scene
 
 
-def test_mouse_pulls_the_drone_to_where_it_drags(scene: Scene) -> None:
+def test_mouse_pulls_the_drone_to_where_it_drags(scene: ViewerScene) -> None:
     """With MuJoCo's spring: from the centre of mass it is force alone, in direction of the drag."""
     perturb, view = mujoco.MjvPerturb(), mujoco.MjvScene(scene.model, 1000)
     camera, option, kinds = mujoco.MjvCamera(), mujoco.MjvOption(), mujoco.mjtCatBit.mjCAT_ALL

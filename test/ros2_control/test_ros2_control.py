@@ -29,7 +29,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene import frames
 
 DOMAIN = own_domain(__name__)

@@ -7,17 +7,15 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from crazyflow_ros.flight import Pose, Trajectory, Velocity
 from crazyflow_ros.runtime import (
     Checkpoint,
     DroneState,
     PhysicsThread,
-    Pose,
     ResetScope,
     SimulationConfig,
     StepAborted,
-    Trajectory,
-    Velocity,
-    Wrench,
+    TimedWrench,
 )
 
 T = 120.0  # s, no wait of a test is longer
@@ -91,7 +89,7 @@ def fly(physics):
         NAMES, (Pose((0.0, 0.0, 1.0), 0.0), Velocity((0.1, 0.2, 0.3), 0.4), TRAJECTORY)
     ):
         physics.command(name, setpoint)
-    physics.apply_wrench("cf0", Wrench((0.01, 0.0, 0.0), (0.0, 0.0, 0.0), 1.0, ramp_down=0.5))
+    physics.apply_wrench("cf0", TimedWrench((0.01, 0.0, 0.0), (0.0, 0.0, 0.0), 1.0, ramp_down=0.5))
     physics.set_drone_states({"cf1": DroneState(pos=(1.0, 1.0, 1.0))}).result(T)
     physics.step(333).result(T)
     physics.command("cf0", Pose((0.3, 0.0, 1.2), 1.0))  # posted, and not in force yet

@@ -30,7 +30,6 @@ from crazyflow_ros.flight import (
     Arm,
     AttitudeThrust,
     Brake,
-    Commander,
     Emergency,
     FlightConfig,
     FlightState,
@@ -43,23 +42,24 @@ from crazyflow_ros.flight import (
     HoverOn,
     Land,
     LevelOut,
-    Plan,
     PolynomialTrajectory,
+    Pose,
     Position,
     Raw,
     Recover,
-    Reference,
-    Rules,
     Setpoint,
     Spiral,
-    Start,
     Stop,
     SwitchOff,
     Takeoff,
+    Trajectory,
+    Velocity,
     VelocityWorld,
 )
-from crazyflow_ros.flight.commander import Order
+from crazyflow_ros.flight.commander import Commander, Order
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.moving_goal import TimedPose
+from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint_values import (
     from_commander,
     from_setpoint,
@@ -69,11 +69,8 @@ from crazyflow_ros.flight.setpoint_values import (
 from crazyflow_ros.runtime import (
     Checkpoint,
     PhysicsThread,
-    Pose,
     SimulationConfig,
-    Trajectory,
-    Velocity,
-    Wrench,
+    TimedWrench,
 )
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 
@@ -91,8 +88,8 @@ def physics() -> Iterator[PhysicsThread]:
     trajectory = Trajectory([10**8, 10**9], [(0, 0, 1), (1, 0, 1)], [0, 1], zeros, zeros)
     for name, setpoint in zip(NAMES, (Pose((0, 0, 1), 0.3), Velocity((0, 1, 0), 0.5), trajectory)):
         physics.command(name, setpoint)
-    physics.apply_wrench("cf0", Wrench((0.01, 0, 0), (0, 0, 0), 1.0, ramp_down=0.5))
-    physics.apply_wrench("cf1", Wrench((0.01, 0, 0), (0, 0, 0), np.inf), key=("a", "b"))
+    physics.apply_wrench("cf0", TimedWrench((0.01, 0, 0), (0, 0, 0), 1.0, ramp_down=0.5))
+    physics.apply_wrench("cf1", TimedWrench((0.01, 0, 0), (0, 0, 0), np.inf), key=("a", "b"))
     physics.step(20).result(T)
     yield physics
     physics.stop()
@@ -274,7 +271,7 @@ def test_setpoints_are_kept_as_they_are_and_odd_ones_are_refused(setpoint: Setpo
     again = from_setpoint(to_setpoint(kept))
     assert json.dumps(again) == json.dumps(kept)
     state = FlightState.idle if isinstance(setpoint, Takeoff) else FlightState.flying
-    start = Start(0, Reference.at_rest((0.0, 0.0, 1.0), 0.0), state)
+    start = StartState(0, Reference.at_rest((0.0, 0.0, 1.0), 0.0), state)
     values = remembered(Order(setpoint, start, Plan()))
     assert values["order"]["setpoint"] == kept
     check_kept(about_of(values), 500)
@@ -322,7 +319,7 @@ def following() -> Commander:
     commander = Commander(rules)
     commander.state, commander.hit = FlightState.flying, (2 * 10**8, "pole_3")
     motion = Reference(*np.array([[0.1, 0, 1, 0], [0.4, 0, 0, 0], [0, 0.1, 0, 0]], float))
-    start = Start(3 * 10**8, motion, authority=0.6, fastest=0.99, restless=True)
+    start = StartState(3 * 10**8, motion, authority=0.6, fastest=0.99, restless=True)
     commander.stream = STREAM[:-1]
     commander.order = Order(Brake(), start, Plan())
     commander.command(Pose((0.15, 0.0, 1.0), 0.3), start)
@@ -653,11 +650,11 @@ from crazyflow_ros.flight import (
     Land,
     PolynomialTrajectory,
     Raw,
-    Rules,
     Setpoint,
     Stop,
     Takeoff,
 )
+from crazyflow_ros.flight.plan import Rules
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -10,14 +10,12 @@ import pytest
 from physics_helpers import until
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.flight import Land
+from crazyflow_ros.flight import Land, Pose, Trajectory
 from crazyflow_ros.runtime import (
     Checkpoint,
     InvalidState,
     PhysicsThread,
-    Pose,
     SimulationConfig,
-    Trajectory,
 )
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them

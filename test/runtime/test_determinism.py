@@ -14,17 +14,20 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.engine.snapshot import SIZES
-from crazyflow_ros.flight import GoTo, Land
-from crazyflow_ros.runtime import (
-    PhysicsThread,
+from crazyflow_ros.flight import (
+    GoTo,
+    Land,
     Pose,
-    ResetScope,
     Setpoint,
-    SimulationConfig,
-    Snapshot,
     Trajectory,
     Velocity,
-    Wrench,
+)
+from crazyflow_ros.runtime import (
+    PhysicsThread,
+    ResetScope,
+    SimulationConfig,
+    Snapshot,
+    TimedWrench,
 )
 
 T = 120.0  # s
@@ -36,14 +39,17 @@ STILL = np.zeros((2, 3))
 LOOP = Trajectory(
     [200_000_000, 400_000_000], [[0.5, 0.2, 0.7], [0.2, 0.3, 0.8]], [0.0, 0.2], STILL, STILL
 )
-Script = dict[int, list[tuple[str, Setpoint | Wrench]]]
+Script = dict[int, list[tuple[str, Setpoint | TimedWrench]]]
 SCRIPT: Script = {
     100: [("cf0", Pose((0.4, 0.1, 0.6), 0.5)), ("cf1", Velocity((0.0, 0.0, 0.5), 0.0))],
-    200: [("cf0", Wrench((0, 0.02, 0), (0, 0, 1e-5), 0.1)), ("cf1", Velocity((0.3, 0, 0.1), 0.4))],
+    200: [
+        ("cf0", TimedWrench((0, 0.02, 0), (0, 0, 1e-5), 0.1)),
+        ("cf1", Velocity((0.3, 0, 0.1), 0.4)),
+    ],
     300: [("cf0", LOOP)],
     400: [("cf1", Pose((0.0, 0.0, 0.0), 0.0))],  # it lands there
     600: [("cf0", Velocity((0.5, 0.0, 0.0), 1.0))],  # and lapses
-    700: [("cf0", Wrench((0.2, 0, 0), (0, 0, 0), 0.4))],  # off its course
+    700: [("cf0", TimedWrench((0.2, 0, 0), (0, 0, 0), 0.4))],  # off its course
     900: [("cf0", GoTo((0.0, 0.0, 0.5), -0.5, relative=True))],
     1200: [("cf0", Land(yaw=1.0))],
 }
@@ -105,7 +111,7 @@ class Flight:
         if now.tick == LAST_TICK:  # the flight goes on unless it was in steps
             self.states = dict(self.physics.flight_states)
         for name, told in self.script.get(now.tick - self.delay, []):
-            if isinstance(told, Wrench):
+            if isinstance(told, TimedWrench):
                 self.physics.apply_wrench(name, told)
             else:
                 self.physics.command(name, told)

@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 from physics_helpers import hover, readings, until
 
-from crazyflow_ros.flight import Arm, Emergency, FlightConfig
+from crazyflow_ros.flight import Arm, Emergency, FlightConfig, Pose, Trajectory, Velocity
 from crazyflow_ros.runtime import (
     DroneState,
     InvalidState,
     PhysicsThread,
-    Pose,
     ResetScope,
     SimulationConfig,
-    Trajectory,
-    Velocity,
 )
 
 T = 120.0  # s, no wait of a test is longer

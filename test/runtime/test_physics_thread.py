@@ -14,17 +14,20 @@ import pytest
 from physics_helpers import hover, readings, until
 
 from crazyflow_ros.dynamics.forces.floor import rest_height
-from crazyflow_ros.flight import Course, Plan
+from crazyflow_ros.flight import (
+    Pose,
+    Raw,
+    Setpoint,
+    Velocity,
+)
+from crazyflow_ros.flight.course import Course
+from crazyflow_ros.flight.plan import Plan
 from crazyflow_ros.runtime import (
     InvalidState,
     PhysicsThread,
-    Pose,
-    Raw,
     ResetScope,
-    Setpoint,
     SimulationConfig,
     StepAborted,
-    Velocity,
 )
 from crazyflow_ros.scene import MirrorState
 

@@ -14,12 +14,12 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.dynamics.first_principles import RPM, Params
 from crazyflow_ros.engine.snapshot import DroneState
-from crazyflow_ros.flight import FlightState, Land, Raw, Takeoff
+from crazyflow_ros.flight import FlightState, Land, Pose, Raw, Takeoff
 from crazyflow_ros.flight.streamed import AttitudeThrust
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.files import load, save
 from crazyflow_ros.policy.observation import Observation
-from crazyflow_ros.runtime import PhysicsThread, Pose, SimulationConfig
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.policy import follow_policy
 

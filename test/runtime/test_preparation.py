@@ -11,7 +11,13 @@ from physics_helpers import hover, until
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.runtime import InvalidState, PhysicsThread, Pose, ResetScope, SimulationConfig
+from crazyflow_ros.flight import Pose
+from crazyflow_ros.runtime import (
+    InvalidState,
+    PhysicsThread,
+    ResetScope,
+    SimulationConfig,
+)
 from crazyflow_ros.xla import compiled_files
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from physics_helpers import until
 
+from crazyflow_ros.flight import Pose
 from crazyflow_ros.runtime import (
     DroneState,
     InvalidState,
     PhysicsThread,
-    Pose,
     ResetScope,
     SimulationConfig,
-    Wrench,
+    TimedWrench,
 )
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them
@@ -188,7 +188,7 @@ def test_drones_collide_with_objects_wherever_those_are_put(physics):
 
 def test_what_a_drone_is_told_while_it_goes_is_dropped(physics):
     """Whoever tells it has seen it, and the drone goes before it is written down."""
-    simulation, push = physics._simulation, Wrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 9.0)
+    simulation, push = physics._simulation, TimedWrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 9.0)
     physics.despawn("cf1").result(T)
     simulation.commands.post("cf1", Pose((0, 0, 1), 0.0))
     pushed = simulation.wrenches.post("cf1", push, "key")

@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crazyflow_ros.dynamics import load_drone
-from crazyflow_ros.runtime import InvalidState, PhysicsThread, SimulationConfig, Snapshot, Wrench
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.runtime import (
+    InvalidState,
+    PhysicsThread,
+    SimulationConfig,
+    Snapshot,
+    TimedWrench,
+)
 from crazyflow_ros.scene.frames import quat_from_rpy
 
 T = 120.0  # s, no wait of a test is longer
@@ -50,7 +56,7 @@ def gained(physics: PhysicsThread, ticks: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("duration", "ticks"), [(0.0, 1), (0.001, 1), (0.006, 3), (0.02, 10)])
 def test_force_acts_for_its_duration(physics: PhysicsThread, duration: float, ticks: int) -> None:
-    future = physics.apply_wrench("cf0", Wrench((WEIGHT, 0.0, WEIGHT), NONE, duration))
+    future = physics.apply_wrench("cf0", TimedWrench((WEIGHT, 0.0, WEIGHT), NONE, duration))
     speed = 9.81 * ticks / FREQ
     velocity = gained(physics, 20)
     np.testing.assert_allclose(velocity[0], (speed, 0, speed), rtol=0.02, atol=5e-3)
@@ -59,37 +65,37 @@ def test_force_acts_for_its_duration(physics: PhysicsThread, duration: float, ti
 
 
 def test_lasting_force_lasts(physics: PhysicsThread) -> None:
-    future = physics.apply_wrench("cf0", Wrench((WEIGHT, 0, 0), NONE, math.inf))
+    future = physics.apply_wrench("cf0", TimedWrench((WEIGHT, 0, 0), NONE, math.inf))
     assert gained(physics, 100)[0, 0] == pytest.approx(9.81 * 0.2, rel=0.05)
     assert not future.done()
 
 
 def test_force_in_axes_of_the_drone_turns_with_it(physics: PhysicsThread) -> None:
     """Forward of the second drone is up, its up is south."""
-    physics.apply_wrench("cf1", Wrench((WEIGHT, 0, 2 * WEIGHT), NONE, 0.02, in_body=True))
+    physics.apply_wrench("cf1", TimedWrench((WEIGHT, 0, 2 * WEIGHT), NONE, 0.02, in_body=True))
     speed = 9.81 * 0.02
     np.testing.assert_allclose(gained(physics, 10)[1], (0, -2 * speed, speed), atol=5e-3)
 
 
 def test_force_beside_the_centre_turns_the_drone(physics: PhysicsThread) -> None:
     """1 cm ahead, upwards: the nose rises. A torque of the same size, the other way, cancels it."""
-    lift = Wrench((0, 0, 0.1), NONE, 0.02, point=(0.01, 0, 0))
+    lift = TimedWrench((0, 0, 0.1), NONE, 0.02, point=(0.01, 0, 0))
     physics.apply_wrench("cf0", lift)
     rate = step(physics, 10).ang_vel[0]
     np.testing.assert_allclose(rate, (0, -0.001 * 0.02 / INERTIA[1][1], 0), rtol=0.05, atol=1e-3)
     physics.reset().result(T)
-    physics.apply_wrench("cf0", Wrench((0, 0, 0.1), (0, 0.001, 0), 0.02, point=(0.01, 0, 0)))
+    physics.apply_wrench("cf0", TimedWrench((0, 0, 0.1), (0, 0.001, 0), 0.02, point=(0.01, 0, 0)))
     np.testing.assert_allclose(step(physics, 10).ang_vel[0], 0, atol=1e-3)
 
 
 def test_ramp_halves_the_momentum(physics: PhysicsThread) -> None:
     """Held from controller to controller, 500 times a second, from the full force downwards."""
-    physics.apply_wrench("cf0", Wrench((WEIGHT, 0, 0), NONE, 0.2, ramp_down=0.2))
+    physics.apply_wrench("cf0", TimedWrench((WEIGHT, 0, 0), NONE, 0.2, ramp_down=0.2))
     assert gained(physics, 120)[0, 0] == pytest.approx(9.81 * 0.1, rel=0.1)
 
 
 def test_wrenches_add_up_but_those_of_one_key_replace_each_other(physics: PhysicsThread) -> None:
-    force = Wrench((WEIGHT, 0, 0), NONE, 0.02)
+    force = TimedWrench((WEIGHT, 0, 0), NONE, 0.02)
     first, second = (physics.apply_wrench("cf0", force, "hand") for _ in range(2))
     assert first.done() and not second.done()
     physics.apply_wrench("cf0", force)
@@ -98,7 +104,7 @@ def test_wrenches_add_up_but_those_of_one_key_replace_each_other(physics: Physic
 
 
 def test_wrench_can_be_ended(physics: PhysicsThread) -> None:
-    future = physics.apply_wrench("cf0", Wrench((WEIGHT, 0, 0), NONE, math.inf), "hand")
+    future = physics.apply_wrench("cf0", TimedWrench((WEIGHT, 0, 0), NONE, math.inf), "hand")
     step(physics, 10)
     physics.end_wrench("hand")
     physics.end_wrench("nobody's")
@@ -107,9 +113,9 @@ def test_wrench_can_be_ended(physics: PhysicsThread) -> None:
 
 
 def test_wrench_ends_with_a_reset(physics: PhysicsThread) -> None:
-    in_force = physics.apply_wrench("cf0", Wrench((WEIGHT, 0, 0), NONE, math.inf))
+    in_force = physics.apply_wrench("cf0", TimedWrench((WEIGHT, 0, 0), NONE, math.inf))
     step(physics, 5)
-    posted = physics.apply_wrench("cf1", Wrench((WEIGHT, 0, 0), NONE, math.inf))
+    posted = physics.apply_wrench("cf1", TimedWrench((WEIGHT, 0, 0), NONE, math.inf))
     physics.reset().result(T)
     for future in (in_force, posted):
         with pytest.raises(InvalidState, match="was reset"):
@@ -130,9 +136,9 @@ def test_wrench_ends_with_a_reset(physics: PhysicsThread) -> None:
 )
 def test_bad_wrench_is_refused(change: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
-        Wrench(**({"force": NONE, "torque": NONE, "duration": 1.0} | change))
+        TimedWrench(**({"force": NONE, "torque": NONE, "duration": 1.0} | change))
 
 
 def test_unknown_drone_is_refused(physics: PhysicsThread) -> None:
     with pytest.raises(ValueError, match="there is no drone 'cf7', only cf0, cf1"):
-        physics.apply_wrench("cf7", Wrench(NONE, NONE, 1.0))
+        physics.apply_wrench("cf7", TimedWrench(NONE, NONE, 1.0))

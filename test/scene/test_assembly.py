@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mujoco import mjx
 
-from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.scene import build_spec, unweld
 
 MODELS = list(Drone)

@@ -14,7 +14,7 @@ from physics_helpers import readings
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
 
 G = 9.81

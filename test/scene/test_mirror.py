@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from physics_helpers import readings
 
-from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.scene import Controls, Mirror, MirrorState, build_spec
 
 NAMES = ["cf0", "cf1", "cf2"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.scene import build_spec, frames
-from crazyflow_ros.scene.shapes import Form, Shape, body_shapes, moved, world_shapes
+from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape, body_shapes, moved, world_shapes
 
 EVERY_KIND = """
 <mujoco>
@@ -40,23 +40,23 @@ SEEN = [0, 1, 2, 3, 4, 5, 6, 7, 10]
 """Its geoms but for two that viewers hide; that of the inner body is the last."""
 
 
-def hit(shapes: list[Shape], start: np.ndarray, direction: np.ndarray) -> float:
+def hit(shapes: list[VisibleShape], start: np.ndarray, direction: np.ndarray) -> float:
     """Distance to the nearest shape along a ray of unit length, computed from their formulas."""
     found = [np.inf]
     for shape in shapes:
         turn = frames.rotation_matrix(shape.attitude)
         o, d = turn.T @ (start - shape.position), turn.T @ direction
         match shape.form:
-            case Form.BOX:
+            case ShapeForm.BOX:
                 with np.errstate(divide="ignore"):
                     ends = np.sort([(side * shape.size / 2 - o) / d for side in (-1, 1)], axis=0)
                 near, far = ends[0].max(), ends[1].min()
                 found += [near] if 0 < near <= far else []
-            case Form.SPHERE:
+            case ShapeForm.SPHERE:
                 o, d = o / (shape.size / 2), d / (shape.size / 2)
                 roots = np.roots([d @ d, 2 * o @ d, o @ o - 1])
                 found += [roots.real.min()] if np.isreal(roots).all() else []
-            case Form.CYLINDER:
+            case ShapeForm.CYLINDER:
                 radius, half = shape.size[0] / 2, shape.size[2] / 2
                 roots = np.roots([d[:2] @ d[:2], 2 * o[:2] @ d[:2], o[:2] @ o[:2] - radius**2])
                 sides = [
@@ -65,7 +65,7 @@ def hit(shapes: list[Shape], start: np.ndarray, direction: np.ndarray) -> float:
                 lids = [(end - o[2]) / d[2] for end in (-half, half)]
                 lids = [t for t in lids if np.hypot(*(o + t * d)[:2]) <= radius]
                 found += [t for t in sides + lids if t > 0]
-            case Form.MESH:
+            case ShapeForm.MESH:
                 assert shape.triangles is not None
                 for a, b, c in shape.triangles:
                     matrix = np.stack([b - a, c - a, -d], axis=1)

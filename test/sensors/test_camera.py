@@ -13,6 +13,7 @@ from images import REQUIRED, need_images
 from paths import ROOT
 
 from crazyflow_ros import opengl
+from crazyflow_ros.scene import RenderingUnavailable
 from crazyflow_ros.sensors import (
     CameraSensor,
     CameraSensorCfg,
@@ -21,7 +22,6 @@ from crazyflow_ros.sensors import (
     ObjRef,
     PinholeCameraPatternCfg,
     RayCastSensorCfg,
-    RenderingUnavailable,
     SensorContext,
     SensorSet,
 )

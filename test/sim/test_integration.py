@@ -12,7 +12,8 @@ import pytest
 from quadrotor_reference import Quadrotor, State, angle_between, tumbling
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.dynamics import Drone, first_principles
+from crazyflow_ros.drones import Drone
+from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.dynamics.components import BodyState, Wrench, rotate_quat, split
 from crazyflow_ros.sim import Integrator, Sim
 

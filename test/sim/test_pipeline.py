@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.sim import Sim, SimData

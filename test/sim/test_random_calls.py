@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.randomize import (

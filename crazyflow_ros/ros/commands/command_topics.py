@@ -14,9 +14,10 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
+from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.ros.commands import setpoint_messages
 from crazyflow_ros.ros.commands.twists import TwistTopics
-from crazyflow_ros.runtime import Setpoint, Wrench
+from crazyflow_ros.runtime import TimedWrench
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -97,7 +98,7 @@ class CommandTopics:
         self._physics.command(drone, conversion(message, drone))
 
     def _push(self, drone: str, message: WrenchStamped) -> None:
-        wrench: Wrench = setpoint_messages.wrench(message, drone)
+        wrench: TimedWrench = setpoint_messages.wrench(message, drone)
         self._physics.apply_wrench(drone, wrench, key=("topic", drone))
 
 

@@ -27,9 +27,9 @@ from std_srvs.srv import Empty
 
 from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
+from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.course import AXES, ORDER
 from crazyflow_ros.flight.polynomial_trajectory import MAX_PIECES, MAX_TRAJECTORIES
-from crazyflow_ros.runtime import Setpoint
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

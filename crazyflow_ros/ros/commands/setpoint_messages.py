@@ -21,9 +21,15 @@ from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.flight import (
+    Pose,
+    Raw,
+    Trajectory,
+    Velocity,
+)
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.times import nanoseconds
-from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity, Wrench
+from crazyflow_ros.runtime import TimedWrench
 from crazyflow_ros.scene import frames
 
 if TYPE_CHECKING:  # optional at run time
@@ -208,7 +214,7 @@ def raw(message: Float64MultiArray, drone: str, control: Control) -> Raw:
     return setpoint
 
 
-def wrench(message: WrenchStamped, drone: str) -> Wrench:
+def wrench(message: WrenchStamped, drone: str) -> TimedWrench:
     """Convert to a wrench at the centre of mass.
 
     It acts for 0.1 s of simulated time or until the next message, so it ends when its publisher
@@ -221,7 +227,7 @@ def wrench(message: WrenchStamped, drone: str) -> Wrench:
     body = frame_ids.base_link(drone)
     _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), body)
     force, torque = _xyz(message.wrench.force), _xyz(message.wrench.torque)
-    return Wrench(force, torque, _WRENCH_DURATION, in_body=message.header.frame_id == body)
+    return TimedWrench(force, torque, _WRENCH_DURATION, in_body=message.header.frame_id == body)
 
 
 def _check_frame(message: Any, *accepted: str) -> None:

@@ -103,11 +103,11 @@ class Robot:
     """Drone model of this package; empty until it is chosen for a type with a name of its own."""
     initial_position: tuple[float, float, float]
     """m; z = 0 is on the floor."""
-    settings: Settings
+    settings: RobotSettings
 
 
 @dataclass(frozen=True)
-class Settings:
+class RobotSettings:
     """Settings of a robot, of a type or of all robots."""
 
     reference_frame: str
@@ -118,7 +118,7 @@ class Settings:
     """Whether motion capture tracks the robot."""
 
 
-class Swarm:
+class SwarmConfiguration:
     """The configuration of all robots.
 
     Args:
@@ -213,7 +213,7 @@ class Swarm:
                 f"firmware_params.{CONTROLLER}", text if len(found) > 1 else str(error)
             ) from None
 
-    def settings(self, drone: str) -> Settings:
+    def settings(self, drone: str) -> RobotSettings:
         """Return the settings of a drone; those of all robots if it was spawned later."""
         return self._settings_by_name.get(drone, self._of_others)
 
@@ -246,11 +246,11 @@ class Swarm:
         return 1 / frequency
 
     @cached_property
-    def _settings_by_name(self) -> dict[str, Settings]:
+    def _settings_by_name(self) -> dict[str, RobotSettings]:
         return {robot.name: robot.settings for robot in self.robots}
 
     @cached_property
-    def _of_others(self) -> Settings:
+    def _of_others(self) -> RobotSettings:
         return self._settings([("all", table(self._tree, "all"))])
 
     @staticmethod
@@ -282,7 +282,7 @@ class Swarm:
         self._assumed = dict.fromkeys(self._assumed, model)
         return replace(robot, drone_model=model)
 
-    def _settings(self, layers: list[tuple[str, Tree]]) -> Settings:
+    def _settings(self, layers: list[tuple[str, Tree]]) -> RobotSettings:
         """Merge the settings of all robots, of a type and of a robot."""
         frame, tracking = _WORLD, ""
         parameters: dict[str, Number] = {}
@@ -303,7 +303,7 @@ class Swarm:
         if not isinstance(frame, str) or not frame:
             raise ParameterError("reference_frame", "the name of a frame", frame)
         topics = _log_topics(logging) if logging.get("enabled", False) else ()
-        return Settings(frame, topics, parameters, tracking in _TRACKED)
+        return RobotSettings(frame, topics, parameters, tracking in _TRACKED)
 
 
 def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]], types: Tree) -> str:

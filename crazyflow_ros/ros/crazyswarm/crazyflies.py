@@ -9,7 +9,7 @@ from crazyflow_ros.ros.crazyflie_link import new_fleet
 
 if TYPE_CHECKING:
     from crazyflow_ros.crazyflie.drone import Crazyflie
-    from crazyflow_ros.ros.crazyswarm.configuration import Swarm
+    from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
     from crazyflow_ros.ros.host import Host
 
 _NUMBER = 0xE7  # of a Crazyflie with the default address
@@ -48,7 +48,7 @@ class Crazyflies:
         fleet: The firmware of the drones.
     """
 
-    def __init__(self, host: Host, swarm: Swarm) -> None:
+    def __init__(self, host: Host, swarm: SwarmConfiguration) -> None:
         self.host, self.swarm = host, swarm
         self.traffic, self.fleet = Traffic(), new_fleet(host)
 

@@ -15,7 +15,7 @@ from crazyflow_ros.ros.crazyswarm import (
     services,
     traffic,
 )
-from crazyflow_ros.ros.crazyswarm.configuration import Swarm
+from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
 from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
 from crazyflow_ros.ros.equipment import Equipment
 from crazyflow_ros.ros.external_features import add_external_features
@@ -33,7 +33,9 @@ with if_installed("topic_sensors"):
     from crazyflow_ros.ros.controllers import topic_sensors
 
 
-def add_features(swarm: Swarm, external_poses: bool, host: Host, equipment: Equipment) -> None:
+def add_features(
+    swarm: SwarmConfiguration, external_poses: bool, host: Host, equipment: Equipment
+) -> None:
     """Add all features of the node.
 
     Args:

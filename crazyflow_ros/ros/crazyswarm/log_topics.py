@@ -30,7 +30,7 @@ from std_msgs.msg import Header
 
 from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Telemetry, as_ctype
-from crazyflow_ros.flight import Flight
+from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.crazyswarm.configuration import STEPS, LogTopic
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages
@@ -164,7 +164,7 @@ class _Moment:
     def __init__(self, crazyflies: Crazyflies, snapshot: Snapshot) -> None:
         self._crazyflies, self.snapshot = crazyflies, snapshot
         self._physics = crazyflies.host.physics
-        self._flights: list[Flight] | None = None
+        self._flights: list[FlightStatus] | None = None
         self._distances: np.ndarray | None = None
 
     def distances(self) -> np.ndarray:

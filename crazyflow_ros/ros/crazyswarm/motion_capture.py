@@ -19,7 +19,7 @@ from crazyflow_ros.sensors import MotionCaptureSensorCfg, NoiseCfg, ObjRef
 from crazyflow_ros.sensors.sampled import SampledSensor
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.configuration import Swarm
+    from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
     from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
     from crazyflow_ros.ros.crazyswarm.parameters import MotionCaptureParameters
     from crazyflow_ros.ros.host import Host
@@ -33,7 +33,7 @@ _MOST_POSES = 1000  # in a message
 class PosesDevice(Device[MotionCaptureSensorCfg]):
     """The motion capture system."""
 
-    swarm: Swarm
+    swarm: SwarmConfiguration
     frame_id: str
     """Frame of the poses."""
 
@@ -128,7 +128,10 @@ class ExternalPoses:
 
 
 def with_poses(
-    file: SensorFile, given: MotionCaptureParameters, swarm: Swarm, parameters: Parameters
+    file: SensorFile,
+    given: MotionCaptureParameters,
+    swarm: SwarmConfiguration,
+    parameters: Parameters,
 ) -> SensorFile:
     """Return the sensors of the drones, and a motion capture system that sees those it tracks."""
     if given.external or not any(robot.settings.is_tracked for robot in swarm.robots):

@@ -15,7 +15,7 @@ from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.ros.crazyswarm import tree
-from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, Swarm
+from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, SwarmConfiguration
 from crazyflow_ros.ros.crazyswarm.parameters import MotionCaptureParameters, ServerParameters
 from crazyflow_ros.ros.equipment import Blueprint, Features
 from crazyflow_ros.ros.external_features import PREFIXES
@@ -46,7 +46,7 @@ def _read(node: SimulatorNode) -> Blueprint:
         if not node.has_parameter(name):  # given parameters override the files
             node.declare_parameter(name, value)
     values = {name: p.value for name, p in node.get_parameters_by_prefix("").items()}
-    swarm, mocap = Swarm(tree.unflattened(values)), given.motion_capture
+    swarm, mocap = SwarmConfiguration(tree.unflattened(values)), given.motion_capture
     for note in swarm.notes:
         node.get_logger().warning(note)
     names = [robot.name for robot in swarm.robots]
@@ -67,7 +67,7 @@ def _read(node: SimulatorNode) -> Blueprint:
     return Blueprint(parameters, config, sensors, partial(_features, swarm, mocap.external))
 
 
-def _defaults(swarm: Swarm, mocap: MotionCaptureParameters) -> dict[str, Any]:
+def _defaults(swarm: SwarmConfiguration, mocap: MotionCaptureParameters) -> dict[str, Any]:
     """Return the defaults of the simulator's parameters."""
     robots = swarm.robots
     model = robots[0].drone_model
@@ -94,7 +94,7 @@ def _simulation_config(parameters: Parameters, mocap: MotionCaptureParameters) -
     return replace(config, positioning=replace(config.positioning, external=True))
 
 
-def _features(swarm: Swarm, external_poses: bool) -> Features:
+def _features(swarm: SwarmConfiguration, external_poses: bool) -> Features:
     from crazyflow_ros.ros.crazyswarm.features import add_features
 
     return partial(add_features, swarm, external_poses)

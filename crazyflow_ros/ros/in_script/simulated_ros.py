@@ -32,7 +32,7 @@ from rclpy.time import Time
 from rclpy.time_source import TimeSource
 from simulated_time.channel import Advance, Endpoint, Reached
 from simulated_time.clocks import wall_sleep, wall_time
-from simulated_time.kernel import Kernel, Task, Wait
+from simulated_time.kernel import Kernel, ScriptThread, Wait
 from simulated_time.locks import nanoseconds, replace
 from simulated_time.outside import Outside
 from std_srvs.srv import Trigger
@@ -47,7 +47,7 @@ _EVENTS = 50  # looks for callbacks between two in which those of the middleware
 _SHORT = 2e-3  # s of wall time between two looks for a service
 
 
-class Connection(Protocol):
+class _Connection(Protocol):
     """The connection to the simulator."""
 
     def send(self, message: Any) -> None:
@@ -58,7 +58,7 @@ class Connection(Protocol):
 
 
 def begin(
-    kernel: Kernel, outside: Outside, simulator: Connection, service: str, period_ns: int
+    kernel: Kernel, outside: Outside, simulator: _Connection, service: str, period_ns: int
 ) -> None:
     """Let ROS live in simulated time.
 
@@ -96,7 +96,7 @@ class _Ros:
     """
 
     def __init__(
-        self, kernel: Kernel, outside: Outside, simulator: Connection, service: str
+        self, kernel: Kernel, outside: Outside, simulator: _Connection, service: str
     ) -> None:
         self._kernel, self._outside, self._simulator = kernel, outside, simulator
         self._service = service
@@ -302,7 +302,7 @@ class _Executors:
                 break
         return None
 
-    def _let_time_run(self, task: Task, deadline: int | None) -> None:
+    def _let_time_run(self, task: ScriptThread, deadline: int | None) -> None:
         """Let time run, because no callback is due.
 
         Raises:

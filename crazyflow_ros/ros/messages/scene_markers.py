@@ -10,25 +10,25 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.geometry import point, pose, vector
-from crazyflow_ros.scene.shapes import Form, Shape
+from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
 
 _TYPES = {
-    Form.BOX: Marker.CUBE,
-    Form.SPHERE: Marker.SPHERE,
-    Form.CYLINDER: Marker.CYLINDER,
-    Form.MESH: Marker.TRIANGLE_LIST,
+    ShapeForm.BOX: Marker.CUBE,
+    ShapeForm.SPHERE: Marker.SPHERE,
+    ShapeForm.CYLINDER: Marker.CYLINDER,
+    ShapeForm.MESH: Marker.TRIANGLE_LIST,
 }
 _FORMS = {kind: form for form, kind in _TYPES.items()}
 
 
-def markers_of(shapes: Sequence[Shape]) -> MarkerArray:
+def markers_of(shapes: Sequence[VisibleShape]) -> MarkerArray:
     """Return markers that replace all earlier ones, one for each shape, in the map frame."""
     return MarkerArray(
         markers=[Marker(action=Marker.DELETEALL), *map(_marker, range(len(shapes)), shapes)]
     )
 
 
-def shapes_of(markers: MarkerArray) -> list[Shape]:
+def shapes_of(markers: MarkerArray) -> list[VisibleShape]:
     """Return the shapes of markers made by `markers_of`; others are left out."""
     return [
         shape
@@ -38,7 +38,7 @@ def shapes_of(markers: MarkerArray) -> list[Shape]:
     ]
 
 
-def _marker(number: int, shape: Shape) -> Marker:
+def _marker(number: int, shape: VisibleShape) -> Marker:
     marker = Marker(ns="scene", id=number, type=_TYPES[shape.form], action=Marker.ADD)
     marker.header.frame_id = frame_ids.MAP
     marker.pose = pose(shape.position, shape.attitude)
@@ -50,13 +50,13 @@ def _marker(number: int, shape: Shape) -> Marker:
     return marker
 
 
-def _shape(marker: Marker) -> Shape:
+def _shape(marker: Marker) -> VisibleShape:
     position, attitude, size = marker.pose.position, marker.pose.orientation, marker.scale
     color, triangles = marker.color, None
-    if _FORMS[marker.type] is Form.MESH:
+    if _FORMS[marker.type] is ShapeForm.MESH:
         corners = np.array([(point.x, point.y, point.z) for point in marker.points])
         triangles = corners[: len(corners) // 3 * 3].reshape(-1, 3, 3)
-    return Shape(
+    return VisibleShape(
         _FORMS[marker.type],
         np.array([position.x, position.y, position.z]),
         np.array([attitude.x, attitude.y, attitude.z, attitude.w]),

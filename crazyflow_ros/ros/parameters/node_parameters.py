@@ -16,7 +16,7 @@ from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
-from crazyflow_ros.flight import Advice
+from crazyflow_ros.flight.plan import Advice
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.ros.parameters.groups import CrazyflieLink, PublishRates, Ros2Control
 from crazyflow_ros.ros.parameters.policy import usable_policy

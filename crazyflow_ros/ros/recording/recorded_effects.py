@@ -18,6 +18,7 @@ from std_msgs.msg import String
 
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.disturbances import from_disturbance
+from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import from_setpoint
 from crazyflow_ros.ros.messages.cdr import XYZ
 from crazyflow_ros.ros.messages.frame_ids import MAP
@@ -29,7 +30,6 @@ from crazyflow_ros.runtime import (
     PhysicsThread,
     ResetEvent,
     ResetScope,
-    Setpoint,
     Snapshot,
 )
 

@@ -33,13 +33,19 @@ from crazyflow_ros.checks.plain_values import ParameterError, from_values, value
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.extras import extra
+from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
 from crazyflow_ros.ros.commands.command_topics import inputs
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH
 from crazyflow_ros.ros.recording.recorder import PARTIAL
-from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, Setpoint, Wrench
+from crazyflow_ros.runtime import (
+    Checkpoint,
+    PhysicsThread,
+    ResetScope,
+    TimedWrench,
+)
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.xla.start_up import StartUp
 
@@ -168,7 +174,7 @@ class _Flight:
             self._command(drone, conversion(deserialize_message(payload, kind), drone))
         elif name == WRENCH:
             message = deserialize_message(payload, WrenchStamped).wrench
-            wrench = Wrench(_numbers(message.force), _numbers(message.torque), math.inf)
+            wrench = TimedWrench(_numbers(message.force), _numbers(message.torque), math.inf)
             key = ("replay", drone)
             if np.any(wrench.force) or np.any(wrench.torque):
                 self.physics.apply_wrench(drone, wrench, key)

@@ -25,7 +25,7 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
 from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Life, Snapshot
-from crazyflow_ros.sensors import RenderingUnavailable
+from crazyflow_ros.scene import RenderingUnavailable
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

@@ -19,7 +19,7 @@ from mujoco_ros2_control_msgs.srv import (
 
 from crazyflow_ros.ros.calls.waiting import SLOWEST_TICK
 from crazyflow_ros.ros.services.mujoco_ros2_control_states import Edit, StateEditor
-from crazyflow_ros.runtime import InvalidState, Wrench
+from crazyflow_ros.runtime import InvalidState, TimedWrench
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -142,7 +142,7 @@ class MujocoServices:
         return f"Applied {len(futures)} wrench(es) successfully."
 
 
-def _wrench(message: Any) -> Wrench:
+def _wrench(message: Any) -> TimedWrench:
     """Convert a wrench in body axes, as mujoco_ros2_control does regardless of the frame."""
     force, torque, point = (
         (v.x, v.y, v.z)
@@ -155,7 +155,7 @@ def _wrench(message: Any) -> Wrench:
     duration, ramp_down = (
         t.sec + t.nanosec * 1e-9 for t in (message.duration, message.ramp_down_duration)
     )
-    return Wrench(force, torque, duration, in_body=True, point=point, ramp_down=ramp_down)
+    return TimedWrench(force, torque, duration, in_body=True, point=point, ramp_down=ramp_down)
 
 
 def declare(simulator: Host, put_keyframe: PutKeyframe | None) -> None:

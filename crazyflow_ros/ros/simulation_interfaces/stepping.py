@@ -22,7 +22,7 @@ _MOST_GOALS = 100
 _RESULT_TIMEOUT = 10  # s of wall time for which a result is kept
 
 
-class Stepping:
+class StepServices:
     """Service and action that advance the physics; a step is one tick."""
 
     def __init__(self, server: Server) -> None:
@@ -142,4 +142,4 @@ class _Feedback:
 
 def declare(server: Server) -> None:
     """Create service and action."""
-    Stepping(server)
+    StepServices(server)

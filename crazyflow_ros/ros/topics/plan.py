@@ -8,7 +8,7 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
 
-from crazyflow_ros.flight import Order
+from crazyflow_ros.flight.commander import Order
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS

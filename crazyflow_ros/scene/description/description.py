@@ -12,7 +12,7 @@ from pathlib import Path
 import mujoco
 
 from crazyflow_ros.scene.description import collada
-from crazyflow_ros.scene.description.elements import Place
+from crazyflow_ros.scene.description.elements import SourcePlace
 from crazyflow_ros.scene.groups import COLLISION_GROUP
 
 FORMATS = ("mjcf", "urdf")
@@ -36,7 +36,7 @@ class Description:
     """One of `FORMATS`."""
     path: Path | None = None
     """The file; None for a text."""
-    _places: tuple[Place, ...] = field(default=(), repr=False)
+    _places: tuple[SourcePlace, ...] = field(default=(), repr=False)
 
     def spec(self) -> mujoco.MjSpec:
         """Return a new specification, which can be part of a larger one.

@@ -24,7 +24,7 @@ class NotADescription(ValueError):
     """The text is not XML."""
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     """Where an element is written."""
 
     file: str
@@ -40,7 +40,7 @@ class Element:
 
     __slots__ = ("attributes", "children", "place", "tag")
 
-    def __init__(self, tag: str, attributes: dict[str, str], place: Place) -> None:
+    def __init__(self, tag: str, attributes: dict[str, str], place: SourcePlace) -> None:
         self.tag, self.attributes, self.place = tag, attributes, place
         self.children: list[Element] = []
 
@@ -85,7 +85,7 @@ def parsed(content: str | bytes, file: str = "") -> Element:
             most = limits.DESCRIPTION_DEPTH
             raise ValueError(f"elements may be nested at most {most} deep")
         line = parser.CurrentLineNumber + lines_before
-        element = Element(tag, attributes, Place(file, line))
+        element = Element(tag, attributes, SourcePlace(file, line))
         (opened[-1].children if opened else roots).append(element)
         opened.append(element)
 
@@ -98,19 +98,19 @@ def parsed(content: str | bytes, file: str = "") -> Element:
     try:
         parser.Parse(document, True)
     except expat.ExpatError as error:
-        place = Place(file, error.lineno + lines_before)
+        place = SourcePlace(file, error.lineno + lines_before)
         raise NotADescription(f"{expat.ErrorString(error.code)} in {place}") from None
     return roots[0]
 
 
-def written(root: Element) -> tuple[str, tuple[Place, ...]]:
+def written(root: Element) -> tuple[str, tuple[SourcePlace, ...]]:
     """Return an XML document, and the place of the element in each of its lines.
 
     Raises:
         ValueError: Elements are nested too deep.
     """
     lines: list[str] = [""]
-    places: list[Place] = [root.place]
+    places: list[SourcePlace] = [root.place]
 
     def write(element: Element, depth: int) -> None:
         if depth > limits.DESCRIPTION_DEPTH:

@@ -90,7 +90,7 @@ def _is_allowed(origin: str, origins: Collection[str]) -> bool:
         return False
 
 
-class Guard:
+class FoxgloveGuard:
     """The guard, which runs in its own thread until the process ends.
 
     Args:

@@ -15,7 +15,7 @@ from crazyflow_ros.view.foxglove.bridge import Bridge
 from crazyflow_ros.view.foxglove.services import Services
 
 
-class Parameters:
+class ParameterCache:
     """A cache of the parameters, so that frequent requests of clients do not load the simulator."""
 
     def __init__(self, bridge: Bridge, services: Services, simulator: str) -> None:

@@ -18,7 +18,7 @@ from std_srvs.srv import SetBool
 
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.view.foxglove.bridge import Bridge
-from crazyflow_ros.view.foxglove.parameters import Parameters
+from crazyflow_ros.view.foxglove.parameters import ParameterCache
 from crazyflow_ros.view.foxglove.services import Services
 
 TIME_RANGE = 0, 24 * 3600 * 1_000_000_000
@@ -34,7 +34,7 @@ class Playback:
     """Time, and the state of the simulation."""
 
     def __init__(
-        self, bridge: Bridge, services: Services, parameters: Parameters, simulator: str
+        self, bridge: Bridge, services: Services, parameters: ParameterCache, simulator: str
     ) -> None:
         self._bridge, self._simulator = bridge, simulator
         self._services, self._parameters = services, parameters

@@ -33,7 +33,7 @@ from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.process import WRONG_USAGE
 from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.view.access import is_loopback, new_token
-from crazyflow_ros.view.foxglove.guard import APPS, Guard, hidden_address
+from crazyflow_ros.view.foxglove.guard import APPS, FoxgloveGuard, hidden_address
 
 with extra("foxglove"):
     import foxglove
@@ -41,7 +41,7 @@ with extra("foxglove"):
 
     from crazyflow_ros.view.foxglove.assets import mesh
     from crazyflow_ros.view.foxglove.bridge import Bridge
-    from crazyflow_ros.view.foxglove.parameters import Parameters
+    from crazyflow_ros.view.foxglove.parameters import ParameterCache
     from crazyflow_ros.view.foxglove.playback import TIME_RANGE, Playback
     from crazyflow_ros.view.foxglove.services import Services
     from crazyflow_ros.view.foxglove.topics import CDR, ClientTopics, Topics
@@ -115,9 +115,9 @@ class _Server(ServerListener):
         )
         self._topics, self._client_topics = Topics(bridge), ClientTopics(bridge)
         self._services = Services(bridge)
-        self._parameters = Parameters(bridge, self._services, simulator)
+        self._parameters = ParameterCache(bridge, self._services, simulator)
         self._playback = Playback(bridge, self._services, self._parameters, simulator)
-        guard = Guard(  # only now clients can connect
+        guard = FoxgloveGuard(  # only now clients can connect
             parameters.address,
             parameters.port,
             (address, bridge.server.port),

@@ -9,7 +9,7 @@ import viser
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.panel.parameter_control import ParameterControl
-from crazyflow_ros.view.panel.requests import Requests
+from crazyflow_ros.view.panel.requests import ServiceRequests
 from crazyflow_ros.view.panel.state import SimulatorState
 
 _MOTORS = ("Front right", "Rear right", "Rear left", "Front left")
@@ -29,7 +29,11 @@ class AirPanel:
     """
 
     def __init__(
-        self, gui: viser.GuiApi, follower: Follower, state: SimulatorState, requests: Requests
+        self,
+        gui: viser.GuiApi,
+        follower: Follower,
+        state: SimulatorState,
+        requests: ServiceRequests,
     ) -> None:
         self._follower, self._requests = follower, requests
         self._state, self._drone = state, ""

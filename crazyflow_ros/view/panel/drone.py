@@ -12,8 +12,8 @@ from crazyflow_ros.scene.frames import body_to_world, rpy
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.options import NOTHING, set_options
-from crazyflow_ros.view.panel.pilot import Pilot
-from crazyflow_ros.view.panel.requests import Fields, Requests
+from crazyflow_ros.view.panel.pilot import PanelPilot
+from crazyflow_ros.view.panel.requests import Fields, ServiceRequests
 from crazyflow_ros.view.panel.sticks import KEYS, Sticks
 from crazyflow_ros.view.picking import drone_at, floor_at
 from crazyflow_ros.view.viewer import Viewer
@@ -37,8 +37,8 @@ class DronePanel:
     def __init__(
         self,
         viewer: Viewer,
-        requests: Requests,
-        pilot: Pilot,
+        requests: ServiceRequests,
+        pilot: PanelPilot,
         sticks: Sticks,
     ) -> None:
         self._viewer = viewer

@@ -10,10 +10,10 @@ from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.air import AirPanel
 from crazyflow_ros.view.panel.drone import DronePanel
 from crazyflow_ros.view.panel.log import Log, as_html
-from crazyflow_ros.view.panel.pilot import Pilot
+from crazyflow_ros.view.panel.pilot import PanelPilot
 from crazyflow_ros.view.panel.plots import Plots
 from crazyflow_ros.view.panel.recording import RecordingPanel
-from crazyflow_ros.view.panel.requests import Requests
+from crazyflow_ros.view.panel.requests import ServiceRequests
 from crazyflow_ros.view.panel.simulation import SimulationPanel
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.panel.sticks import Sticks
@@ -48,14 +48,14 @@ class Panel:
         self._due = 0.0
         self.log = Log()
         self.log.listen(follower)
-        self._requests = Requests(follower, self.log)
+        self._requests = ServiceRequests(follower, self.log)
         self._state = SimulatorState(follower, self._requests)
         server = viewer.server
         gui = server.gui
         self._time = SimulationPanel(gui, follower, self._state, self._requests)
         self._tabs = gui.add_tab_group(order=3, visible=False)
         with self._tabs.add_tab("Fly"):
-            pilot = Pilot(follower, sticks)
+            pilot = PanelPilot(follower, sticks)
             self._drone = DronePanel(viewer, self._requests, pilot, sticks)
         with self._tabs.add_tab("World"):
             self._world = WorldPanel(gui, follower, self._state, self._requests)

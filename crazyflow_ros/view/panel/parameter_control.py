@@ -9,7 +9,7 @@ from typing import Any
 import viser
 
 from crazyflow_ros.view.follower import Follower
-from crazyflow_ros.view.panel.requests import Requests
+from crazyflow_ros.view.panel.requests import ServiceRequests
 
 _OWN = 1.5  # s of wall time for which the user's choice is shown, until the simulator has it
 
@@ -31,7 +31,7 @@ class ParameterControl:
         control: Any,
         parameter: str,
         follower: Follower,
-        requests: Requests,
+        requests: ServiceRequests,
         to_input: Callable[[Any], Any],
         to_parameter: Callable[[Any], Any],
     ) -> None:

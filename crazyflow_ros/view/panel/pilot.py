@@ -16,7 +16,7 @@ _PERIOD = 0.05  # s of wall time between two velocities
 _COMMAND = QoSProfile(depth=1)
 
 
-class Pilot:
+class PanelPilot:
     """Publishes the commands for one drone at a time, in the thread of the node.
 
     Args:

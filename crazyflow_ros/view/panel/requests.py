@@ -38,7 +38,7 @@ class _Request:
     notification: Any = field(default=None)
 
 
-class Requests:
+class ServiceRequests:
     """Calls services for users; of several waiting requests, only the latest is sent.
 
     However fast users click, a service has one call at a time, and at most one in each `send`.

@@ -11,7 +11,7 @@ import viser
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.parameter_control import ParameterControl
-from crazyflow_ros.view.panel.requests import Requests
+from crazyflow_ros.view.panel.requests import ServiceRequests
 from crazyflow_ros.view.panel.state import SimulatorState
 
 _PAUSE, _RESUME, _STEP, _RESET = "Pause", "Resume", "Step", "Reset"
@@ -32,7 +32,11 @@ class SimulationPanel:
     """
 
     def __init__(
-        self, gui: viser.GuiApi, follower: Follower, state: SimulatorState, requests: Requests
+        self,
+        gui: viser.GuiApi,
+        follower: Follower,
+        state: SimulatorState,
+        requests: ServiceRequests,
     ) -> None:
         simulator = f"<b>{escape(follower.topic(follower.name))}</b>"
         self._sought = (

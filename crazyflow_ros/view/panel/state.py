@@ -13,7 +13,7 @@ from rclpy.qos import QoSProfile
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.requests import Requests
+from crazyflow_ros.view.panel.requests import ServiceRequests
 
 _LATEST = QoSProfile(depth=10)
 _PATIENCE = 1.0  # s of wall time until a list that did not arrive is requested again
@@ -38,7 +38,7 @@ class SimulatorState:
         resets: Number of resets of each drone that have been seen, by name.
     """
 
-    def __init__(self, follower: Follower, requests: Requests) -> None:
+    def __init__(self, follower: Follower, requests: ServiceRequests) -> None:
         self._follower, self._requests = follower, requests
         self._lists: dict[str, tuple[str, Callable[[Any], None]]] = {
             "get_available_worlds": ("GetAvailableWorlds", self._note_worlds),

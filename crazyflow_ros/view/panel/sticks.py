@@ -41,7 +41,7 @@ Directions = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Velocity:
+class StickVelocity:
     """The velocity that the sticks command, in the heading frame."""
 
     x: float
@@ -89,7 +89,7 @@ class Sticks:
             self._switched |= switch and not (before and before.switch)
             self._tabs[tab] = _Tab(directions, switch, self._clock())
 
-    def velocity(self, speed: float) -> Velocity | None:
+    def velocity(self, speed: float) -> StickVelocity | None:
         """Return the commanded velocity; None if no user flies the drone.
 
         It is zero once after all users have let go.
@@ -106,7 +106,7 @@ class Sticks:
             return None
         ahead, left, up, turn = active[-1] if active else (0.0, 0.0, 0.0, 0.0)
         across = speed / max(math.hypot(ahead, left), 1.0)
-        return Velocity(across * ahead, across * left, _CLIMB * speed * up, _TURN * turn)
+        return StickVelocity(across * ahead, across * left, _CLIMB * speed * up, _TURN * turn)
 
     def switched(self) -> bool:
         """Return whether the key for take-off and landing was pressed since the last call."""

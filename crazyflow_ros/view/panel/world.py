@@ -9,7 +9,7 @@ import viser
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.panel.options import NOTHING, set_options
-from crazyflow_ros.view.panel.requests import Fields, Requests
+from crazyflow_ros.view.panel.requests import Fields, ServiceRequests
 from crazyflow_ros.view.panel.state import SimulatorState
 
 _SLOW = 300.0  # s of wall time, in which the simulator may compile
@@ -27,7 +27,11 @@ class WorldPanel:
     """
 
     def __init__(
-        self, gui: viser.GuiApi, follower: Follower, state: SimulatorState, requests: Requests
+        self,
+        gui: viser.GuiApi,
+        follower: Follower,
+        state: SimulatorState,
+        requests: ServiceRequests,
     ) -> None:
         self._follower, self._state, self._requests = follower, state, requests
         self._loaded = ""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import BodyState, split, stack
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.aerodynamics import AIR_DENSITY, downwash, ground_effect

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,

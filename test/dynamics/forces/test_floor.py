@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from quadrotor_reference import Quadrotor
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect

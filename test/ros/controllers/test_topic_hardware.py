@@ -18,7 +18,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from wire import Wire
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.runtime import Level
 

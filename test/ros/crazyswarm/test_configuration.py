@@ -12,7 +12,7 @@ import yaml
 from crazyswarm import configuration
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.ros.crazyswarm.configuration import Swarm
+from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
 from crazyflow_ros.ros.crazyswarm.tree import flattened, read_files, unflattened
 
 
@@ -32,7 +32,7 @@ def changed(where: str, value: Any, *robots: str) -> dict[str, Any]:
 
 def test_robots_that_are_enabled_become_drones() -> None:
     content = changed("robots.cf2.enabled", False, "cf1", "cf2", "cf3")
-    swarm = Swarm(content)
+    swarm = SwarmConfiguration(content)
     assert [robot.name for robot in swarm.robots] == ["cf1", "cf3"]
     assert swarm.robots[1].initial_position == (0.0, 0.8, 0.0)
     assert {robot.drone_model for robot in swarm.robots} == {"cf2x_L250"}
@@ -42,14 +42,17 @@ def test_robots_that_are_enabled_become_drones() -> None:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_older_files_switch_motion_capture_on_and_off(enabled: bool) -> None:
     content = changed("robot_types.cf21.motion_capture", {"enabled": enabled, "marker": "x"})
-    assert [robot.settings.is_tracked for robot in Swarm(content).robots] == [enabled, enabled]
+    assert [robot.settings.is_tracked for robot in SwarmConfiguration(content).robots] == [
+        enabled,
+        enabled,
+    ]
 
 
 def test_an_object_without_a_connection_is_no_drone() -> None:
     content = configuration("cf1", "ball")
     content["robot_types"]["marker"] = {"connection": "none"}
     content["robots"]["ball"]["type"] = "marker"
-    assert [robot.name for robot in Swarm(content).robots] == ["cf1"]
+    assert [robot.name for robot in SwarmConfiguration(content).robots] == ["cf1"]
 
 
 @pytest.mark.parametrize(
@@ -59,13 +62,13 @@ def test_an_object_without_a_connection_is_no_drone() -> None:
 def test_types_name_drone_models(kind: str, model: str) -> None:
     content = changed("robots.cf1.type", kind, "cf1")
     content["robot_types"][kind] = {}
-    assert Swarm(content).robots[0].drone_model == model
+    assert SwarmConfiguration(content).robots[0].drone_model == model
 
 
 def test_a_type_of_any_name_can_name_its_drone_model() -> None:
     content = changed("robots.cf1.type", "racer", "cf1")
     content["robot_types"]["racer"] = {"drone_model": "cf2x_T350"}
-    assert Swarm(content).robots[0].drone_model == "cf2x_T350"
+    assert SwarmConfiguration(content).robots[0].drone_model == "cf2x_T350"
 
 
 def test_a_robot_goes_before_its_type_and_that_before_all() -> None:
@@ -80,7 +83,7 @@ def test_a_robot_goes_before_its_type_and_that_before_all() -> None:
         layer["reference_frame"] = f"frame{value}"
     kind["firmware_logging"] = {"default_topics": {"pose": {"frequency": 50}}}
     own["firmware_logging"] = {"custom_topics": {"g": {"frequency": 30, "vars": ["gyro.x"]}}}
-    first, second = (robot.settings for robot in Swarm(content).robots)
+    first, second = (robot.settings for robot in SwarmConfiguration(content).robots)
     assert first.firmware_params == {
         "kalman.only1": 1,
         "kalman.only2": 2,
@@ -91,17 +94,21 @@ def test_a_robot_goes_before_its_type_and_that_before_all() -> None:
     assert (first.reference_frame, second.reference_frame) == ("frame3", "frame2")
     assert {t.name: t.period for t in first.log_topics} == {"pose": 2, "status": 100, "g": 3}
     assert {t.name: t.period for t in second.log_topics} == {"pose": 2, "status": 100}
-    later = Swarm(content).settings("spawned")
+    later = SwarmConfiguration(content).settings("spawned")
     assert (later.reference_frame, later.is_tracked) == ("frame1", False)
 
 
 def test_without_logging_there_are_no_topics() -> None:
-    assert not Swarm(changed("all.firmware_logging.enabled", False)).robots[0].settings.log_topics
+    assert (
+        not SwarmConfiguration(changed("all.firmware_logging.enabled", False))
+        .robots[0]
+        .settings.log_topics
+    )
 
 
 def test_old_files_have_no_reference_frame() -> None:
     content = changed("all.reference_frame", "mocap") | {"fileversion": 2}
-    assert Swarm(content).robots[0].settings.reference_frame == "world"
+    assert SwarmConfiguration(content).robots[0].settings.reference_frame == "world"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +147,7 @@ def test_old_files_have_no_reference_frame() -> None:
 )
 def test_what_cannot_be_used_is_named(where: str, value: Any, message: str) -> None:
     with pytest.raises(ParameterError, match=message.replace("[", r"\[")):
-        _ = Swarm(changed(where, value)).statistics_period
+        _ = SwarmConfiguration(changed(where, value)).statistics_period
 
 
 @pytest.mark.parametrize(
@@ -159,7 +166,7 @@ def test_the_controller_is_that_of_the_simulator_or_else_of_the_firmware(
     content = changed("all.firmware_params.stabilizer.controller", firmware)
     if sim is not None:
         content["sim"] = {"max_dt": 0.1, "backend": "np", "controller": sim}
-    swarm = Swarm(content)
+    swarm = SwarmConfiguration(content)
     assert swarm.controller == flies
     assert len(swarm.notes) == (note is not None)
     assert note is None or re.search(note, swarm.notes[0])
@@ -167,7 +174,7 @@ def test_the_controller_is_that_of_the_simulator_or_else_of_the_firmware(
 
 @pytest.mark.parametrize("wrong", ["lee", 1, ["pid"]])
 def test_an_unknown_controller_is_refused_with_the_known_ones(wrong: Any) -> None:
-    swarm = Swarm(configuration("cf1") | {"sim": {"controller": wrong}})
+    swarm = SwarmConfiguration(configuration("cf1") | {"sim": {"controller": wrong}})
     with pytest.raises(ParameterError, match=r"sim.controller.*pid, mellinger, indi, bresc.*none"):
         _ = swarm.controller
 
@@ -187,7 +194,7 @@ def test_types_may_have_any_name(types: tuple[str, str], models: tuple[str, str]
     for robot, kind in zip(("cf1", "cf2"), types):
         content["robots"][robot]["type"] = kind
         content["robot_types"].setdefault(kind, {"big_quad": False})
-    swarm = Swarm(content)
+    swarm = SwarmConfiguration(content)
     assert tuple(robot.drone_model for robot in swarm.robots) == models
     (note,) = swarm.notes
     own = [kind for kind in ("mine", "yours") if kind in types]
@@ -199,14 +206,14 @@ def test_a_type_that_no_file_defines_is_refused() -> None:
     content = changed("robots.cf1.type", "cf12")
     expected = r"no type .cf12., only cf21, .*; others need an entry in robot_types"
     with pytest.raises(ParameterError, match=expected):
-        Swarm(content)
+        SwarmConfiguration(content)
 
 
 def test_drones_of_two_models_are_refused() -> None:
     content = changed("robots.cf2.type", "cf21B")
     content["robot_types"]["cf21B"] = {}
     with pytest.raises(ParameterError, match=r"cf1 is a cf2x_L250, cf2 is a cf21B_500"):
-        Swarm(content)
+        SwarmConfiguration(content)
 
 
 def test_files_become_one_tree_and_parameters(tmp_path: Path) -> None:
@@ -236,7 +243,7 @@ def test_files_become_one_tree_and_parameters(tmp_path: Path) -> None:
     assert parameters["robots.cf1.initial_position"] == [0.0, 0.0, 0.0]
     assert parameters["warnings.frequency"] == 2.0
     assert unflattened(parameters) == tree
-    swarm = Swarm(unflattened(parameters))
+    swarm = SwarmConfiguration(unflattened(parameters))
     assert (swarm.poses_rate, swarm.poses_frame, swarm.statistics_period) == (50.0, "mocap", 0.0)
 
 

@@ -17,8 +17,8 @@ from rclpy.context import Context
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.checks.plain_values import ParameterError, declarations, from_values, values_of
+from crazyflow_ros.drones import Drone
 from crazyflow_ros.drones.folders import FIGURES, folder_of
-from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.resources import resource

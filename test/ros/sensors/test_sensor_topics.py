@@ -49,7 +49,7 @@ from visualization_msgs.msg import MarkerArray
 from wire import Wire
 
 from crazyflow_ros.client import SimulationError
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
 from crazyflow_ros.sim.actuation import Battery
 

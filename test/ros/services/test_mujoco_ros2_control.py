@@ -14,7 +14,7 @@ from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, 
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene import frames
 
 services = pytest.importorskip("mujoco_ros2_control_msgs.srv", reason="not installed")

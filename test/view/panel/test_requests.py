@@ -10,7 +10,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from crazyflow_ros.client import SimulationError
 from crazyflow_ros.view.panel.log import WARNING, Log, as_html
-from crazyflow_ros.view.panel.requests import Requests, problem_of
+from crazyflow_ros.view.panel.requests import ServiceRequests, problem_of
 
 PAUSE = "std_srvs/srv/SetBool", "~/pause"
 RESET = "std_srvs/srv/Trigger", "~/reset"
@@ -57,8 +57,8 @@ def log() -> Log:
 
 
 @pytest.fixture
-def requests(simulator: Simulator, log: Log) -> Requests:
-    return Requests(simulator, log)  # type: ignore[arg-type]
+def requests(simulator: Simulator, log: Log) -> ServiceRequests:
+    return ServiceRequests(simulator, log)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def user() -> User:
 
 
 def test_nothing_is_called_before_the_page_sends(
-    requests: Requests, simulator: Simulator, user: User
+    requests: ServiceRequests, simulator: Simulator, user: User
 ) -> None:
     requests.ask(user, "Reset", *RESET)
     assert not simulator.calls
@@ -76,7 +76,7 @@ def test_nothing_is_called_before_the_page_sends(
 
 
 def test_a_flood_is_one_call_at_a_time_and_the_latest(
-    requests: Requests, simulator: Simulator, user: User
+    requests: ServiceRequests, simulator: Simulator, user: User
 ) -> None:
     for number in range(1000):
         requests.ask(user, "Pause", *PAUSE, {"data": number % 2 == 1})
@@ -88,14 +88,16 @@ def test_a_flood_is_one_call_at_a_time_and_the_latest(
     assert [fields for _, fields, _ in simulator.calls[1:]] == [{"data": True}]
 
 
-def test_other_services_do_not_wait(requests: Requests, simulator: Simulator, user: User) -> None:
+def test_other_services_do_not_wait(
+    requests: ServiceRequests, simulator: Simulator, user: User
+) -> None:
     requests.ask(user, "Pause", *PAUSE, {"data": True})
     requests.ask(user, "Reset", *RESET)
     requests.send()
     assert {name for name, *_ in simulator.calls} == {"~/pause", "~/reset"}
 
 
-def test_too_many_at_once_are_refused(requests: Requests, user: User) -> None:
+def test_too_many_at_once_are_refused(requests: ServiceRequests, user: User) -> None:
     for number in range(40):
         requests.ask(user, f"{number}", "std_srvs/srv/Trigger", f"cf{number}/reset")
     assert len(user.shown) == 8 and all("busy" in text for text in user.shown)
@@ -110,7 +112,7 @@ def test_too_many_at_once_are_refused(requests: Requests, user: User) -> None:
     ],
 )
 def test_a_refusal_is_told_to_the_user_and_the_log(
-    requests: Requests, simulator: Simulator, log: Log, user: User, answer: Any
+    requests: ServiceRequests, simulator: Simulator, log: Log, user: User, answer: Any
 ) -> None:
     requests.ask(user, "Reset", *RESET)
     requests.send()
@@ -121,14 +123,16 @@ def test_a_refusal_is_told_to_the_user_and_the_log(
     assert [line.text for line in log.lines()] == ["Reset: no: the reason"]
 
 
-def test_a_service_whose_package_is_missing_is_refused(requests: Requests, user: User) -> None:
+def test_a_service_whose_package_is_missing_is_refused(
+    requests: ServiceRequests, user: User
+) -> None:
     requests.ask(user, "Try", "no_such_package/srv/Thing", "~/thing")
     requests.send()
     assert user.shown == ["Try: the ROS package no_such_package is not installed"]
 
 
 def test_a_refusal_in_the_log_of_the_simulator_is_told_once(
-    requests: Requests, simulator: Simulator, log: Log, user: User
+    requests: ServiceRequests, simulator: Simulator, log: Log, user: User
 ) -> None:
     requests.expect_refusal(user, "Land: cf0", "cf0/land")
     log.add("cf1/land is refused: it is another drone", WARNING)
@@ -138,7 +142,7 @@ def test_a_refusal_in_the_log_of_the_simulator_is_told_once(
 
 
 def test_slow_requests_say_that_they_are_under_way(
-    requests: Requests, simulator: Simulator, user: User
+    requests: ServiceRequests, simulator: Simulator, user: User
 ) -> None:
     requests.ask(user, "Load", *RESET, timeout=300.0)
     requests.send()

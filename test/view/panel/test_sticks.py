@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crazyflow_ros.view.panel.sticks import Sticks, Velocity
+from crazyflow_ros.view.panel.sticks import Sticks, StickVelocity
 
 
 class Clock:
@@ -54,9 +54,9 @@ def test_nobody_flies_at_first(sticks: Sticks) -> None:
 
 def test_letting_go_stops_the_drone_once(sticks: Sticks) -> None:
     sticks.take(1, message("KeyW"))
-    assert sticks.velocity(2.0) == Velocity(2.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(2.0) == StickVelocity(2.0, 0.0, 0.0, 0.0)
     sticks.take(1, message())
-    assert sticks.velocity(2.0) == Velocity(0.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(2.0) == StickVelocity(0.0, 0.0, 0.0, 0.0)
     assert sticks.velocity(2.0) is None
 
 
@@ -64,28 +64,28 @@ def test_a_tab_that_closes_lets_go(sticks: Sticks) -> None:
     sticks.take(1, message("KeyW"))
     sticks.velocity(1.0)
     sticks.take(1, None)
-    assert sticks.velocity(1.0) == Velocity(0.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(1.0) == StickVelocity(0.0, 0.0, 0.0, 0.0)
 
 
 def test_a_tab_that_says_nothing_lets_go(sticks: Sticks, clock: Clock) -> None:
     sticks.take(1, message("KeyW"))
     sticks.velocity(1.0)
     clock.now += 0.6
-    assert sticks.velocity(1.0) == Velocity(0.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(1.0) == StickVelocity(0.0, 0.0, 0.0, 0.0)
 
 
 def test_the_tab_that_moved_last_flies(sticks: Sticks) -> None:
     sticks.take(1, message("KeyW"))
     sticks.take(2, message("KeyS"))
-    assert sticks.velocity(1.0) == Velocity(-1.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(1.0) == StickVelocity(-1.0, 0.0, 0.0, 0.0)
     sticks.take(1, message("KeyW"))
-    assert sticks.velocity(1.0) == Velocity(1.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(1.0) == StickVelocity(1.0, 0.0, 0.0, 0.0)
 
 
 def test_a_tab_that_holds_nothing_does_not_stop_another(sticks: Sticks) -> None:
     sticks.take(1, message("KeyW"))
     sticks.take(2, message())
-    assert sticks.velocity(1.0) == Velocity(1.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(1.0) == StickVelocity(1.0, 0.0, 0.0, 0.0)
 
 
 def test_two_keys_are_not_faster_than_one(sticks: Sticks) -> None:
@@ -105,7 +105,7 @@ def test_a_gamepad_flies_as_in_mode_2(sticks: Sticks) -> None:
     up = sticks.velocity(1.0)
     sticks.take(1, message(axes=[0.0, 0.0, 0.5, 0.0]))  # right stick to the right
     right = sticks.velocity(1.0)
-    assert up is not None and up.z > 0 and right == Velocity(0.0, -0.5, 0.0, 0.0)
+    assert up is not None and up.z > 0 and right == StickVelocity(0.0, -0.5, 0.0, 0.0)
 
 
 def test_the_switch_counts_once_while_it_is_held(sticks: Sticks) -> None:
@@ -131,7 +131,7 @@ def test_what_is_not_understood_changes_nothing(sticks: Sticks, text: str) -> No
     assert sticks.velocity(1.0) is None
     sticks.take(1, message("KeyW"))
     sticks.take(1, text)
-    assert sticks.velocity(1.0) == Velocity(1.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(1.0) == StickVelocity(1.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("keys", [[None], [["KeyW"]], [{"a": 1}], ["__class__"], [1e308]])

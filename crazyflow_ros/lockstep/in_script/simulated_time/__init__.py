@@ -14,7 +14,7 @@ from _thread import allocate_lock
 from typing import Any, NoReturn
 
 from . import chance, clocks, locks, threads
-from .channel import Advance, Message, Reached, Reader, Settings, request
+from .channel import Advance, ChannelReader, Message, Reached, ScriptSettings, request
 from .descriptors import Descriptors
 from .kernel import Kernel
 from .outside import Outside
@@ -22,7 +22,7 @@ from .sockets import Sockets
 from .watch import Watch
 
 
-class Connection:
+class SimulatorConnection:
     """The connection to the simulator.
 
     Args:
@@ -35,7 +35,7 @@ class Connection:
         descriptor = stream.detach()
         os.register_at_fork(after_in_child=lambda: os.close(descriptor))
         self._descriptor = descriptor
-        self._reader = Reader(os.fdopen(descriptor, "rb", closefd=False))
+        self._reader = ChannelReader(os.fdopen(descriptor, "rb", closefd=False))
         self._lock = allocate_lock()
 
     def advance(self, now_ns: int, until_ns: int) -> Reached:
@@ -75,8 +75,8 @@ def begin(settings: dict[str, Any]) -> None:
     Args:
         settings: The fields of `Settings`.
     """
-    given = Settings(**settings)
-    simulator = Connection(given.path)
+    given = ScriptSettings(**settings)
+    simulator = SimulatorConnection(given.path)
     kernel = Kernel(simulator, simulator.advance(0, 0).now_ns)
     descriptors = Descriptors(kernel)
     outside = Outside(kernel, descriptors)

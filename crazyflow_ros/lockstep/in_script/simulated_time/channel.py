@@ -16,7 +16,7 @@ VARIABLE = "CRAZYFLOW_ROS_LOCK_STEP"
 """Environment variable with `Settings` for the script, in JSON."""
 
 
-class Settings(NamedTuple):
+class ScriptSettings(NamedTuple):
     """What a script has to know, as JSON in `VARIABLE`."""
 
     path: str
@@ -98,7 +98,7 @@ class Reached(NamedTuple):
 Message = Union[Datagram, Advance, Endpoint]  # noqa: UP007, Python 3.10 knows no other form here
 
 
-class Reader:
+class ChannelReader:
     """Reads messages from a stream.
 
     Args:

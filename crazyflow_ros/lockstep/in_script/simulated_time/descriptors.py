@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from weakref import ref
 
-from .kernel import LOOK, Kernel, Task, Wait, select_poll
+from .kernel import LOOK, Kernel, ScriptThread, Wait, select_poll
 from .locks import nanoseconds, replace
 
 READ = select.POLLIN
@@ -22,7 +22,7 @@ _FAILED = select.POLLERR | select.POLLHUP
 _select = select.select
 
 
-class Inbox:
+class SocketInbox:
     """What a socket has received from the simulator.
 
     Args:
@@ -59,7 +59,7 @@ class Descriptors:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self.inboxes: dict[int, Inbox] = {}
+        self.inboxes: dict[int, SocketInbox] = {}
 
     def install(self) -> None:
         """Replace Python's functions and classes."""
@@ -97,7 +97,9 @@ class Descriptors:
         replace(selectors.PollSelector, _selector_cls=poll)
         replace(selectors, DefaultSelector=selectors.PollSelector)
 
-    def wait(self, task: Task, wanted: Mapping[int, int], deadline: int | None) -> dict[int, int]:
+    def wait(
+        self, task: ScriptThread, wanted: Mapping[int, int], deadline: int | None
+    ) -> dict[int, int]:
         """Return the events of descriptors that are ready.
 
         Args:
@@ -130,7 +132,7 @@ class Descriptors:
                 for box in inboxes.values():
                     box.waits.remove(wait)
 
-    def inbox(self, descriptor: int) -> Inbox | None:
+    def inbox(self, descriptor: int) -> SocketInbox | None:
         """Return what a descriptor has received from the simulator; None if it never asked."""
         inbox = self.inboxes.get(descriptor)
         if inbox is None or inbox.is_of(descriptor):

@@ -41,7 +41,7 @@ class Simulator(Protocol):
         """Let time run from `now_ns` until `until_ns`, or until something is received before."""
 
 
-class Task:
+class ScriptThread:
     """A thread of the script.
 
     Attributes:
@@ -73,7 +73,7 @@ class Wait:
 
     __slots__ = ("_claims", "task", "woken")
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: ScriptThread) -> None:
         self.task, self.woken = task, False
         self._claims = [None]
 
@@ -114,13 +114,13 @@ class Kernel:
 
     def __init__(self, simulator: Simulator, now_ns: int) -> None:
         self.simulator, self.now, self.reached = simulator, now_ns, now_ns
-        self.main = self.running = Task(get_ident())
+        self.main = self.running = ScriptThread(get_ident())
         self.tasks = {self.running.ident: self.running}
         self.looks = self.listening = 0
         self.receive: Callable[[Reached], object] = lambda _: None
         self.idle = False
         self.handled = 0  # signals
-        self._ready: deque[Task] = deque()
+        self._ready: deque[ScriptThread] = deque()
         self._deadlines: list[tuple[int, int, Wait]] = []
         self._order = count()
         self._watched: dict[Wait, Sequence[tuple[int, int]]] = {}  # descriptors and events
@@ -128,7 +128,7 @@ class Kernel:
         os.set_blocking(self._waker, False)
         os.set_blocking(self._wakes, False)
 
-    def task(self) -> Task | None:
+    def task(self) -> ScriptThread | None:
         """The thread that calls; None if it lives in wall time."""
         task = self.tasks.get(get_ident())
         return None if task is None or task.outside else task
@@ -157,7 +157,7 @@ class Kernel:
             self.block(task, Wait(task), self.now + _RESTING)
             self.looks = PATIENCE - _REST
 
-    def sleep(self, task: Task, duration_ns: int) -> None:
+    def sleep(self, task: ScriptThread, duration_ns: int) -> None:
         """Let the calling thread wait."""
         self.block(task, Wait(task), self.now + duration_ns)
 
@@ -165,7 +165,7 @@ class Kernel:
 
     def block(
         self,
-        task: Task,
+        task: ScriptThread,
         wait: Wait,
         deadline: int | None = None,
         watched: Sequence[tuple[int, int]] = (),
@@ -204,14 +204,14 @@ class Kernel:
         self.call(wait.task)
         return True
 
-    def call(self, task: Task) -> None:
+    def call(self, task: ScriptThread) -> None:
         """Give a thread a turn, from any thread and any handler of a signal."""
         self._ready.append(task)
         if self.idle:
             with suppress(BlockingIOError):
                 os.write(self._waker, b"\0")
 
-    def settle(self, task: Task) -> None:
+    def settle(self, task: ScriptThread) -> None:
         """Let all other threads run until they wait."""
         while self._ready:
             self._ready.append(task)
@@ -219,7 +219,7 @@ class Kernel:
 
     # Turns.
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: ScriptThread) -> None:
         """Let a thread take turns, which waits for its first one."""
         if self.tasks:
             self.tasks[task.ident] = task
@@ -227,7 +227,7 @@ class Kernel:
         else:  # in a process that was forked
             task.turn.release()
 
-    def leave(self, task: Task) -> None:
+    def leave(self, task: ScriptThread) -> None:
         """End the calling thread."""
         task.ended = True
         taking_turns = self.tasks.pop(task.ident, None)
@@ -236,7 +236,7 @@ class Kernel:
         if taking_turns:
             self._hand_over()
 
-    def _pass_on(self, task: Task) -> None:
+    def _pass_on(self, task: ScriptThread) -> None:
         """Pass the turn on, until it comes back."""
         task.away = True
         if not self._hand_over(task):
@@ -247,7 +247,7 @@ class Kernel:
         while task.then:
             task.then.popleft()()
 
-    def _hand_over(self, task: Task | None = None) -> bool:
+    def _hand_over(self, task: ScriptThread | None = None) -> bool:
         """Let the next thread run; return whether that is `task`."""
         while True:
             while not self._ready:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, ClassVar
 
-from .kernel import LOOK, PATIENCE, Kernel, Task, Wait
+from .kernel import LOOK, PATIENCE, Kernel, ScriptThread, Wait
 
 _allocate = _thread.allocate_lock
 
@@ -47,7 +47,7 @@ class Lock:
             return False
         return self._wait(task, None if timeout < 0 else kernel.now + nanoseconds(timeout))
 
-    def _wait(self, task: Task, deadline: int | None) -> bool:
+    def _wait(self, task: ScriptThread, deadline: int | None) -> bool:
         wait = Wait(task)
         self._waits.append(wait)
         if self._lock.acquire(False):  # threads in wall time may release it at any moment

@@ -15,7 +15,7 @@ from math import inf
 from typing import Any
 
 from .descriptors import READ, Descriptors
-from .kernel import Kernel, Task, select_poll
+from .kernel import Kernel, ScriptThread, select_poll
 from .locks import nanoseconds, replace
 
 _STANDARD_INPUT = 0
@@ -54,7 +54,7 @@ class Outside:
         return bool(self._descriptors.wait(task, {descriptor: READ}, deadline))
 
     @contextmanager
-    def section(self, task: Task, *, settled: bool = True) -> Iterator[None]:
+    def section(self, task: ScriptThread, *, settled: bool = True) -> Iterator[None]:
         """Let the calling thread live in wall time, while time stands still.
 
         Args:

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from .channel import Datagram, Reached
 from .clocks import wall_sleep, wall_time
-from .descriptors import READ, Descriptors, Inbox
+from .descriptors import READ, Descriptors, SocketInbox
 from .kernel import LOOK, Kernel
 from .locks import replace
 from .outside import Outside
@@ -119,7 +119,7 @@ class Sockets:
             if box is None:
                 if not this.getsockname()[1]:
                     this.bind(("", 0))
-                box = self._descriptors.inboxes[this.fileno()] = Inbox(this, None)
+                box = self._descriptors.inboxes[this.fileno()] = SocketInbox(this, None)
             return self._send(box, address[1], data)
 
         def sendmsg(this: _Socket, buffers: Any, *args: Any) -> int:
@@ -130,7 +130,7 @@ class Sockets:
 
         replace(socket.socket, send=send, sendall=sendall, sendto=sendto, sendmsg=sendmsg)
 
-    def _send(self, box: Inbox, drone: int, data: Any) -> int:
+    def _send(self, box: SocketInbox, drone: int, data: Any) -> int:
         sent = bytes(data)
         self._kernel.looks += LOOK
         self._transmit(Datagram(self._kernel.now, box.client, drone, sent))
@@ -139,7 +139,7 @@ class Sockets:
     def _note_connection(self, this: _Socket, address: Any) -> None:
         self._descriptors.inboxes.pop(this.fileno(), None)
         if self._is_drone(this, address):
-            self._descriptors.inboxes[this.fileno()] = Inbox(this, address[1])
+            self._descriptors.inboxes[this.fileno()] = SocketInbox(this, address[1])
 
     def _is_drone(self, this: _Socket, address: Any) -> bool:
         if this.family != socket.AF_INET or this.type != socket.SOCK_DGRAM:
@@ -173,7 +173,7 @@ class Sockets:
 
         return receive
 
-    def _take(self, this: _Socket, box: Inbox, flags: int) -> tuple[bytes, Any] | None:
+    def _take(self, this: _Socket, box: SocketInbox, flags: int) -> tuple[bytes, Any] | None:
         """Return the next datagram of the simulator; None if another program's comes first.
 
         Raises:
@@ -191,7 +191,7 @@ class Sockets:
                 raise TimeoutError("timed out")
         return box.datagrams[0] if flags & socket.MSG_PEEK else box.datagrams.popleft()
 
-    def _ready(self, descriptor: int, box: Inbox, timeout: float | None) -> bool:
+    def _ready(self, descriptor: int, box: SocketInbox, timeout: float | None) -> bool:
         task = self._kernel.task()
         if task is not None:
             deadline = self._descriptors.deadline(timeout)

@@ -11,7 +11,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from .kernel import Kernel, Task
+from .kernel import Kernel, ScriptThread
 from .locks import Lock, replace
 
 _start = _thread.start_new_thread
@@ -23,7 +23,9 @@ def install(kernel: Kernel) -> None:
     """Let threads that Python starts, and its handlers of signals, take turns."""
     os.register_at_fork(after_in_child=kernel.end)
 
-    def begin(task: Task, function: Callable[..., Any], args: Any, kwargs: Any = None) -> int:
+    def begin(
+        task: ScriptThread, function: Callable[..., Any], args: Any, kwargs: Any = None
+    ) -> int:
         def body() -> None:
             task.turn.acquire()
             try:
@@ -38,7 +40,7 @@ def install(kernel: Kernel) -> None:
     def start_new_thread(
         function: Callable[..., Any], args: Any, kwargs: dict[str, Any] | None = None, /
     ) -> int:
-        return begin(Task(), function, args, kwargs)
+        return begin(ScriptThread(), function, args, kwargs)
 
     replace(_thread, start_new_thread=start_new_thread, start_new=start_new_thread)
     if hasattr(threading, "_set_sentinel"):
@@ -88,7 +90,7 @@ def _since_python_3_13(kernel: Kernel, begin: Callable[..., int]) -> None:
     def start_joinable_thread(
         function: Callable[[], Any], handle: Any = None, daemon: bool = True
     ) -> Any:
-        handle, task = handle or Handle(), Task()
+        handle, task = handle or Handle(), ScriptThread()
         task.end, task.daemon = handle.end, daemon
         handle.ident = begin(task, function, ())
         return handle

@@ -9,7 +9,7 @@ import threading
 from types import FrameType
 
 from .clocks import wall_sleep
-from .kernel import Kernel, Task
+from .kernel import Kernel, ScriptThread
 
 _start = _thread.start_new_thread
 _HERE = os.path.dirname(__file__)
@@ -52,7 +52,7 @@ class Watch:
                 continue
             patience *= 2
 
-    def _cause(self, running: Task) -> str:
+    def _cause(self, running: ScriptThread) -> str:
         kernel = self._kernel
         if kernel.idle:
             waiting = [f"{_name(task)} {_place(task)}" for task in tuple(kernel.tasks.values())]
@@ -69,13 +69,13 @@ class Watch:
         print(f"lock-step: simulated time {seconds:.3f} s {text}", file=sys.__stderr__, flush=True)
 
 
-def _name(task: Task) -> str:
+def _name(task: ScriptThread) -> str:
     """Return a thread's name."""
     thread = threading._active.get(task.ident)  # type: ignore[attr-defined]
     return str(task.ident) if thread is None else str(thread.name)
 
 
-def _place(task: Task) -> str:
+def _place(task: ScriptThread) -> str:
     """Say where in the user's code a thread is."""
     frame: FrameType | None = sys._current_frames().get(task.ident)
     while frame is not None and _is_library(frame.f_code.co_filename):

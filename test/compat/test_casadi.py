@@ -15,9 +15,10 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.dynamics import Drone, Dynamics, load_drone
+from crazyflow_ros.compat.casadi import CasadiModel, casadi_model
+from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
-from crazyflow_ros.dynamics.symbolic import CasadiModel, casadi_model
 from crazyflow_ros.sim import Sim
 
 N = 1000
@@ -175,6 +176,6 @@ import importlib.util
 find = importlib.util.find_spec
 import crazyflow_ros.extras
 crazyflow_ros.extras.find_spec = lambda name: None if name == "casadi" else find(name)
-import crazyflow_ros.dynamics.symbolic"""
+import crazyflow_ros.compat.casadi"""
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "-m pip install 'casadi>=3.6,<4'" in result.stderr

@@ -27,6 +27,12 @@ from crazyflow_ros.members import member
 with extra("casadi"):
     import casadi as cs
 
+__all__ = [
+    "CasadiModel",
+    "Signal",
+    "casadi_model",
+]
+
 
 class Signal(NamedTuple):
     """Consecutive elements of a vector."""

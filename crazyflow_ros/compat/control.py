@@ -1,6 +1,7 @@
 """The Mellinger controller as functions of arrays of NumPy, torch and JAX, as in Crazyflow 0.4.
 
-Each function takes its parameters as keyword arguments; `parametrize` sets those of a drone.
+Each function takes its parameters as keyword arguments; `compat.dynamics.parametrize` sets those of
+a drone.
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from crazyflow_ros.compat.dynamics import parts
 from crazyflow_ros.control import mellinger
 from crazyflow_ros.control.commands import check_size
 from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.control.modes import Control
 from crazyflow_ros.dynamics.components import BodyState, sin_cos, split, stack
-from crazyflow_ros.dynamics.functions import parametrize, parts
 from crazyflow_ros.elementwise import like, zeros_like
 
 __all__ = [
-    "attitude2force_torque", "body_rate2force_torque", "force_torque2rotor_vel", "parametrize",
+    "attitude2force_torque",
+    "body_rate2force_torque",
+    "force_torque2rotor_vel",
     "state2attitude",
-]  # fmt: skip
+]
 
 
 class _OfStage:

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.control import Controller, functions
+from crazyflow_ros.compat import control as functions
+from crazyflow_ros.compat.dynamics import parametrize
+from crazyflow_ros.control import Controller
 from crazyflow_ros.control.cascades import CONTROLLERS
-from crazyflow_ros.control.functions import parametrize
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.sim import Sim

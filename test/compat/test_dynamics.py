@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.dynamics import Drone, Dynamics, functions
+from crazyflow_ros.compat import dynamics as functions
+from crazyflow_ros.compat.dynamics import parametrize
+from crazyflow_ros.drones import Drone
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
-from crazyflow_ros.dynamics.functions import parametrize
 
 SHAPE = (4, 25)
 

@@ -15,6 +15,8 @@ from crazyflow_ros.policy.action import SIZE
 with extra("swarm"):
     from pettingzoo import ParallelEnv
 
+__all__ = ["QuadrotorSwarm"]
+
 
 class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type information
     """The drones of one world as agents cf0, cf1 and so on, each with its own task.

@@ -12,6 +12,15 @@ from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, quat_rate, split, stack
 from crazyflow_ros.elementwise import like
 
+__all__ = [
+    "DynamicsFunction",
+    "first_principles",
+    "parametrize",
+    "so_rpy",
+    "so_rpy_rotor",
+    "so_rpy_rotor_drag",
+]
+
 
 class _Function(Protocol):
     def figures(self, drone: str) -> dict[str, np.ndarray]:
@@ -116,7 +125,7 @@ def parametrize(function: _Function, drone: str, xp: Any = np, device: Any = Non
     """Return a function with the parameters of a drone, which are in its attribute `keywords`.
 
     Args:
-        function: A function of this module or of `crazyflow_ros.control.functions`.
+        function: A function of this module or of `crazyflow_ros.compat.control`.
         drone: Name of a drone, or path of a drone's folder.
         xp: Library of the parameters: `numpy`, `torch` or `jax.numpy`. They have its default
             precision.

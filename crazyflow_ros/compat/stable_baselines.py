@@ -14,6 +14,8 @@ from crazyflow_ros.extras import extra
 with extra("sb3"):
     from stable_baselines3.common.vec_env import VecEnv
 
+__all__ = ["StableBaselinesEnv"]
+
 
 class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is checked
     """A vector environment as stable-baselines3 expects it.

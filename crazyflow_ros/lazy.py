@@ -1,0 +1,23 @@
+"""Public names that a package imports on first use, because not all of its users need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the function `__getattr__` of a package.
+
+    Args:
+        package: Name of the package.
+        modules: The module below the package that defines a name, for each name.
+    """
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{modules[name]}"), name)
+
+    return get
