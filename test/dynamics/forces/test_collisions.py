@@ -455,7 +455,7 @@ def test_nothing_thin_slips_in_between_the_spheres() -> None:
     [
         ((["ball"], [[1.0]], [[0.0] * 3]), "there is no shape 'ball'"),
         ((["box"], [[1.0, 1, 0]], [[0.0] * 3]), "sizes of a box must be positive"),
-        ((["sphere"], [[1.0]], [[0.0] * 2]), "pos of 1 obstacles"),
+        ((["sphere"], [[1.0]], [[0.0] * 2]), r"pos of obstacles must have shape \(1, 3\)"),
         ((["sphere"], [[1.0]], [[np.nan] * 3]), "pos of obstacles must be finite, got .*nan"),
         ((["sphere"], [[1.0]], [[0.0] * 3], [[0.0] * 4]), "zero quaternion"),
     ],
