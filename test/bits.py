@@ -42,6 +42,7 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.runtime import (
+    DoorStatus,
     Level,
     PhysicsThread,
     SimulationConfig,
@@ -113,10 +114,10 @@ SCRIPT: dict[int, list[tuple[int, Setpoint | TimedWrench]]] = {
 }
 
 
-class Source:
+class LevelsDoor:
     """Commands at levels, from within the process."""
 
-    period = 5
+    name, period = "levels", 5
 
     def __init__(self, weight: float) -> None:
         self.weight = np.full(2, weight)
@@ -135,6 +136,9 @@ class Source:
     def interrupt(self) -> None: ...
     def set_paused(self, *_, **__) -> None: ...
     def close(self) -> None: ...
+
+    def status(self) -> DoorStatus:
+        return DoorStatus((), 0, 0, 0)
 
 
 def digest_of(physics: PhysicsThread, act: Callable[[Snapshot], None] | None) -> str:
@@ -192,8 +196,8 @@ def flight_of_raw(drone: str, control: Control) -> str:
 
 
 def flight_at_levels(drone: str) -> str:
-    source = Source(load_drone(drone)["mass"] * G)
-    return digest_of(PhysicsThread(config_of(drone), ["cf0", "cf1"], source), None)
+    door = LevelsDoor(load_drone(drone)["mass"] * G)
+    return digest_of(PhysicsThread(config_of(drone), ["cf0", "cf1"], door), None)
 
 
 def sim_flights() -> Iterator[tuple[str, Flight]]:
