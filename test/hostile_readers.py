@@ -18,11 +18,11 @@ import yaml
 from crazyswarm import configuration
 from rclpy.context import Context
 from rclpy.logging import LoggingSeverity
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
-from crazyflow_ros.ros.crazyswarm.server import NODE, CrazyflieServer
+from crazyflow_ros.ros.crazyswarm.server import NODE, read
+from crazyflow_ros.ros.parameters.declaration import ParameterNode
 from crazyflow_ros.sometimes import Sometimes
 
 SLOWEST = 20.0  # s that a file may take on a busy machine
@@ -175,7 +175,7 @@ class CrazyswarmFiles(Reader):
             Parameter(f"{name}_yaml_file", value=str(path.with_name(f"{letter}.yaml")))
             for name, letter in files.items()
         ]
-        with _Server.open(self._context, given) as server:
+        with _Parameters.open(self._context, given) as server:
             server.read_all()
 
     def _changed(self, content: dict[str, Any]) -> dict[str, Any]:
@@ -220,39 +220,33 @@ def _tables(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from _tables(value)
 
 
-class _Server(CrazyflieServer):
-    """The node as far as it reads its parameters, without the simulation."""
+class _Parameters(ParameterNode):
+    """The parameters of the node, without all else."""
 
     def __init__(self, context: Context, given: list[Parameter[Any]]) -> None:
-        self._tap = None
-        self.declared = {}
-        Node.__init__(
-            self,
+        super().__init__(
             NODE,
             context=context,
             parameter_overrides=given,
             enable_rosout=False,
             start_parameter_services=False,
-            automatically_declare_parameters_from_overrides=True,
         )
         self.log = Sometimes(self.get_logger())
         self.get_logger().set_level(LoggingSeverity.FATAL)
 
     @classmethod
     @contextmanager
-    def open(cls, context: Context, given: list[Parameter[Any]]) -> Iterator[_Server]:
+    def open(cls, context: Context, given: list[Parameter[Any]]) -> Iterator[_Parameters]:
         """Build a node, and destroy it."""
-        server = cls(context, given)
+        node = cls(context, given)
         try:
-            yield server
+            yield node
         finally:
-            Node.destroy_node(server)
+            node.destroy_node()
 
     def read_all(self) -> None:
         """Read the parameters, and what the features of the node take from them later."""
-        self.parameters = self._read_parameters()
-        self._simulation_config()
-        swarm = self.swarm
+        swarm, _ = read(self).features.args
         for name in (*(robot.name for robot in swarm.robots), "spawned_later"):
             swarm.settings(name)
-        assert all((swarm.poses_rate, swarm.poses_frame, swarm.statistics_period >= 0.0))
+        assert swarm.statistics_period >= 0.0

@@ -34,6 +34,8 @@ def config(n=1, **changes):
 class Source:
     """Commands by tick, in the process."""
 
+    name = "source"
+
     def __init__(self, n=1, period=5):
         self.period = period
         self.level, self.command = np.zeros(n), np.zeros((n, 4))
@@ -187,7 +189,7 @@ def test_the_source_is_asked_on_its_grid_and_shown_the_state_first(running):
 
 def test_a_drone_with_a_source_takes_no_other_commands(running):
     physics = running(Source())
-    with pytest.raises(ValueError, match="ros2_control alone"):
+    with pytest.raises(ValueError, match="door source alone"):
         physics.command("cf0", Raw([1.0, 1.0, 1.0, 1.0]))
 
 

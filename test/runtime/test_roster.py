@@ -245,7 +245,8 @@ def test_states_are_edited_as_the_drones_are_when_it_is_done(physics, monkeypatc
             physics=physics,
             waiting=SimpleNamespace(group=None, result=overtaking.result),
             create_service=lambda *_, **__: None,
-        )
+        ),
+        put_keyframe=None,
     )
     request = SimpleNamespace(free_joints=[messages.FreeJointState(name="cf1")])
     overtaking.begin(lambda: physics.despawn("cf0"))

@@ -19,6 +19,7 @@ from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, SwarmConfigura
 from crazyflow_ros.ros.crazyswarm.parameters import MotionCaptureParameters, ServerParameters
 from crazyflow_ros.ros.equipment import Blueprint, Features
 from crazyflow_ros.ros.external_features import PREFIXES
+from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.message_packages import if_installed, is_on
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.node import SimulatorNode
@@ -37,7 +38,7 @@ _OFF = ("odom", "pose", "imu", "range", "joint_states")
 _REPLACED = ("odom", "pose")
 
 
-def _read(node: SimulatorNode) -> Blueprint:
+def read(node: GuardedNode) -> Blueprint:
     """Read the parameters of the node, and crazyswarm2's files."""
     given = declare(node, ServerParameters, others=("",))
     files = (given.crazyflies_yaml_file, given.server_yaml_file)
@@ -102,4 +103,4 @@ def _features(swarm: SwarmConfiguration, external_poses: bool) -> Features:
 
 def build(tap: Tap | None = None) -> SimulatorNode:
     """Build the node, see `SimulatorNode`."""
-    return SimulatorNode(NODE, _read, tap)
+    return SimulatorNode(NODE, read, tap)
