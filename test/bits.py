@@ -167,6 +167,7 @@ def config_of(drone: str, **changes) -> SimulationConfig:
 
 def flight_of_node(drone: str, **changes) -> str:
     physics = PhysicsThread(config_of(drone, **changes), ["cf0", "cf1"])
+    gusts = [Wind((0.5, 0.1, 0.0), 1.0)] if changes.get("gust_intensity") else []
 
     def act(now: Snapshot) -> None:
         for i, told in SCRIPT.get(now.tick, []):
@@ -178,8 +179,8 @@ def flight_of_node(drone: str, **changes) -> str:
                 thrust = load_drone(drone)["mass"] * G
                 told = AttitudeThrust(told.roll, told.pitch, told.yaw_rate, thrust, rate)
             physics.command(f"cf{i}", told)
-        if now.tick == 500 and changes.get("gust_intensity"):
-            physics.disturb(Wind((0.5, 0.1, 0.0), 1.0))
+        if now.tick == 500 and gusts:  # once: a change calls all callbacks again
+            physics.disturb(gusts.pop())
 
     return digest_of(physics, act)
 
