@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
         _forget_oldest(_jax_cache())
     open_cache(print)
     enable_cache(_jax_cache())
+
+
+@pytest.fixture(autouse=True)
+def no_signals_stay_blocked() -> Iterator[None]:
+    """All processes that later tests start would inherit that, and not end."""
+    yield
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, []) & {signal.SIGINT, signal.SIGTERM}
+    assert not blocked, f"the test leaves signals blocked: {blocked}"
 
 
 def _jax_cache() -> Path:

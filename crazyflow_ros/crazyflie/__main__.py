@@ -130,7 +130,6 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     given, command = _split(sys.argv[1:] if args is None else args)
     options = vars(parser().parse_args(given))
-    signals = Signals(exits_with_signal=command is not None)
     link_options = {option.name: options.pop(option.name) for option in declarations(LinkConfig)}
     n_drones = options.pop("drones")
     try:
@@ -142,6 +141,7 @@ def main(args: Sequence[str] | None = None) -> int:
             raise ValueError(f"expected a program after --, got {' '.join(command) or 'nothing'}")
         link = LinkConfig(**link_options)
         with closing(Ports(link.address, link.port, n_drones)) as ports:
+            signals = Signals(exits_with_signal=command is not None)
             from crazyflow_ros.crazyflie import program  # which takes seconds
 
             chosen = {k: value for k, value in options.items() if not isinstance(value, _Later)}

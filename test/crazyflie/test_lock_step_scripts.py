@@ -14,12 +14,13 @@ from textwrap import dedent, indent
 
 import numpy as np
 import pytest
+from command_processes import in_process
 from crazyflie_helpers import free_port
 from lock_step_flights import Flight, Flights, flights
 
 from benchmark.scripts import CFLIB, cflib, examples
 from crazyflow_ros.crazyflie import LinkConfig
-from crazyflow_ros.crazyflie.__main__ import main
+from crazyflow_ros.crazyflie import __main__ as crazyflie
 from crazyflow_ros.crazyflie.packets import Port
 
 pytestmark = pytest.mark.skipif(find_spec("cflib") is None, reason="cflib is not installed")
@@ -224,10 +225,12 @@ def test_other_programs_are_refused_by_name(fleet: Flights, tmp_path: Path) -> N
     ],
 )
 def test_wrong_usage_is_explained(
-    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(words) == 2
-    assert reason in capsys.readouterr().err
+    monkeypatch.setattr(crazyflie, "Signals", lambda **_: None)  # it blocks those of the process
+    done = in_process(crazyflie.main, words)
+    assert done.returncode == 2
+    assert reason in done.stderr
 
 
 @pytest.mark.soak
