@@ -140,8 +140,8 @@ def main(args: Sequence[str] | None = None) -> int:
         if command is not None and (not command or shutil.which(command[0]) is None):
             raise ValueError(f"expected a program after --, got {' '.join(command) or 'nothing'}")
         link = LinkConfig(**link_options)
+        signals = Signals(exits_with_signal=command is not None)
         with closing(Ports(link.address, link.port, n_drones)) as ports:
-            signals = Signals(exits_with_signal=command is not None)
             from crazyflow_ros.crazyflie import program  # which takes seconds
 
             chosen = {k: value for k, value in options.items() if not isinstance(value, _Later)}
