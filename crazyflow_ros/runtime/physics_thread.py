@@ -16,7 +16,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.levels import OF_DOORS
+from crazyflow_ros.engine.levels import OF_DOORS, Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightState, Setpoint
 from crazyflow_ros.flight.commander import FlightStatus
@@ -360,7 +360,7 @@ class PhysicsThread(Changes):
         """Set rotor speeds [RPM] directly: planning a setpoint for each tick would take longer."""
         present = [name for name in commands if name in self.names]
         speeds = np.array([commands[name] for name in present]).reshape(-1, 4)
-        self._engine.set_commands(present, speeds)
+        self._engine.set_commands(present, rows(Level.rotor_vel, speeds))
 
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
         self._simulation.known(names)
