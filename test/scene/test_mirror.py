@@ -1,6 +1,7 @@
 """The mirror: consistency for readers, the lock, control inputs, requests to the physics."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -162,28 +163,33 @@ def test_readers_see_one_state_or_another_but_no_mixture(mirror: Mirror) -> None
         assert (data.qvel == k).all()
         assert (data.sensor("gyro:cf2").data.round(6) == k).all()
 
-    def read_data() -> None:
-        data = mirror.copy_physics_data()
-        for _ in range(100):
-            check(mirror.copy_physics_data(data))
+    ended = threading.Event()
 
-    def read_together() -> None:
-        data, other = mirror.copy_physics_data(), mirror.copy_physics_data()
-        for _ in range(100):
+    def read_data() -> set[float]:
+        data, seen = mirror.copy_physics_data(), set()
+        while len(seen) < 50 and not ended.is_set():
+            check(mirror.copy_physics_data(data))
+            seen.add(data.time)
+        return seen
+
+    def read_together() -> set[float]:
+        data, other, seen = mirror.copy_physics_data(), mirror.copy_physics_data(), set()
+        while len(seen) < 50 and not ended.is_set():
             with mirror.mutex:
                 first = mirror.copy_physics_data(data).time
                 check(mirror.copy_physics_data(other))
                 assert other.time == first
+            seen.add(first)
+        return seen
 
-    k = 0
+    k, deadline = 0, time.monotonic() + T
     with ThreadPoolExecutor() as readers:
         reads = [readers.submit(read_data), readers.submit(read_together)]
-        while not all(read.done() for read in reads):
+        while not all(read.done() for read in reads) and time.monotonic() < deadline:
             k += 1
             mirror.write(numbered(k))
-    for read in reads:
-        read.result()
-    assert k > 100
+        ended.set()
+    assert all(len(read.result()) == 50 for read in reads)
 
 
 def test_holding_the_lock_keeps_the_state(mirror: Mirror) -> None:
