@@ -28,8 +28,8 @@ from crazyflow_ros.client import SimulatorClient
 
 sim = Sim(n_worlds=2, control="state")
 sim.state_control(np.tile([0, 0, 1.0, *[0.0] * 10], (2, 1, 1)))
-sim.step(1000)
-assert np.abs(sim.data.states.pos[:, 0, 2] - 1).max() < 0.1, sim.data.states.pos
+sim.step(1000)  # the firmware's mass leaves an error of 0.1 m
+assert np.abs(sim.data.states.pos[:, 0, 2] - 1).max() < 0.2, sim.data.states.pos
 with SimulatorClient() as simulation:
     cf0 = simulation.drone("cf0")
     cf0.takeoff(1.0)
