@@ -1,5 +1,4 @@
 import xml.etree.ElementTree as ET
-from configparser import ConfigParser
 from pathlib import Path
 from runpy import run_path
 
@@ -17,13 +16,6 @@ features = {
     name: list(extra.requirements)
     for name, extra in run_path(str(root / name / "extras.py"))["EXTRAS"].items()
 }
-
-# `ros2 run` finds the executables of setup.cfg in a folder of this package. Without ROS installed
-# they would be in everybody's PATH, under names such as `view`, so that one has the package's name.
-config = ConfigParser()
-config.read(root / "setup.cfg")
-entry_points = {group: value.split("\n") for group, value in config["options.entry_points"].items()}
-entry_points["console_scripts"] = [f"{name} = {name}.__main__:main"]
 
 
 class Wheel(bdist_wheel):
@@ -76,7 +68,9 @@ setup(
         )
     ],
     cmdclass={"bdist_wheel": Wheel},
-    entry_points=entry_points,
+    # Instead of those of setup.cfg, which `ros2 run` finds in a folder of this package: without ROS
+    # installed they would be in everybody's PATH, under names such as `view`.
+    entry_points={"console_scripts": [f"{name} = {name}.__main__:main"]},
     package_data={
         "": ["py.typed"],
         f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"],

@@ -2,10 +2,8 @@
 
     python test/bits.py ["node cf2x_L250"]... > after.txt
 
-Arguments are parts of the names of flights, all without. Run it in this checkout and in one of the
-commit before, and compare the two lists:
-
-    PYTHONPATH=CHECKOUT python test/bits.py > before.txt; diff before.txt after.txt
+Arguments are parts of the names of flights, all without. Run it in this checkout, and its own copy
+in one of the commit before with PYTHONPATH naming that checkout, and compare the two lists.
 
 Each line is the digest of a flight of 1,000 ticks: of `Sim` with each dynamics, control mode and
 controller, of all drones together and of one alone; of `PhysicsThread` with each drone and

@@ -152,7 +152,7 @@ def follow_levels(sim: Sim, config: SimulationConfig, levels: Levels) -> None:
         ValueError: The rate of a controller does not divide `freq`.
     """
     if levels == OF_DOORS:
-        _follow_sources(sim, config)
+        _follow_doors(sim, config)
     elif Level.state in levels and Level.attitude in levels:
         _accept_attitudes(sim)
 
@@ -224,7 +224,7 @@ def control_by_level(data: SimData) -> SimData:
     return data.replace(controls=mixed.replace(rotor_vel=rotor_vel))
 
 
-def _follow_sources(sim: Sim, config: SimulationConfig) -> None:
+def _follow_doors(sim: Sim, config: SimulationConfig) -> None:
     assert sim.control is Control.rotor_vel
     for name in ("attitude_freq", "body_rate_freq", "force_torque_freq"):
         ticks_per_period(config.freq, getattr(config, name), name)

@@ -51,10 +51,6 @@ def add_features(host: Host, equipment: Equipment) -> None:
         flight_services.declare(host)
     crazyflie_link.declare(host)
     add_control(host, equipment)
-    if isinstance(door, TopicSource):
-        topic_hardware.declare(host, door)
-        if is_on("topic_sensors", host.log):
-            topic_sensors.declare(host, door)
     add_external_features(host)
 
 
@@ -68,7 +64,8 @@ def add_reports(host: Host, equipment: Equipment) -> None:
 
 
 def add_control(host: Host, equipment: Equipment) -> None:
-    """Add sensors, and services that control the simulation."""
+    """Add sensors, services that control the simulation, and topics through which others fly."""
+    door = equipment.door
     sensor_threads.declare(host, equipment.sensors)
     time_control.declare(host)
     if is_on("disturbances", host.log):
@@ -81,3 +78,7 @@ def add_control(host: Host, equipment: Equipment) -> None:
         mujoco_ros2_control.declare(host, world.put_keyframe if world else None)
     viewer.declare(host)
     silent_mistakes.declare(host)
+    if isinstance(door, TopicSource):
+        topic_hardware.declare(host, door)
+        if is_on("topic_sensors", host.log):
+            topic_sensors.declare(host, door)

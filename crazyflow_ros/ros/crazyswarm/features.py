@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from crazyflow_ros.ros import crazyflie_link
-from crazyflow_ros.ros.controllers import topic_hardware
-from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.crazyswarm import (
     command_topics,
     firmware,
@@ -29,8 +27,6 @@ with if_installed("transforms"):
     from crazyflow_ros.ros.crazyswarm import transforms
 with if_installed("motion_capture"):
     from crazyflow_ros.ros.crazyswarm import motion_capture
-with if_installed("topic_sensors"):
-    from crazyflow_ros.ros.controllers import topic_sensors
 
 
 def add_features(
@@ -44,7 +40,7 @@ def add_features(
         host: The node.
         equipment: What exists already.
     """
-    crazyflies, door = Crazyflies(host, swarm), equipment.door
+    crazyflies = Crazyflies(host, swarm)
     if external_poses and is_on("motion_capture", host.log):
         motion_capture.ExternalPoses(crazyflies)
     clock.declare(host)
@@ -58,10 +54,6 @@ def add_features(
     command_topics.declare(crazyflies, equipment.recorded)
     crazyflie_link.declare(host, crazyflies.fleet)
     add_control(host, equipment)
-    if isinstance(door, TopicSource):
-        topic_hardware.declare(host, door)
-        if is_on("topic_sensors", host.log):
-            topic_sensors.declare(host, door)
     add_external_features(host)
     firmware.declare(crazyflies)
     log_topics.declare(crazyflies)
