@@ -34,6 +34,7 @@ from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.client import ANSWER, SimulationError, SimulatorClient
+from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.end_signals import on_end
@@ -42,7 +43,6 @@ from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 from crazyflow_ros.scene.frames import body_to_world, quat_from_rpy
-from crazyflow_ros.simulator_arguments import add_simulator_arguments
 
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 _DELIVERY = Duration(seconds=10)

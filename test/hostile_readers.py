@@ -23,7 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from crazyflow_ros.ros.crazyswarm.server import NODE, read
 from crazyflow_ros.ros.parameters.declaration import ParameterNode
-from crazyflow_ros.sometimes import Sometimes
+from crazyflow_ros.throttled_logger import ThrottledLogger
 
 SLOWEST = 20.0  # s that a file may take on a busy machine
 
@@ -231,7 +231,7 @@ class _Parameters(ParameterNode):
             enable_rosout=False,
             start_parameter_services=False,
         )
-        self.log = Sometimes(self.get_logger())
+        self.log = ThrottledLogger(self.get_logger())
         self.get_logger().set_level(LoggingSeverity.FATAL)
 
     @classmethod

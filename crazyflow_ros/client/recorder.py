@@ -19,8 +19,8 @@ from std_srvs.srv import Trigger
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.recording import RECORDS, stop_service
 from crazyflow_ros.client.simulator import SimulatorClient
+from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.end_signals import on_end
-from crazyflow_ros.simulator_arguments import add_simulator_arguments
 
 _GONE = 10.0  # s of wall time without a simulator, after which the recording ends
 _SLICE = 0.1  # s of wall time

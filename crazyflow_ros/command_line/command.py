@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from crazyflow_ros.simulator_arguments import add_simulator_arguments
+from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient

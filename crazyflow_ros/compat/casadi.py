@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.drones.folders import model_name
 from crazyflow_ros.dynamics import Dynamics, so_rpy
 from crazyflow_ros.dynamics.components import (
@@ -22,7 +23,6 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.extras import extra
-from crazyflow_ros.members import member
 
 with extra("casadi"):
     import casadi as cs

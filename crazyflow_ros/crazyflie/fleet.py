@@ -12,7 +12,7 @@ from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetScope, Snapshot
-from crazyflow_ros.sometimes import Logger, Sometimes
+from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 _CONTROLLER = "stabilizer.controller"
 
@@ -48,7 +48,7 @@ class Fleet:
     ) -> None:
         self._storage = storage
         self._physics, self._model, self._decks = physics, model, decks
-        self._logger = Sometimes.of(logger)
+        self._logger = ThrottledLogger.of(logger)
         self._lock = threading.Lock()  # guards the Crazyflies
         self._crazyflies: dict[str, Crazyflie] = {}
         self.on_change: list[Changed] = []

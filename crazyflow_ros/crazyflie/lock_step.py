@@ -20,7 +20,7 @@ from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import FOREVER, Datagram
 from crazyflow_ros.lockstep.script import LockStep, Script
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.sometimes import Logger, Sometimes
+from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 _ANSWERING_NS = 200_000  # until the answer to a packet arrives, if the link has no latency
 _CONTENTS = {(Port.parameters, 0), (Port.log, 0)}  # port and channel of tables
@@ -158,10 +158,10 @@ class LockStepServer(CrazyflieServer):
             )
 
 
-def in_its_time(logger: Logger, lock_step: LockStep) -> Sometimes:
+def in_its_time(logger: Logger, lock_step: LockStep) -> ThrottledLogger:
     """Return a logger that leaves the same repetitions out in each flight."""
-    bare = logger.logger if isinstance(logger, Sometimes) else logger
-    found = Sometimes(bare, lambda: lock_step.now * 1e-9)
+    bare = logger.logger if isinstance(logger, ThrottledLogger) else logger
+    found = ThrottledLogger(bare, lambda: lock_step.now * 1e-9)
     found.close()  # from now on, it has no thread, and says numbers when it is asked to catch up
     return found
 

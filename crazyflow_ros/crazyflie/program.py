@@ -25,7 +25,7 @@ from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import scene_path
-from crazyflow_ros.sometimes import Sometimes
+from crazyflow_ros.throttled_logger import ThrottledLogger
 from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
 
@@ -63,7 +63,7 @@ def run(
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logging.getLogger("crazyflie").setLevel(logging.INFO)
-    logger = Sometimes(logging.getLogger("crazyflie"))
+    logger = ThrottledLogger(logging.getLogger("crazyflie"))
     page = _page() if options.pop("view") else None
     in_lock_step, factor = options.pop("lock_step"), options.get("real_time_factor", 0.0)
     config = _config(n_drones, link, start_paused=in_lock_step, **options)

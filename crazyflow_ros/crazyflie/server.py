@@ -28,7 +28,7 @@ from crazyflow_ros.crazyflie.station import Client, Console, Station
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.sometimes import Logger, Sometimes
+from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 LOG_RATE = 100
 """Hz at which log variables may be sent, as the firmware's shortest period is 10 ms."""
@@ -72,7 +72,7 @@ class CrazyflieServer:
     ) -> None:
         self._clock, self._check_at = clock, clock()
         self._physics, self.config, self._fleet = physics, config, fleet
-        self._logger = Sometimes.of(logger)
+        self._logger = ThrottledLogger.of(logger)
         self.malformed = self.skipped = 0
         self._open_ports = {} if ports is None else ports.hand_over()
         self._stations: dict[str, Station] = {}
@@ -258,7 +258,7 @@ class CrazyflieServer:
         opened = self._open_ports.pop(port, None) or OpenPort(
             open_port(self.config.address, port), []
         )
-        console = Sometimes(Console(partial(self._show, name)), lambda: self._clock() * 1e-9)
+        console = ThrottledLogger(Console(partial(self._show, name)), lambda: self._clock() * 1e-9)
         station = Station(name, port, opened.socket, firmware, console, held=opened.held)
         self._selector.register(opened.socket, selectors.EVENT_READ, station)
         return station

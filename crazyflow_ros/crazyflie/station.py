@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
-from crazyflow_ros.sometimes import Sometimes
+from crazyflow_ros.throttled_logger import ThrottledLogger
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Station:
     port: int
     socket: socket.socket
     firmware: Crazyflie
-    console: Sometimes
+    console: ThrottledLogger
     """Says refusals to the clients; the log may have left them out, for it serves all drones."""
     clients: dict[tuple[str, int], Client] = field(default_factory=dict)
     held: list[tuple[tuple[str, int], bytes]] = field(default_factory=list)

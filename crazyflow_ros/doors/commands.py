@@ -8,7 +8,7 @@ import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.runtime import Level, OnLoss
-from crazyflow_ros.sometimes import Logger, Sometimes
+from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 LIMITS = {
     Level.rotor_velocity: (limits.ROTOR_VELOCITY,) * 4,
@@ -79,7 +79,7 @@ class Commands:
 
     def __init__(self, drones: Sequence[str], on_loss: OnLoss, logger: Logger) -> None:
         self._drones, self._on_loss = tuple(drones), on_loss
-        self._logger = Sometimes.of(logger)
+        self._logger = ThrottledLogger.of(logger)
         n = len(self._drones)
         self.level, self.values = np.full(n, float(Level.held)), np.zeros((n, 4))
         self.most = np.zeros((n, 4))

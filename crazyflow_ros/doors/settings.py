@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.runtime import Door, SimulationConfig
-from crazyflow_ros.sometimes import Logger
+from crazyflow_ros.throttled_logger import Logger
 
 GROUP = "crazyflow_ros.doors"
 """Group of the entry points."""

@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.members import member
 
 AnyDrone: TypeAlias = str | os.PathLike[str]
 """Name of a drone of the package, or path of a drone's folder."""

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.checks.limits import read_bytes
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.folders import FIGURES, folder_of
@@ -27,7 +28,6 @@ from crazyflow_ros.engine.form import Leaves
 from crazyflow_ros.engine.levels import Levels
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
-from crazyflow_ros.members import member
 from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.xla import compiled_files

@@ -9,11 +9,11 @@ from math import isfinite
 
 import numpy as np
 
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import PowerDistribution
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone
 from crazyflow_ros.dynamics.forces.external import External
-from crazyflow_ros.members import member
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.observation import DEFAULT_PARTS, PARTS, Observation
 from crazyflow_ros.sim.arguments import whole

@@ -17,7 +17,7 @@ from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.states import of_rotor_velocity
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
-from crazyflow_ros.sometimes import Logger, Sometimes
+from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 _TRIES = 100  # attempts to copy the commands while none of them changes
 _WORDS = {
@@ -78,7 +78,7 @@ class SharedMemoryLink:
             ticks_per_period(freq, range_rate, "publish_rates.range") if range_rate else 1
         )
         self._drones, self._lock_step = tuple(drones), lock_step
-        self._logger = Sometimes.of(logger)
+        self._logger = ThrottledLogger.of(logger)
         self._patience = Patience(self.name, 1 / rate, timeout, self._logger)
         self._commands = Commands(drones, OnLoss(on_loss), self._logger)
         n = len(self._drones)

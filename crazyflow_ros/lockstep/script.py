@@ -34,7 +34,7 @@ from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
     answer,
 )
 from crazyflow_ros.runtime import PhysicsThread
-from crazyflow_ros.sometimes import Logger
+from crazyflow_ros.throttled_logger import Logger
 
 FOLDER = Path(__file__).parent / "in_script"
 """What a script in simulated time has on its path."""

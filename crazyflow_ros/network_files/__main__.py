@@ -13,7 +13,7 @@ from importlib import import_module
 import numpy as np
 
 from crazyflow_ros.checks.archive import write_arrays
-from crazyflow_ros.confinement import confine
+from crazyflow_ros.checks.confinement import confine
 from crazyflow_ros.network_files import MEMORY, REFUSED, SECONDS
 
 _KINDS = ("onnx_model", "rltools")

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import AnyDrone, load_drone, resolve
 from crazyflow_ros.dynamics import Dynamics, first_principles
-from crazyflow_ros.members import member
 
 SIZE = 4
 """Numbers of an action."""

@@ -10,10 +10,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.checks.limits import Limit, shown, text, unknown, vector
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.members import member
 from crazyflow_ros.network_files import DENSE, GRU, MOST_LAYERS, MOST_UNITS
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.network import Dense, Gru, Network, known_activation

@@ -9,9 +9,9 @@ import subprocess
 import numpy as np
 
 from crazyflow_ros.checks.archive import read_arrays
+from crazyflow_ros.checks.confinement import program
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import convert
-from crazyflow_ros.confinement import program
 from crazyflow_ros.network_files import MEMORY, MOST_BYTES, REFUSED, SECONDS
 from crazyflow_ros.policy.checked import LayerNames, parsed
 from crazyflow_ros.policy.network import Dense, Gru

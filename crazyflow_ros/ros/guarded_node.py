@@ -8,14 +8,14 @@ from typing import Any
 from rclpy.logging import get_logger
 from rclpy.qos import QoSProfile
 
-from crazyflow_ros.ros.calls.answers import Answers
-from crazyflow_ros.ros.calls.retirement import Retirement
+from crazyflow_ros.ros.callback_guard import SERVICE_QOS, CallbackGuard
+from crazyflow_ros.ros.calls.deleted_services import Retirement
+from crazyflow_ros.ros.calls.repeated_replies import Answers
 from crazyflow_ros.ros.calls.waiting import Waiting
-from crazyflow_ros.ros.door import SERVICE_QOS, CallbackGuard
 from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
 from crazyflow_ros.ros.parameters.declaration import ParameterNode
 from crazyflow_ros.ros.steady_clock import STEADY
-from crazyflow_ros.sometimes import Sometimes
+from crazyflow_ros.throttled_logger import ThrottledLogger
 
 
 class GuardedNode(ParameterNode):
@@ -37,7 +37,7 @@ class GuardedNode(ParameterNode):
 
     def __init__(self, name: str, tap: Tap | None = None) -> None:
         self._tap = tap
-        self.log = Sometimes(get_logger(name))
+        self.log = ThrottledLogger(get_logger(name))
         self.guard = CallbackGuard(self.log)  # rclpy's own services need these, too
         self.answers = Answers(self.call_later, self.log)
         self._retirement = Retirement(self.guard, self.call_later, self.destroy_service)

@@ -12,16 +12,16 @@ from typing import Any, Protocol, TypeVar
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from crazyflow_ros.ros.calls.answers import Answers
+from crazyflow_ros.ros.callback_guard import CallbackGuard
+from crazyflow_ros.ros.calls.repeated_replies import Answers
 from crazyflow_ros.ros.calls.waiting import Waiting
-from crazyflow_ros.ros.door import CallbackGuard
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.regular_calls import RegularCalls
 from crazyflow_ros.runtime import PhysicsThread
-from crazyflow_ros.sometimes import Sometimes
-from crazyflow_ros.worker import Worker
+from crazyflow_ros.runtime.worker import Worker
+from crazyflow_ros.throttled_logger import ThrottledLogger
 
 S = TypeVar("S")
 
@@ -54,7 +54,7 @@ class Host(Protocol):
     physics: PhysicsThread
     parameters: Parameters
     drones: tuple[str, ...]
-    log: Sometimes
+    log: ThrottledLogger
     guard: CallbackGuard
     answers: Answers
     waiting: Waiting

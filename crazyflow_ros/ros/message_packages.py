@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from crazyflow_ros.sometimes import Sometimes
+from crazyflow_ros.throttled_logger import ThrottledLogger
 
 _missing: dict[str, str] = {}  # features that are off, and the package that each needs
 
@@ -22,7 +22,7 @@ def if_installed(feature: str) -> Iterator[None]:
         _missing[feature] = package
 
 
-def is_on(feature: str, log: Sometimes) -> bool:
+def is_on(feature: str, log: ThrottledLogger) -> bool:
     """Return whether the imports of a feature have succeeded; warn if not."""
     package = _missing.get(feature)
     if package is not None:

@@ -29,7 +29,7 @@ from crazyflow_ros.ros.recording.set_up import new_recorder
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import Door, PhysicsThread
-from crazyflow_ros.worker import Worker
+from crazyflow_ros.runtime.worker import Worker
 from crazyflow_ros.xla.start_up import StartUp, process_age
 
 if TYPE_CHECKING:

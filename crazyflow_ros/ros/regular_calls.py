@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crazyflow_ros.ros.door import CallbackGuard
+from crazyflow_ros.ros.callback_guard import CallbackGuard
 
 PERIOD = 0.1  # s of wall time
 

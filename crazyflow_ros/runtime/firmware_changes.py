@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.dynamics.forces.floor import contact_points
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
 from crazyflow_ros.flight import FlightState
 from crazyflow_ros.flight.tumbling import TUMBLED, lies, upright_pose, uprightness
-from crazyflow_ros.members import member
 from crazyflow_ros.runtime.prepared_changes import PreparedChanges
 from crazyflow_ros.runtime.resets import ResetEvent, ResetScope
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crazyflow_ros.sometimes import Logger, Sometimes
+from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 _LOOKS = 4  # in each period without progress after which the thread counts as hanging
 
@@ -62,7 +62,7 @@ class Health:
     """
 
     def __init__(self, logger: Logger, timeout: float) -> None:
-        self._logger, self._timeout = Sometimes.of(logger), timeout
+        self._logger, self._timeout = ThrottledLogger.of(logger), timeout
         self.doing, self.beats = "", 0
         self.faults: dict[str, str] = {}
         self.failures: dict[str, Failure] = {}

@@ -35,7 +35,7 @@ from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.steps import Progress, Steps
 from crazyflow_ros.runtime.wrenches import TimedWrench, WrenchCallback
 from crazyflow_ros.scene import Controls, Mirror
-from crazyflow_ros.sometimes import Logger
+from crazyflow_ros.throttled_logger import Logger
 
 
 class PhysicsThread(Changes):

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.worker import Worker
+from crazyflow_ros.runtime.worker import Worker
 
 T = TypeVar("T")
 Ask = Callable[[Callable[[], bool]], Future[bool]]

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
@@ -20,7 +21,6 @@ from crazyflow_ros.engine.disturbances import Disturbance, Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.initial_poses import checked_pose, free_place
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.members import member
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.health import Health

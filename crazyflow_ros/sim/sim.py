@@ -13,13 +13,13 @@ from jax import Array
 from jax.sharding import Mesh
 from jax.typing import ArrayLike
 
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.drones import AnyDrone, Drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
-from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.arguments import (
     check_mesh,

@@ -9,10 +9,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.output import quiet_if_unread
-from crazyflow_ros.simulator_arguments import add_simulator_arguments
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page

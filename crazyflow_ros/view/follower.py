@@ -26,7 +26,7 @@ from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import VisibleShape
-from crazyflow_ros.sometimes import Sometimes
+from crazyflow_ros.throttled_logger import ThrottledLogger
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader
 
@@ -99,7 +99,7 @@ class Follower:
         self._calls = ServiceCalls(self.node, _DISCOVERY)
         self._under_way: set[ServiceCall] = set()
         self._lock = threading.Lock()  # guards what is used in both threads
-        node, self._log = self.node, Sometimes(self.node.get_logger())
+        node, self._log = self.node, ThrottledLogger(self.node.get_logger())
         node.create_subscription(
             MultiDOFJointState, f"{name}/{_ODOMETRY}", self._note_odometry, LATEST, raw=True
         )

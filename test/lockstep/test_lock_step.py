@@ -21,7 +21,7 @@ from hostile_memory import Scribbles
 from paths import ROOT
 from python_controller import PythonController
 
-from crazyflow_ros import sometimes
+from crazyflow_ros import throttled_logger
 from crazyflow_ros.doors import commands
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep import layout
@@ -407,7 +407,7 @@ BAD = [
 def test_a_bad_command_is_refused_and_the_other_drone_obeys(
     simulator, name, caplog, on_loss, monkeypatch
 ):
-    monkeypatch.setattr(sometimes, "SILENCE", 0.0)  # each is logged
+    monkeypatch.setattr(throttled_logger, "SILENCE", 0.0)  # each is logged
     physics, link = simulator(("cf0", "cf1"), rate=500, on_loss=on_loss)
     controller = PythonController(name, "cf0", "cf1")
 

@@ -139,7 +139,7 @@ def test_the_process_reads_no_other_file(tmp_path: Path) -> None:
     for limit, code in (("", 0), ("confine(1 << 30)", 1)):
         script = f"""
 import h5py, io, sys
-from crazyflow_ros.confinement import confine
+from crazyflow_ros.checks.confinement import confine
 content = io.BytesIO(sys.stdin.buffer.read())
 {limit}
 {read}

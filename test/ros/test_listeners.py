@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Empty
 
-from crazyflow_ros.ros.door import CallbackGuard
+from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 

@@ -14,7 +14,7 @@ from ros_client import own_domain
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.ros.door import CallbackGuard
+from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.messages.type_names import type_name
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.regular_calls import RegularCalls

@@ -11,7 +11,7 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.doors.commands import Commands
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
-from crazyflow_ros.sometimes import Logger, Sometimes
+from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 Output = Callable[[Snapshot, Mirror, np.ndarray], None]
 
@@ -40,7 +40,7 @@ class TopicSource:
             ValueError: The rate does not divide `freq`.
         """
         self.period = ticks_per_period(freq, rate, "ros2_control.rate")
-        self._drones, self._logger = tuple(drones), Sometimes.of(logger)
+        self._drones, self._logger = tuple(drones), ThrottledLogger.of(logger)
         self._outputs: list[Output] = []
         self._lock = threading.Lock()  # guards everything below
         self._commands = Commands(drones, OnLoss(on_loss), self._logger)

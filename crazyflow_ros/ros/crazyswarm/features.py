@@ -9,9 +9,9 @@ from crazyflow_ros.ros.crazyswarm import (
     command_topics,
     firmware,
     log_topics,
+    radio_statistics,
     robot_description,
     services,
-    traffic,
 )
 from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
 from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
@@ -57,6 +57,6 @@ def add_features(
     add_external_features(host)
     firmware.declare(crazyflies)
     log_topics.declare(crazyflies)
-    traffic.declare(crazyflies)
+    radio_statistics.declare(crazyflies)
     # all/emergency comes last: clients take it as the sign that the server is ready.
     services.declare(crazyflies)

@@ -11,7 +11,7 @@ from crazyflow_ros.checks.plain_values import ParameterError, values_of
 if TYPE_CHECKING:
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
     from crazyflow_ros.ros.recording.recorder import Recorder
-    from crazyflow_ros.sometimes import Logger
+    from crazyflow_ros.throttled_logger import Logger
 
 
 def new_recorder(parameters: Parameters, logger: Logger) -> Recorder:

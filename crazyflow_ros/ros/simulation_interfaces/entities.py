@@ -18,7 +18,7 @@ from simulation_interfaces.srv import (
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.drones import model_name
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.simulation_interfaces.expression import Expression
 from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion, message_of, motions
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags

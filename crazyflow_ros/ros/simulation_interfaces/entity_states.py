@@ -10,7 +10,7 @@ from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import GetEntityState, SetEntityState
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.simulation_interfaces.entities import named
 from crazyflow_ros.ros.simulation_interfaces.frames import MovingFrame, frame, numbers
 from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion, message_of

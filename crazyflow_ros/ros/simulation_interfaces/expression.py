@@ -12,7 +12,7 @@ from simulation_interfaces.msg import Result
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.extras import extra
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 
 _MEMORY = 1 << 20  # bytes for a compiled expression
 _COUNT = re.compile(r"\{\d+(,\d*)?\}", re.ASCII)

@@ -9,7 +9,7 @@ from geometry_msgs.msg import Pose
 from simulation_interfaces.msg import Result
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.messages.frame_ids import MAP, base_link, odom
 from crazyflow_ros.ros.simulation_interfaces.motion import motions
 from crazyflow_ros.ros.simulation_interfaces.server import Server

@@ -19,7 +19,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.limits import shown, text
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.checks.yaml_files import load_yaml
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.messages import geometry
 from crazyflow_ros.ros.simulation_interfaces.scenery import Site
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags

@@ -14,7 +14,7 @@ from simulation_interfaces.msg import Resource, Result
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.scene import description as descriptions
 from crazyflow_ros.scene.description import Description, Sandbox
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, WorldResource
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
-from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
 from crazyflow_ros.ros.simulation_interfaces.resources import Reader, objects
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery

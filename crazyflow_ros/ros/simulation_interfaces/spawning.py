@@ -18,8 +18,8 @@ from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.drones import Drone, model_name
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT
-from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.entities import named
 from crazyflow_ros.ros.simulation_interfaces.frames import frame
 from crazyflow_ros.ros.simulation_interfaces.motion import motions

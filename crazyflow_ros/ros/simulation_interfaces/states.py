@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import GetSimulationState, SetSimulationState
 
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.runtime import InvalidState
 

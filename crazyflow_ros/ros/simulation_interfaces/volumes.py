@@ -6,7 +6,7 @@ import numpy as np
 from simulation_interfaces.msg import Bounds, Result
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.messages.geometry import vector
 from crazyflow_ros.ros.simulation_interfaces.scenery import Box
 from crazyflow_ros.scene.frames import world_to_body

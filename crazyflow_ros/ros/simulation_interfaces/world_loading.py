@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulation_interfaces.msg import WorldResource
 from simulation_interfaces.srv import LoadWorld, UnloadWorld
 
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
 from crazyflow_ros.ros.simulation_interfaces.resources import by_name, resource_of
 from crazyflow_ros.ros.simulation_interfaces.server import Server

@@ -9,7 +9,7 @@ from simulation_interfaces.msg import Resource, Result, WorldResource
 from simulation_interfaces.srv import GetAvailableWorlds, GetCurrentWorld, LoadWorld
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.simulation_interfaces.resources import (
     Model,
     Reader,

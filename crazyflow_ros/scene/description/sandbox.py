@@ -17,7 +17,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.confinement import program
+from crazyflow_ros.checks.confinement import program
 from crazyflow_ros.scene.description.description import Description
 from crazyflow_ros.scene.description.size import Size
 

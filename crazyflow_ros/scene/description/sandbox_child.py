@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 import mujoco
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.confinement import confine
+from crazyflow_ros.checks.confinement import confine
 from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.description import Description
 from crazyflow_ros.scene.description.size import Size

@@ -13,7 +13,7 @@ from rclpy.node import Node
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.recording.message_definitions import definition, type_of
-from crazyflow_ros.sometimes import Sometimes
+from crazyflow_ros.throttled_logger import ThrottledLogger
 
 _COMPLAINT = 500  # characters
 
@@ -49,7 +49,7 @@ class Bridge:
         self.node, self._executor = node, executor
         self.context = foxglove.Context()
         self.time_ns: int | None = None
-        self.log = Sometimes(node.get_logger())
+        self.log = ThrottledLogger(node.get_logger())
         self._schemas: dict[tuple[str, str], foxglove.Schema | None] = {}
         self.server = foxglove.start_server(
             name=name,

@@ -20,7 +20,7 @@ from rclpy.logging import get_logger
 from rclpy.serialization import deserialize_message
 from ros_client import time_ns
 
-from crazyflow_ros.ros.door import CallbackGuard
+from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.regular_calls import RegularCalls
 from crazyflow_ros.ros.sensors import sensor_threads

@@ -29,7 +29,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.door import CallbackGuard, Refusal, check_request
+from crazyflow_ros.ros.callback_guard import CallbackGuard, Refusal, check_request
 from crazyflow_ros.runtime import InvalidState
 from crazyflow_ros.runtime.requests import Requests
 

@@ -68,7 +68,7 @@ class _Said:
         return min(self.said + self.period, self.seen + PERIOD)
 
 
-class Sometimes:
+class ThrottledLogger:
     """A logger that passes a message on at once, and its repetitions as a number.
 
     Messages are the same if they differ in numbers only. While one recurs faster than `SILENCE`, it
@@ -93,7 +93,7 @@ class Sometimes:
         self._closed = threading.Event()
 
     @classmethod
-    def of(cls, logger: Logger) -> Sometimes:
+    def of(cls, logger: Logger) -> ThrottledLogger:
         """Return the logger if it is of this kind, else one that passes on to it."""
         return logger if isinstance(logger, cls) else cls(logger)
 
@@ -171,7 +171,7 @@ class Sometimes:
         """Start a thread that says what was left out, unless there is one."""
         if not (self._waiting or self._closed.is_set()):
             self._waiting = True
-            threading.Thread(target=self._wait, name="sometimes", daemon=True).start()
+            threading.Thread(target=self._wait, name="throttled_logger", daemon=True).start()
 
     def _wait(self) -> None:
         """Say what becomes due until nothing is left."""

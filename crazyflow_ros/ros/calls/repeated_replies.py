@@ -14,7 +14,7 @@ from typing import Any
 
 from rclpy.exceptions import InvalidHandle
 
-from crazyflow_ros.sometimes import Logger
+from crazyflow_ros.throttled_logger import Logger
 
 _DROPPED = "failed to send response"  # start of rclpy's warning
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # s of wall time before each further attempt

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from crazyflow_ros.ros.door import CallbackGuard
+from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.runtime import InvalidState
 
 _SECONDS = 10.0  # of wall time, by which all clients have noticed

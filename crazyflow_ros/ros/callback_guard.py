@@ -21,7 +21,7 @@ from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.runtime import InvalidState
-from crazyflow_ros.sometimes import Logger, Sometimes
+from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 SERVICE_QOS = QoSProfile(depth=1000)
 """Queue for pending calls; rclpy's default loses the eleventh."""
@@ -54,7 +54,7 @@ class CallbackGuard:
     """
 
     def __init__(self, logger: Logger) -> None:
-        self._logger = Sometimes.of(logger)
+        self._logger = ThrottledLogger.of(logger)
         self.refused = self.failed = 0
 
     def on_message(

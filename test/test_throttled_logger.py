@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 from rclpy.logging import get_logger
 
-from crazyflow_ros import sometimes
-from crazyflow_ros.sometimes import LONGEST, MOST, PERIOD, SILENCE, Sometimes
+from crazyflow_ros import throttled_logger
+from crazyflow_ros.throttled_logger import LONGEST, MOST, PERIOD, SILENCE, ThrottledLogger
 
 RATE = 20  # Hz
 
@@ -20,7 +20,7 @@ class Log:
     def __init__(self) -> None:
         self.now = 1000.0
         self.lines: list[tuple[float, str, str]] = []
-        self.says = Sometimes(self, lambda: self.now)
+        self.says = ThrottledLogger(self, lambda: self.now)
 
     def info(self, text: str) -> None:
         self.lines.append((self.now, "info", text))
@@ -152,9 +152,9 @@ def test_messages_that_all_differ_do_not_flood_the_log_and_are_counted(log: Log)
 
 
 def test_a_thread_says_the_number_if_nobody_else_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sometimes, "PERIOD", 0.05)
+    monkeypatch.setattr(throttled_logger, "PERIOD", 0.05)
     log, heard = Log(), threading.Event()
-    says = Sometimes(log)
+    says = ThrottledLogger(log)
     log.warning = lambda text: heard.set() if "2 more" in text else None  # type: ignore[method-assign]
     for _ in range(3):
         says.warning("again")
@@ -176,13 +176,13 @@ def test_many_threads_lose_no_message(log: Log) -> None:
 
 
 def test_it_may_be_given_to_any_number_of_parts(log: Log) -> None:
-    assert Sometimes.of(log.says) is log.says
-    assert isinstance(Sometimes.of(log), Sometimes)
+    assert ThrottledLogger.of(log.says) is log.says
+    assert isinstance(ThrottledLogger.of(log), ThrottledLogger)
 
 
 def test_severities_may_alternate_in_the_log_of_ros() -> None:
     """It raises where one line of code logs with two severities."""
-    says = Sometimes(get_logger("test_sometimes"))
+    says = ThrottledLogger(get_logger("test_throttled_logger"))
     for i in range(3):
         says.warning(f"warning {'abc'[i]}")
         says.error(f"error {'abc'[i]}")
