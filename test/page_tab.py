@@ -14,6 +14,8 @@ import zstandard
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from crazyflow_ros.view.shell.shell import PATH
+
 PROTOCOL = f"viser-v{viser.__version__}"
 TIMEOUT = 30.0  # s
 CAMERA = {
@@ -151,7 +153,7 @@ class StickSocket:
     """The keys and sticks of a tab."""
 
     def __init__(self, port: int) -> None:
-        self._connection = open_socket(port, "/sticks")
+        self._connection = open_socket(port, PATH)
 
     def __enter__(self) -> Self:
         return self
@@ -161,4 +163,5 @@ class StickSocket:
 
     def hold(self, *keys: str) -> None:
         """Hold these keys, as the page says it again and again."""
-        self._connection.send(json.dumps({"keys": keys, "axes": []}))
+        content = {"keys": keys, "axes": []}
+        self._connection.send(json.dumps({"kind": "sticks", "content": content}))

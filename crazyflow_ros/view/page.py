@@ -13,6 +13,7 @@ from crazyflow_ros.view.panel.log import ERROR
 from crazyflow_ros.view.panel.panel import Panel
 from crazyflow_ros.view.panel.sticks import Sticks
 from crazyflow_ros.view.sensor_drawings import SensorDrawings
+from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
 
 _PERIOD = 1 / 30  # s of wall time between two frames
@@ -42,8 +43,9 @@ class Page:
         folder: Path = Path(),
     ) -> None:
         self._follower = follower
-        sticks = Sticks()
-        self.viewer = Viewer(address, port, sticks.take)
+        sticks, shell = Sticks(), Shell(["keys.js"])
+        shell.on("sticks", sticks.take)
+        self.viewer = Viewer(address, port, shell)
         server, shown = self.viewer.server, self.viewer.shown
         self._panel = Panel(self.viewer, follower, sticks, folder)
         self._overlays = Overlays(server, shown, follower)

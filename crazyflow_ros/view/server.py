@@ -8,8 +8,7 @@ viser serves one page and one WebSocket to any client. The guard in front of bot
 - everything without the token while other machines may connect,
 - messages that no page of viser sends, see `incoming`,
 
-and adds what viser's page lacks: keys and gamepads, with a WebSocket for them, and the browser's
-choice of dark or light.
+and adds the shell to viser's page, with a WebSocket for it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from http.cookies import SimpleCookie
-from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,23 +27,19 @@ import viser
 import websockets.asyncio.server
 from websockets import Headers
 from websockets.asyncio.server import ServerConnection
-from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from crazyflow_ros.view.access import is_loopback, knows_token
 from crazyflow_ros.view.incoming import click_limit, is_welcome
-
-STICKS = "/sticks"
-"""Path of the WebSocket for keys and gamepads."""
+from crazyflow_ros.view.shell import Shell
+from crazyflow_ros.view.shell.shell import PATH
 
 _COOKIE = "crazyflow_token"
 _LARGEST_MESSAGE = 1 << 16  # bytes from a browser; the largest valid one, a text, is far smaller
 _MOST_TABS = 64
-_THEME_SCRIPT, _INPUT_SCRIPT = "theme.js", "input.js"
 _PROTOCOL = f"viser-v{viser.__version__}"
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
-StickListener = Callable[[int, str | None], None]
 ProcessRequest = Callable[[ServerConnection, Request], Response | None]
 
 
@@ -55,20 +49,15 @@ class Guard:
     Args:
         address: Address on which the server listens.
         token: Token that a browser has to send; empty for none.
-        sticks: Receives the number of a tab with the text of each message about keys and gamepads,
-            or with None when the tab's connection ends. If `sticks` is None, keys move the camera,
-            as in every page of viser.
+        shell: What the page has beside viser's scene and panel.
 
     Attributes:
         page: The server whose inputs may be changed; None before it has started.
     """
 
-    def __init__(self, address: str, token: str, sticks: StickListener | None) -> None:
-        self._is_local, self._token, self._sticks = is_loopback(address), token, sticks
+    def __init__(self, address: str, token: str, shell: Shell) -> None:
+        self._is_local, self._token, self._shell = is_loopback(address), token, shell
         self._tabs = 0
-        self._scripts = _script(_THEME_SCRIPT)
-        if sticks is not None:
-            self._scripts += _script(_INPUT_SCRIPT)
         self.page: viser.ViserServer | None = None
 
     def refusal(self, request: Request) -> str | None:
@@ -117,12 +106,12 @@ class Guard:
         response.headers["X-Frame-Options"] = "SAMEORIGIN"
         response.headers["Referrer-Policy"] = "no-referrer"
         if response.body is not None and b"</head>" in response.body:
-            response.body = response.body.replace(b"</head>", self._scripts + b"</head>", 1)
+            response.body = response.body.replace(b"</head>", self._shell.head + b"</head>", 1)
             del response.headers["Content-Length"]
             response.headers["Content-Length"] = str(len(response.body))
 
     def on_connection(self, handler: Handler) -> Handler:
-        """Guard the function that serves a WebSocket; limit the tabs, and receive keys here."""
+        """Guard the function that serves a WebSocket; limit the tabs, and serve the shell's."""
 
         async def handle(connection: ServerConnection) -> None:
             if self._tabs >= 2 * _MOST_TABS:  # two connections a tab
@@ -130,9 +119,9 @@ class Guard:
                 return
             self._tabs += 1
             try:
-                request, sticks = connection.request, self._sticks
-                if sticks is not None and request is not None and _path(request) == STICKS:
-                    await self._receive_sticks(connection, sticks)
+                request = connection.request
+                if request is not None and _path(request) == PATH:
+                    await self._shell.serve(connection, click_limit())
                 elif connection.subprotocol != _PROTOCOL:
                     await connection.close(1002, f"expected the protocol {_PROTOCOL}")
                 else:
@@ -163,22 +152,8 @@ class Guard:
         inputs = (panel._gui_input_handle_from_uuid.get(uuid) for panel in panels)
         return next(filter(None, inputs), None)
 
-    async def _receive_sticks(self, connection: ServerConnection, sticks: StickListener) -> None:
-        tab, limit = id(connection), click_limit()
-        try:
-            async for message in connection:
-                await limit.wait()
-                if isinstance(message, str):
-                    sticks(tab, message)
-        except ConnectionClosed:
-            pass
-        finally:
-            sticks(tab, None)
 
-
-def start(
-    address: str, port: int, title: str, token: str, sticks: StickListener | None
-) -> viser.ViserServer:
+def start(address: str, port: int, title: str, token: str, shell: Shell) -> viser.ViserServer:
     """Start the server.
 
     Args:
@@ -186,7 +161,7 @@ def start(
         port: Port to listen on; the next free one if it is taken.
         title: Title of the page.
         token: See `Guard`.
-        sticks: See `Guard`.
+        shell: See `Guard`.
 
     Raises:
         OSError: The address does not belong to this machine.
@@ -195,7 +170,7 @@ def start(
     with socket.create_server((address, 0)):  # viser would try a thousand ports
         pass
     logging.getLogger("websockets").setLevel(logging.CRITICAL)  # a traceback for each bad request
-    guard = Guard(address, token, sticks)
+    guard = Guard(address, token, shell)
     # viser prints the address without the token, in a large box.
     with _guarded(guard) as guarded, redirect_stdout(io.StringIO()):
         server = viser.ViserServer(address, port, label=title, verbose=False)
@@ -208,10 +183,6 @@ def start(
 
 def _path(request: Request) -> str:
     return request.path.partition("?")[0]
-
-
-def _script(name: str) -> bytes:
-    return b"<script>" + files(__package__).joinpath(name).read_bytes() + b"</script>"
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.cameras import Cameras
 from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.server import StickListener
+from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.shown import Shown
 
 ADDRESS, PORT = "127.0.0.1", 8080
@@ -21,10 +21,11 @@ class Viewer:
     Args:
         address: Address to listen on. If other machines can reach it, a browser needs a token.
         port: Port to listen on; the next free one if it is taken.
-        sticks: See `server.Guard`.
+        shell: What the page has beside the scene and the panel.
 
     Attributes:
         server: The page's server.
+        shell: As given; by default one that only follows the browser's choice of dark or light.
         url: Address of the page for a browser, with the token if one is needed.
         drawing: The scene.
         shown: The switches that select what is shown.
@@ -38,10 +39,13 @@ class Viewer:
         self,
         address: str = ADDRESS,
         port: int = PORT,
-        sticks: StickListener | None = None,
+        shell: Shell | None = None,
     ) -> None:
         token = "" if is_loopback(address) else new_token()
-        self.server: viser.ViserServer = server.start(address, port, "crazyflow_ros", token, sticks)
+        self.shell = shell or Shell()
+        self.server: viser.ViserServer = server.start(
+            address, port, "crazyflow_ros", token, self.shell
+        )
         query = f"?token={token}" if token else ""
         self.url = f"http://{address}:{self.server.get_port()}/{query}"
         self.drawing = Drawing(self.server)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from socket import create_server
 from typing import Any
@@ -16,6 +15,7 @@ from page_tab import until
 
 from benchmark.chromium import open_chromium
 from crazyflow_ros.view import server
+from crazyflow_ros.view.shell import Shell
 
 pytestmark = needs_browser
 
@@ -27,7 +27,9 @@ class Keys:
         self.held: list[str] = []
         with create_server(("127.0.0.1", 0)) as free:
             port = int(free.getsockname()[1])
-        self.viser = server.start("127.0.0.1", port, "test", "", self._take)
+        shell = Shell(["keys.js"])
+        shell.on("sticks", self._take)
+        self.viser = server.start("127.0.0.1", port, "test", "", shell)
         self.viser.gui.add_text("Text", "")
         self.box = self.viser.gui.add_checkbox("Box", False)
         self.choice = self.viser.gui.add_dropdown("Choice", ("first", "second"))
@@ -36,8 +38,8 @@ class Keys:
         self.page = self.tab.page
         self.tab.input_of("Text").wait_for()
 
-    def _take(self, _: int, text: str | None) -> None:
-        self.held = json.loads(text)["keys"] if text else []
+    def _take(self, _: int, content: Any) -> None:
+        self.held = content["keys"] if content else []
 
     def fly(self) -> None:
         """Press W, and see that it flies until it is let go."""

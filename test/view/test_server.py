@@ -30,16 +30,20 @@ from websockets.sync.client import ClientConnection, connect  # noqa: E402
 from crazyflow_ros.view import server as page_server  # noqa: E402
 from crazyflow_ros.view.access import new_token  # noqa: E402
 from crazyflow_ros.view.incoming import is_welcome  # noqa: E402
+from crazyflow_ros.view.shell import Shell  # noqa: E402
+from crazyflow_ros.view.shell.shell import PATH  # noqa: E402
 
 
 class Server:
     """A page's server with a few inputs, and what it received."""
 
     def __init__(self, address: str = "127.0.0.1", token: str = "") -> None:
-        self.sticks: list[tuple[int, str | None]] = []
+        self.sticks: list[tuple[int, Any]] = []
+        self.shell = Shell(["keys.js"])
+        self.shell.on("sticks", self._take)
         self.clicks: list[Any] = []
         self.token = token
-        self.viser = page_server.start(address, 8300, "test", token, self._take)
+        self.viser = page_server.start(address, 8300, "test", token, self.shell)
         self.port = self.viser.get_port()
         gui = self.viser.gui
         self.button = gui.add_button("Button")
@@ -56,8 +60,8 @@ class Server:
             self.group, self.text, self.box, self.vector,
         )  # fmt: skip
 
-    def _take(self, tab: int, text: str | None) -> None:
-        self.sticks.append((tab, text))
+    def _take(self, tab: int, content: Any) -> None:
+        self.sticks.append((tab, content))
 
     async def _click(self, event: Any) -> None:
         self.clicks.append(event)
@@ -89,24 +93,22 @@ def guarded() -> Iterator[Server]:
     server.viser.stop()
 
 
-def test_the_page_has_the_script_for_keys(server: Server) -> None:
+def test_the_page_has_the_scripts_of_its_shell(server: Server) -> None:
     response = server.get(Accept_Encoding="gzip")
     body = response.read()
     assert response.status == 200
-    assert b"/sticks" in body and b"</html>" in body
+    assert b"KeyW" in body and b"</html>" in body
     assert response.getheader("X-Frame-Options") == "SAMEORIGIN"
 
 
 def test_keys_stay_with_the_camera_where_nothing_flies() -> None:
     """On the page of a recording or a `Sim`."""
-    server = page_server.start("127.0.0.1", 8300, "test", "", None)
+    server = page_server.start("127.0.0.1", 8300, "test", "", Shell())
     try:
         connection = http.client.HTTPConnection("127.0.0.1", server.get_port(), timeout=TIMEOUT)
         connection.request("GET", "/")
         body = connection.getresponse().read()
-        assert b"/sticks" not in body and b"</html>" in body
-        with open_socket(server.get_port(), "/sticks") as sticks, pytest.raises(ConnectionClosed):
-            sticks.recv(TIMEOUT)
+        assert b"KeyW" not in body and b"</html>" in body
     finally:
         server.stop()
 
@@ -124,7 +126,7 @@ def test_own_names_of_this_machine_are_served(server: Server, host: str) -> None
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1"])
-@pytest.mark.parametrize("path", ["/", page_server.STICKS])
+@pytest.mark.parametrize("path", ["/", PATH])
 def test_pages_of_others_cannot_connect(server: Server, origin: str, path: str) -> None:
     with pytest.raises(InvalidStatus, match="403"):
         server.open(path, origin=origin)
@@ -132,13 +134,13 @@ def test_pages_of_others_cannot_connect(server: Server, origin: str, path: str) 
 
 @pytest.mark.parametrize("given", ["", "?token=", "?token=wrong", "?other=1"])
 def test_without_the_token_there_is_nothing_but_a_refusal(guarded: Server, given: str) -> None:
-    for path in ("/", "/index.html", "/assets/x.js", page_server.STICKS):
+    for path in ("/", "/index.html", "/assets/x.js", PATH):
         response = guarded.get(path + given)
         body = response.read()
         assert response.status == 403
         assert b"token is missing or wrong" in body
         assert guarded.token.encode() not in body
-    for path in ("/", page_server.STICKS):
+    for path in ("/", PATH):
         with pytest.raises(InvalidStatus, match="403"):
             connect(f"ws://127.0.0.1:{guarded.port}{path}{given}", subprotocols=[PROTOCOL])
 
@@ -153,7 +155,7 @@ def test_the_token_opens_the_page_and_a_cookie_keeps_it_open(guarded: Server) ->
 
 def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(OSError, match="assign requested address"):
-        page_server.start("192.0.2.1", 8300, "test", "", lambda *_: None)
+        page_server.start("192.0.2.1", 8300, "test", "", Shell())
 
 
 def test_tabs_share_their_inputs(server: Server) -> None:
@@ -170,15 +172,40 @@ def test_clicks_arrive(server: Server) -> None:
     until(lambda: len(server.clicks) > before, "the click")
 
 
-def test_sticks_arrive_until_the_tab_closes(server: Server) -> None:
+def test_messages_arrive_until_the_tab_closes(server: Server) -> None:
     server.sticks.clear()
-    with server.open(page_server.STICKS) as sticks:
-        sticks.send(json.dumps({"keys": ["KeyW"], "axes": []}))
-        sticks.send(b"\x00\x01")  # not a text
+    held = {"keys": ["KeyW"], "axes": []}
+    with server.open(PATH) as tab:
+        tab.send(json.dumps({"kind": "sticks", "content": held}))
+        tab.send(b"\x00\x01")  # not a text
+        for text in (
+            "",
+            "null",
+            "[]",
+            "{",
+            "3",
+            "[" * 900,
+            "{" * 2000,
+            '{"kind": [], "content": 1}',
+        ):
+            tab.send(text)
+        tab.send(json.dumps({"kind": "unknown", "content": 1}))
+        tab.send(json.dumps({"kind": "sticks", "content": {"keys": ["KeyW" * 1000]}}))
         until(lambda: server.sticks, "the keys")
     until(lambda: server.sticks[-1][1] is None, "the end")
-    tabs = {tab for tab, _ in server.sticks}
-    assert len(tabs) == 1 and len(server.sticks) == 2
+    (first, content), (last, _) = server.sticks
+    assert content == held and first == last
+
+
+def test_a_tab_is_told_what_is_shown_and_what_changes(server: Server) -> None:
+    server.shell.show("status", {"text": "a"})
+    with server.open(PATH) as tab:
+        assert json.loads(tab.recv(TIMEOUT)) == {"kind": "status", "content": {"text": "a"}}
+        for text in "aab":  # what has not changed is not sent again
+            server.shell.show("status", {"text": text})
+        assert json.loads(tab.recv(TIMEOUT)) == {"kind": "status", "content": {"text": "b"}}
+    with pytest.raises(ValueError, match="JSON"):
+        server.shell.show("status", float("nan"))
 
 
 def test_another_version_of_the_page_is_sent_away(server: Server) -> None:
@@ -300,7 +327,7 @@ def test_hostile_messages_stop_nothing(server: Server, count: int) -> None:
     def attack(number: int) -> None:
         done = 0
         while done < count // 8:
-            path = page_server.STICKS if number % 4 == 0 else "/"
+            path = PATH if number % 4 == 0 else "/"
             try:
                 with server.open(path) as tab:
                     for _ in range(100):

@@ -1,7 +1,7 @@
 """Keys and gamepads of several tabs become the velocity of one drone."""
 
-import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,8 +29,8 @@ def sticks(clock: Clock) -> Sticks:
     return Sticks(clock)
 
 
-def message(*keys: str, axes: Any = ()) -> str:
-    return json.dumps({"keys": keys, "axes": axes})
+def message(*keys: str, axes: Sequence[Any] = ()) -> dict[str, Any]:
+    return {"keys": list(keys), "axes": list(axes)}
 
 
 @pytest.mark.parametrize(
@@ -118,23 +118,22 @@ def test_the_switch_counts_once_while_it_is_held(sticks: Sticks) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    "content",
     [
-        "", "null", "[]", "{", "3", '"KeyW"', '{"keys": "KeyW"}', '{"keys": {"KeyW": 1}}',
-        '{"axes": [1e400, 0, 0, 0]}', '{"axes": [NaN, 0, 0, 0]}', '{"axes": [5, 0, 0, 0]}',
-        '{"axes": [true, 0, 0, 0]}', '{"axes": ["1", 0, 0, 0]}', "[" * 900, "{" * 100_000,
-        '{"keys": ["' + "KeyW" * 1000 + '"]}',
+        "", [], 3, "KeyW", {"keys": "KeyW"}, {"keys": {"KeyW": 1}}, {"axes": {}},
+        {"axes": [math.inf, 0, 0, 0]}, {"axes": [math.nan, 0, 0, 0]}, {"axes": [5, 0, 0, 0]},
+        {"axes": [True, 0, 0, 0]}, {"axes": ["1", 0, 0, 0]},
     ],
 )  # fmt: skip
-def test_what_is_not_understood_changes_nothing(sticks: Sticks, text: str) -> None:
-    sticks.take(1, text)
+def test_what_is_not_understood_changes_nothing(sticks: Sticks, content: Any) -> None:
+    sticks.take(1, content)
     assert sticks.velocity(1.0) is None
     sticks.take(1, message("KeyW"))
-    sticks.take(1, text)
+    sticks.take(1, content)
     assert sticks.velocity(1.0) == StickVelocity(1.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("keys", [[None], [["KeyW"]], [{"a": 1}], ["__class__"], [1e308]])
 def test_unknown_keys_are_ignored(sticks: Sticks, keys: list[Any]) -> None:
-    sticks.take(1, json.dumps({"keys": keys}))
+    sticks.take(1, {"keys": keys})
     assert sticks.velocity(1.0) is None

@@ -2,7 +2,6 @@
 (() => {
   const KEYS = new Set(["KeyW", "KeyA", "KeyS", "KeyD", "KeyQ", "KeyE", "KeyR", "KeyF", "Space"]);
   const held = new Set();
-  let socket = null;
   let wasActive = false;
 
   // A dropdown keeps the focus after something was chosen, but is typed into only while it is open.
@@ -11,12 +10,6 @@
     (event.target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName)) &&
     event.target.type !== "checkbox" &&
     event.target.ariaExpanded !== "false";
-
-  const connect = () => {
-    const scheme = location.protocol === "https:" ? "wss" : "ws";
-    socket = new WebSocket(`${scheme}://${location.host}/sticks`);
-    socket.onclose = () => setTimeout(connect, 1000);
-  };
 
   const axes = () => {
     for (const pad of navigator.getGamepads?.() ?? []) {
@@ -28,9 +21,7 @@
   const send = () => {
     const sticks = axes();
     const isActive = held.size > 0 || sticks.some((axis) => axis !== 0);
-    if ((isActive || wasActive) && socket?.readyState === WebSocket.OPEN) {
-      socket.send(JSON.stringify({ keys: [...held], axes: sticks }));
-    }
+    if (isActive || wasActive) shell.send("sticks", { keys: [...held], axes: sticks });
     wasActive = isActive;
   };
 
@@ -53,5 +44,4 @@
   }, true);
   window.addEventListener("blur", () => { held.clear(); send(); });
   setInterval(send, 50);
-  connect();
 })();
