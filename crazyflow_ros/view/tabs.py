@@ -36,6 +36,7 @@ class Tabs:
         self._latest: dict[int, dict[str, Any]] = {}  # contents by the shell's number and the kind
         self._listeners: dict[str, list[Listener]] = {}
         self._lock = threading.RLock()
+        shell.has_marks = True
         shell.on("mark", self._link)
         server.on_client_connect(self._add)
         server.on_client_disconnect(self._remove)

@@ -50,6 +50,7 @@ class Viewer:
         self.server: viser.ViserServer = server.start(
             address, port, "crazyflow_ros", token, self.shell
         )
+        self.shell.show("version", self.shell.version)
         query = f"?token={token}" if token else ""
         self.url = f"http://{address}:{self.server.get_port()}/{query}"
         self.drawing = Drawing(self.server)
