@@ -62,9 +62,7 @@ OPEN_ALL = "document.querySelectorAll('#root .tabler-icon-chevron-down').forEach
 ON_TOP = """element => {
     const {left, top, width, height} = element.getBoundingClientRect();
     const inside = left >= 0 && top >= 0 && left + width <= innerWidth;
-    element.style.pointerEvents = 'auto';  // the line lets clicks through to the scene
     const hit = document.elementFromPoint(left + width / 2, top + height / 2);
-    element.style.pointerEvents = '';
     return inside && element.contains(hit);
 }"""
 
