@@ -10,7 +10,7 @@ CRASHED = "crashed"
 _LASTING = 15.0  # s of wall time for which something is told that is over when it is reported
 _FLEETING = ("upside down", "off course", "hit", "no setpoint", "battery empty")
 _LOW = 20  # %, charge of a battery
-_MOST = 3  # told at once
+_MOST, _MOST_KEPT = 3, 1000  # told at once, and kept
 
 
 class Alarm(NamedTuple):
@@ -38,16 +38,12 @@ class Alarms:
         self._lasting: dict[str, Alarm] = {}  # by the part
         self._is_first = True
 
-    def clear(self) -> None:
-        """Forget everything: another simulator begins."""
-        self.__init__(self._clock)  # type: ignore[misc]
-
     def note_event(self, time_ns: int, drone: str, kind: str, text: str) -> None:
-        """Note a message of ~/flight_events."""
+        """Note a message of ~/flight_events; a crash says what has led to it."""
         alarm = Alarm(f"{drone} {kind} {time_ns}", time_ns, f"{drone}: {text}")
-        if kind == CRASHED:
+        if kind == CRASHED and len(self._crashes) < _MOST_KEPT:
             self._crashes[drone] = alarm
-        elif kind in _FLEETING:
+        elif kind in _FLEETING and len(self._fleeting) < _MOST_KEPT:
             self._fleeting[drone, kind] = alarm, self._clock()
 
     def note_status(
@@ -95,7 +91,11 @@ class Alarms:
         oldest = self._clock() - _LASTING
         self._fleeting = {key: value for key, value in self._fleeting.items() if value[1] > oldest}
         found = {alarm.id: alarm for alarm in (*self._crashes.values(), *self._lasting.values())}
-        found |= {alarm.id: alarm for alarm, _ in self._fleeting.values()}
+        found |= {
+            alarm.id: alarm
+            for (drone, _), (alarm, _) in self._fleeting.items()
+            if drone not in self._crashes
+        }
         alarms = list(found.values())
         if more := alarms[_MOST:]:
             text = f"and {len(more)} more, see the log"

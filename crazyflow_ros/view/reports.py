@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import Any
@@ -13,6 +14,7 @@ from crazyflow_ros.view.alarms import Alarm, Alarms
 from crazyflow_ros.view.follower import Follower
 
 _QOS = QoSProfile(depth=100)
+_LATEST_NS = 2**63 - 1  # ns, that messages of ROS can have
 _SILENT = 5.0  # s of wall time; a simulator reports once a second
 
 
@@ -31,7 +33,6 @@ class Reports:
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
-        self._alarms = Alarms()
         self._lock = threading.Lock()
         self.clear()
         follower.in_thread(self._subscribe)
@@ -39,7 +40,7 @@ class Reports:
     def clear(self) -> None:
         """Forget everything: another simulator begins."""
         with self._lock:
-            self._alarms.clear()
+            self._alarms = Alarms()
             self._heard = time.monotonic()
             self.paused = False
             self.factor: float | None = None
@@ -80,10 +81,11 @@ class Reports:
             drone: int(text.rpartition(" ")[2].rstrip("%"))
             for drone, text in _of_drones(values, "battery of ").items()
         }
+        factor = float(values["achieved_factor"])
         with self._lock:
             self._heard = time.monotonic()
             self.paused = values["paused"] == "true"
-            self.factor = float(values["achieved_factor"])
+            self.factor = factor if math.isfinite(factor) else None
             self.flight, self.batteries = _of_drones(values, "state of "), batteries
             time_ns = stamp.sec * 10**9 + stamp.nanosec
             self._alarms.note_status(time_ns, troubles, batteries)
@@ -95,10 +97,9 @@ class Reports:
 
     def _note_event(self, message: DiagnosticStatus) -> None:
         values = _values(message)
+        time_ns = min(max(int(values["time_ns"]), 0), _LATEST_NS)
         with self._lock:
-            self._alarms.note_event(
-                int(values["time_ns"]), message.name, values["kind"], message.message
-            )
+            self._alarms.note_event(time_ns, message.name, values["kind"], message.message)
 
 
 def _values(status: Any) -> dict[str, str]:

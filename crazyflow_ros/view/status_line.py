@@ -15,7 +15,7 @@ from crazyflow_ros.view.shell import Shell
 
 _PERIOD = 0.1  # s of wall time between two updates
 _LINES = 3  # of the log, while a simulator starts
-_LONGEST = 300  # characters of a text
+_LONGEST, _MOST_OTHERS = 300, 8  # characters of a text, and names
 
 
 class StatusLine:
@@ -71,8 +71,8 @@ class StatusLine:
                 "factor": None if reports.factor is None or reports.paused else reports.factor,
                 "drones": len(frame.names),
                 "drone": {
-                    "name": drone,
-                    "state": reports.flight.get(drone, ""),
+                    "name": drone[:_LONGEST],
+                    "state": reports.flight.get(drone, "")[:_LONGEST],
                     "battery": reports.batteries.get(drone),
                 }
                 if drone in frame.names
@@ -110,12 +110,12 @@ class StatusLine:
                 "ended": None if ended is None or self._was_there else round(ended * 1e-9, 1),
                 "lines": lines[:_LINES][::-1] if graph.starts else [],
                 "start": "python -m crazyflow_ros" if name == "crazyflow" else "",
-                "others": [command_for(other) for other in graph.others],
+                "others": [command_for(other) for other in graph.others[:_MOST_OTHERS]],
             },
         )
 
     def _named(self) -> dict[str, Any]:
-        others = [_short(other) for other in self._follower.graph.others]
+        others = [_short(other) for other in self._follower.graph.others[:_MOST_OTHERS]]
         return {"name": _short(self._full_name()), "others": others}
 
     def _full_name(self) -> str:

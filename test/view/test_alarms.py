@@ -22,9 +22,10 @@ def told(alarms: Alarms) -> list[tuple[float | None, str]]:
 def test_a_crash_is_told_with_its_time_until_the_drone_is_reset() -> None:
     alarms = Alarms()
     alarms.note_status(4 * S, {}, {})
-    alarms.note_event(5 * S, "cf0", "crashed", "crashed at (1, 2, 0)")
+    alarms.note_event(4 * S, "cf0", "hit", "hit the wall")
+    alarms.note_event(5 * S, "cf0", "crashed", "crashed at (1, 2, 0), after it hit the wall")
     alarms.note_status(5 * S - 1, {}, {})  # from before, and late
-    assert told(alarms) == [(5.0, "cf0: crashed at (1, 2, 0)")]
+    assert told(alarms) == [(5.0, "cf0: crashed at (1, 2, 0), after it hit the wall")]
     assert alarms.crashed
     (before,) = alarms.now()
     for time in (6, 60):
