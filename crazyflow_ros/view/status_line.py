@@ -35,7 +35,7 @@ class StatusLine:
         self._reports = Reports(follower)
         self._due, self._since = 0.0, time.monotonic()
         self._began = time.time()  # that the page waits, by the clock of the log
-        self._was_there = False
+        self._was_there = self._started = False
         self.update(None, "")
 
     def update(self, frame: Frame | None, drone: str) -> None:
@@ -53,6 +53,8 @@ class StatusLine:
         if is_there != self._was_there:
             self._was_there, self._since, self._began = is_there, now, time.time()
             self._reports.clear()
+        if (starts := self._follower.graph.starts) != self._started:
+            self._started, self._since = starts, now  # how long it starts, as its log predicts
         if frame is None:
             self._show_waiting(now - self._since)
         else:

@@ -30,10 +30,10 @@
     const { name, domain, seconds, starts, is_there, ended, lines: said, others: found } = state;
     write(head, is_there ? "Loading the picture"
       : starts ? "The simulator is starting"
-      : ended !== null ? `The simulator ended at t = ${ended.toFixed(1)} s`
+      : ended !== null ? `The simulator ended at t\u00a0=\u00a0${ended.toFixed(1)}\u00a0s`
       : "Waiting for the simulator");
     write(where, ended !== null && !starts
-      ? `When ${name} starts again in the ROS domain ${domain}, this page shows it.`
+      ? `The next ${name} in the ROS domain ${domain} is shown by itself.`
       : `${name} in the ROS domain ${domain}`);
     write(since, is_there ? "" : clock(seconds));
     lines.replaceChildren(...said.map((text) => make("div", "", text)));
