@@ -107,7 +107,6 @@ def open_page(
     query = f"?initialCameraPosition={place}&initialCameraLookAt={look_at}&fixedDpr={resolution}"
     page.goto(f"http://127.0.0.1:{PORT}/{query}")
     page.get_by_role("tab", name="Fly").wait_for()
-    page.locator("button.mantine-CloseButton-root").first.click()  # viser's word on the GPU
     simulation.sleep(DRAWING)
     return page
 

@@ -8,6 +8,8 @@ them. All nodes except the simulator, which publishes /clock, use simulated time
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,12 @@ def generate_launch_description() -> LaunchDescription:
                 description="Also serve a page for browsers at http://127.0.0.1:8080/",
             ),
             DeclareLaunchArgument(
+                "browser",
+                default_value="auto",
+                choices=["auto", "true", "false"],
+                description="Open that page in a browser; auto: in a terminal on a display",
+            ),
+            DeclareLaunchArgument(
                 "foxglove",
                 default_value="false",
                 choices=["true", "false"],
@@ -103,9 +111,9 @@ def _start(context: LaunchContext) -> list[Node]:
     )
     nodes = [simulator]
     if given["view"] == "true":
-        place = ["--node", NODE, "--namespace", f"/{namespace}"]
+        arguments = ["--node", NODE, "--namespace", f"/{namespace}", _browser(given["browser"])]
         nodes.append(
-            Node(package="crazyflow_ros", executable="view", arguments=place, output="screen")
+            Node(package="crazyflow_ros", executable="view", arguments=arguments, output="screen")
         )
     if given["foxglove"] == "true":
         nodes.append(
@@ -122,6 +130,13 @@ def _start(context: LaunchContext) -> list[Node]:
     parameters |= from_file | overrides
     drones, drone_model = parameters["drones"], parameters["drone_model"]
     return [*nodes, *rviz_nodes(drones, drone_model, parameters["sensors"], namespace)]
+
+
+def _browser(choice: str) -> str:
+    """Return the option of the page, which has no terminal of its own."""
+    is_terminal = sys.stdout.isatty() and not os.environ.get("CI")
+    is_wanted = is_terminal if choice == "auto" else choice == "true"
+    return "--browser" if is_wanted else "--no-browser"
 
 
 def _parse(given: dict[str, str]) -> dict[str, Any]:

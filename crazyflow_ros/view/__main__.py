@@ -42,12 +42,16 @@ def main(
         return 1
     from crazyflow_ros.client.errors import SimulationError
     from crazyflow_ros.ros.middleware import configure_middleware
+    from crazyflow_ros.view.opening import is_wanted, open_later
 
     configure_middleware()
     try:
         with _page(options) as page:
             on_end(page.close)
             print(f"The page is at {page.viewer.url}", flush=True)
+            is_terminal = sys.stdout.isatty() and sys.stderr.isatty()
+            if is_wanted(options.browser, is_terminal=is_terminal):
+                open_later(page.viewer.url, lambda: page.viewer.shell.has_tabs)
             page.run()
     except (OSError, ValueError, SimulationError) as error:
         print(f"there is no page: {error}", file=sys.stderr)
@@ -83,6 +87,11 @@ def _parser(program: str) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--port", type=int, default=8080, help="TCP port, default 8080, or the next free one"
+    )
+    parser.add_argument(
+        "--browser",
+        action=argparse.BooleanOptionalAction,
+        help="open the page in a browser if there is a display; by default in a terminal",
     )
     add_simulator_arguments(parser)
     parser.add_argument(

@@ -28,6 +28,7 @@ from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.throttled_logger import ThrottledLogger
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
+from crazyflow_ros.view.graph import Graph, read_graph
 from crazyflow_ros.view.messages import FrameReader
 
 _ODOMETRY, _ROTORS = f"{DISPLAY}/odometry", f"{DISPLAY}/joint_states"
@@ -39,7 +40,8 @@ _PARAMETERS = (
     "battery",
     "record",
 )
-_LOOK = 0.5  # s of wall time between two checks of the ROS graph
+_LOOK = 0.5  # s of wall time between two looks for the simulator
+_LOOK_AROUND = 2.0  # s of wall time between two looks at the whole graph, which take longer
 _DISCOVERY = 2.0  # s of wall time after which a service that was not found counts as missing
 _SPIN_PERIOD = 0.2  # s, longest time until `close` is noticed
 _MOST_CALLS = 16  # service calls at a time
@@ -80,6 +82,8 @@ class Follower:
         node: The ROS node. Use it in the thread of `in_thread` only.
         parameters: Parameters of the simulator that the page shows, by name; empty without a
             simulator.
+        ended_ns: Simulated time at which the last simulator ended [ns]; None before the first end.
+        graph: The simulators in the ROS graph.
         frames: Fixed frames: parent, position [m] and attitude (xyzw) in it, by the frame's name.
     """
 
@@ -96,6 +100,9 @@ class Follower:
         self.parameters: dict[str, Any] = {}
         self._is_asking = False
         self._is_there = False
+        self.ended_ns: int | None = None
+        self.graph = Graph(False, ())
+        self._is_closing = False  # has ended, but its node is still in the graph
         self._calls = ServiceCalls(self.node, _DISCOVERY)
         self._under_way: set[ServiceCall] = set()
         self._lock = threading.Lock()  # guards what is used in both threads
@@ -110,6 +117,7 @@ class Follower:
         self.frames: dict[str, tuple[str, np.ndarray, np.ndarray]] = {}
         node.create_subscription(TFMessage, "/tf_static", self._note_frames, LATCHED_QOS)
         node.create_timer(_LOOK, self._look, clock=STEADY)
+        node.create_timer(_LOOK_AROUND, self._look_around, clock=STEADY)
         node.create_timer(_DISCOVERY / 20, self._calls.attend, clock=STEADY)
         self._thread = threading.Thread(target=self._main, name="follower", daemon=True)
         self._thread.start()
@@ -146,13 +154,16 @@ class Follower:
         return self._looks
 
     def frame(self) -> Frame | None:
-        """Return the latest state of the drones; the same object while nothing has changed."""
+        """Return the latest state of the drones; the same object while nothing has changed.
+
+        It is None before the first message of the present simulator.
+        """
         with self._lock:
             odometry, self._odometry = self._odometry, None
             rotors = self._rotors
-        if odometry is not None:
-            self._shown = self._reader.read(odometry, rotors)
-        return self._shown
+            if odometry is not None:
+                self._shown = self._reader.read(odometry, rotors)
+            return self._shown
 
     def in_thread(self, work: Callable[[], Any]) -> None:
         """Run a function in the thread of the node."""
@@ -230,7 +241,10 @@ class Follower:
 
     def _look(self) -> None:
         """Notice whether the simulator has started or ended."""
+        was_there = self._is_there
         self._is_there = self.node.count_publishers(f"{self._name}/{_ODOMETRY}") > 0
+        if was_there and not self._is_there:
+            self._end()
         if not self._is_there:
             self.parameters = {}  # the next simulator may have others
             self._calls.fail("has no simulator")
@@ -238,6 +252,20 @@ class Follower:
             self._is_asking = True
             asked = self.call(GetParameters, "~/get_parameters", names=list(_PARAMETERS))
             asked.add_done_callback(self._note_parameters)
+
+    def _end(self) -> None:
+        """Keep the time at which the simulator has ended, and nothing else of it."""
+        last = self.frame()
+        with self._lock:
+            self.ended_ns = None if last is None else last.time_ns
+            self._odometry = self._rotors = self._shown = None
+        self._is_closing = True
+        self._look_around()
+
+    def _look_around(self) -> None:
+        graph = read_graph(self.node, self.topic(self._name))
+        self._is_closing &= graph.starts
+        self.graph = graph._replace(starts=graph.starts and not self._is_closing)
 
     def _note_parameters(self, answer: Future[Any]) -> None:
         self._is_asking = False  # and ask again at the next look

@@ -14,7 +14,15 @@ from crazyflow_ros.view.panel.panel import Panel
 from crazyflow_ros.view.panel.sticks import Sticks
 from crazyflow_ros.view.sensor_drawings import SensorDrawings
 from crazyflow_ros.view.shell import Shell
+from crazyflow_ros.view.status_line import StatusLine
 from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
+
+SCRIPTS = (
+    *("keys.js", "touch.css", "touch.js"),
+    *("status.css", "status.js", "start.css", "start.js"),
+    *("help.css", "help.js"),
+)
+"""Scripts and styles of the shell that this page has."""
 
 _PERIOD = 1 / 30  # s of wall time between two frames
 
@@ -43,11 +51,12 @@ class Page:
         folder: Path = Path(),
     ) -> None:
         self._follower = follower
-        sticks, shell = Sticks(), Shell(["keys.js"])
+        sticks, shell = Sticks(), Shell(SCRIPTS)
         shell.on("sticks", sticks.take)
         self.viewer = Viewer(address, port, shell)
         server, shown = self.viewer.server, self.viewer.shown
         self._panel = Panel(self.viewer, follower, sticks, folder)
+        self._status = StatusLine(shell, follower, self._panel.log, lambda: self._panel.records)
         self._overlays = Overlays(server, shown, follower)
         self._sensors = SensorDrawings(server, shown, follower)
         self._ended = threading.Event()
@@ -82,11 +91,15 @@ class Page:
         if follower.looks is not None:
             viewer.drawing.set_looks([follower.looks])
         frame = follower.frame()
-        if frame is None or not frame.names or not follower.is_there:
+        if not follower.is_there:
+            frame = None
+        if frame is None or not frame.names:
             self._panel.update(None, "")
+            self._status.update(frame, "")
             return
         if viewer.server.get_clients():
             viewer.show(frame, _PERIOD)
             self._overlays.show(frame, viewer.selected)
         self._sensors.show(frame, viewer.selected)
         self._panel.update(frame, viewer.selected)
+        self._status.update(frame, viewer.selected)

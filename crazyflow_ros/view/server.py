@@ -106,7 +106,7 @@ class Guard:
         response.headers["X-Frame-Options"] = "SAMEORIGIN"
         response.headers["Referrer-Policy"] = "no-referrer"
         if response.body is not None and b"</head>" in response.body:
-            response.body = response.body.replace(b"</head>", self._shell.head + b"</head>", 1)
+            response.body = self._shell.complete(bytes(response.body))
             del response.headers["Content-Length"]
             response.headers["Content-Length"] = str(len(response.body))
 

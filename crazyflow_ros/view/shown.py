@@ -16,6 +16,7 @@ class Shown:
         server: The page's server.
 
     Attributes:
+        dark: Whether all tabs are dark, see `theme`.
         names: Names of the drones.
         trails: Paths that the drones have flown.
         size: Slider for the drawn size of the drones, as a multiple of their real size.
@@ -25,11 +26,9 @@ class Shown:
         self._gui, self._scene = server.gui, server.scene
         self._note = self._gui.add_html("", order=3.5, visible=False)
         self._folder = self._gui.add_folder("Show", order=90, expand_by_default=False)
-        self._dark = self.add(
+        self.dark = self.add(
             "Dark page", is_on=False, hint="In all tabs; a browser set to dark shows it dark anyway"
         )
-        self._dark.on_update(lambda _: self._set_theme())
-        self._set_theme()
         self._shadows = self.add(
             "Shadows", is_on=False, hint="Of the drones; they slow a browser down"
         )
@@ -47,12 +46,6 @@ class Shown:
                 hint="How many times as large as they are they are drawn; they fly as they are",
             )
         self.size.on_update(lambda _: self._tell_size())
-
-    def _set_theme(self) -> None:
-        """Set the theme, without the button that shares the page on a server of viser's authors."""
-        self._gui.configure_theme(
-            dark_mode=self._dark.value, show_share_button=False, show_logo=False
-        )
 
     def _set_shadows(self) -> None:
         self._scene.configure_default_lights(cast_shadow=self._shadows.value)

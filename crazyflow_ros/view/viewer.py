@@ -11,6 +11,8 @@ from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.shown import Shown
+from crazyflow_ros.view.tabs import Tabs
+from crazyflow_ros.view.theme import Theme
 
 ADDRESS, PORT = "127.0.0.1", 8080
 
@@ -26,6 +28,8 @@ class Viewer:
     Attributes:
         server: The page's server.
         shell: As given; by default one that only follows the browser's choice of dark or light.
+        tabs: The tabs of the shell as viser's clients.
+        theme: Tells which tabs are dark.
         url: Address of the page for a browser, with the token if one is needed.
         drawing: The scene.
         shown: The switches that select what is shown.
@@ -46,10 +50,13 @@ class Viewer:
         self.server: viser.ViserServer = server.start(
             address, port, "crazyflow_ros", token, self.shell
         )
+        self.shell.show("version", self.shell.version)
         query = f"?token={token}" if token else ""
         self.url = f"http://{address}:{self.server.get_port()}/{query}"
         self.drawing = Drawing(self.server)
         self.shown = Shown(self.server)
+        self.tabs = Tabs(self.server, self.shell)
+        self.theme = Theme(self.server, self.shell, self.tabs, self.shown.dark)
         self.selected = ""
         self._cameras = Cameras(self.server)
         self._last_ns = 0

@@ -34,7 +34,7 @@ ARGUMENTS = {
     "n_drones", "drones", "drone_model", "real_time_factor", "start_paused", "scene", "namespace",
     "params_file", "rviz", "record", "headless", "freq", "publish_rates.clock",
     "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate", "sensors",
-    "dynamics", "control", "policy", "foxglove", "view",
+    "dynamics", "control", "policy", "foxglove", "view", "browser",
 }  # fmt: skip
 
 
@@ -129,6 +129,13 @@ def test_a_page_follows_the_simulator_in_its_namespace(launched: Launcher) -> No
     (page,) = [process for process in processes if process.executable == "view"]
     assert page.command[page.command.index("--namespace") + 1] == "/lab"
     assert page.command[page.command.index("--node") + 1] == "crazyflow"
+    assert "--no-browser" in page.command  # nobody sits in front of a test
+
+
+def test_the_page_is_opened_where_that_is_asked_for(launched: Launcher) -> None:
+    processes = launched(2, view="true", browser="true")
+    (page,) = [process for process in processes if process.executable == "view"]
+    assert "--browser" in page.command
 
 
 def test_foxglove_is_served_in_the_namespace_of_the_simulator(launched: Launcher) -> None:

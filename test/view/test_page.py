@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from socket import create_server
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -327,15 +326,18 @@ def test_the_page_is_dark_where_the_browser_is(browser: Any) -> None:
         return max(map(int, re.findall(r"\d+", color)[:3])) < 100
 
     with closing(SimView(Sim(), port=free_port())) as view:
+        told = list[tuple[int, bool]]()
+        view.viewer.theme.on_change(lambda client, dark: told.append((client.client_id, dark)))
         tab = Tab(browser, view.viewer.url + QUERY, color_scheme="dark")
         assert is_dark(tab)
-        tab.page.emulate_media(color_scheme="light")
-        tab.page.reload()  # at the address to which the first visit has led
-        assert not is_dark(tab)
-        assert parse_qs(urlsplit(tab.page.url).query) == parse_qs(QUERY[1:])
+        (number,) = view.viewer.server.get_clients()
+        assert told == [(number, True)]
+        tab.page.emulate_media(color_scheme="light")  # while the page is open
+        until(lambda: not is_dark(tab), "a light page")
         tab.page.get_by_text("Show", exact=True).click()
         tab.page.get_by_label("Dark page", exact=True).check()
         until(partial(is_dark, tab), "a dark page")
+        assert told == [(number, True), (number, False), (number, True)]
         assert tab.errors == []
         tab.close()
 

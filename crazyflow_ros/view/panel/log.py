@@ -10,7 +10,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from rcl_interfaces.msg import Log as Rosout
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from crazyflow_ros.view.follower import Follower
 
@@ -22,7 +22,8 @@ INFO, WARNING, ERROR = (
 _LINES = 200
 _LONGEST = 2000  # characters of a line
 _COLORS = {INFO: "inherit", WARNING: "#c80", ERROR: "#e33"}
-_MANY = QoSProfile(depth=100)
+# With what a simulator that starts has said before it was discovered.
+_MANY = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class Line(NamedTuple):

@@ -92,6 +92,11 @@ class Panel:
         self._air.update(drone)
         self._plots.update(frame, drone)
 
+    @property
+    def records(self) -> bool:
+        """Whether the page records."""
+        return self._recording.runs
+
     def close(self) -> None:
         """Complete files that are being written."""
         self._recording.close()

@@ -58,6 +58,11 @@ class RecordingPanel:
         content = "<br>".join(lines)
         self._text.content = f'<div style="padding:0 0.7em;font-size:0.85em">{content}</div>'
 
+    @property
+    def runs(self) -> bool:
+        """Whether a recording is under way."""
+        return self._recording is not None
+
     def close(self) -> None:
         """End the recording."""
         if self._recording is not None:

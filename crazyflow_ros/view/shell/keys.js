@@ -1,7 +1,11 @@
-// Sends held keys and the sticks of a gamepad, which viser does not, while there are any.
-(() => {
+// Sends held keys, the sticks of a gamepad and those on a touch screen, while there are any.
+const flight = (() => {
   const KEYS = new Set(["KeyW", "KeyA", "KeyS", "KeyD", "KeyQ", "KeyE", "KeyR", "KeyF", "Space"]);
+  const DEAD = 0.08; // of an axis: sticks do not return to the middle exactly
+  const PRESS = 150; // ms that a button on the screen holds its key
   const held = new Set();
+  const listeners = [];
+  let touched = [];
   let wasActive = false;
 
   // A dropdown keeps the focus after something was chosen, but is typed into only while it is open.
@@ -12,10 +16,9 @@
     event.target.ariaExpanded !== "false";
 
   const axes = () => {
-    for (const pad of navigator.getGamepads?.() ?? []) {
-      if (pad?.connected) return Array.from(pad.axes.slice(0, 4), (axis) => (Math.abs(axis) < 0.08 ? 0 : axis));
-    }
-    return [];
+    const pad = [...(navigator.getGamepads?.() ?? [])].find((one) => one?.connected);
+    const inUse = touched.length ? touched : Array.from(pad?.axes.slice(0, 4) ?? []);
+    return inUse.map((axis) => (Math.abs(axis) < DEAD ? 0 : axis));
   };
 
   const send = () => {
@@ -34,7 +37,9 @@
     if (!KEYS.has(event.code) || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
     stop(event);
     held.add(event.code);
-    if (!event.repeat) send();
+    if (event.repeat) return;
+    send();
+    listeners.forEach((listener) => listener());
   }, true);
   // Wherever the focus is by now: a key that is let go unnoticed would fly the drone on.
   window.addEventListener("keyup", (event) => {
@@ -42,6 +47,20 @@
     stop(event);
     send();
   }, true);
-  window.addEventListener("blur", () => { held.clear(); send(); });
+  window.addEventListener("blur", () => { held.clear(); touched = []; send(); });
   setInterval(send, 50);
+
+  return {
+    isTyping,
+    // Calls a function when a key that flies is pressed.
+    onKey: (listener) => listeners.push(listener),
+    // Takes the four axes of the sticks on the screen, as those of a gamepad; none: let go.
+    touch: (now) => { touched = now; send(); },
+    // Takes off or lands.
+    switch: () => {
+      held.add("Space");
+      send();
+      setTimeout(() => { held.delete("Space"); send(); }, PRESS);
+    },
+  };
 })();

@@ -1,0 +1,48 @@
+"""Which simulators there are in the ROS graph, whether they run or still start."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from crazyflow_ros.ros.topics.display import DISPLAY
+
+_KIND = "sensor_msgs/msg/MultiDOFJointState"
+_STATES = "/odometry"  # what a simulator publishes of all its drones, under its own name
+
+
+class Graph(NamedTuple):
+    """The simulators, at one instant."""
+
+    starts: bool
+    """Whether the node with the wanted name is there without states of its drones."""
+    others: tuple[str, ...]
+    """Full names of all other simulators."""
+
+
+def read_graph(node: Any, wanted: str) -> Graph:
+    """Read the graph.
+
+    Args:
+        node: A node, used in its own thread.
+        wanted: Full name of the simulator that is wanted.
+    """
+    found = {
+        topic.removesuffix(_STATES)
+        for topic, kinds in node.get_topic_names_and_types()
+        if topic.endswith(_STATES) and _KIND in kinds and not topic.endswith(f"/{DISPLAY}{_STATES}")
+    }
+    # A page subscribes to topics of simulators that are not there.
+    running = {name for name in found if node.count_publishers(f"{name}{_STATES}")}
+    names = {
+        f"{namespace.rstrip('/')}/{name}"
+        for name, namespace in node.get_node_names_and_namespaces()
+    }
+    others = tuple(sorted(running & names - {wanted}))
+    return Graph(wanted in names and wanted not in running, others)
+
+
+def command_for(name: str) -> str:
+    """Return the command that shows the simulator with a full name on a page."""
+    namespace, _, node = name.rpartition("/")
+    where = f" --namespace {namespace}" if namespace else ""
+    return f"python -m crazyflow_ros view --node {node}{where}"

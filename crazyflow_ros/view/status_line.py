@@ -1,0 +1,134 @@
+"""What stays on top of the page of a simulator, and what is shown while there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from crazyflow_ros.view.follower import Follower
+from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.graph import command_for
+from crazyflow_ros.view.panel.log import Log
+from crazyflow_ros.view.reports import Reports
+from crazyflow_ros.view.shell import Shell
+
+_PERIOD = 0.1  # s of wall time between two updates
+_LINES = 3  # of the log, while a simulator starts
+_LONGEST, _MOST_OTHERS = 300, 8  # characters of a text, and names
+
+
+class StatusLine:
+    """Tells the tabs the state of the simulation, what is wrong, and what is waited for.
+
+    Args:
+        shell: The page's shell, whose scripts `status.js` and `start.js` show it.
+        follower: The connection to the simulator.
+        log: The log of the page.
+        records: Returns whether the page records.
+    """
+
+    def __init__(
+        self, shell: Shell, follower: Follower, log: Log, records: Callable[[], bool]
+    ) -> None:
+        self._shell, self._follower, self._log, self._records = shell, follower, log, records
+        self._reports = Reports(follower)
+        self._due, self._since = 0.0, time.monotonic()
+        self._began = time.time()  # that the page waits, by the clock of the log
+        self._was_there = self._started = False
+        self.update(None, "")
+
+    def update(self, frame: Frame | None, drone: str) -> None:
+        """Show the latest state.
+
+        Args:
+            frame: The drones; None without a simulator, or before its first message.
+            drone: Name of the selected drone.
+        """
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + _PERIOD
+        is_there = frame is not None
+        if is_there != self._was_there:
+            self._was_there, self._since, self._began = is_there, now, time.time()
+            self._reports.clear()
+        if (starts := self._follower.graph.starts) != self._started:
+            self._started, self._since = starts, now  # how long it starts, as its log predicts
+        if frame is None:
+            self._show_waiting(now - self._since)
+        else:
+            self._show_running(frame, drone)
+
+    def _show_running(self, frame: Frame, drone: str) -> None:
+        reports, show = self._reports, self._shell.show
+        self._show_start(0.0)
+        alarms = reports.alarms()
+        show(
+            "status",
+            {
+                **self._named(),
+                "word": "crash" if reports.crashed else "paused" if reports.paused else "",
+                "state": "paused" if reports.paused else "running",
+                "factor": None if reports.factor is None or reports.paused else reports.factor,
+                "drones": len(frame.names),
+                "drone": {
+                    "name": drone[:_LONGEST],
+                    "state": reports.flight.get(drone, "")[:_LONGEST],
+                    "battery": reports.batteries.get(drone),
+                }
+                if drone in frame.names
+                else None,
+                "records": self._records() or bool(self._follower.parameters.get("record")),
+            },
+        )
+        show("time", round(frame.time_ns * 1e-9, 3 if reports.paused else 1))
+        show("alarms", [_as_content(*alarm) for alarm in alarms])
+
+    def _show_waiting(self, seconds: float) -> None:
+        follower, show = self._follower, self._shell.show
+        ended, graph = follower.ended_ns, follower.graph
+        state = "starting" if graph.starts else "waiting" if ended is None else "ended"
+        status = {"word": state, "state": state, "factor": None, "drones": None, "drone": None}
+        show("status", {**self._named(), **status, "records": False})
+        show("alarms", [])
+        if ended is None:
+            show("time", None)
+        self._show_start(seconds)
+
+    def _show_start(self, seconds: float) -> None:
+        """Show what is waited for, since so many seconds: the simulator, or its first picture."""
+        follower = self._follower
+        graph, ended, name = follower.graph, follower.ended_ns, _short(self._full_name())
+        lines = [line.text[:_LONGEST] for line in self._log.lines() if line.time >= self._began]
+        self._shell.show(
+            "start",
+            {
+                "is_there": follower.is_there,
+                "name": name,
+                "domain": follower.domain,
+                "seconds": int(seconds),
+                "starts": graph.starts,
+                "ended": None if ended is None or self._was_there else round(ended * 1e-9, 1),
+                "lines": lines[:_LINES][::-1] if graph.starts else [],
+                "start": "python -m crazyflow_ros" if name == "crazyflow" else "",
+                "others": [command_for(other) for other in graph.others[:_MOST_OTHERS]],
+            },
+        )
+
+    def _named(self) -> dict[str, Any]:
+        others = [_short(other) for other in self._follower.graph.others[:_MOST_OTHERS]]
+        return {"name": _short(self._full_name()), "others": others}
+
+    def _full_name(self) -> str:
+        return self._follower.topic(self._follower.name)
+
+
+def _as_content(key: str, time_ns: int | None, text: str) -> dict[str, Any]:
+    seconds = None if time_ns is None else round(time_ns * 1e-9, 1)
+    return {"id": key[:_LONGEST], "time": seconds, "text": text[:_LONGEST]}
+
+
+def _short(name: str) -> str:
+    """Return a full name as a user writes it: without the root namespace."""
+    return name.removeprefix("/")

@@ -1,0 +1,86 @@
+"""Which of viser's clients is which tab of the shell: a tab has a WebSocket for each."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import viser
+
+from crazyflow_ros.view.shell import Shell
+
+_MARK_BYTES = 9  # of a mark, which nobody guesses
+
+Listener = Callable[[viser.ClientHandle, Any], None]
+"""Receives a tab and a content."""
+
+
+class Tabs:
+    """The tabs of a page.
+
+    viser does not tell a tab its number, so that each gets a mark, invisible in the panel, which
+    it sends back through the shell.
+
+    Args:
+        server: The page's server.
+        shell: The page's shell.
+    """
+
+    def __init__(self, server: viser.ViserServer, shell: Shell) -> None:
+        self._server, self._shell = server, shell
+        self._numbers: dict[str, int] = {}  # viser's, by mark
+        self._clients: dict[int, int] = {}  # viser's number by that of the shell
+        self._latest: dict[int, dict[str, Any]] = {}  # contents by the shell's number and the kind
+        self._listeners: dict[str, list[Listener]] = {}
+        self._lock = threading.RLock()
+        shell.has_marks = True
+        shell.on("mark", self._link)
+        server.on_client_connect(self._add)
+        server.on_client_disconnect(self._remove)
+
+    def on(self, kind: str, listener: Listener) -> None:
+        """Call a function with each message of a kind, and viser's client that is the same tab.
+
+        Messages of a tab whose client is not known yet wait for it, the latest of each kind.
+        """
+        if kind not in self._listeners:
+            self._shell.on(kind, partial(self._take, kind))
+        self._listeners.setdefault(kind, []).append(listener)
+
+    def _add(self, client: viser.ClientHandle) -> None:
+        mark = secrets.token_urlsafe(_MARK_BYTES)
+        with self._lock:
+            self._numbers[mark] = client.client_id
+        client.gui.add_html(f'<i data-mark="{mark}" hidden></i>', order=1000)
+
+    def _remove(self, client: viser.ClientHandle) -> None:
+        with self._lock:
+            self._numbers = {
+                mark: number for mark, number in self._numbers.items() if number != client.client_id
+            }
+
+    def _link(self, tab: int, mark: Any) -> None:
+        with self._lock:
+            if mark is None:
+                self._clients.pop(tab, None)
+            elif isinstance(mark, str) and mark in self._numbers:
+                self._clients[tab] = self._numbers[mark]
+                for kind, content in self._latest.get(tab, {}).items():
+                    self._tell(tab, kind, content)
+
+    def _take(self, kind: str, tab: int, content: Any) -> None:
+        with self._lock:
+            if content is None:
+                self._latest.pop(tab, None)
+                return
+            self._latest.setdefault(tab, {})[kind] = content
+            self._tell(tab, kind, content)
+
+    def _tell(self, tab: int, kind: str, content: Any) -> None:
+        client = self._server.get_clients().get(self._clients.get(tab, -1))
+        if client is not None:
+            for listener in self._listeners[kind]:
+                listener(client, content)

@@ -1,0 +1,315 @@
+"""What lies over the picture, in a real browser: status line, start page, sticks, help."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from socket import create_server
+from typing import Any
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+
+pytest.importorskip("viser", reason="the extra view is not installed")
+
+from browser import Tab, needs_browser
+from crazyflie_interfaces.srv import Takeoff
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import Point, Pose, Quaternion
+from page_tab import until
+from rclpy.node import Node
+from ros_client import Client, RosProcess, SimulatorProcess, own_domain, time_ns
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import MultiDOFJointState
+from simulation_interfaces.msg import EntityState
+from simulation_interfaces.srv import SetEntityState
+
+from benchmark.chromium import open_chromium
+from crazyflow_ros.view.page import SCRIPTS
+from crazyflow_ros.view.shell import Shell
+from crazyflow_ros.view.viewer import Viewer
+
+pytestmark = needs_browser
+
+DOMAIN = own_domain("test_shell")
+DESKTOP, PHONE = (1280, 720), (390, 844)
+COARSE = "?fixedDpr=0.1"  # the scene, which these tests do not look at, is drawn faster
+STATUS = {
+    "name": "crazyflow",
+    "others": ["lab/second"],
+    "word": "crash",
+    "state": "running",
+    "factor": 0.97,
+    "drones": 4,
+    "drone": {"name": "cf0", "state": "taking off", "battery": 12},
+    "records": True,
+}
+CRASH = "cf2: crashed at (1.20, -0.43, 0.02), upside down, after it hit the pillar; reset it"
+ALARMS = [{"id": "a", "time": 1100.2, "text": CRASH}, {"id": "b", "time": None, "text": "<b>x</b>"}]
+START = {
+    "is_there": True, "name": "crazyflow", "domain": 1, "seconds": 0, "starts": False,
+    "ended": None, "lines": [], "start": "", "others": [],
+}  # fmt: skip
+OPEN_ALL = "document.querySelectorAll('#root .tabler-icon-chevron-down').forEach(" + (
+    "icon => icon.parentElement.click())"
+)
+ON_TOP = """element => {
+    const {left, top, width, height} = element.getBoundingClientRect();
+    const inside = left >= 0 && top >= 0 && left + width <= innerWidth;
+    const hit = document.elementFromPoint(left + width / 2, top + height / 2);
+    return inside && element.contains(hit);
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with open_chromium() as opened:
+        yield opened
+
+
+class Page:
+    """A page whose simulator is invented, and what its tabs have sent."""
+
+    def __init__(self) -> None:
+        self.sticks: list[Any] = []
+        self.shell = Shell(SCRIPTS)
+        self.shell.on("sticks", lambda _, content: self.sticks.append(content))
+        with create_server(("127.0.0.1", 0)) as free:
+            port = int(free.getsockname()[1])
+        self.viewer = Viewer(port=port, shell=self.shell)
+        for kind, content in (
+            ("start", START), ("status", STATUS), ("time", 1102.4), ("alarms", ALARMS),
+        ):  # fmt: skip
+            self.shell.show(kind, content)
+        gui = self.viewer.server.gui
+        for number in range(10):
+            with gui.add_folder(f"Section {number}", expand_by_default=False):
+                gui.add_slider(f"Slider {number}", 0, 1, 0.1, 0)
+                gui.add_text(f"Text {number}", "")
+
+    def tab(self, browser: Any, size: tuple[int, int], **options: Any) -> Tab:
+        tab = Tab(browser, self.viewer.url + COARSE, size, **options)
+        tab.page.get_by_text("Section 0", exact=True).wait_for(state="attached")
+        tab.page.locator("#root").wait_for()
+        return tab
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    page = Page()
+    yield page
+    page.viewer.close()
+
+
+@pytest.fixture(scope="module")
+def desktop(browser: Any, page: Page) -> Iterator[Tab]:
+    tab = page.tab(browser, DESKTOP)
+    yield tab
+    assert tab.errors == []
+    tab.close()
+
+
+@pytest.fixture(scope="module")
+def phone(browser: Any, page: Page) -> Iterator[Tab]:
+    """With the sheet of its panel closed."""
+    tab = page.tab(browser, PHONE, color_scheme="dark", has_touch=True, is_mobile=True)
+    handle = tab.page.locator(".viser-handle")
+    until(lambda: handle.bounding_box()["y"] > PHONE[1] - 80, "a closed sheet")
+    yield tab
+    assert tab.errors == []
+    tab.close()
+
+
+def picture_of(tab: Tab) -> np.ndarray:
+    """What the tab shows, (height, width, 3)."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(tab.page.screenshot())) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def contrast(picture: np.ndarray, element: Any) -> float:
+    """The contrast (WCAG 2) of what is drawn on the most frequent colour of an element."""
+    box = {side: round(length) for side, length in element.bounding_box().items()}
+    rows = slice(box["y"], box["y"] + box["height"])
+    pixels = picture[rows, box["x"] : box["x"] + box["width"]].reshape(-1, 3)
+    (ground, _), *_ = Counter(map(tuple, pixels.tolist())).most_common(1)
+    share = np.array([*pixels, ground]) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
+    brighter, darker = np.maximum(luminance, luminance[-1]), np.minimum(luminance, luminance[-1])
+    return float(((brighter + 0.05) / (darker + 0.05)).max())
+
+
+@pytest.mark.parametrize("name", ["desktop", "phone"])
+def test_the_status_line_is_on_top_and_legible(
+    request: pytest.FixtureRequest, page: Page, name: str
+) -> None:
+    """With every section of the panel open, light and dark, also on a phone."""
+    tab: Tab = request.getfixturevalue(name)
+    if name == "phone":
+        tab.page.locator(".viser-handle").click()
+    tab.page.get_by_text("Section 0", exact=True).wait_for()
+    tab.page.evaluate(OPEN_ALL)
+    tab.page.get_by_text("Slider 9", exact=True).wait_for()
+    texts = tab.page.locator(".shell-status .line span, .shell-status .words").all()
+    shown = [text.inner_text() for text in texts]
+    assert shown == [
+        "crazyflow", "running", "1102.4 s", "0.97 ×", "4 drones", "cf0 taking off",
+        "battery 12 %", "recording", "also running: lab/second", CRASH, "<b>x</b>",
+    ]  # fmt: skip
+    picture = picture_of(tab)
+    for text, words in zip(texts, shown):
+        assert text.evaluate(ON_TOP), words
+        assert contrast(picture, text) > 4.5, words
+    assert tab.page.title() == "crash · crazyflow · crazyflow_ros"
+    tab.page.get_by_label("Dismiss").first.click()
+    assert tab.page.locator(".shell-status .words").all_inner_texts() == ["<b>x</b>"]
+    page.shell.show("alarms", [*ALARMS, {"id": "c", "time": 1.0, "text": "new"}])
+    tab.page.get_by_text("new", exact=True).wait_for()  # and what is dismissed stays away
+    assert tab.page.locator(".shell-status .words").all_inner_texts() == ["<b>x</b>", "new"]
+    page.shell.show("alarms", ALARMS)
+    if name == "phone":
+        tab.page.locator(".viser-handle").click()
+
+
+def test_nothing_of_viser_is_seen(desktop: Tab, page: Page) -> None:
+    """Neither its name, nor its notes, nor its settings."""
+    tab = desktop
+    tab.page.locator(".of-viser").first.wait_for(state="attached")  # its note on software
+    tab.page.keyboard.press("Control+k")  # would open its list of commands
+    tab.page.evaluate("() => new Promise(done => requestAnimationFrame(done))")
+    assert "viser" not in tab.page.locator("html").inner_text().lower()
+    assert "webgl" not in tab.page.locator("body").inner_text().lower()
+    own = ".tabler-icon-adjustments, .tabler-icon-share, .tabler-icon-cloud-check, .of-viser"
+    assert tab.page.locator(own).count() >= 3  # else viser has changed
+    assert not any(element.is_visible() for element in tab.page.locator(own).all())
+    assert tab.page.locator(".mantine-Modal-content, .mantine-Spotlight-content").count() == 0
+    with urlopen(page.viewer.url) as answer:
+        head = answer.read(4000).decode(errors="replace")
+    assert "<title>crazyflow_ros</title>" in head
+    assert "iser" not in head.partition("<script")[0]
+
+
+def test_a_phone_has_sticks(phone: Tab, page: Page) -> None:
+    tab = phone
+    touch = tab.page.context.new_cdp_session(tab.page)
+    left, right = (
+        (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, box["width"] / 2)
+        for box in (pad.bounding_box() for pad in tab.page.locator(".pad").all())
+    )
+
+    def hold(*places: tuple[float, float], kind: str = "touchMove") -> None:
+        points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def axes() -> Any:
+        return page.sticks[-1] and page.sticks[-1]["axes"]
+
+    page.sticks.clear()
+    hold(left[:2], right[:2], kind="touchStart")
+    hold((left[0], left[1] - left[2]), (right[0] + right[2], right[1]))
+    until(lambda: page.sticks and axes() == [0, -1, 1, 0], "up and to the right")
+    hold((left[0], left[1] - left[2]), (right[0] + 2, right[1]))
+    until(lambda: axes() == [0, -1, 0, 0], "the dead zone")
+    hold(kind="touchEnd")
+    until(lambda: not any(axes()), "the end")
+    page.sticks.clear()
+    tab.page.get_by_role("button", name="Land").tap()
+    until(lambda: len(page.sticks) >= 2 and not page.sticks[-1]["keys"], "the end of the key")
+    assert page.sticks[0]["keys"] == ["Space"]
+
+
+def test_keys_are_explained_where_they_are_used_first(desktop: Tab) -> None:
+    tab = desktop
+    hint, sheet = tab.page.locator(".shell-hint"), tab.page.get_by_role("dialog")
+    assert not hint.is_visible() and not sheet.is_visible()
+    tab.page.keyboard.press("r")
+    hint.wait_for()
+    assert "W S ahead, back" in hint.inner_text()
+    tab.page.keyboard.press("?")
+    sheet.wait_for()
+    assert "take off or land" in sheet.inner_text()
+    tab.page.keyboard.press("Escape")
+    sheet.wait_for(state="hidden")
+    tab.page.locator(".shell-status .help").click()
+    sheet.wait_for()
+
+
+@contextmanager
+def page_process(port: int) -> Iterator[RosProcess]:
+    command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(port)]
+    with RosProcess(command, DOMAIN) as process:
+        until(lambda: "The page is at" in process.log, "a page", 120)
+        yield process
+
+
+def crash(client: Client) -> float:
+    """Let a drone fall on its back; returns the time at which it has crashed [s]."""
+    events = client.collect(DiagnosticStatus, "crazyflow/flight_events")
+    client.call(Takeoff, "cf0/takeoff", height=0.5)
+    pose = Pose(position=Point(x=0.1, z=0.1), orientation=Quaternion(x=1.0, w=0.0))
+    state = EntityState(pose=pose)
+    service = "crazyflow/set_entity_state"
+    answer = client.call(SetEntityState, service, entity="cf0", state=state, set_pose=True)
+    assert answer.result.result == answer.result.RESULT_OK, answer.result.error_message
+
+    def crashes() -> list[dict[str, str]]:
+        found = [{pair.key: pair.value for pair in event.values} for event in list(events)]
+        return [values for values in found if values["kind"] == "crashed"]
+
+    return int(client.until(crashes, "a crash")[0]["time_ns"]) * 1e-9
+
+
+def test_a_simulator_is_waited_for_and_its_crash_its_end_and_the_next_one_are_told(
+    browser: Any,
+) -> None:
+    with create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    with closing(Client(DOMAIN)) as client:
+        other = Node("second", namespace="/lab", context=client.node.context)
+        other.create_publisher(MultiDOFJointState, "second/odometry", 1)
+        with page_process(port):
+            tab = Tab(browser, f"http://127.0.0.1:{port}/{COARSE}", (720, 480))
+            start, see = tab.page.locator(".shell-start"), tab.page.get_by_text
+            see("Waiting for the simulator").wait_for()
+            assert f"crazyflow in the ROS domain {DOMAIN}" in start.inner_text()
+            assert re.search(r"\b\d+:\d\d\b", start.inner_text())
+            see("crazyflow_ros view --node second --namespace /lab").wait_for()
+            assert tab.page.title() == "waiting · crazyflow · crazyflow_ros"
+            with SimulatorProcess(DOMAIN) as simulator:
+                start.wait_for(state="hidden")
+                see("running", exact=True).wait_for()
+                see("also running: lab/second").wait_for()
+                seconds = crash(client)
+                alarm = tab.page.locator(".alarm", has_text="cf0: crashed at")
+                alarm.wait_for()
+                assert f"{seconds:.1f} s" in alarm.inner_text()
+                tab.page.evaluate(OPEN_ALL)
+                assert alarm.evaluate(ON_TOP)
+                assert tab.page.title() == "crash · crazyflow · crazyflow_ros"
+                client.reset()
+                alarm.wait_for(state="hidden")
+                client.pause(True)
+                see("paused", exact=True).wait_for()
+                ended = client.latest(Clock, "/clock").clock
+                assert simulator.end(signal.SIGINT)[0] == 0
+            see(f"The simulator ended at t = {time_ns(ended) * 1e-9:.1f} s").wait_for()
+            look = "canvas => getComputedStyle(canvas).filter"
+            assert "grayscale(1)" in tab.page.locator("canvas[data-engine]").evaluate(look)
+            with SimulatorProcess(DOMAIN):
+                start.wait_for(state="hidden")
+                see("running", exact=True).wait_for()
+                assert tab.page.locator("canvas[data-engine]").evaluate(look) == "none"
+        see("The page's program has ended").wait_for()
+        with page_process(port):  # another one, at the same address
+            see("The page's program has ended").wait_for(state="hidden")
+            see("Waiting for the simulator").wait_for()
+        other.destroy_node()
+        tab.close()

@@ -1,0 +1,86 @@
+"""Which of viser's clients is which tab of the shell, without a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from socket import create_server
+from typing import Any
+
+import pytest
+
+pytest.importorskip("viser", reason="the page needs viser")
+
+from page_tab import Tab, open_socket, until
+
+from crazyflow_ros.view.shell import Shell
+from crazyflow_ros.view.shell.shell import PATH
+from crazyflow_ros.view.viewer import Viewer
+
+Told = list[tuple[int, bool]]
+"""Numbers of viser's clients, and whether they are dark."""
+
+
+@pytest.fixture
+def viewer() -> Iterator[tuple[Viewer, Told]]:
+    with create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    viewer, told = Viewer(port=port), Told()
+    viewer.theme.on_change(lambda client, dark: told.append((client.client_id, dark)))
+    yield viewer, told
+    viewer.close()
+
+
+@contextmanager
+def tab(viewer: Viewer) -> Iterator[tuple[int, str, Any]]:
+    """A tab: the number of its client, its mark, and what it sends through the shell."""
+    port, before = viewer.server.get_port(), set(viewer.server.get_clients())
+    with Tab(port) as viser_tab, open_socket(port, PATH) as socket:
+
+        def found() -> list[str]:
+            return re.findall(r'data-mark="([^"]+)"', viser_tab.text())
+
+        (mark,) = until(found, "a mark")
+        (number,) = set(viewer.server.get_clients()) - before
+
+        def send(kind: str, content: Any) -> None:
+            socket.send(json.dumps({"kind": kind, "content": content}))
+
+        yield number, mark, send
+
+
+def test_each_tab_is_known_by_its_mark(viewer: tuple[Viewer, Told]) -> None:
+    """However its messages come, and none that has a mark of nobody."""
+    page, told = viewer
+    with tab(page) as (one, mark, send), tab(page) as (other, other_mark, send_other):
+        send("dark", True)
+        for wrong in ("", "x", 1, [mark], {"mark": mark}):
+            send("mark", wrong)
+        send("dark", False)
+        send_other("mark", other_mark)
+        send_other("dark", "yes")
+        send_other("dark", True)
+        until(lambda: told == [(other, True)], "the other tab")
+        send("mark", mark)
+        until(lambda: told == [(other, True), (one, False)], "the first tab")
+
+
+def test_a_tab_that_has_closed_is_forgotten(viewer: tuple[Viewer, Told]) -> None:
+    page, told = viewer
+    with tab(page) as (first, mark, send):
+        send("mark", mark)
+        send("dark", True)
+        until(lambda: told == [(first, True)], "the first tab")
+    until(lambda: not page.server.get_clients(), "the end of the tab")
+    with tab(page) as (second, new_mark, send):
+        send("mark", mark)  # of the tab before
+        send("dark", True)
+        send("mark", new_mark)
+        until(lambda: told[1:] == [(second, True)], "the second tab")
+
+
+def test_a_page_that_is_not_as_expected_is_refused() -> None:
+    with pytest.raises(ValueError, match="icon"):
+        Shell().complete(b"<html><head><title>Viser</title></head></html>")
