@@ -43,11 +43,11 @@ class Page:
         folder: Path = Path(),
     ) -> None:
         self._follower = follower
-        sticks, shell = Sticks(), Shell(["keys.js"])
-        shell.on("sticks", sticks.take)
+        self._sticks, shell = Sticks(), Shell(["keys.js"])
+        shell.on("sticks", self._sticks.take)
         self.viewer = Viewer(address, port, shell)
         server, shown = self.viewer.server, self.viewer.shown
-        self._panel = Panel(self.viewer, follower, sticks, folder)
+        self._panel = Panel(self.viewer, follower, self._sticks, folder)
         self._overlays = Overlays(server, shown, follower)
         self._sensors = SensorDrawings(server, shown, follower)
         self._ended = threading.Event()
@@ -86,6 +86,7 @@ class Page:
             self._panel.update(None, "")
             return
         if viewer.server.get_clients():
+            viewer.cameras.goes_along = self._sticks.is_held
             viewer.show(frame, _PERIOD)
             self._overlays.show(frame, viewer.selected)
         self._sensors.show(frame, viewer.selected)

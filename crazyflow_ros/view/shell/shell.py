@@ -21,7 +21,7 @@ from crazyflow_ros.view.token_bucket import TokenBucket
 PATH = "/shell"
 """Path of the WebSocket."""
 
-_FIRST = ("theme.css", "channel.js", "tab.js", "theme.js")  # of every page
+_FIRST = ("theme.css", "channel.js", "tab.js", "theme.js", "picture.js")  # of every page
 _LONGEST = 1000  # characters of a message from a browser
 _MOST_UNSENT = 1 << 20  # bytes that a tab may be behind, before it misses messages
 
