@@ -46,7 +46,9 @@ def test_everything_fits_into_the_free_part_of_the_picture_and_fills_it(
         low, high = np.array([picture.left, picture.top]), np.array([picture.right, picture.bottom])
         assert (seen > low).all() and (seen < high).all()
         nearer = View(view.position + 0.2 * (view.look_at - view.position), view.look_at)
-        around = np.concatenate([points + 0.3 * axis for axis in (*np.eye(3), *-np.eye(3))])
+        balls = random.normal(size=(200, 1, 3))
+        balls *= 0.3 / np.linalg.norm(balls, axis=2, keepdims=True)
+        around = (points + balls).reshape(-1, 3)
         seen = pixels(around, nearer, picture)
         assert (seen < low).any() or (seen > high).any(), "it could be larger"
 
