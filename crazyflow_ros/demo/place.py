@@ -6,7 +6,7 @@ from crazyflow_ros.demo.arguments import Arguments
 from crazyflow_ros.drones import load_drone
 
 ROOM = "room"
-ROOM_PADS = ((1.6, 0.9), (-1.9, 0.7), (1.6, -0.6), (-0.3, -1.3))
+ROOM_PADS = ((1.6, 0.9), (-1.9, 0.7), (1.35, -0.75), (-0.3, -1.3))
 """Places in the room above which there is space for a figure-eight [m], one for each drone."""
 
 

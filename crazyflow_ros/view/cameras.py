@@ -29,7 +29,7 @@ ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE = (
 )
 MODES = ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE
 _UP, _AHEAD = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
-_OBLIQUE = direction(math.radians(-62), math.radians(20))  # drones that look east are seen from
+_OBLIQUE = direction(math.radians(-78), math.radians(20))  # drones that look east are seen from
 _BESIDE = direction(math.radians(-50), math.radians(18))  # the front, x points to the right
 _OVERHEAD = direction(math.radians(-90), math.radians(84))
 _NOSE = np.array([0.035, 0.0, 0.005])  # m, in the drone's frame

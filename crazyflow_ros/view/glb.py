@@ -37,6 +37,8 @@ def glb_of(parts: Sequence[Part]) -> bytes:
     primitives, materials = [], []
     for part in parts:
         attributes = {"POSITION": file.add(part.corners, np.float32, "VEC3", has_bounds=True)}
+        if part.is_lit:  # without normals, three.js shades each triangle as flat
+            attributes["NORMAL"] = file.add(_normals(part), np.float32, "VEC3")
         is_colored = part.rgba.ndim == 2
         if is_colored:
             attributes["COLOR_0"] = file.add(part.rgba, np.float32, "VEC4")
@@ -75,6 +77,16 @@ def glb_of(parts: Sequence[Part]) -> bytes:
             "materials": materials,
         }
     )
+
+
+def _normals(part: Part) -> np.ndarray:
+    """Return the mean normal of the triangles at each corner, weighted by their areas, (n, 3)."""
+    a, b, c = np.moveaxis(part.corners[part.faces], 1, 0)
+    normals = np.zeros_like(part.corners, float)
+    for column in part.faces.T:
+        np.add.at(normals, column, np.cross(b - a, c - a))
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    return np.where(lengths > 0, normals / np.maximum(lengths, 1e-30), [0.0, 0.0, 1.0])
 
 
 class _File:

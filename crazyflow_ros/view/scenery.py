@@ -18,7 +18,7 @@ _BELOW = 0.002  # m, the stage's floor below everything, where a world has none
 _FLAT = 0.01  # m, thickness of a plane, and how far what stands on the floor may be above it
 _UPRIGHT = 1 - 1e-6  # cosine, of what stands
 _TALL, _THIN, _OUTER = 1.0, 0.35, 0.8  # m, m, and share of the world's extent: a wall around it
-_SHADE, _SHADE_WIDTH, _SHADE_Z = 0.34, 0.14, 0.004  # opacity, m, m above the floor
+_SHADE, _WALL_SHADE, _SHADE_WIDTH, _SHADE_Z = 0.34, 0.16, 0.14, 0.004  # opacities, m, m
 _EDGE = 0.45  # brightness of an edge, relative to its shape
 _SECTIONS = 32  # of a circle
 _MOST_EDGES = 20_000  # segments
@@ -153,7 +153,8 @@ def _shades(
         inner, outer = standing
         count, first = len(inner), sum(len(own) for own in corners)
         corners.append(np.concatenate([inner, outer]))
-        opacities += [_SHADE] * count + [0.0] * count
+        shade = _SHADE if wall is None else _WALL_SHADE
+        opacities += [shade] * count + [0.0] * count
         a = first + np.arange(count)
         b = first + (np.arange(count) + 1) % count
         faces += [np.column_stack([a, a + count, b + count]), np.column_stack([a, b + count, b])]
