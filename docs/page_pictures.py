@@ -127,9 +127,8 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
     page = open_page(simulation, browser, SMALL_SIZE, MOVING_CAMERA, SHOWN_SIZE[0] / MOVING_SIZE[0])
     page.get_by_text("Show", exact=True).click()
     page.get_by_label("Plans and goals").uncheck()
-    size = page.get_by_text("Size of drones", exact=True).locator(BESIDE)
-    size.fill(str(DRONE_SIZE))
-    size.press("Enter")
+    page.get_by_text("Size of drones", exact=True).locator(BESIDE).click()
+    page.get_by_role("option", name=f"{DRONE_SIZE} ×").click()
     page.get_by_text("Show", exact=True).click()
     page.get_by_text("Drone", exact=True).first.locator(BESIDE).click()
     page.get_by_role("option", name=DRONES[1]).click()  # so that plots begin anew

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crazyflow_ros.demo.arguments import Arguments, WrongArgument, usage
+from crazyflow_ros.demo.place import place_parameters
 from crazyflow_ros.demo.simulator import (
     PATIENCE,
     SimulatorError,
@@ -66,6 +67,7 @@ def _demonstrate(arguments: Arguments) -> int:
         "drones": f"[{','.join(drones)}]",
         "drone_model": arguments.drone_model,
         "real_time_factor": str(arguments.real_time_factor),
+        **place_parameters(arguments),
     }
     if arguments.sensors:
         parameters["sensors"] = arguments.sensors

@@ -45,6 +45,13 @@ class Arguments:
         bool,
         Spec("true: show the flight on a page in a browser, which stays open until Ctrl-C"),
     ] = False
+    scene: Annotated[
+        str,
+        Spec(
+            "scene of the simulator, such as room; empty: the room with view:=true and up to "
+            "four drones, else a floor"
+        ),
+    ] = ""
     plot: Annotated[
         str,
         Spec("path of the picture; the simulator's log is saved beside it", check=_check_plot),

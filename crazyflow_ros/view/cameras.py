@@ -1,63 +1,339 @@
-"""Cameras of the tabs: free, following a drone, or in its nose."""
+"""Cameras of the tabs: with all drones, with one of them, or where a user puts it."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import time
+from collections import deque
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import viser
 
 from crazyflow_ros.scene.frames import body_to_world
+from crazyflow_ros.scene.frames import yaw as yaw_of
+from crazyflow_ros.view import drawn_size
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.ground import Ground
+from crazyflow_ros.view.lens import FOV, Picture, View, axes_of, depth, direction, fit
+from crazyflow_ros.view.tabs import Tabs
 
-FREE, FOLLOW, NOSE = "free", "follow the drone", "in its nose"
+ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE = (
+    "all drones",
+    "beside the drone",
+    "behind the drone",
+    "in its nose",
+    "from above",
+    "free",
+)
+MODES = ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE
+_UP, _AHEAD = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
+_OBLIQUE = direction(math.radians(-78), math.radians(20))  # drones that look east are seen from
+_BESIDE = direction(math.radians(-50), math.radians(18))  # the front, x points to the right
+_OVERHEAD = direction(math.radians(-90), math.radians(84))
 _NOSE = np.array([0.035, 0.0, 0.005])  # m, in the drone's frame
-_AHEAD, _UP = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
-_NEAR, _FAR = 0.4, 4.0  # m, the first distance from a drone that is followed
+_NEAR = 13.0  # drawn radii from a camera to its drone
+_BEHIND = np.array([-11.0, 0.0, 4.0])  # drawn radii, in the heading frame
+_AROUND, _LEAST = 1.6, 0.3  # drawn radii, and m, around a drone that are seen, too
+_DEPTH = 1.5  # m below a drone that are seen, too, with what is there
+_MEMORY, _MEMORIES = 10.0, 20  # s for which a picture has room for where drones were; how often
+_MOST_POINTS = 20  # drones of which each is fitted into the picture
+_SOFT, _CLOSE = 0.8, 0.25  # s, time constants of cameras far from and near a drone
+_JUMP = 3.0  # m between two frames, above which the camera jumps with the drone
+_STILL = 1e-3  # of its distance, the smallest movement of a camera
+_PATIENCE = 1.0  # s for which a tab without a script is waited for
+_TOUCHED = 0.4  # s for which a user moves a camera after each message of it
+_INNER = 0.6  # of the free area, in which a drone that somebody flies is kept
+_DEPTHS = 0.7, 1.4  # of its first distance, between which it is kept
+
+
+class Scene(NamedTuple):
+    """What there is to see."""
+
+    frame: Frame
+    row: int
+    """Of the selected drone in the frame."""
+    radii: np.ndarray
+    """Radii of the drones in their real size [m], shape (M,)."""
+    points: np.ndarray
+    """What is fitted into a picture of all drones [m], shape (K, 3)."""
 
 
 class Cameras:
-    """Moves the cameras of the tabs with a drone.
+    """Moves the cameras of the tabs.
 
     Args:
         server: The page's server.
+        tabs: The page's tabs, which tell how large their pictures are, and when users turn them.
+
+    Attributes:
+        goes_along: Whether free cameras follow the selected drone, because somebody flies it.
     """
 
-    def __init__(self, server: viser.ViserServer) -> None:
+    def __init__(self, server: viser.ViserServer, tabs: Tabs) -> None:
         self._server = server
-        self._choices: dict[int, Any] = {}  # by tab number
-        self._before: dict[int, str] = {}
+        self._cameras: dict[int, TabCamera] = {}  # by viser's number of the tab
+        self._places: deque[tuple[float, np.ndarray]] = deque(maxlen=_MEMORIES)
+        self._drones: tuple[str, ...] = ()
+        self._scene: Scene | None = None
+        self.goes_along = False
         server.on_client_connect(self._add)
-        server.on_client_disconnect(self._remove)
+        server.on_client_disconnect(self._forget)
+        tabs.on("picture", self._see)
+        tabs.on("camera", self._release)
 
     def _add(self, client: viser.ClientHandle) -> None:
         choice = client.gui.add_dropdown(
-            "Camera", (FREE, FOLLOW, NOSE), hint="Of this tab; the drone is the selected one"
+            "Camera", MODES, hint="Of this tab. It is free as soon as you turn or move it"
         )
-        self._choices[client.client_id] = choice
+        self._cameras[client.client_id] = TabCamera(client, choice)
 
-    def _remove(self, client: viser.ClientHandle) -> None:
-        self._choices.pop(client.client_id, None)
-        self._before.pop(client.client_id, None)
+    def _forget(self, client: viser.ClientHandle) -> None:
+        self._cameras.pop(client.client_id, None)
 
-    def move(self, frame: Frame, selected: str, size: float) -> None:
-        """Move all cameras to the selected drone, which is drawn `size` times its real size."""
-        if selected not in frame.names:
+    def _see(self, client: viser.ClientHandle, content: Any) -> None:
+        camera = self._cameras.get(client.client_id)
+        try:
+            picture = Picture.read(content)
+        except ValueError:
             return
-        row = frame.names.index(selected)
-        for number, client in self._server.get_clients().items():
-            choice = self._choices.get(number)
-            if choice is None:
-                continue
-            before, now = self._before.get(number, FREE), str(choice.value)
-            self._before[number] = now
-            with client.atomic():
-                if now == NOSE:
-                    _into_nose(client.camera, frame.position[row], frame.attitude[row], size)
-                elif now == FOLLOW:
-                    _beside(client.camera, frame.position[row], is_new=before != FOLLOW)
-                if before == NOSE != now:
-                    client.camera.up_direction = _UP
+        if camera is not None:
+            camera.see(picture)
+
+    def _release(self, client: viser.ClientHandle, _: Any) -> None:
+        camera = self._cameras.get(client.client_id)
+        if camera is not None:
+            camera.touch()
+
+    def choose(self, client: viser.ClientHandle, mode: str) -> None:
+        """Choose one of `MODES` for a tab."""
+        self._cameras[client.client_id].choose(mode)
+
+    def look(self, frame: Frame, selected: str, radii: np.ndarray, ground: Ground) -> None:
+        """Note what there is to see.
+
+        Args:
+            frame: The drones.
+            selected: Name of the selected drone.
+            radii: Radii of the drones in their real size [m], shape (M,).
+            ground: What is below them.
+        """
+        self._scene = None
+        if selected in frame.names and self._known():
+            row = frame.names.index(selected)
+            self._scene = Scene(frame, row, radii, self._points(frame, ground))
+
+    def needed_sizes(self, size: float) -> list[float]:
+        """Return how large drones have to be drawn in each tab, as multiples of their real size.
+
+        Args:
+            size: As what multiple of it they are drawn now.
+        """
+        if self._scene is None:
+            return []
+        return [camera.needed_size(self._scene, size) for camera in self._known()]
+
+    def move(self, size: float) -> None:
+        """Move all cameras; drones are drawn `size` times as large as they are."""
+        if self._scene is None:
+            return
+        for camera in self._known():
+            with camera.client.atomic():
+                camera.move(self._scene, size, goes_along=self.goes_along)
+
+    def _known(self) -> list[TabCamera]:
+        return [camera for camera in list(self._cameras.values()) if camera.is_known()]
+
+    def looks_at(self) -> list[tuple[viser.ClientHandle, np.ndarray]]:
+        """Return the tabs and what their cameras look at [m]."""
+        return [(camera.client, camera.client.camera.look_at) for camera in self._known()]
+
+    def _points(self, frame: Frame, ground: Ground) -> np.ndarray:
+        """Return where the drones were lately, and what is below, (K, 3) [m]."""
+        now = time.monotonic()
+        if frame.names != self._drones:
+            self._drones = frame.names
+            self._places.clear()
+        while self._places and now - self._places[0][0] > _MEMORY:
+            self._places.popleft()
+        points = frame.position.copy()
+        if len(points) > _MOST_POINTS:  # the corners of a box are seen for them
+            sides = np.array([points.min(axis=0), points.max(axis=0)])
+            points = np.array([(x, y, z) for x, y in product(*sides[:, :2].T) for z in sides[:, 2]])
+        below = points.copy()
+        below[:, 2] = np.maximum(ground.below(points), points[:, 2] - _DEPTH)
+        points = np.concatenate([points, below])
+        if not self._places or now - self._places[-1][0] > _MEMORY / _MEMORIES:
+            self._places.append((now, points))
+        return np.concatenate([points, *(place for _, place in self._places)])
+
+
+class TabCamera:
+    """The camera of a tab.
+
+    Args:
+        client: The tab.
+        choice: Its dropdown of `MODES`.
+    """
+
+    def __init__(self, client: viser.ClientHandle, choice: Any) -> None:
+        self.client, self._choice = client, choice
+        self._picture: Picture | None = None
+        self._since = self._moved = time.monotonic()
+        self._touched = -math.inf
+        self._before = FREE  # the mode of the last movement
+        self._view: View | None = None  # where it was sent
+        self._drone: np.ndarray | None = None  # where the followed drone was
+        self._offset = np.zeros(3)  # from the drone to the camera beside it, in drawn radii
+        self._flown_from: float | None = None  # distance of the drone when a user took over
+
+    def see(self, picture: Picture) -> None:
+        """Note the size of the picture."""
+        if picture.has_own_camera and self._picture is None:
+            self._choice.value = FREE
+        if picture != self._picture:
+            self._view = None  # a camera jumps with the picture
+        self._picture = picture
+
+    def choose(self, mode: str) -> None:
+        """Choose one of `MODES`."""
+        self._choice.value = mode
+
+    def touch(self) -> None:
+        """Leave the camera to the user, who moves it."""
+        self._touched = time.monotonic()
+        if self._choice.value not in (FREE, BESIDE):
+            self._choice.value = FREE
+
+    def is_known(self) -> bool:
+        """Return whether the size of the picture is known; at last what viser knows of it."""
+        if self._picture is None and time.monotonic() - self._since > _PATIENCE:
+            camera = self.client.camera
+            self._picture = Picture.uncovered(
+                max(camera.image_width, 1), max(camera.image_height, 1)
+            )
+        return self._picture is not None
+
+    def needed_size(self, scene: Scene, size: float) -> float:
+        """Return the size that drones need here, see `Cameras.needed_sizes`."""
+        assert self._picture is not None
+        frame, diameter = scene.frame, 2 * float(scene.radii.min())
+        if self._choice.value in (ALL, ABOVE):
+            view = self._fitted(scene, size)
+            far = float(depth(frame.position, view).max())
+            return drawn_size.needed(diameter, far, self._picture.focal(FOV))
+        if self._choice.value in (BESIDE, BEHIND, NOSE):
+            return 1.0  # it is as near as it has to be
+        camera = self.client.camera
+        depths = depth(frame.position, View(camera.position, camera.look_at))
+        seen = depths[depths > 0]
+        near = float(seen.min()) if len(seen) else 0.0
+        return drawn_size.needed(diameter, near, self._picture.focal(camera.fov))
+
+    def move(self, scene: Scene, size: float, *, goes_along: bool) -> None:
+        """Move the camera, see `Cameras.move`."""
+        now = time.monotonic()
+        seconds, self._moved = now - self._moved, now
+        before, mode = self._before, str(self._choice.value)
+        self._before = mode
+        camera, frame, row = self.client.camera, scene.frame, scene.row
+        if before == NOSE != mode:
+            camera.up_direction = _UP
+        if mode == FREE:
+            self._view = None
+            self._go_along(frame.position[row], goes_along=goes_along)
+            return
+        camera.fov = FOV
+        position, attitude = frame.position[row], frame.attitude[row]
+        if mode == NOSE:
+            _into_nose(camera, position, attitude, size)
+            return
+        radius = size * float(scene.radii[row])
+        if mode == BESIDE:
+            self._offset = self._beside(radius, is_new=before != BESIDE)
+            goal, quick = View(position + radius * self._offset, position), _CLOSE
+        elif mode == BEHIND:
+            turn = float(yaw_of(attitude))
+            flat = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]])
+            offset = np.append(flat @ _BEHIND[:2], _BEHIND[2])
+            goal, quick = View(position + radius * offset, position), _CLOSE
+        else:
+            goal, quick = self._fitted(scene, size), _SOFT
+        step = math.inf if self._drone is None else np.linalg.norm(position - self._drone)
+        self._drone = position
+        is_near = mode in (BESIDE, BEHIND)
+        if self._view is None or before != mode or (is_near and step > _JUMP):
+            quick = 0.0
+        if mode == BESIDE and self._is_touched():
+            quick = 0.0  # the user turns it, and we only go along
+        self._send(_between(self._view or goal, goal, seconds, quick))
+
+    def _fitted(self, scene: Scene, size: float) -> View:
+        assert self._picture is not None
+        towards = _OVERHEAD if self._choice.value == ABOVE else _OBLIQUE
+        margin = max(_AROUND * size * float(scene.radii.max()), _LEAST)
+        return fit(scene.points, margin, towards, self._picture)
+
+    def _is_touched(self) -> bool:
+        return time.monotonic() - self._touched < _TOUCHED
+
+    def _beside(self, radius: float, *, is_new: bool) -> np.ndarray:
+        """Return the offset from the drone in drawn radii, which the user may change."""
+        if is_new:
+            return _NEAR * _BESIDE
+        if self._is_touched():
+            camera = self.client.camera
+            return np.asarray((camera.position - camera.look_at) / radius)
+        return self._offset
+
+    def _send(self, view: View) -> None:
+        self._view = view
+        camera = self.client.camera
+        distance = float(np.linalg.norm(view.look_at - view.position))
+        changes = camera.position - view.position, camera.look_at - view.look_at
+        if max(float(np.abs(change).max()) for change in changes) > _STILL * distance:
+            camera.position = view.position
+            camera.look_at = view.look_at
+
+    def _go_along(self, position: np.ndarray, *, goes_along: bool) -> None:
+        """Shift a free camera so that a drone that somebody flies stays in the picture."""
+        if not goes_along or self._is_touched():
+            self._flown_from = None
+            return
+        assert self._picture is not None
+        picture, camera = self._picture, self.client.camera
+        right, down, ahead = axes_of(camera.look_at - camera.position)
+        away = position - camera.position
+        along = float(away @ ahead)
+        if along <= 0:
+            return  # it is behind the camera, and was not seen
+        if self._flown_from is None:
+            self._flown_from = along
+        nearest, farthest = (share * self._flown_from for share in _DEPTHS)
+        shift = (along - min(max(along, nearest), farthest)) * ahead
+        focal = picture.focal(camera.fov)
+        sides = (
+            (right, picture.left, picture.right, picture.width),
+            (down, picture.top, picture.bottom, picture.height),
+        )
+        for axis, low, high, whole in sides:
+            middle = ((low + high) / 2 - whole / 2) / focal * along
+            half = _INNER * (high - low) / 2 / focal * along
+            off = float(away @ axis) - middle
+            shift = shift + (off - min(max(off, -half), half)) * axis
+        if shift.any():
+            place = camera.position + shift
+            look_at = camera.look_at + shift
+            camera.position = place
+            camera.look_at = look_at
+
+
+def _between(view: View, goal: View, seconds: float, constant: float) -> View:
+    """Return a view on the way to another one, which it nears with a time constant [s]."""
+    share = 1.0 if constant == 0 else -math.expm1(-seconds / constant)
+    place, look_at = (now + share * (then - now) for now, then in zip(view, goal))
+    return View(place, look_at)
 
 
 def _into_nose(camera: Any, position: np.ndarray, attitude: np.ndarray, size: float) -> None:
@@ -65,13 +341,3 @@ def _into_nose(camera: Any, position: np.ndarray, attitude: np.ndarray, size: fl
     camera.position = place
     camera.look_at = place + body_to_world(attitude, _AHEAD)
     camera.up_direction = body_to_world(attitude, _UP)
-
-
-def _beside(camera: Any, position: np.ndarray, *, is_new: bool) -> None:
-    """Keep the camera's distance and direction, which the user may change meanwhile."""
-    offset = camera.position - camera.look_at
-    if is_new:
-        distance = float(np.linalg.norm(offset))
-        offset *= np.clip(distance, _NEAR, _FAR) / max(distance, 1e-6)
-    camera.position = position + offset
-    camera.look_at = position

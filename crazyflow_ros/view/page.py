@@ -51,11 +51,11 @@ class Page:
         folder: Path = Path(),
     ) -> None:
         self._follower = follower
-        sticks, shell = Sticks(), Shell(SCRIPTS)
-        shell.on("sticks", sticks.take)
+        self._sticks, shell = Sticks(), Shell(SCRIPTS)
+        shell.on("sticks", self._sticks.take)
         self.viewer = Viewer(address, port, shell)
         server, shown = self.viewer.server, self.viewer.shown
-        self._panel = Panel(self.viewer, follower, sticks, folder)
+        self._panel = Panel(self.viewer, follower, self._sticks, folder)
         self._status = StatusLine(shell, follower, self._panel.log, lambda: self._panel.records)
         self._overlays = Overlays(server, shown, follower)
         self._sensors = SensorDrawings(server, shown, follower)
@@ -98,6 +98,7 @@ class Page:
             self._status.update(frame, "")
             return
         if viewer.server.get_clients():
+            viewer.cameras.goes_along = self._sticks.is_held
             viewer.show(frame, _PERIOD)
             self._overlays.show(frame, viewer.selected)
         self._sensors.show(frame, viewer.selected)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import threading
+import time
+
 import viser
 
 from crazyflow_ros.view import server
@@ -11,6 +15,7 @@ from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.shown import Shown
+from crazyflow_ros.view.stage import Stage
 from crazyflow_ros.view.tabs import Tabs
 from crazyflow_ros.view.theme import Theme
 
@@ -31,8 +36,10 @@ class Viewer:
         tabs: The tabs of the shell as viser's clients.
         theme: Tells which tabs are dark.
         url: Address of the page for a browser, with the token if one is needed.
+        stage: What the world stands in.
         drawing: The scene.
         shown: The switches that select what is shown.
+        cameras: The cameras of the tabs.
         selected: Name of the drone that cameras follow.
 
     Raises:
@@ -53,13 +60,18 @@ class Viewer:
         self.shell.show("version", self.shell.version)
         query = f"?token={token}" if token else ""
         self.url = f"http://{address}:{self.server.get_port()}/{query}"
-        self.drawing = Drawing(self.server)
-        self.shown = Shown(self.server)
+        self._lock = threading.RLock()
+        self._frame: Frame | None = None
+        self._last = time.monotonic()
+        self.stage = Stage(self.server)
+        self.drawing = Drawing(self.server, self.stage)
+        self.shown = Shown(self.server, self._show_again)
         self.tabs = Tabs(self.server, self.shell)
         self.theme = Theme(self.server, self.shell, self.tabs, self.shown.dark)
+        self.theme.on_change(self.stage.set_dark)
         self.selected = ""
-        self._cameras = Cameras(self.server)
-        self._last_ns = 0
+        self.cameras = Cameras(self.server, self.tabs)
+        self.tabs.on("picture", lambda *_: self._show_again())
 
     def show(self, frame: Frame, seconds: float) -> None:
         """Show the drones.
@@ -68,14 +80,29 @@ class Viewer:
             frame: The drones.
             seconds: Time since the last frame, for which rotors turn unless time stands still [s].
         """
-        if self.selected not in frame.names:
-            self.selected = frame.names[0]
-        moves = frame.time_ns != self._last_ns
-        self._last_ns = frame.time_ns
-        names, trails = bool(self.shown.names.value), bool(self.shown.trails.value)
-        size = float(self.shown.size.value)
-        self.drawing.show(frame, seconds if moves else 0.0, size=size, names=names, trails=trails)
-        self._cameras.move(frame, self.selected, size)
+        with self._lock:
+            if self.selected not in frame.names:
+                self.selected = frame.names[0]
+            moves = self._frame is None or frame.time_ns != self._frame.time_ns
+            self._frame = frame
+            now = time.monotonic()
+            elapsed, self._last = now - self._last, now
+            self._show(frame, seconds if moves else 0.0, elapsed)
+
+    def _show_again(self) -> None:
+        """Show a change at once, even if no frame follows, as between the steps of a `Sim`."""
+        with self._lock:
+            if self._frame is not None:
+                self._show(self._frame, 0.0, math.inf)
+
+    def _show(self, frame: Frame, seconds: float, elapsed: float) -> None:
+        drawing, cameras, shown = self.drawing, self.cameras, self.shown
+        cameras.look(frame, self.selected, drawing.radii_of(frame), drawing.ground)
+        shown.choose_size(cameras.needed_sizes(shown.size.value), elapsed)
+        drawing.show(frame, seconds, shown.size.value, shown.switches)
+        cameras.move(shown.size.value)
+        for client, place in cameras.looks_at():
+            self.stage.centre(client, *place[:2].tolist())
 
     def close(self) -> None:
         """Stop the server."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
@@ -17,7 +18,9 @@ from paths import ROOT
 from rclpy.serialization import serialize_message
 
 from crazyflow_ros.demo.arguments import Arguments, WrongArgument, usage
+from crazyflow_ros.demo.client import STOREY
 from crazyflow_ros.demo.messages import read_pose, read_poses
+from crazyflow_ros.demo.place import ROOM_PADS, place_parameters
 from crazyflow_ros.demo.progress import ProgressLine
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess
@@ -124,6 +127,48 @@ def test_arguments_have_defaults_and_are_read() -> None:
     assert (given.n_drones, given.real_time_factor, given.plot) == (1, 0.0, "a/b.svg")
     assert Arguments.parse(["view:=false"]) == Arguments.parse([])
     assert "n_drones:=4" in usage() and "view:=false" in usage()
+
+
+def test_a_flight_that_is_shown_has_the_room_to_itself() -> None:
+    """All drones keep away from what is in it: measured by MuJoCo, for the largest drone."""
+    spec = mujoco.MjSpec.from_file(str(ROOT / "urdf_mjcf" / "room.xml"))
+    ball = spec.worldbody.add_body(name="ball", mocap=True)
+    radius = 0.4  # m, more than the hb_x500 with its rotors
+    ball.add_geom(name="ball", type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[radius, 0, 0])
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    others = [number for number in range(model.ngeom) if model.geom(number).name != "floor"]
+    others.remove(model.geom("ball").id)
+    for number, pad in enumerate(ROOM_PADS):
+        path = plan_flight(
+            np.array([*pad, 0.08]), 30.0, MOST_LAG * number / 3, ALTITUDE + STOREY * number
+        )
+        for place in path(np.arange(0.0, 30.0, 0.05)).pos:
+            data.mocap_pos[0] = place
+            mujoco.mj_kinematics(model, data)
+            for other in others:
+                distance = mujoco.mj_geomDistance(
+                    model, data, model.geom("ball").id, other, 1.0, None
+                )
+                assert distance > 0, f"pad {number} at {place}: {model.geom(other).name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "scene", "poses"),
+    [
+        ("", None, 0),
+        ("view:=true", "room", 4),
+        ("view:=true n_drones:=1 drone_model:=hb_x500", "room", 1),
+        ("view:=true n_drones:=5", None, 0),
+        ("view:=true scene:=race_track", "race_track", 0),
+        ("scene:=room n_drones:=2", "room", 2),
+    ],
+)
+def test_the_scene_is_the_room_where_it_is_shown(words: str, scene: str | None, poses: int) -> None:
+    parameters = place_parameters(Arguments.parse(words.split()))
+    assert parameters.get("scene") == scene
+    numbers = parameters.get("initial_poses", "").strip("[]").split(",")
+    assert len(list(filter(None, numbers))) == 3 * poses
 
 
 def test_what_make_sim_passes_on_is_understood() -> None:

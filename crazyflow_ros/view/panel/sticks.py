@@ -106,6 +106,13 @@ class Sticks:
         across = speed / max(math.hypot(ahead, left), 1.0)
         return StickVelocity(across * ahead, across * left, _CLIMB * speed * up, _TURN * turn)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a user flies at present."""
+        oldest = self._clock() - _STALE
+        with self._lock:
+            return any(any(tab.directions) and tab.time > oldest for tab in self._tabs.values())
+
     def switched(self) -> bool:
         """Return whether the key for take-off and landing was pressed since the last call."""
         with self._lock:

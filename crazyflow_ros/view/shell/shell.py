@@ -27,7 +27,7 @@ PATH = "/shell"
 _FIRST = (  # of every page
     *("theme.css", "viser.css", "connection.css"),
     *("channel.js", "dom.js", "tab.js", "theme.js", "title.js", "viser.js", "connection.js"),
-    *("sheet.js",),
+    *("sheet.js", "freearea.js"),
 )
 _TITLE = b"crazyflow_ros"
 _VIEWPORT = b"width=device-width, initial-scale=1, maximum-scale=1, viewport-fit=cover"

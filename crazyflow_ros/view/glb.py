@@ -1,0 +1,136 @@
+"""GLB files, which browsers draw: triangles with materials."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+_FLOAT, _UINT, _ARRAY, _ELEMENTS = 5126, 5125, 34962, 34963  # numbers of glTF
+_UNLIT = "KHR_materials_unlit"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Triangles of one material."""
+
+    corners: np.ndarray
+    """[m], shape (n, 3)."""
+    faces: np.ndarray
+    """Indices of corners, counter-clockwise seen from outside, shape (k, 3)."""
+    rgba: np.ndarray
+    """Linear colour and opacity: of all, shape (4,), or of each corner, shape (n, 4)."""
+    is_lit: bool = True
+    """Whether light falls on it, or it has its colour from all sides."""
+    is_double_sided: bool = False
+    material: dict[str, Any] = field(default_factory=dict)
+    """Further properties of its glTF material."""
+
+
+def glb_of(parts: Sequence[Part]) -> bytes:
+    """Return the parts as one GLB file, in their frame; at least one is needed."""
+    file = _File()
+    primitives, materials = [], []
+    for part in parts:
+        attributes = {"POSITION": file.add(part.corners, np.float32, "VEC3", has_bounds=True)}
+        if part.is_lit:  # without normals, three.js shades each triangle as flat
+            attributes["NORMAL"] = file.add(_normals(part), np.float32, "VEC3")
+        is_colored = part.rgba.ndim == 2
+        if is_colored:
+            attributes["COLOR_0"] = file.add(part.rgba, np.float32, "VEC4")
+        color = [1.0] * 4 if is_colored else part.rgba.tolist()
+        opacity = float(part.rgba[:, 3].min() if is_colored else part.rgba[3])
+        materials.append(
+            {
+                "doubleSided": part.is_double_sided,
+                "alphaMode": "OPAQUE" if opacity >= 1 else "BLEND",
+                "pbrMetallicRoughness": {
+                    "baseColorFactor": color,
+                    "metallicFactor": 0.0,
+                    "roughnessFactor": 0.6,
+                },
+                **({} if part.is_lit else {"extensions": {_UNLIT: {}}}),
+                **part.material,
+            }
+        )
+        primitives.append(
+            {
+                "attributes": attributes,
+                "indices": file.add(part.faces.reshape(-1), np.uint32, "SCALAR"),
+                "material": len(materials) - 1,
+            }
+        )
+    # A mesh of several primitives would be a group, of which viser copies only the first one.
+    meshes = [{"primitives": [primitive]} for primitive in primitives]
+    return file.content(
+        {
+            "asset": {"version": "2.0"},
+            "extensionsUsed": [_UNLIT],
+            "scene": 0,
+            "scenes": [{"nodes": list(range(len(meshes)))}],
+            "nodes": [{"mesh": number} for number in range(len(meshes))],
+            "meshes": meshes,
+            "materials": materials,
+        }
+    )
+
+
+def _normals(part: Part) -> np.ndarray:
+    """Return the mean normal of the triangles at each corner, weighted by their areas, (n, 3)."""
+    a, b, c = np.moveaxis(part.corners[part.faces], 1, 0)
+    normals = np.zeros_like(part.corners, float)
+    for column in part.faces.T:
+        np.add.at(normals, column, np.cross(b - a, c - a))
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    return np.where(lengths > 0, normals / np.maximum(lengths, 1e-30), [0.0, 0.0, 1.0])
+
+
+class _File:
+    """The binary part of a file, and what it consists of."""
+
+    def __init__(self) -> None:
+        self._binary = b""
+        self._views: list[dict[str, Any]] = []
+        self._accessors: list[dict[str, Any]] = []
+
+    def add(self, array: np.ndarray, kind: Any, name: str, *, has_bounds: bool = False) -> int:
+        """Append an array of a type of glTF, and return its number."""
+        values = np.ascontiguousarray(array, kind)
+        part = values.tobytes()
+        is_index = name == "SCALAR"
+        self._views.append(
+            {
+                "buffer": 0,
+                "byteOffset": len(self._binary),
+                "byteLength": len(part),
+                "target": _ELEMENTS if is_index else _ARRAY,
+            }
+        )
+        self._binary += part
+        accessor: dict[str, Any] = {
+            "bufferView": len(self._views) - 1,
+            "componentType": _UINT if is_index else _FLOAT,
+            "count": len(values),
+            "type": name,
+        }
+        if has_bounds:
+            accessor |= {"min": values.min(axis=0).tolist(), "max": values.max(axis=0).tolist()}
+        self._accessors.append(accessor)
+        return len(self._accessors) - 1
+
+    def content(self, description: dict[str, Any]) -> bytes:
+        """Return the whole file."""
+        description |= {
+            "accessors": self._accessors,
+            "bufferViews": self._views,
+            "buffers": [{"byteLength": len(self._binary)}],
+        }
+        text = json.dumps(description).encode()
+        text += b" " * (-len(text) % 4)
+        chunks = struct.pack("<I4s", len(text), b"JSON") + text
+        chunks += struct.pack("<I4s", len(self._binary), b"BIN\0") + self._binary
+        return struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks

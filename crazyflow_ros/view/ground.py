@@ -1,0 +1,93 @@
+"""What is below a drone: the floor, or the top of a shape of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
+
+_WITHIN = 1e-3  # m that a drone may be below a surface and still stand on it
+_PARALLEL = 1e-9
+
+
+class Ground:
+    """Heights of a world below places.
+
+    Args:
+        shapes: The shapes of the world.
+        floor: Height of its floor [m].
+    """
+
+    def __init__(self, shapes: Sequence[VisibleShape] = (), floor: float = 0.0) -> None:
+        self._floor = floor
+        round_forms = ShapeForm.SPHERE, ShapeForm.CYLINDER
+        solid = [shape for shape in shapes if shape.form is not ShapeForm.MESH]
+        # Cylinders that do not stand are boxes here, a few millimetres too high at their sides.
+        self._centres = np.array([shape.position for shape in solid]).reshape(-1, 3)
+        self._turns = np.array([rotation_matrix(s.attitude).T for s in solid]).reshape(-1, 3, 3)
+        self._halves = np.array([shape.size for shape in solid]).reshape(-1, 3) / 2
+        self._is_ball = np.array([s.form is ShapeForm.SPHERE for s in solid], bool)
+        self._is_round = np.array([s.form in round_forms for s in solid], bool)
+        triangles = [
+            shape.triangles @ rotation_matrix(shape.attitude).T + shape.position
+            for shape in shapes
+            if shape.triangles is not None
+        ]
+        self._triangles = np.concatenate([np.empty((0, 3, 3)), *triangles])
+        self._lowest, self._highest = self._triangles.min(1), self._triangles.max(1)
+
+    def below(self, places: np.ndarray) -> np.ndarray:
+        """Return the height of what is below each place [m], shape (M,).
+
+        Args:
+            places: Places [m], shape (M, 3).
+        """
+        heights = np.minimum(np.full(len(places), self._floor), places[:, 2])
+        if len(self._centres):
+            heights = np.maximum(heights, self._tops(places).max(axis=1))
+        if len(self._triangles):
+            on_meshes = [self._on_triangles(place) for place in places]
+            heights = np.maximum(heights, on_meshes)
+        return heights
+
+    def _tops(self, places: np.ndarray) -> np.ndarray:
+        """Return where a ray down from each place meets each shape, (M, S); -inf: not at all."""
+        start = np.einsum("sij,msj->msi", self._turns, places[:, None] - self._centres)
+        start /= self._halves
+        ray = -self._turns[:, :, 2] / self._halves  # in units of half the extents
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, last = (-start - np.sign(ray)) / ray, (-start + np.sign(ray)) / ray
+        is_parallel = np.broadcast_to(np.abs(ray) < _PARALLEL, start.shape)
+        first = np.where(is_parallel, -np.inf, first)
+        last = np.where(is_parallel, np.inf, last)
+        is_in = (~is_parallel | (np.abs(start) <= 1)).all(axis=2)
+        stands = self._is_round & ~self._is_ball & (np.abs(ray[:, :2]) < _PARALLEL).all(axis=1)
+        is_in &= ~stands | (np.linalg.norm(start[..., :2], axis=2) <= 1)
+        along = first.max(axis=2)
+        is_in &= along <= last.min(axis=2)
+        if self._is_ball.any():
+            a, b = (ray**2).sum(axis=1), (start * ray).sum(axis=2)
+            under_root = b**2 - a * ((start**2).sum(axis=2) - 1)
+            ball = (-b - np.sqrt(np.maximum(under_root, 0))) / a
+            along = np.where(self._is_ball, ball, along)
+            is_in = np.where(self._is_ball, under_root >= 0, is_in)
+        return np.where(is_in & (along >= -_WITHIN), places[:, None, 2] - along, -np.inf)
+
+    def _on_triangles(self, place: np.ndarray) -> float:
+        flat = place[:2]
+        near = ((self._lowest[:, :2] <= flat) & (flat <= self._highest[:, :2])).all(axis=1)
+        near &= self._lowest[:, 2] <= place[2] + _WITHIN
+        if not near.any():
+            return -np.inf
+        a, b, c = np.moveaxis(self._triangles[near], 1, 0)
+        u, v, w = b - a, c - a, flat - a[:, :2]
+        area = u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            beta = (w[:, 0] * v[:, 1] - w[:, 1] * v[:, 0]) / area
+            gamma = (u[:, 0] * w[:, 1] - u[:, 1] * w[:, 0]) / area
+        height = a[:, 2] + beta * u[:, 2] + gamma * v[:, 2]
+        is_in = (beta >= 0) & (gamma >= 0) & (beta + gamma <= 1) & (height <= place[2] + _WITHIN)
+        return float(height[is_in].max()) if is_in.any() else -np.inf

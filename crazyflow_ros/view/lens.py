@@ -1,0 +1,119 @@
+"""Where a camera has to be to see what it shall see."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+FOV = math.radians(45)
+"""Vertical angle of view of the cameras that the page moves: of a normal lens."""
+_LARGEST = 20_000.0  # pixels
+_SMALLEST_SHARE = 0.15  # of the picture: a free area below this is as good as none
+_MARGIN = 0.06  # of the free area, on each side
+
+
+class Picture(NamedTuple):
+    """The picture of a tab: its size and the part that nothing covers [CSS pixels]."""
+
+    width: float
+    height: float
+    left: float
+    top: float
+    right: float
+    bottom: float
+    has_own_camera: bool = False
+    """Whether the address of the page says where the camera is."""
+
+    @classmethod
+    def uncovered(cls, width: float, height: float) -> Picture:
+        """Return a picture that nothing covers."""
+        return cls(width, height, 0.0, 0.0, width, height)
+
+    @classmethod
+    def read(cls, content: Any) -> Picture:
+        """Return the picture that a tab describes.
+
+        Raises:
+            ValueError: This is no such description.
+        """
+        if not isinstance(content, dict) or not isinstance(content.get("free"), list):
+            raise ValueError(f"expected the size of a picture, got {content!r}")
+        sides = [content.get("width"), content.get("height"), *content["free"]]
+        if len(sides) != 6 or not all(_is_length(side) for side in sides):
+            raise ValueError(f"expected six lengths, got {sides!r}")
+        width, height, left, top, right, bottom = map(float, sides)
+        if width < 1 or height < 1:
+            raise ValueError(f"expected a picture, got {width} x {height}")
+        is_some = right - left > _SMALLEST_SHARE * width and bottom - top > _SMALLEST_SHARE * height
+        if not is_some or right > width + 1 or bottom > height + 1:
+            left, top, right, bottom = 0.0, 0.0, width, height
+        own = content.get("hasOwnCamera") is True
+        return cls(width, height, left, top, right, bottom, own)
+
+    def focal(self, fov: float) -> float:
+        """Return the focal length [pixels] for a vertical angle of view [rad]."""
+        return self.height / 2 / math.tan(fov / 2)
+
+
+class View(NamedTuple):
+    """Where a camera is and looks at [m], each of shape (3,)."""
+
+    position: np.ndarray
+    look_at: np.ndarray
+
+
+def axes_of(ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what is right, down and ahead in the picture of a level camera, unit vectors."""
+    ahead = ahead / np.linalg.norm(ahead)
+    right = np.array([ahead[1], -ahead[0], 0.0])
+    if not right.any():  # it looks straight down or up
+        right = np.array([1.0, 0.0, 0.0])
+    right /= np.linalg.norm(right)
+    return right, np.cross(ahead, right), ahead
+
+
+def direction(azimuth: float, elevation: float) -> np.ndarray:
+    """Return the unit vector from what is looked at to a camera, for angles in rad."""
+    flat = math.cos(elevation)
+    return np.array(
+        [flat * math.cos(azimuth), flat * math.sin(azimuth), math.sin(elevation)], float
+    )
+
+
+def fit(points: np.ndarray, margin: float, towards: np.ndarray, picture: Picture) -> View:
+    """Return the view with all points as large as possible in the uncovered part of a picture.
+
+    Args:
+        points: The points [m], shape (M, 3).
+        margin: Around each of them [m].
+        towards: Unit vector from the points to the camera, shape (3,).
+        picture: The picture, with the angle of view `FOV`.
+    """
+    right, down, ahead = axes_of(-towards)
+    focal = picture.focal(FOV)
+    # Tangents of the middle of the free area, and of half its width and height.
+    x = ((picture.left + picture.right) / 2 - picture.width / 2) / focal
+    y = ((picture.top + picture.bottom) / 2 - picture.height / 2) / focal
+    half_x = (0.5 - _MARGIN) * (picture.right - picture.left) / focal
+    half_y = (0.5 - _MARGIN) * (picture.bottom - picture.top) / focal
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    p = points - middle
+    along = p @ ahead
+    wide = (np.abs(p @ right - x * along) + margin) / half_x - along
+    high = (np.abs(p @ down - y * along) + margin) / half_y - along
+    distance = float(np.maximum(wide, high).max())
+    position = middle - distance * (ahead + x * right + y * down)
+    return View(position, position + distance * ahead)
+
+
+def depth(points: np.ndarray, view: View) -> np.ndarray:
+    """Return the distance of points (M, 3) along the axis of a view [m], shape (M,)."""
+    ahead = view.look_at - view.position
+    return np.asarray((points - view.position) @ (ahead / np.linalg.norm(ahead)))
+
+
+def _is_length(value: Any) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and 0 <= value <= _LARGEST

@@ -1,0 +1,233 @@
+"""What the world stands in: sky, light and a floor that fades into the horizon, light or dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import viser
+
+from crazyflow_ros.view.glb import Part, glb_of
+from crazyflow_ros.view.unlit import unlit
+
+_SKY, _REACH = 450.0, 400.0  # m, radii of the sky and of the floor; cameras see 1000 m
+_FADED = 45.0  # m from the middle, where the floor has become the horizon
+_FINE, _COARSE = 1.0, 5.0  # m between lines of the floor
+_LINES = {_FINE: (0.006, 9.0, 0.55), _COARSE: (0.012, 30.0, 1.0)}
+"""Half their width and how far they reach [m], and their strength."""
+_STEP = _COARSE  # m by which the floor goes along with a camera, so that its lines stay
+_ABOVE = 0.003  # m, lines above the floor, to be seen
+_RIM = 96  # corners of a circle
+
+Color = tuple[float, float, float]
+"""Red, green and blue as seen, from 0 to 1."""
+
+
+def _rgb(code: str) -> Color:
+    red, green, blue = bytes.fromhex(code)
+    return red / 255, green / 255, blue / 255
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours and light of a stage."""
+
+    zenith: Color
+    horizon: Color
+    floor: Color
+    line: Color
+    sun: float
+    """Intensity of the light from above, one side."""
+    fill: float
+    """Intensity of the light from the other side."""
+    ambient: float
+    """Intensity of the light from the whole sky."""
+
+
+LIGHT = Palette(
+    zenith=_rgb("5b95d3"),
+    horizon=_rgb("e6eef5"),
+    floor=_rgb("c9d2da"),
+    line=_rgb("94a3b1"),
+    sun=2.6,
+    fill=0.7,
+    ambient=2.2,
+)
+DARK = Palette(
+    zenith=_rgb("0a0f17"),
+    horizon=_rgb("1d2936"),
+    floor=_rgb("5b6774"),
+    line=_rgb("8392a1"),
+    sun=1.5,
+    fill=0.6,
+    ambient=1.1,
+)
+
+
+class Stage:
+    """The stage of each tab.
+
+    Args:
+        server: The page's server.
+    """
+
+    def __init__(self, server: viser.ViserServer) -> None:
+        self._server = server
+        self._stages: dict[int, _TabStage] = {}  # by viser's number of the tab
+        self._height = 0.0
+        # viser's own light greys everything, and its reflections take a browser seconds.
+        server.scene.configure_environment_map(None)
+        server.scene.configure_default_lights(enabled=False, cast_shadow=False)
+        server.on_client_disconnect(self._forget)
+
+    def _forget(self, client: viser.ClientHandle) -> None:
+        self._stages.pop(client.client_id, None)
+
+    def set_dark(self, client: viser.ClientHandle, is_dark: bool) -> None:
+        """Give a tab its stage, or another one."""
+        palette = DARK if is_dark else LIGHT
+        before = self._stages.get(client.client_id)
+        if before is not None and before.palette is palette:
+            return
+        with client.atomic():
+            if before is not None:
+                before.remove()
+            self._stages[client.client_id] = _TabStage(client, palette, self._height)
+
+    def set_floor(self, height: float) -> None:
+        """Lay the floor at another height [m]."""
+        self._height = height
+        for stage in list(self._stages.values()):
+            stage.lay_floor(height)
+
+    def centre(self, client: viser.ClientHandle, x: float, y: float) -> None:
+        """Have the floor and the sky of a tab around this place [m]."""
+        stage = self._stages.get(client.client_id)
+        if stage is not None:
+            stage.centre(x, y)
+
+
+class _TabStage:
+    def __init__(self, client: viser.ClientHandle, palette: Palette, height: float) -> None:
+        self.palette, self._place = palette, np.array([0.0, 0.0, height])
+        scene = client.scene
+        floor, lines, sky = _surfaces(palette)
+        options: dict[str, Any] = {"cast_shadow": False, "receive_shadow": False}
+        self._flat = [
+            scene.add_glb("/stage/floor", floor, position=self._place, **options),
+            scene.add_glb("/stage/lines", lines, position=self._place, **options),
+            scene.add_glb("/stage/sky", sky, position=self._place, **options),
+        ]
+        self._lights = [
+            scene.add_light_directional(
+                "/stage/sun", intensity=palette.sun, color=(255, 246, 230), position=(4, -7, 11)
+            ),
+            scene.add_light_directional(
+                "/stage/fill", intensity=palette.fill, color=(214, 230, 255), position=(-8, 5, 3)
+            ),
+            scene.add_light_hemisphere(
+                "/stage/ambient",
+                sky_color=(235, 243, 255),
+                ground_color=(150, 150, 150),
+                intensity=palette.ambient,
+            ),
+        ]
+
+    def remove(self) -> None:
+        for handle in (*self._flat, *self._lights):
+            handle.remove()
+
+    def lay_floor(self, height: float) -> None:
+        self._move(self._place[0], self._place[1], height)
+
+    def centre(self, x: float, y: float) -> None:
+        place = np.array([x, y])
+        if np.abs(place - self._place[:2]).max() > _STEP:
+            x, y = (_STEP * np.round(place / _STEP)).tolist()
+            self._move(x, y, self._place[2])
+
+    def _move(self, x: float, y: float, z: float) -> None:
+        self._place = np.array([x, y, z])
+        for handle in self._flat:
+            handle.position = self._place
+
+
+@cache
+def _surfaces(palette: Palette) -> tuple[bytes, bytes, bytes]:
+    """Return floor, lines and sky as GLB files, around the origin."""
+    return glb_of([_floor(palette)]), glb_of([_lines(palette)]), glb_of([_sky(palette)])
+
+
+def _mix(first: Color, second: Color, share: np.ndarray) -> np.ndarray:
+    """Return colours (n, 4), opaque, from the first one to the second one."""
+    share = np.asarray(share, float)[:, None]
+    rgb = (1 - share) * np.array(first) + share * np.array(second)
+    return np.column_stack([rgb, np.ones(len(rgb))])
+
+
+def _smooth(share: np.ndarray) -> np.ndarray:
+    share = np.clip(share, 0.0, 1.0)
+    return share**2 * (3 - 2 * share)
+
+
+def _rings(radii: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return corners and faces of a surface of revolution; its rings follow each other."""
+    angles = np.linspace(0, 2 * np.pi, _RIM, endpoint=False)
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    corners = np.concatenate(
+        [np.column_stack([r * circle, np.full(_RIM, z)]) for r, z in zip(radii, heights)]
+    )
+    here = np.arange(_RIM)
+    after = (here + 1) % _RIM
+    faces = []
+    for ring in range(len(radii) - 1):
+        a, b = ring * _RIM + here, ring * _RIM + after
+        c, d = a + _RIM, b + _RIM
+        faces += [np.column_stack([a, c, d]), np.column_stack([a, d, b])]
+    return corners, np.concatenate(faces)
+
+
+def _floor(palette: Palette) -> Part:
+    radii = np.array([0.0, 4, 8, 12, 16, 20, 25, 30, 36, _FADED, _REACH])
+    corners, faces = _rings(radii, np.zeros_like(radii))
+    share = _smooth(np.repeat(radii, _RIM) / _FADED)
+    return unlit(corners, _mix(palette.floor, palette.horizon, share), faces)
+
+
+def _lines(palette: Palette) -> Part:
+    """Return lines that fade with the distance from the middle, before they could flicker."""
+    corners: list[np.ndarray] = []
+    opacities: list[np.ndarray] = []
+    faces: list[np.ndarray] = []
+    for spacing, (half, reach, strength) in _LINES.items():
+        for at in np.arange(-reach, reach + spacing / 2, spacing):
+            if spacing == _FINE and at % _COARSE == 0:
+                continue  # the coarse one lies there
+            along = np.arange(-reach, reach + 0.5, 1.0)
+            opacity = strength * _smooth(1 - np.hypot(along, at) / reach)
+            for axis in (0, 1):
+                first = sum(len(own) for own in corners)
+                for side in (-half, half):
+                    line = np.full((len(along), 3), _ABOVE)
+                    line[:, axis], line[:, 1 - axis] = along, at + side
+                    corners.append(line)
+                    opacities.append(opacity)
+                a = first + np.arange(len(along) - 1)
+                c = a + len(along)
+                quads = np.column_stack([a, a + 1, c + 1, a, c + 1, c])
+                is_seen = np.maximum(opacity[:-1], opacity[1:]) > 0
+                faces.append(quads[is_seen].reshape(-1, 3))
+    opacity = np.concatenate(opacities)
+    rgba = np.column_stack([np.tile(palette.line, (len(opacity), 1)), opacity])
+    return unlit(np.concatenate(corners), rgba, np.concatenate(faces), is_double_sided=True)
+
+
+def _sky(palette: Palette) -> Part:
+    """Return a dome whose colours change fastest near the horizon, as in nature."""
+    elevation = np.deg2rad([-30.0, 0, 2, 4, 7, 11, 16, 23, 32, 45, 60, 75, 90])
+    corners, faces = _rings(_SKY * np.cos(elevation), _SKY * np.sin(elevation))
+    share = np.sqrt(np.clip(np.sin(elevation), 0.0, 1.0))
+    seen = _mix(palette.horizon, palette.zenith, np.repeat(share, _RIM))
+    return unlit(corners, seen, faces, is_double_sided=True)
