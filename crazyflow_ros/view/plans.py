@@ -83,7 +83,7 @@ class Plans:
                 self._note(drone, message)
 
     def forget(self, drone: str) -> None:
-        """Forget the plan of a drone that was reset or has no command any more."""
+        """Forget the plan of a drone that was reset."""
         self._followed.pop(drone, None)
         self.under_way.pop(drone, None)
 

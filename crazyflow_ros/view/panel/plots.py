@@ -34,7 +34,6 @@ _LOOK = 1.0  # s of wall time between two searches for sensor topics
 _COLORS = ("#3b82d6", "#d9483b", "#2f9e4f", "#9a5fd0")
 _FIRST = ("position", "attitude")  # initial contents of the plots
 _INPUTS = ("cmd_", "wrench")  # topics by which a drone is commanded
-_GROUNDED = ("idle", "landed", "crashed", "locked")  # states in which a drone follows no setpoint
 _MOST_FILES = 8  # asked for at a time
 
 
@@ -58,7 +57,8 @@ class Plots:
         plans: Plans,
     ) -> None:
         self._server, self._shell, self._follower = server, shell, follower
-        self._plans = plans
+        self._state, self._plans = state, plans
+        self._resets = dict[str, int]()
         self._due = self._look_due = 0.0
         self._drone, self._sensors = "", dict[str, Any]()
         source = _Source(follower, state, plans)
@@ -81,6 +81,10 @@ class Plots:
         if drone != self._drone or time.monotonic() > self._look_due:
             self._drone, self._look_due = drone, time.monotonic() + _LOOK
             self._sensors = self._find_sensors(drone)
+        for name, count in dict(self._state.resets).items():
+            if count != self._resets.get(name):
+                self._resets[name] = count
+                self._plans.forget(name)
         used = [plot.needs_plans(frame, drone) for plot in self._plots]
         self._plans.use("plots", tuple(dict.fromkeys(name for names in used for name in names)))
         for plot in self._plots:
@@ -111,7 +115,7 @@ class _Source:
 
     def setpoint(self, frame: Frame, drone: str) -> np.ndarray:
         """Return where a drone should be, shape (4,); NaN if it follows no setpoint."""
-        if self.state.flight.get(drone) in _GROUNDED:
+        if not self.state.flies(frame, drone):
             return np.full(4, np.nan)
         return self._plans.reference(drone, frame.time_ns * 1e-9)
 

@@ -75,7 +75,7 @@ class SensorsPanel:
         if self._inbox is not None:
             for topic in self._inbox.topics:
                 if (message := self._inbox.take(topic)) is not None:
-                    self._texts[topic] = TEXTS[type(message)](message)
+                    self._texts[topic] = _text(message)
         content = self._content(drone)
         self._feed.send(None if content == self._shown else content, lambda: content)
         self._shown = content
@@ -114,3 +114,11 @@ class SensorsPanel:
             row = {"name": name, "text": text, "picture": is_picture}
             rows.append(row | ({"drawn": name in self.drawn} if kind in DRAWN else {}))
         return {"drone": drone, "rows": rows}
+
+
+def _text(message: Any) -> str:
+    """Return a reading in words; anybody may publish on a topic of a sensor, and anything."""
+    try:
+        return TEXTS[type(message)](message)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return "a message that cannot be read"
