@@ -14,7 +14,7 @@ from crazyflow_ros.view.drawing import MOST_NAMES, color_of
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.footprints import footprints
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.state import SimulatorState
+from crazyflow_ros.view.panel.state import CRASHED, SimulatorState
 from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.shell import Feed, Shell
 from crazyflow_ros.view.viewer import Viewer
@@ -103,7 +103,7 @@ class Map:
         ]
         under_way = self._plans.under_way
         goals = [under_way.get(name) for name in frame.names]
-        selected = self._viewer.selected
+        selected, flight = self._viewer.selected, self._state.flight
         return {
             "drones": dict(enumerate(drones)),
             "goals": {
@@ -111,7 +111,7 @@ class Map:
                 for number, plan in enumerate(goals)
             },
             "selected": frame.names.index(selected) if selected in frame.names else -1,
-            "down": [n for n, name in enumerate(frame.names) if name in self._state.crashes],
+            "down": [n for n, name in enumerate(frame.names) if flight.get(name) == CRASHED],
         }
 
 

@@ -8,29 +8,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.requests import ServiceRequests
 
-_LATEST, _EVENTS = QoSProfile(depth=10), QoSProfile(depth=100)
+_LATEST = QoSProfile(depth=10)
 _PATIENCE = 1.0  # s of wall time until a list that did not arrive is requested again
 _SRV = "simulation_interfaces/srv"
-_IDLE, _CRASHED = "idle", "crashed"  # states of ~/status
+_IDLE, CRASHED = "idle", "crashed"  # states of ~/status
 _FLYING = ("taking off", "flying", "landing")
 _TURNS = 100.0  # rad/s, above which a rotor was not just left to stop
-
-
-class Crash(NamedTuple):
-    """A drone that lies where it has crashed."""
-
-    drone: str
-    time_ns: int | None
-    """Simulated time; None if it crashed before the page listened."""
-    text: str
-    """Where and why, in the words of the simulator's log."""
 
 
 class Battery(NamedTuple):
@@ -57,10 +47,8 @@ class SimulatorState:
         spawnables: Addresses of what can be spawned, by name.
         entities: Names of what can be deleted.
         resets: Number of resets of each drone that have been seen, by name.
-        time_ns: Simulated time of the latest ~/status.
         flight: State of flight of each drone, such as `taking off`, by name.
         batteries: The batteries of the drones that have one, by name.
-        crashes: The drones that have crashed and were not reset since, by name, oldest first.
     """
 
     def __init__(self, follower: Follower, requests: ServiceRequests) -> None:
@@ -79,8 +67,6 @@ class SimulatorState:
         node, name = self._follower.node, self._follower.name
         for topic, note in (("status", self._note_status), ("reset_event", self._note_reset)):
             node.create_subscription(DiagnosticArray, f"{name}/{topic}", note, _LATEST)
-        events = f"{name}/flight_events"
-        node.create_subscription(DiagnosticStatus, events, self._note_event, _EVENTS)
 
     def _forget(self) -> None:
         self._missing = set(self._lists)
@@ -92,10 +78,8 @@ class SimulatorState:
         self.world = ""
         self.spawnables: dict[str, str] = {}
         self.entities: tuple[str, ...] = ()
-        self.time_ns = 0
         self.flight: dict[str, str] = {}
         self.batteries: dict[str, Battery] = {}
-        self.crashes: dict[str, Crash] = {}
 
     def update(self, frame: Frame | None) -> None:
         """Request the lists again after the simulator, the world or the drones have changed."""
@@ -138,30 +122,10 @@ class SimulatorState:
         self.troubles = {status.name.rpartition(": ")[2]: status.message for status in others}
         if first.level == first.ERROR:
             self.troubles["simulation"] = first.message
-        self.time_ns = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         self.flight = _of_drones(values, "state of ")
         self.batteries = {
             drone: _battery(text) for drone, text in _of_drones(values, "battery of ").items()
         }
-        self._know_crashes()
-
-    def _know_crashes(self) -> None:
-        """Forget the crashes of drones that fly again, and add those that were not heard of."""
-        known = {
-            drone: crash
-            for drone, crash in self.crashes.items()
-            if self.flight.get(drone) == _CRASHED or _is_after(crash, self.time_ns)
-        }
-        for drone, state in self.flight.items():
-            if state == _CRASHED and drone not in known:
-                known[drone] = Crash(drone, None, _CRASHED)
-        self.crashes = known
-
-    def _note_event(self, message: DiagnosticStatus) -> None:
-        values = {pair.key: pair.value for pair in message.values}
-        if values["kind"] == _CRASHED:
-            crash = Crash(message.name, int(values["time_ns"]), message.message)
-            self.crashes = {**self.crashes, message.name: crash}
 
     def flies(self, frame: Frame, drone: str) -> bool:
         """Return whether a drone would fall if its rotors stopped now."""
@@ -174,7 +138,6 @@ class SimulatorState:
         drones = values["drones"].split(", ")
         self.resets.update(drones)
         self.flight = {**self.flight, **dict.fromkeys(drones, _IDLE)}  # ~/status says so later
-        self.crashes = {name: crash for name, crash in self.crashes.items() if name not in drones}
 
 
 def _of_drones(values: dict[str, str], prefix: str) -> dict[str, str]:
@@ -186,11 +149,6 @@ def _battery(text: str) -> Battery:
     """Return what a status says of a battery, such as `3.80 V, 82%`."""
     volts, charge = text.removesuffix("%").split(" V, ")
     return Battery(float(volts), float(charge) / 100)
-
-
-def _is_after(crash: Crash, time_ns: int) -> bool:
-    """Return whether a crash is later than a status, which does not know it yet."""
-    return crash.time_ns is not None and crash.time_ns >= time_ns
 
 
 def _short(uri: str) -> str:

@@ -1,7 +1,7 @@
 // Small windows over the scene: `cards.add(name, title, options)`. Each tab has its own choice of
 // which are open, and keeps it; a phone begins with none.
 const cards = (() => {
-  const isWide = () => matchMedia("(min-width: 640px)").matches;
+  const isWide = () => matchMedia("(min-width: 577px) and (pointer: fine)").matches;
   const dock = Object.assign(document.createElement("div"), { id: "cards" });
 
   const make = (tag, properties, ...children) => {
@@ -47,6 +47,6 @@ const cards = (() => {
   // Calls a function when the page becomes dark or light, with which colours change.
   const onTheme = (act) => new MutationObserver(act).observe(document.documentElement, { attributes: true });
 
-  document.addEventListener("DOMContentLoaded", () => document.body.append(dock));
+  dom.ready(() => document.body.append(dock));
   return { add, make, onTheme };
 })();

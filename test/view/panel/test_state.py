@@ -1,16 +1,16 @@
-"""What the page knows of crashes, from what the simulator publishes."""
+"""What the panel knows of the drones, from what the simulator publishes."""
 
 from typing import Any
 
+import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 pytest.importorskip("viser", reason="the page needs viser")
 
 from crazyflow_ros.ros.messages.times import time_of
-from crazyflow_ros.view.panel.state import Battery, Crash, SimulatorState
-
-WHY = "crashed at (0.10, 0.20, 0.01): on its side; rotors stopped, reset it"
+from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.panel.state import Battery, SimulatorState
 
 
 class Node:
@@ -30,11 +30,6 @@ class Node:
         message = DiagnosticArray(status=[_values(paused="false", achieved_factor="1", **values)])
         message.header.stamp = time_of(time_ns)
         self.topics["crazyflow/status"](message)
-
-    def event(self, drone: str, kind: str, text: str, time_ns: int) -> None:
-        message = _values(kind=kind, time_ns=str(time_ns))
-        message.name, message.message = drone, text
-        self.topics["crazyflow/flight_events"](message)
 
     def reset(self, drones: str) -> None:
         message = DiagnosticArray(status=[_values(drones=drones)])
@@ -56,32 +51,23 @@ def state(node: Node) -> SimulatorState:
     return SimulatorState(node, None)  # type: ignore[arg-type]
 
 
-def test_a_crash_is_known_from_its_event_until_the_drone_is_reset(
+def test_states_of_flight_are_read_and_a_reset_is_known_at_once(
     state: SimulatorState, node: Node
 ) -> None:
-    node.status(1, state_of_cf0="flying", state_of_cf1="flying")
-    node.event("cf0", "crashed", WHY, 5)
-    node.event("cf1", "hit", "hit wall", 5)
-    assert state.crashes == {"cf0": Crash("cf0", 5, WHY)}
-    node.status(4, state_of_cf0="flying", state_of_cf1="flying")  # from before
-    assert "cf0" in state.crashes
-    node.status(9, state_of_cf0="crashed", state_of_cf1="flying")
-    assert state.crashes == {"cf0": Crash("cf0", 5, WHY)}
-    node.reset("cf0, cf1")
-    assert not state.crashes and state.resets == {"cf0": 1, "cf1": 1}
-    assert state.flight["cf0"] == "idle"
+    node.status(1, state_of_cf0="crashed", state_of_cf1="flying")
+    node.reset("cf0")
+    assert state.flight == {"cf0": "idle", "cf1": "flying"} and state.resets == {"cf0": 1}
 
 
-def test_a_drone_that_has_recovered_has_not_crashed(state: SimulatorState, node: Node) -> None:
-    node.event("cf0", "crashed", WHY, 5)
-    node.status(9, state_of_cf0="crashed")
-    node.status(20, state_of_cf0="flying")
-    assert not state.crashes
-
-
-def test_a_crash_before_the_page_was_there_is_known(state: SimulatorState, node: Node) -> None:
-    node.status(9, state_of_cf0="crashed")
-    assert state.crashes == {"cf0": Crash("cf0", None, "crashed")}
+def test_a_drone_whose_rotors_turn_flies_whatever_the_last_status_says(
+    state: SimulatorState, node: Node
+) -> None:
+    node.status(1, state_of_cf0="idle", state_of_cf1="flying")
+    rows = np.zeros((2, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (2, 1)), np.zeros((2, 3))
+    still = Frame(1, ("cf0", "cf1"), *rows, np.zeros((2, 4)))
+    assert not state.flies(still, "cf0") and state.flies(still, "cf1")
+    turning = Frame(1, ("cf0", "cf1"), *rows, np.full((2, 4), 1500.0))
+    assert state.flies(turning, "cf0")
 
 
 def test_batteries_are_read(state: SimulatorState, node: Node) -> None:
