@@ -165,3 +165,36 @@ class StickSocket:
         """Hold these keys, as the page says it again and again."""
         content = {"keys": keys, "axes": []}
         self._connection.send(json.dumps({"kind": "sticks", "content": content}))
+
+
+class ShellTab:
+    """What the shell of a tab sends and receives."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = open_socket(port, PATH)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def send(self, kind: str, content: Any) -> None:
+        """Send a content."""
+        self._connection.send(json.dumps({"kind": kind, "content": content}))
+
+    def want(self, kind: str, is_wanted: bool = True) -> None:
+        """Ask for a kind of content from now on, or not any more."""
+        self.send("want", [kind, is_wanted])
+
+    def receive(self) -> tuple[str, Any]:
+        """The next message: its kind and its content."""
+        message = self._connection.recv(TIMEOUT)
+        if isinstance(message, bytes):
+            kind, _, content = message.partition(b"\0")
+            return kind.decode(), content
+        return (decoded := json.loads(message))["kind"], decoded["content"]
+
+    def next(self, kind: str) -> Any:
+        """The content of the next message of a kind."""
+        return until(lambda: [one for name, one in [self.receive()] if name == kind], kind)[0]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import viser
-from nav_msgs.msg import Path
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene.frames import body_to_world
 from crazyflow_ros.view.drawing import MOST_NAMES, color_of
-from crazyflow_ros.view.follower import Follower, Inbox
+from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.plans import Plan, Plans
 from crazyflow_ros.view.shown import Shown
 
 _THRUST, _WIND = (240, 170, 30), (90, 200, 255)  # colours
@@ -26,21 +26,34 @@ _ABOVE = np.array([0.0, 0.0, 0.25])  # m, position of the wind's arrow relative 
 
 
 class Overlays:
-    """Draws the overlays, and subscribes to plans only while they are shown.
+    """Draws the overlays.
 
     Args:
         server: The page's server.
-        shown: The switches, to which those of the overlays are added.
+        shown: The switches, to which that of the plans is added.
         follower: The connection to the simulator.
+        plans: The plans of the drones.
+        forces: The section of the panel for the switches of what acts on a drone.
     """
 
-    def __init__(self, server: viser.ViserServer, shown: Shown, follower: Follower) -> None:
-        self._server, self._follower = server, follower
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        shown: Shown,
+        follower: Follower,
+        plans: Plans,
+        forces: viser.GuiFolderHandle,
+    ) -> None:
+        self._server, self._follower, self._plans = server, follower, plans
         self._has_plans = shown.add("Plans and goals", is_on=True)
-        self._has_thrust = shown.add("Thrust", is_on=False)
-        self._has_wind = shown.add("Wind", is_on=True, hint="The mean wind at the selected drone")
-        self._drones: tuple[str, ...] = ()
-        self._plans: Inbox | None = None
+        with forces:
+            self._has_thrust = server.gui.add_checkbox(
+                "Thrust", False, hint="Of all drones; 12 cm balance the weight"
+            )
+            self._has_wind = server.gui.add_checkbox(
+                "Wind", True, hint="The mean wind at the selected drone"
+            )
+        self._shown: dict[str, Plan] = {}
         self._drawn: dict[str, list[Any]] = {}
         self._arrows: dict[str, Any] = {}
 
@@ -53,40 +66,31 @@ class Overlays:
     def _show_plans(self, frame: Frame) -> None:
         """Draw the planned paths of the drones, and their goals."""
         drones = frame.names[:MOST_NAMES] if self._has_plans.value else ()
-        if drones != self._drones:
-            self._drones = drones
-            self._listen({self._follower.topic(f"{drone}/plan"): Path for drone in drones})
-        if self._plans is None:
-            return
-        for number, topic in enumerate(self._plans.topics):
-            message = self._plans.take(topic)
-            if message is not None:
-                self._draw_plan(topic, message, color_of(number))
+        self._plans.use("overlays", drones)
+        plans = {drone: self._plans.under_way.get(drone) for drone in drones}
+        for drone in self._drawn.keys() - plans.keys():
+            self._erase(drone)
+        for number, (drone, plan) in enumerate(plans.items()):
+            if plan is not self._shown.get(drone):
+                self._erase(drone)
+                if plan is not None:
+                    self._draw_plan(drone, plan, color_of(number))
 
-    def _listen(self, topics: dict[str, Any]) -> None:
-        for topic in tuple(self._drawn):
-            self._erase(topic)
-        if self._plans is not None:
-            self._follower.hang_up(self._plans)
-        self._plans = self._follower.listen(topics) if topics else None
-
-    def _erase(self, topic: str) -> None:
-        for handle in self._drawn.pop(topic, ()):
+    def _erase(self, drone: str) -> None:
+        self._shown.pop(drone, None)
+        for handle in self._drawn.pop(drone, ()):
             handle.remove()
 
-    def _draw_plan(self, topic: str, path: Path, color: tuple[int, int, int]) -> None:
-        self._erase(topic)
-        places = [pose.pose.position for pose in path.poses]
-        points = np.array([(p.x, p.y, p.z) for p in places], np.float32)
-        if len(points) < 2 or not np.isfinite(points).all():
-            return
+    def _draw_plan(self, drone: str, plan: Plan, color: tuple[int, int, int]) -> None:
+        points = plan.poses[:, :3].astype(np.float32)
         scene, segments = self._server.scene, np.stack([points[:-1], points[1:]], axis=1)
-        self._drawn[topic] = [
+        self._shown[drone] = plan
+        self._drawn[drone] = [
             scene.add_line_segments(
-                f"/plans{topic}", segments[::2], color, thickness=1.5, thickness_units="screen"
+                f"/plans/{drone}", segments[::2], color, thickness=1.5, thickness_units="screen"
             ),
             scene.add_icosphere(
-                f"/goals{topic}", _GOAL_RADIUS, color, position=points[-1], opacity=0.8
+                f"/goals/{drone}", _GOAL_RADIUS, color, position=points[-1], opacity=0.8
             ),
         ]
 

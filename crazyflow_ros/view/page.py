@@ -9,9 +9,10 @@ from pathlib import Path
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.overlays import Overlays
+from crazyflow_ros.view.panel import panel
 from crazyflow_ros.view.panel.log import ERROR
-from crazyflow_ros.view.panel.panel import Panel
 from crazyflow_ros.view.panel.sticks import Sticks
+from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.sensor_drawings import SensorDrawings
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.status_line import StatusLine
@@ -22,7 +23,7 @@ SCRIPTS = (
     *("status.css", "status.js", "start.css", "start.js"),
     *("help.css", "help.js"),
 )
-"""Scripts and styles of the shell that this page has."""
+"""Scripts and styles of the shell that this page has, beside those of the panel."""
 
 _PERIOD = 1 / 30  # s of wall time between two frames
 
@@ -51,14 +52,16 @@ class Page:
         folder: Path = Path(),
     ) -> None:
         self._follower = follower
-        self._sticks, shell = Sticks(), Shell(SCRIPTS)
+        self._sticks, shell = Sticks(), Shell((*SCRIPTS, *panel.SCRIPTS))
         shell.on("sticks", self._sticks.take)
         self.viewer = Viewer(address, port, shell)
         server, shown = self.viewer.server, self.viewer.shown
-        self._panel = Panel(self.viewer, follower, self._sticks, folder)
+        self._plans = Plans(follower)
+        self._panel = panel.Panel(self.viewer, follower, self._sticks, folder, self._plans)
         self._status = StatusLine(shell, follower, self._panel.log, lambda: self._panel.records)
-        self._overlays = Overlays(server, shown, follower)
-        self._sensors = SensorDrawings(server, shown, follower)
+        forces = self._panel.sensors.forces
+        self._overlays = Overlays(server, shown, follower, self._plans, forces)
+        self._sensors = SensorDrawings(server, follower)
         self._ended = threading.Event()
         self._error = ""
 
@@ -97,10 +100,11 @@ class Page:
             self._panel.update(None, "")
             self._status.update(frame, "")
             return
+        self._plans.update()
         if viewer.server.get_clients():
             viewer.cameras.goes_along = self._sticks.is_held
             viewer.show(frame, _PERIOD)
             self._overlays.show(frame, viewer.selected)
-        self._sensors.show(frame, viewer.selected)
+        self._sensors.show(frame, viewer.selected, self._panel.sensors.drawn)
         self._panel.update(frame, viewer.selected)
         self._status.update(frame, viewer.selected)

@@ -1,4 +1,4 @@
-"""Drawings of a drone's sensor readings: scans, point clouds, ranges, contacts and pictures."""
+"""Drawings of a drone's sensor readings: scans, point clouds, ranges and contacts."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from typing import Any
 import numpy as np
 import viser
 from geometry_msgs.msg import WrenchStamped
-from sensor_msgs.msg import Image, LaserScan, PointCloud2, Range
+from sensor_msgs.msg import LaserScan, PointCloud2, Range
 
 from crazyflow_ros.scene.frames import body_to_world, multiply
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.shown import Shown
 
-_KINDS = {
+KINDS = {
     "sensor_msgs/msg/LaserScan": LaserScan,
     "sensor_msgs/msg/PointCloud2": PointCloud2,
     "sensor_msgs/msg/Range": Range,
-    "sensor_msgs/msg/Image": Image,
     "geometry_msgs/msg/WrenchStamped": WrenchStamped,
 }
+"""Types of messages that are drawn, by their names."""
+
 _PERIOD = 3  # frames between two checks for messages
 _LOOK = 30  # frames between two searches for topics
 _RAY, _POINT, _FORCE = (255, 120, 60), (255, 80, 40), (230, 40, 160)  # colours
 _POINT_SIZE = 0.02  # m
 _METRES_PER_NEWTON = 1.0
 _MOST_POINTS = 20_000  # of one cloud; larger ones are thinned out
-_FARTHEST = 10.0  # m, white in a picture of depths
 
 
 class SensorDrawings:
@@ -35,28 +34,29 @@ class SensorDrawings:
 
     Args:
         server: The page's server.
-        shown: The switches, to which that of the readings is added.
         follower: The connection to the simulator.
     """
 
-    def __init__(self, server: viser.ViserServer, shown: Shown, follower: Follower) -> None:
+    def __init__(self, server: viser.ViserServer, follower: Follower) -> None:
         self._server, self._follower = server, follower
-        self._is_on = shown.add(
-            "Sensors", is_on=False, hint="Scans, clouds, ranges, contacts and pictures of the drone"
-        )
         self._inbox: Inbox | None = None
+        self._wanted: object = None
         self._drawn: dict[str, Any] = {}
         self._count = 0
-        with server.gui.add_folder(
-            "Camera pictures", expand_by_default=False, visible=False
-        ) as box:
-            self._folder = box
 
-    def show(self, frame: Frame, drone: str) -> None:
-        """Draw the readings that arrived from a drone's sensors, if they are switched on."""
+    def show(self, frame: Frame, drone: str, names: frozenset[str]) -> None:
+        """Draw the readings that arrived from a drone's sensors.
+
+        Args:
+            frame: The drones.
+            drone: Name of the drone.
+            names: Short names of the topics that are drawn, such as `scan`.
+        """
         self._count += 1
-        if self._count % _LOOK == 1:
-            self._listen(drone if self._is_on.value and self._server.get_clients() else None)
+        wanted = drone, names, bool(names and self._server.get_clients())
+        if wanted != self._wanted or self._count % _LOOK == 1:
+            self._wanted = wanted
+            self._listen(drone, names if wanted[-1] else frozenset())
         if self._inbox is None or self._count % _PERIOD:
             return
         for topic in self._inbox.topics:
@@ -64,15 +64,15 @@ class SensorDrawings:
             if message is not None:
                 self._draw(topic, message, frame)
 
-    def _listen(self, drone: str | None) -> None:
-        """Subscribe to the present sensor topics of a drone, or to none."""
+    def _listen(self, drone: str, names: frozenset[str]) -> None:
+        """Subscribe to those of these topics of a drone that are there."""
         wanted: dict[str, Any] = {}
-        if drone is not None:
-            prefix = self._follower.topic(f"{drone}/plan").removesuffix("plan")
-            for topic, kind in self._follower.types_of_topics().items():
-                if topic.startswith(prefix) and kind in _KINDS and not topic.endswith("/wrench"):
-                    wanted[topic] = _KINDS[kind]
-        if self._inbox is not None and wanted.keys() == self._inbox.topics.keys():
+        topics = self._follower.types_of_topics() if names else {}
+        for name in names:
+            topic = self._follower.topic(f"{drone}/{name}")
+            if (kind := KINDS.get(topics.get(topic, ""))) is not None:
+                wanted[topic] = kind
+        if wanted.keys() == (self._inbox.topics.keys() if self._inbox is not None else set()):
             return
         if self._inbox is not None:
             self._follower.hang_up(self._inbox)
@@ -84,12 +84,8 @@ class SensorDrawings:
         handle = self._drawn.pop(topic, None)
         if handle is not None:
             handle.remove()
-        self._folder.visible = any(hasattr(one, "image") for one in self._drawn.values())
 
     def _draw(self, topic: str, message: Any, frame: Frame) -> None:
-        if isinstance(message, Image):
-            self._draw_picture(topic, message)
-            return
         pose = self._pose_of(message.header.frame_id, frame)
         if pose is None:
             return
@@ -98,11 +94,11 @@ class SensorDrawings:
         match message:
             case LaserScan():
                 self._drawn[topic] = scene.add_point_cloud(
-                    name, _placed(_scan(message), *pose), _POINT, point_size=_POINT_SIZE
+                    name, _placed(scan_points(message), *pose), _POINT, point_size=_POINT_SIZE
                 )
             case PointCloud2():
                 self._drawn[topic] = scene.add_point_cloud(
-                    name, _placed(_cloud(message), *pose), _POINT, point_size=_POINT_SIZE
+                    name, _placed(cloud_points(message), *pose), _POINT, point_size=_POINT_SIZE
                 )
             case Range():
                 reach = message.range if np.isfinite(message.range) else message.max_range
@@ -122,17 +118,6 @@ class SensorDrawings:
                     head_length=0.02,
                     visible=bool(np.any(arrow)),
                 )
-
-    def _draw_picture(self, topic: str, message: Image) -> None:
-        pixels = _pixels(message)
-        if pixels is None:
-            return
-        if topic not in self._drawn:
-            label = topic.removesuffix("/image_raw")
-            with self._folder:
-                self._drawn[topic] = self._server.gui.add_image(pixels, label=label, format="jpeg")
-            self._folder.visible = True
-        self._drawn[topic].image = pixels
 
     def _pose_of(self, name: str, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the pose of a TF frame in the world, or None if it is not known."""
@@ -155,15 +140,17 @@ def _placed(points: np.ndarray, position: np.ndarray, attitude: np.ndarray) -> n
     return (position + body_to_world(attitude, points)).astype(np.float32)
 
 
-def _scan(message: LaserScan) -> np.ndarray:
+def scan_points(message: LaserScan) -> np.ndarray:
+    """Return what a scan hits [m] in its frame, shape (n, 3)."""
     ranges = np.asarray(message.ranges, float)
     angles = message.angle_min + message.angle_increment * np.arange(len(ranges))
     hit = np.isfinite(ranges)
     ends = np.stack([np.cos(angles), np.sin(angles), np.zeros_like(angles)], axis=-1)
-    return (ranges[:, None] * ends)[hit]
+    return ranges[hit, None] * ends[hit]
 
 
-def _cloud(message: PointCloud2) -> np.ndarray:
+def cloud_points(message: PointCloud2) -> np.ndarray:
+    """Return the points of a cloud [m] in its frame, thinned out if they are many, (n, 3)."""
     offsets = {field.name: field.offset for field in message.fields}
     order = ">f4" if message.is_bigendian else "<f4"
     layout = np.dtype(
@@ -178,16 +165,3 @@ def _cloud(message: PointCloud2) -> np.ndarray:
     points = np.stack([rows[axis] for axis in "xyz"], axis=-1).astype(float)
     points = points[np.isfinite(points).all(axis=1)]
     return points[:: len(points) // _MOST_POINTS + 1]
-
-
-def _pixels(message: Image) -> np.ndarray | None:
-    """Return a picture as (height, width, 3), or None if its encoding is not supported."""
-    shape = message.height, message.width
-    match message.encoding:
-        case "rgb8":
-            return np.frombuffer(message.data, np.uint8).reshape(*shape, 3)
-        case "32FC1":
-            depth = np.frombuffer(message.data, "<f4").reshape(shape)
-            grey = 255 * np.clip(np.nan_to_num(depth, posinf=_FARTHEST) / _FARTHEST, 0, 1)
-            return np.repeat(grey.astype(np.uint8)[..., None], 3, axis=-1)
-    return None

@@ -18,6 +18,7 @@ from page_tab import (  # noqa: E402
     CLICK,
     PROTOCOL,
     TIMEOUT,
+    ShellTab,
     Tab,
     open_socket,
     pack,
@@ -30,7 +31,7 @@ from websockets.sync.client import ClientConnection, connect  # noqa: E402
 from crazyflow_ros.view import server as page_server  # noqa: E402
 from crazyflow_ros.view.access import new_token  # noqa: E402
 from crazyflow_ros.view.incoming import is_welcome  # noqa: E402
-from crazyflow_ros.view.shell import Shell  # noqa: E402
+from crazyflow_ros.view.shell import Feed, Shell  # noqa: E402
 from crazyflow_ros.view.shell.shell import PATH  # noqa: E402
 
 
@@ -206,6 +207,44 @@ def test_a_tab_is_told_what_is_shown_and_what_changes(server: Server) -> None:
         assert json.loads(tab.recv(TIMEOUT)) == {"kind": "status", "content": {"text": "b"}}
     with pytest.raises(ValueError, match="JSON"):
         server.shell.show("status", float("nan"))
+
+
+def unshown(tab: ShellTab) -> tuple[str, Any]:
+    """The next message that not all tabs get."""
+    return next(message for message in iter(tab.receive, None) if message[0] != "status")
+
+
+def test_a_tab_gets_what_it_wants_once_all_of_it_and_then_changes(server: Server) -> None:
+    feed = Feed(server.shell, "map")
+    assert not feed.is_wanted
+    with ShellTab(server.port) as first, ShellTab(server.port) as second:
+        first.want("map")
+        until(lambda: feed.is_wanted, "the want")
+        feed.send("change", lambda: "all")
+        feed.send("change", lambda: "all")
+        assert [unshown(first), unshown(first)] == [("map", "all"), ("map", "change")]
+        second.want("map")
+        until(lambda: len(server.shell.wanting("map")) == 2, "the other want")
+        feed.send(None, lambda: "all")
+        server.shell.send("picture", b"\0\xff", server.shell.wanting("map"))
+        assert [unshown(second), unshown(second)] == [("map", "all"), ("picture", b"\0\xff")]
+        assert unshown(first) == ("picture", b"\0\xff")  # and nothing before
+        first.want("map", False)
+        first.want("map")  # again: all of it
+        until(lambda: max(server.shell.wanting("map")) > 2, "the third want")
+        feed.send("change", lambda: "all")
+        assert unshown(first) == ("map", "all")
+        with pytest.raises(ValueError, match="expected at most"):
+            server.shell.send("picture", bytes(1 << 20), server.shell.wanting("map"))
+        for content in ("map", [], ["map"], [1, True], [["map"], True]):
+            first.send("want", content)
+        for number in range(100):  # so many are not kept
+            first.want(f"{number}")
+        before = len(server.sticks)
+        first.send("sticks", {})
+        until(lambda: len(server.sticks) > before, "all of them")
+        assert not server.shell.wanting("99") and len(server.shell.wanting("1")) == 1
+    until(lambda: not feed.is_wanted, "closed tabs")
 
 
 def test_another_version_of_the_page_is_sent_away(server: Server) -> None:

@@ -13,8 +13,8 @@ from crazyflow_ros.view.panel.requests import ServiceRequests
 from crazyflow_ros.view.panel.state import SimulatorState
 
 _MOTORS = ("Front right", "Rear right", "Rear left", "Front left")
-_THRUST = "Share of the commanded thrust; a reset of the drone repairs the motor"
-_BATTERY = ("Battery", "Share of the capacity; a reset of the drone fills it", False)
+_THRUST = "Share of the commanded thrust, 1: intact; a reset of the drone repairs the motor"
+_BATTERY = ("Battery", "Share of the capacity, 1: full; a reset of the drone fills it", False)
 _WIND, _GUSTS = 30.0, 5.0  # m/s, largest values
 
 
@@ -59,7 +59,8 @@ class AirPanel:
             ParameterControl(wind, "wind", follower, requests, _three, list),
             ParameterControl(gusts, "gust_intensity", follower, requests, _up_to_most, float),
         )
-        with gui.add_folder("Failures of the drone (1: intact)"):
+        self._failures = gui.add_folder("Failures")
+        with self._failures:
             self._controls: list[Any] = [
                 gui.add_slider(
                     name, min=0.0, max=1.0, step=0.05, initial_value=1.0, hint=hint, visible=motor
@@ -94,6 +95,7 @@ class AirPanel:
             parameter.update()
         self._controls[-1].visible = bool(self._follower.parameters.get("battery"))
         self._drone, resets = drone, self._state.resets[drone]
+        self._failures.label = f"Failures of {drone}"
         for number, control in enumerate(self._controls):
             chosen = self._chosen.get((drone, number))
             control.value = chosen[1] if chosen and chosen[0] == resets else 1.0

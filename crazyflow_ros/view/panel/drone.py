@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,20 @@ import viser
 from crazyflow_ros.scene.frames import body_to_world, rpy
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.panel.confirmation import Confirmation
 from crazyflow_ros.view.panel.options import NOTHING, set_options
 from crazyflow_ros.view.panel.pilot import PanelPilot
 from crazyflow_ros.view.panel.requests import Fields, ServiceRequests
+from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.panel.sticks import KEYS, Sticks
 from crazyflow_ros.view.picking import drone_at, floor_at
 from crazyflow_ros.view.viewer import Viewer
 
-_TAKE_OFF, _LAND, _ARM, _DISARM, _RESET = "Take off", "Land", "Arm", "Disarm", "Reset"
-_STOP = "Stop the rotors"
+_TAKE_OFF, _LAND, _ARM, _DISARM = "Take off", "Land", "Arm", "Disarm"
+_STOP, _STOP_ALL, _RESET = "Stop the rotors", "Stop all rotors", "Reset"
 _STANDS = 0.1  # m, height below which a drone counts as standing on the floor
 _FLIGHT = "crazyflie_interfaces/srv"
+_LONGEST = 20  # characters of a name on a button
 
 
 class DronePanel:
@@ -29,6 +33,7 @@ class DronePanel:
 
     Args:
         viewer: The page.
+        state: Says which drones fly.
         requests: Sends what the user clicks.
         pilot: Flies the selected drone.
         sticks: Keys and gamepads of the tabs.
@@ -37,58 +42,99 @@ class DronePanel:
     def __init__(
         self,
         viewer: Viewer,
+        state: SimulatorState,
         requests: ServiceRequests,
         pilot: PanelPilot,
         sticks: Sticks,
     ) -> None:
-        self._viewer = viewer
+        self._viewer, self._state = viewer, state
         self._requests, self._pilot, self._sticks = requests, pilot, sticks
+        self._confirmation = Confirmation()
         self._frame: Frame | None = None
         self._drone = ""
         gui = viewer.server.gui
-        self._drones: Any = gui.add_dropdown("Drone", (NOTHING,), hint="Or click on it")
-        self._drones.on_update(self._choose)
-        self._text = gui.add_html("")
-        self._height = gui.add_slider(
-            "Height [m]",
-            min=0.2,
-            max=3.0,
-            step=0.1,
-            initial_value=1.0,
-            hint="For take-off, and for a click on the floor",
-        )
-        flight = gui.add_button_group("Flight", (_TAKE_OFF, _LAND))
-        flight.on_click(partial(self._command, ""))
-        stop = gui.add_button(
-            _STOP,
-            color="red",
-            hint="At once, wherever the drone is; it is locked until you reset it",
-        )
-        stop.on_click(partial(self._command, ""))
-        more = gui.add_button_group("Drone", (_ARM, _DISARM, _RESET))
-        more.on_click(partial(self._command, ""))
-        self._clicks = gui.add_checkbox("A click on the floor sends the drone there", True)
+        with gui.add_folder("Selected drone"):
+            self._drones: Any = gui.add_dropdown("Drone", (NOTHING,), hint="Or click on it")
+            self._drones.on_update(self._choose)
+            self._text = gui.add_html("")
+            self._add_flight(gui, "")
+            self._height = gui.add_slider(
+                "Height [m]",
+                min=0.2,
+                max=3.0,
+                step=0.1,
+                initial_value=1.0,
+                hint="For take-off, and for a click on the floor",
+            )
+            self._clicks = gui.add_checkbox(
+                "Fly to clicks", True, hint="A click on the floor sends the drone there"
+            )
+            self._add_rotors(gui, "", _STOP)
+            self._reset = gui.add_button(
+                _RESET, color="gray", hint="Puts the drone back to its start"
+            )
+            self._reset.on_click(partial(self._press, "", _RESET))
+        self._all = gui.add_folder("All drones", visible=False)
+        with self._all:
+            self._add_flight(gui, "all")
+            self._add_rotors(gui, "all", _STOP_ALL)
         with gui.add_folder("Keys and gamepad", expand_by_default=False):
-            self._keys = gui.add_checkbox("Use them to fly the drone", True)
+            self._keys = gui.add_checkbox("Use them", True, hint="They fly the selected drone")
             self._speed = gui.add_slider(
                 "Speed [m/s]", min=0.1, max=3.0, step=0.1, initial_value=1.0
             )
             gui.add_html(_help())
-        with gui.add_folder("All drones", expand_by_default=False):
-            everyone = gui.add_button_group("Flight", (_TAKE_OFF, _LAND))
-            everyone.on_click(partial(self._command, "all"))
-            stop_all = gui.add_button(_STOP, color="red")
-            stop_all.on_click(partial(self._command, "all"))
         viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
+
+    def _add_flight(self, gui: viser.GuiApi, owner: str) -> None:
+        flight = gui.add_button_group("Flight", (_TAKE_OFF, _LAND))
+        flight.on_click(partial(self._choose_button, owner))
+
+    def _add_rotors(self, gui: viser.GuiApi, owner: str, label: str) -> None:
+        rotors = gui.add_button_group(
+            "Rotors", (_ARM, _DISARM), hint="Only an armed drone takes off; a command arms it, too"
+        )
+        rotors.on_click(partial(self._choose_button, owner))
+        stop = gui.add_button(
+            label, color="red", hint="At once, wherever it is; it is locked until it is reset"
+        )
+        stop.on_click(partial(self._press, owner, _STOP))
 
     async def _choose(self, event: viser.GuiEvent[Any]) -> None:
         if event.client is not None:
             self._viewer.selected = event.target.value
 
-    async def _command(self, owner: str, event: viser.GuiEvent[Any]) -> None:
-        """Carry out a button for the selected drone, or for the owner of the services."""
-        button = event.target.value if event.target.value is not True else _STOP
-        self.command(event.client, button, owner or self._drone)
+    async def _choose_button(self, owner: str, event: viser.GuiEvent[Any]) -> None:
+        await self._press(owner, event.target.value, event)
+
+    async def _press(self, owner: str, button: str, event: viser.GuiEvent[Any]) -> None:
+        """Carry out a button for the owner of the services, or for the selected drone."""
+        owner, client = owner or self._drone, event.client
+        falling = self._fall(owner) if button in (_STOP, _DISARM) else ""
+        if falling and client is not None:
+            yes = f"{button}: {_of(owner)}"
+            then = partial(self.command, client, button, owner)
+            title = "Rotors stop in the air"
+            self._confirmation.ask(client, title, falling, yes, "Keep flying", then)
+        else:
+            self.command(client, button, owner)
+
+    def _fall(self, owner: str) -> str:
+        """Return what would fall without rotors, in words; empty: nothing."""
+        frame = self._frame
+        if frame is None:
+            return ""
+        flying = [
+            drone
+            for drone in frame.names
+            if owner in (drone, "all") and self._state.flies(frame, drone)
+        ]
+        if not flying:
+            return ""
+        if len(flying) > 1:
+            return f"{len(flying)} drones are flying. Without rotors they fall."
+        height = frame.position[frame.names.index(flying[0]), 2]
+        return f"{flying[0]} is flying at {height:.2f} m. Without rotors it falls."
 
     def command(self, client: Any, button: str, owner: str) -> None:
         """Carry out a button.
@@ -111,6 +157,15 @@ class DronePanel:
         if owner:
             self._requests.ask(client, f"{button}: {owner}", kind, f"{owner}/{service}", fields)
 
+    def send(self, client: Any, x: float, y: float) -> None:
+        """Send the selected drone to a place of the floor [m], at the height of the panel."""
+        frame, drone = self._frame, self._drone
+        if frame is None or drone not in frame.names:
+            return
+        heading = float(yaw_of(frame.attitude[frame.names.index(drone)]))
+        self._requests.expect_refusal(client, f"Fly there: {drone}", f"{drone}/cmd_pose")
+        self._pilot.go_to(x, y, float(self._height.value), heading)
+
     async def _click(self, event: viser.SceneClickEvent) -> None:
         """Select the drone under the pointer, or send the selected drone to that place."""
         frame, drone = self._frame, self._drone
@@ -124,10 +179,8 @@ class DronePanel:
         place = floor_at(origin, direction)
         if place is None or not self._clicks.value:
             return
-        heading = float(yaw_of(frame.attitude[frame.names.index(drone)]))
-        self._requests.expect_refusal(event.client, f"Fly there: {drone}", f"{drone}/cmd_pose")
         x, y, _ = place.tolist()
-        self._pilot.go_to(x, y, float(self._height.value), heading)
+        self.send(event.client, x, y)
 
     def update(self, frame: Frame | None, drone: str) -> None:
         """Show the state of the selected drone; `frame` is None without a simulator."""
@@ -138,11 +191,30 @@ class DronePanel:
             self._drone = drone
             self._pilot.select(drone)
         set_options(self._drones, names)
+        self._all.visible = len(names) > 1
         self._drones.value = drone or self._drones.options[0]
         self._pilot.speed, self._pilot.uses_sticks = self._speed.value, self._keys.value
         if frame is not None and drone:
-            self._text.content = _describe(frame, names.index(drone))
+            self._text.content = self._describe(frame, drone)
+            self._reset.label = f"{_RESET} {_of(drone)}"
+        self._confirmation.forget(set(self._viewer.server.get_clients()))
         self._switch(frame, drone)
+
+    def _describe(self, frame: Frame, drone: str) -> str:
+        """Return the state of a drone as HTML."""
+        row, battery = frame.names.index(drone), self._state.batteries.get(drone)
+        x, y, z = frame.position[row]
+        vx, vy, vz = body_to_world(frame.attitude[row], frame.velocity[row])
+        roll, pitch, yaw = np.rad2deg(rpy(frame.attitude[row]))
+        rows = [
+            ("state", self._state.flight.get(drone, "")),
+            ("position", f"{x:z.2f}, {y:z.2f}, {z:z.2f} m"),
+            ("velocity", f"{vx:z.2f}, {vy:z.2f}, {vz:z.2f} m/s"),
+            ("roll, pitch, yaw", f"{roll:z.0f}°, {pitch:z.0f}°, {yaw:z.0f}°"),
+        ]
+        if battery is not None:
+            rows.append(("battery", f"{battery.charge:.0%}, {battery.volts:.2f} V"))
+        return _table(tuple((name, escape(value)) for name, value in rows))
 
     def _switch(self, frame: Frame | None, drone: str) -> None:
         """Take off or land if a user has pressed the key for it."""
@@ -151,16 +223,11 @@ class DronePanel:
             self.command(None, _TAKE_OFF if stands else _LAND, drone)
 
 
-def _describe(frame: Frame, row: int) -> str:
-    x, y, z = frame.position[row]
-    vx, vy, vz = body_to_world(frame.attitude[row], frame.velocity[row])
-    roll, pitch, yaw = np.rad2deg(rpy(frame.attitude[row]))
-    rows = (
-        ("position", f"{x:z.2f}, {y:z.2f}, {z:z.2f} m"),
-        ("velocity", f"{vx:z.2f}, {vy:z.2f}, {vz:z.2f} m/s"),
-        ("roll, pitch, yaw", f"{roll:z.0f}°, {pitch:z.0f}°, {yaw:z.0f}°"),
-    )
-    return _table(rows)
+def _of(owner: str) -> str:
+    """Return the owner of a service in words that fit on a button."""
+    if owner == "all":
+        return "all drones"
+    return owner if len(owner) <= _LONGEST else f"{owner[: _LONGEST - 1]}…"
 
 
 def _help() -> str:

@@ -1,7 +1,8 @@
-"""Live plots of a drone."""
+"""Live plots of a drone, of all drones, and of sensors."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from typing import Any
@@ -9,19 +10,31 @@ from typing import Any
 import numpy as np
 import viser
 
+from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.view.drawing import MOST_NAMES, color_of
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.options import set_options
-from crazyflow_ros.view.panel.quantities import KINDS, OF_SENSORS, OF_STATE, Quantity
+from crazyflow_ros.view.panel.quantities import (
+    KINDS,
+    OF_ALL,
+    OF_SENSORS,
+    OF_STATE,
+    Quantity,
+    Swarm,
+)
+from crazyflow_ros.view.panel.series import Series
+from crazyflow_ros.view.panel.state import SimulatorState
+from crazyflow_ros.view.plans import Plans
+from crazyflow_ros.view.shell import Feed, Shell
 
-_PERIOD = 0.2  # s of wall time between two points
+_PERIOD = 0.1  # s of wall time between two points
+_GAP = 1.0  # s of wall time without a point, after which a line is interrupted
 _LOOK = 1.0  # s of wall time between two searches for sensor topics
-_POINTS = 300
-_COLORS = ("#4a90e2", "#e2574a", "#3fae5a", "#b07cd8")
+_COLORS = ("#3b82d6", "#d9483b", "#2f9e4f", "#9a5fd0")
 _FIRST = ("position", "attitude")  # initial contents of the plots
-_HEIGHT = 170  # pixels
-_PADDING = 10, 10, 0, 0  # pixels above, right, below, left: room for the last tick labels
 _INPUTS = ("cmd_", "wrench")  # topics by which a drone is commanded
+_MOST_FILES = 8  # asked for at a time
 
 
 class Plots:
@@ -29,28 +42,57 @@ class Plots:
 
     Args:
         server: The page's server.
+        shell: Draws them, `plots.js`.
         follower: The connection to the simulator.
+        state: Batteries, states of flight and resets.
+        plans: What the drones should follow.
     """
 
-    def __init__(self, server: viser.ViserServer, follower: Follower) -> None:
-        self._server, self._follower = server, follower
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        shell: Shell,
+        follower: Follower,
+        state: SimulatorState,
+        plans: Plans,
+    ) -> None:
+        self._server, self._shell, self._follower = server, shell, follower
+        self._state, self._plans = state, plans
+        self._resets = dict[str, int]()
         self._due = self._look_due = 0.0
         self._drone, self._sensors = "", dict[str, Any]()
-        self._plots = [Plot(server, follower, first) for first in _FIRST]
+        source = _Source(follower, state, plans)
+        self._plots = [Plot(server, shell, number, source) for number in range(len(_FIRST))]
+        self._asked: deque[tuple[int, int]] = deque(maxlen=_MOST_FILES)
+        shell.on("csv", self._ask)
+
+    def _ask(self, tab: int, content: Any) -> None:
+        if type(content) is int and 0 <= content < len(self._plots):
+            self._asked.append((tab, content))
 
     def update(self, frame: Frame, drone: str) -> None:
         """Add the present state of a drone, if it is time."""
+        while self._asked:
+            tab, number = self._asked.popleft()
+            self._shell.send("file", self._plots[number].file(), [tab])
         if not self._server.get_clients() or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _PERIOD
         if drone != self._drone or time.monotonic() > self._look_due:
             self._drone, self._look_due = drone, time.monotonic() + _LOOK
             self._sensors = self._find_sensors(drone)
+        for name, count in dict(self._state.resets).items():
+            if count != self._resets.get(name):
+                self._resets[name] = count
+                self._plans.forget(name)
+        used = [plot.needs_plans(frame, drone) for plot in self._plots]
+        self._plans.use("plots", tuple(dict.fromkeys(name for names in used for name in names)))
         for plot in self._plots:
             plot.update(frame, drone, self._sensors)
 
     def end(self) -> None:
         """Stop listening: there is no simulator."""
+        self._plans.use("plots", ())
         for plot in self._plots:
             plot.end()
 
@@ -65,78 +107,130 @@ class Plots:
         }
 
 
-class Plot:
-    """One plot with a dropdown for its content."""
+class _Source:
+    """Where the plots have their numbers from."""
 
-    def __init__(self, server: viser.ViserServer, follower: Follower, first: str) -> None:
-        self._server, self._follower = server, follower
+    def __init__(self, follower: Follower, state: SimulatorState, plans: Plans) -> None:
+        self.follower, self.state, self._plans = follower, state, plans
+
+    def setpoint(self, frame: Frame, drone: str) -> np.ndarray:
+        """Return where a drone should be, shape (4,); NaN if it follows no setpoint."""
+        if not self.state.flies(frame, drone):
+            return np.full(4, np.nan)
+        return self._plans.reference(drone, frame.time_ns * 1e-9)
+
+    def swarm(self, frame: Frame) -> Swarm:
+        """Return all drones."""
+        batteries = self.state.batteries
+        charge = [b.charge if (b := batteries.get(name)) else np.nan for name in frame.names]
+        setpoints = [self.setpoint(frame, name) for name in frame.names]
+        return Swarm(frame, np.array(setpoints), np.array(charge))
+
+
+class Plot:
+    """One plot, with a dropdown for its content.
+
+    Args:
+        server: The page's server.
+        shell: Draws it.
+        number: Which plot it is, from 0.
+        source: Where it has its numbers from.
+    """
+
+    def __init__(
+        self, server: viser.ViserServer, shell: Shell, number: int, source: _Source
+    ) -> None:
+        self._source, self._follower = source, source.follower
         gui = server.gui
-        self._choice = gui.add_dropdown("Plot", tuple(OF_STATE), initial_value=first)
-        self._folder = gui.add_folder(None)
-        self._handle: Any = None
+        self._choice: Any = gui.add_dropdown(
+            "Plot", (*OF_STATE, *OF_ALL), initial_value=_FIRST[number]
+        )
+        gui.add_html(f'<div data-place="plot{number}"></div>')
+        self._feed = Feed(shell, f"plot{number}")
         self._inbox: Inbox | None = None
-        self._shown = ("", "")
-        self._points: deque[tuple[float, ...]] = deque(maxlen=_POINTS)
+        self._shown: tuple[object, ...] = ()
+        self._resets: dict[str, int] = {}
+        self._series = Series("", (), (), ())
+        self._last = 0.0
+
+    def needs_plans(self, frame: Frame, drone: str) -> tuple[str, ...]:
+        """Return the drones whose plans the plot needs."""
+        name = self._choice.value
+        if name in OF_ALL:
+            return frame.names[:MOST_NAMES] if OF_ALL[name].needs_plans else ()
+        return (drone,) if name in OF_STATE and OF_STATE[name].setpoint else ()
 
     def update(self, frame: Frame, drone: str, sensors: dict[str, Any]) -> None:
-        """Add a point and draw, if there is a new one."""
-        set_options(self._choice, (*OF_STATE, *sensors))
+        """Add a point if there is a new one, and send it to those who look at the plot."""
+        set_options(self._choice, (*OF_STATE, *OF_ALL, *sensors))
         name = self._choice.value
         kind = sensors.get(name)
-        quantity = OF_STATE[name] if kind is None else OF_SENSORS[kind]
-        if (drone, name) != self._shown:
-            self._begin(drone, name, kind, quantity)
-        values = (
-            quantity.of(frame, frame.names.index(drone)) if kind is None else self._sample(quantity)
-        )
-        now = frame.time_ns * 1e-9
-        if values is None or (self._points and now == self._points[-1][0]):
-            return
-        if self._points and now < self._points[-1][0]:
-            self._points.clear()
-        self._points.append((now, *values))
-        points = np.array(self._points, np.float64)
-        points[~np.isfinite(points)] = np.nan  # a gap; a plot to infinity shows nothing
-        self._handle.data = tuple(points.T)
+        drones = frame.names[:MOST_NAMES] if name in OF_ALL else (drone,)
+        is_new = (name, kind, drones) != self._shown
+        if is_new:
+            self._begin(name, kind, drones)
+        resets = {one: self._source.state.resets[one] for one in drones}
+        if resets != self._resets:
+            self._resets, is_new = resets, True
+            self._series.clear()
+        point = self._measure(frame, drones[0], name, kind)
+        last, self._last = self._last, time.monotonic()
+        if self._last - last > _GAP:  # nobody has looked at the page
+            self._series.interrupt()
+        if point is not None:
+            is_new |= self._series.time_ns > point[0]
+            self._series.add(*point)
+        change = self._series.change()
+        everything = self._series.everything
+        self._feed.send(everything() if is_new else change, everything)
 
     def end(self) -> None:
         """Stop listening."""
         if self._inbox is not None:
             self._follower.hang_up(self._inbox)
             self._inbox = None
-        self._shown = ("", "")
+        self._shown = ()
 
-    def _begin(self, drone: str, name: str, kind: Any, quantity: Quantity) -> None:
+    def file(self) -> dict[str, str]:
+        """Return the plot as a file for the browser."""
+        name = re.sub(r"[^\w-]+", "_", self._series.title) or "plot"
+        return {"name": f"{name}.csv", "type": "text/csv", "text": self._series.as_csv()}
+
+    def _begin(self, name: str, kind: Any, drones: tuple[str, ...]) -> None:
         self.end()
-        self._shown = drone, name
-        self._points.clear()
-        if kind is not None:
-            topic = self._follower.topic(f"{drone}/{name}")
-            self._inbox = self._follower.listen({topic: kind})
-        if self._handle is not None:
-            self._handle.remove()
-        lines: Any = [
-            {"label": label, "stroke": color, "width": 1.5}
-            for label, color in zip(quantity.labels, _COLORS)
-        ]
-        with self._folder:
-            self._handle = self._server.gui.add_uplot(
-                tuple(np.zeros((len(quantity.labels) + 1, 0))),
-                ({"label": "time [s]"}, *lines),
-                scales=_scales(quantity.least),
-                height=_HEIGHT,
-                padding=_PADDING,
+        self._shown = name, kind, drones
+        if name in OF_ALL:
+            self._series = Series(
+                name,
+                [f"{drone} [{OF_ALL[name].unit}]" for drone in drones],
+                [f"rgb{color_of(number)}" for number in range(len(drones))],
+                [False] * len(drones),
             )
+            return
+        quantity: Quantity = OF_STATE[name] if kind is None else OF_SENSORS[kind]
+        measured = len(quantity.labels) - len(quantity.setpoint)
+        self._series = Series(
+            f"{name} of {drones[0]}",
+            quantity.labels,
+            [*_COLORS[:measured], *(_COLORS[of] for of in quantity.setpoint)],
+            [False] * measured + [True] * len(quantity.setpoint),
+            quantity.least,
+        )
+        if kind is not None:
+            topic = self._follower.topic(f"{drones[0]}/{name}")
+            self._inbox = self._follower.listen({topic: kind})
 
-    def _sample(self, quantity: Quantity) -> Any | None:
+    def _measure(self, frame: Frame, drone: str, name: str, kind: Any) -> tuple[int, Any] | None:
+        """Return a simulated time [ns] and the numbers then; None: there is nothing new."""
+        if name in OF_ALL:
+            values = OF_ALL[name].of(self._source.swarm(frame))[:MOST_NAMES]
+            return frame.time_ns, values
+        if kind is None:
+            row, setpoint = frame.names.index(drone), self._source.setpoint(frame, drone)
+            return frame.time_ns, OF_STATE[name].of(frame, row, setpoint)
         assert self._inbox is not None
         (topic,) = self._inbox.topics
         message = self._inbox.take(topic)
-        return None if message is None else quantity.of(message)
-
-
-def _scales(least: float) -> Any:
-    """Return uPlot's scales; y reaches at least from -`least` to `least`."""
-    limits = {"min": -least, "max": least}
-    sides = {side: {"pad": 0.1, "soft": limit, "mode": 1} for side, limit in limits.items()}
-    return {"x": {"time": False}} | ({"y": {"range": sides}} if least else {})
+        if message is None:
+            return None
+        return nanoseconds(message.header.stamp), OF_SENSORS[kind].of(message)

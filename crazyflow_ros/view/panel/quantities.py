@@ -1,4 +1,4 @@
-"""Quantities of a drone that can be plotted: its state, and the readings of its sensors."""
+"""Quantities that can be plotted: state and setpoint of a drone, all drones, sensor readings."""
 
 from __future__ import annotations
 
@@ -19,34 +19,76 @@ class Quantity(NamedTuple):
     labels: tuple[str, ...]
     """Labels with units, one for each number."""
     of: Callable[..., Any]
-    """Returns the numbers, from a frame and a row, or from a message."""
+    """Returns the numbers, from a frame, a row and the setpoint, or from a message."""
     least: float = 0.0
     """Smallest range of the axis, up and down, so that it does not magnify the noise of a hover."""
+    setpoint: tuple[int, ...] = ()
+    """For each of the last numbers, which are setpoints, the number that should reach it."""
 
 
-def _position(frame: Frame, row: int) -> np.ndarray:
-    return frame.position[row]
+class QuantityOfAll(NamedTuple):
+    """One number of each drone over time."""
+
+    unit: str
+    of: Callable[[Swarm], np.ndarray]
+    """Returns the numbers, shape (M,)."""
+    needs_plans: bool = False
 
 
-def _velocity(frame: Frame, row: int) -> np.ndarray:
+class Swarm(NamedTuple):
+    """All drones at one time."""
+
+    frame: Frame
+    setpoint: np.ndarray
+    """Places and headings where they should be, NaN where there is none, shape (M, 4)."""
+    charge: np.ndarray
+    """Of their batteries from 0 to 1, NaN where there is none, shape (M,)."""
+
+
+def _position(frame: Frame, row: int, setpoint: np.ndarray) -> np.ndarray:
+    return np.concatenate([frame.position[row], setpoint[:3]])
+
+
+def _velocity(frame: Frame, row: int, _: np.ndarray) -> np.ndarray:
     return body_to_world(frame.attitude[row], frame.velocity[row])
 
 
-def _attitude(frame: Frame, row: int) -> np.ndarray:
-    return np.rad2deg(rpy(frame.attitude[row]))
+def _attitude(frame: Frame, row: int, setpoint: np.ndarray) -> np.ndarray:
+    angles = np.rad2deg(rpy(frame.attitude[row]))
+    heading = (np.rad2deg(setpoint[3]) + 180) % 360 - 180  # as yaw is
+    return np.append(angles, heading)
 
 
-def _rotors(frame: Frame, row: int) -> np.ndarray:
+def _rotors(frame: Frame, row: int, _: np.ndarray) -> np.ndarray:
     return frame.rotor_speed[row]
 
 
 OF_STATE = {
-    "position": Quantity(("x [m]", "y [m]", "z [m]"), _position),
+    "position": Quantity(
+        ("x [m]", "y [m]", "z [m]", "x set [m]", "y set [m]", "z set [m]"),
+        _position,
+        setpoint=(0, 1, 2),
+    ),
     "velocity": Quantity(("x [m/s]", "y [m/s]", "z [m/s]"), _velocity, 0.1),
-    "attitude": Quantity(("roll [°]", "pitch [°]", "yaw [°]"), _attitude, 1.0),
+    "attitude": Quantity(
+        ("roll [°]", "pitch [°]", "yaw [°]", "yaw set [°]"), _attitude, 1.0, setpoint=(2,)
+    ),
     "rotor speeds": Quantity(tuple(f"{n} [rad/s]" for n in range(N_ROTORS)), _rotors),
 }
-"""Quantities of the state, by name."""
+"""Quantities of the state of a drone, by name."""
+
+
+def _error(swarm: Swarm) -> np.ndarray:
+    away = swarm.frame.position - swarm.setpoint[:, :3]
+    return np.asarray(np.linalg.norm(away, axis=1))
+
+
+OF_ALL = {
+    "errors of all": QuantityOfAll("m", _error, needs_plans=True),
+    "heights of all": QuantityOfAll("m", lambda swarm: swarm.frame.position[:, 2]),
+    "batteries of all": QuantityOfAll("%", lambda swarm: 100 * swarm.charge),
+}
+"""Quantities of all drones, by name. The error is the distance from the setpoint."""
 
 
 def _xyz(vector: Any) -> tuple[float, float, float]:

@@ -32,7 +32,10 @@ class RecordingPanel:
         self._recording: TopicRecording | None = None
         self._is_clicked = False
         self._result = ""
-        with gui.add_folder("Recording"):
+        self._section = gui.add_folder(
+            "Recording", order=70, expand_by_default=False, visible=False
+        )
+        with self._section:
             self._text = gui.add_html("")
             self._button = gui.add_button(_RECORD, hint=f"All topics, into {self._folder}")
         self._button.on_click(self._click)
@@ -43,6 +46,7 @@ class RecordingPanel:
     def update(self, frame: Frame | None) -> None:
         """Start or end a recording if clicked, and show the state; None without a simulator."""
         is_clicked, self._is_clicked = self._is_clicked, False
+        self._section.visible = frame is not None or bool(self._result)
         if self._recording is not None:
             if is_clicked or frame is None or self._recording.status().error:
                 self.close()

@@ -14,7 +14,7 @@ from crazyflow_ros.view.panel.parameter_control import ParameterControl
 from crazyflow_ros.view.panel.requests import ServiceRequests
 from crazyflow_ros.view.panel.state import SimulatorState
 
-_PAUSE, _RESUME, _STEP, _RESET = "Pause", "Resume", "Step", "Reset"
+_PAUSE, _RESUME, _STEP, _RESET = "Pause", "Resume", "Step", "Reset all"
 _FASTEST = "as fast as possible"
 _SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 0.0)  # 0: as fast as possible
 _ERROR = "#e33"
@@ -48,7 +48,7 @@ class SimulationPanel:
             "Time",
             (_PAUSE, _STEP, _RESET),
             order=1,
-            hint="Step: one control period while paused. Reset: all drones back to their start",
+            hint="Step: one control period while paused. Reset all: all drones back to their start",
         )
         self._speed = gui.add_dropdown(
             "Speed",
@@ -75,7 +75,7 @@ class SimulationPanel:
                 then=lambda _: setattr(self._state, "paused", paused),
             )
         elif button in (_STEP, _RESET):
-            service = f"~/{button.lower()}"
+            service = "~/step" if button == _STEP else "~/reset"
             self._requests.ask(event.client, button, "std_srvs/srv/Trigger", service)
 
     def _option(self, factor: float) -> str:

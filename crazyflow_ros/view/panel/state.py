@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import QoSProfile
@@ -18,6 +18,17 @@ from crazyflow_ros.view.panel.requests import ServiceRequests
 _LATEST = QoSProfile(depth=10)
 _PATIENCE = 1.0  # s of wall time until a list that did not arrive is requested again
 _SRV = "simulation_interfaces/srv"
+_IDLE, CRASHED = "idle", "crashed"  # states of ~/status
+_FLYING = ("taking off", "flying", "landing")
+_TURNS = 100.0  # rad/s, above which a rotor was not just left to stop
+
+
+class Battery(NamedTuple):
+    """The battery of a drone."""
+
+    volts: float
+    charge: float
+    """0 to 1."""
 
 
 class SimulatorState:
@@ -36,6 +47,8 @@ class SimulatorState:
         spawnables: Addresses of what can be spawned, by name.
         entities: Names of what can be deleted.
         resets: Number of resets of each drone that have been seen, by name.
+        flight: State of flight of each drone, such as `taking off`, by name.
+        batteries: The batteries of the drones that have one, by name.
     """
 
     def __init__(self, follower: Follower, requests: ServiceRequests) -> None:
@@ -65,6 +78,8 @@ class SimulatorState:
         self.world = ""
         self.spawnables: dict[str, str] = {}
         self.entities: tuple[str, ...] = ()
+        self.flight: dict[str, str] = {}
+        self.batteries: dict[str, Battery] = {}
 
     def update(self, frame: Frame | None) -> None:
         """Request the lists again after the simulator, the world or the drones have changed."""
@@ -107,10 +122,33 @@ class SimulatorState:
         self.troubles = {status.name.rpartition(": ")[2]: status.message for status in others}
         if first.level == first.ERROR:
             self.troubles["simulation"] = first.message
+        self.flight = _of_drones(values, "state of ")
+        self.batteries = {
+            drone: _battery(text) for drone, text in _of_drones(values, "battery of ").items()
+        }
+
+    def flies(self, frame: Frame, drone: str) -> bool:
+        """Return whether a drone would fall if its rotors stopped now."""
+        row = frame.names.index(drone)
+        turns = frame.rotor_speed[row].max() > _TURNS  # known at once, the state after a second
+        return turns or self.flight.get(drone) in _FLYING
 
     def _note_reset(self, message: DiagnosticArray) -> None:
         values = {pair.key: pair.value for pair in message.status[0].values}
-        self.resets.update(values["drones"].split(", "))
+        drones = values["drones"].split(", ")
+        self.resets.update(drones)
+        self.flight = {**self.flight, **dict.fromkeys(drones, _IDLE)}  # ~/status says so later
+
+
+def _of_drones(values: dict[str, str], prefix: str) -> dict[str, str]:
+    """Return the values that a status has of each drone, by its name."""
+    return {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
+
+
+def _battery(text: str) -> Battery:
+    """Return what a status says of a battery, such as `3.80 V, 82%`."""
+    volts, charge = text.removesuffix("%").split(" V, ")
+    return Battery(float(volts), float(charge) / 100)
 
 
 def _short(uri: str) -> str:

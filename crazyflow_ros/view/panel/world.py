@@ -37,9 +37,9 @@ class WorldPanel:
         self._loaded = ""
         with gui.add_folder("World"):
             self._worlds: Any = gui.add_dropdown("World", (NOTHING,))
-            load = gui.add_button("Load", hint="Time stands still afterwards")
+            load = gui.add_button("Load world", hint="Time stands still afterwards")
         with gui.add_folder("Add"):
-            self._kinds = gui.add_dropdown("What", (NOTHING,))
+            self._kinds = gui.add_dropdown("Kind", (NOTHING,))
             self._name = gui.add_text("Name", "", hint="Empty: the simulator chooses one")
             self._place = gui.add_vector3("Place [m]", (0.0, 0.0, 0.0), step=0.1)
             self._yaw = gui.add_slider(
@@ -47,7 +47,7 @@ class WorldPanel:
             )
             spawn = gui.add_button("Add")
         with gui.add_folder("Remove"):
-            self._entities = gui.add_dropdown("What", (NOTHING,))
+            self._entities = gui.add_dropdown("Which", (NOTHING,))
             delete = gui.add_button("Remove")
         load.on_click(self._load)
         spawn.on_click(self._spawn)

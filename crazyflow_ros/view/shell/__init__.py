@@ -1,5 +1,6 @@
 """What a page of ours adds to viser's: scripts, styles, and a WebSocket for both directions."""
 
+from crazyflow_ros.view.shell.feed import Feed
 from crazyflow_ros.view.shell.shell import Shell
 
-__all__ = ["Shell"]
+__all__ = ["Feed", "Shell"]

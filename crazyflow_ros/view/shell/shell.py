@@ -2,6 +2,10 @@
 
 Messages are JSON objects with a `kind` and a `content`, in both directions. `channel.js` sends and
 receives them in the browser, where the other scripts of this folder use them.
+
+`Shell.show` is for what all tabs have. What costs more, a tab gets only while it wants it:
+`shell.want(kind, true)` in the browser, `Shell.wanting` and `Shell.send` here, or `Feed`, which
+joins the two. Bytes, such as a picture, are sent after their kind and a zero.
 """
 
 from __future__ import annotations
@@ -12,9 +16,10 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib.resources import files
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 from websockets.asyncio.server import ServerConnection, broadcast
 from websockets.exceptions import ConnectionClosed
@@ -33,6 +38,9 @@ _TITLE = b"crazyflow_ros"
 _VIEWPORT = b"width=device-width, initial-scale=1, maximum-scale=1, viewport-fit=cover"
 _LONGEST = 1000  # characters of a message from a browser
 _MOST_UNSENT = 1 << 20  # bytes that a tab may be behind, before it misses messages
+_MOST_BYTES_UNSENT = 1 << 17  # before it misses a picture: the next one is newer
+_LARGEST = 1 << 19  # bytes of a message that only some tabs get
+_MOST_WANTS = 32  # of one tab
 
 _OURS = (
     (rb'<link\s+rel="icon"[^>]*>', b""),
@@ -44,6 +52,11 @@ _OURS = (
 
 Listener = Callable[[int, Any], None]
 """Receives the number of a tab and a content; None when the tab has closed."""
+
+
+class _Want(NamedTuple):
+    tab: ServerConnection
+    kind: str
 
 
 class Shell:
@@ -64,6 +77,8 @@ class Shell:
         self._listeners: dict[str, Listener] = {}
         self._shown: dict[str, str] = {}  # the latest message of each kind
         self._tabs: set[ServerConnection] = set()
+        self._wants: dict[int, _Want] = {}
+        self._numbers = count(1)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
 
@@ -106,7 +121,63 @@ class Shell:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._send, text)
 
+    def wanting(self, kind: str) -> frozenset[int]:
+        """Return the numbers of the wants of this kind, for `send`.
+
+        A tab that stops and wants it again has another number, as has one that missed a message:
+        it has to be sent everything.
+        """
+        with self._lock:
+            return frozenset(number for number, want in self._wants.items() if want.kind == kind)
+
+    def send(self, kind: str, content: Any, wants: Collection[int]) -> None:
+        """Send a content once.
+
+        Args:
+            kind: See `show`.
+            content: See `show`, or bytes.
+            wants: Who gets it: numbers of wants or tabs.
+
+        Raises:
+            ValueError: The message is larger than half a megabyte.
+        """
+        message: str | bytes
+        if isinstance(content, bytes):
+            message = kind.encode() + b"\0" + content
+        else:
+            message = json.dumps({"kind": kind, "content": content}, allow_nan=False)
+        if len(message) > _LARGEST:
+            raise ValueError(f"a {kind} of {len(message)} bytes, expected at most {_LARGEST}")
+        with self._lock:
+            if self._loop is not None and wants:
+                self._loop.call_soon_threadsafe(self._send_to, message, tuple(wants))
+
     # In the server's thread.
+
+    def _send_to(self, message: str | bytes, wants: tuple[int, ...]) -> None:
+        tabs = {id(tab): tab for tab in self._tabs}
+        most = _MOST_UNSENT if isinstance(message, str) else _MOST_BYTES_UNSENT
+        for number in wants:
+            want = self._wants.get(number)
+            tab = tabs.get(number) if want is None else want.tab
+            if tab is None:
+                continue  # it has closed, or does not want it any more
+            if tab.transport.get_write_buffer_size() < most:
+                broadcast([tab], message)
+            elif want is not None:
+                with self._lock:
+                    del self._wants[number]
+                    self._wants[next(self._numbers)] = want
+
+    def _want(self, tab: ServerConnection, content: Any) -> None:
+        """Note what a tab wants from now on: `[kind, true]`, or not any more: `[kind, false]`."""
+        if not (isinstance(content, list) and len(content) == 2 and isinstance(content[0], str)):
+            return
+        want, own = _Want(tab, content[0]), [w for w in self._wants.values() if w.tab is tab]
+        with self._lock:
+            self._wants = {n: other for n, other in self._wants.items() if other != want}
+            if content[1] is True and len(own) < _MOST_WANTS:
+                self._wants[next(self._numbers)] = want
 
     def _send(self, text: str) -> None:
         ready = [tab for tab in self._tabs if tab.transport.get_write_buffer_size() < _MOST_UNSENT]
@@ -128,15 +199,17 @@ class Shell:
         try:
             async for message in connection:
                 await limit.wait()
-                self._take(number, message)
+                self._take(connection, message)
         except ConnectionClosed:
             pass
         finally:
             self._tabs.discard(connection)
+            with self._lock:
+                self._wants = {n: w for n, w in self._wants.items() if w.tab is not connection}
             for listener in self._listeners.values():
                 listener(number, None)
 
-    def _take(self, number: int, text: str | bytes) -> None:
+    def _take(self, tab: ServerConnection, text: str | bytes) -> None:
         if not isinstance(text, str) or len(text) > _LONGEST:
             return
         try:
@@ -144,9 +217,11 @@ class Shell:
         except (ValueError, RecursionError):
             return
         if isinstance(message, dict) and (content := message.get("content")) is not None:
-            listener = self._listeners.get(str(message.get("kind")))
-            if listener is not None:
-                listener(number, content)
+            kind = str(message.get("kind"))
+            if kind == "want":
+                self._want(tab, content)
+            elif (listener := self._listeners.get(kind)) is not None:
+                listener(id(tab), content)
 
 
 def _icon() -> bytes:

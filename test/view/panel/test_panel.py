@@ -1,5 +1,7 @@
 """The panel steers a running simulator, from tabs without a browser and in Chromium."""
 
+import csv
+import io
 import re
 import socket
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 
 pytest.importorskip("viser", reason="the page needs viser")
@@ -17,7 +20,7 @@ from browser import needs_browser
 from diagnostic_msgs.msg import DiagnosticArray
 from mcap.reader import make_reader
 from nav_msgs.msg import Odometry
-from page_tab import StickSocket, Tab, until
+from page_tab import ShellTab, StickSocket, Tab, until
 from rcl_interfaces.srv import GetParameters
 from ros_client import (
     READY_TIMEOUT,
@@ -28,6 +31,7 @@ from ros_client import (
     time_ns,
 )
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Image
 from std_srvs.srv import SetBool
 
 from benchmark.chromium import open_chromium
@@ -191,10 +195,10 @@ def test_a_click_on_a_drone_selects_it_and_moves_nothing(tab: Tab, client: Clien
 
 
 def test_a_click_is_not_a_goal_where_that_is_switched_off(tab: Tab, client: Client) -> None:
-    tab.set("A click on the floor sends the drone there", False)
+    tab.set("Fly to clicks", False)
     tab.click_on_floor(0.3, 0.2)
-    tab.set("A click on the floor sends the drone there", True)
-    until(lambda: tab.value("A click on the floor sends the drone there"), "the switch")
+    tab.set("Fly to clicks", True)
+    until(lambda: tab.value("Fly to clicks"), "the switch")
     client.pass_time(0.5)  # in which it would climb
     assert place(client)[2] < 0.05
 
@@ -231,12 +235,38 @@ def test_a_refusal_is_told_to_who_clicked_and_to_the_log(tab: Tab, port: int) ->
 
 
 def test_a_refusal_that_only_the_log_has_is_told(tab: Tab, client: Client) -> None:
+    until(lambda: "idle" in tab.text(), "a drone that stands")  # else the page asks
     tab.set("Stop the rotors", True)
     client.until(lambda: "locked" in status(client)["flight_states"], "the emergency stop")
     tab.set("Flight", "Take off")
     assert "Take off: cf0: " in tells(tab, "reset")
-    tab.set("Drone", "Reset", 1)
+    tab.set("Reset cf0", True)
     client.until(lambda: "locked" not in status(client)["flight_states"], "the reset")
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "number"),
+    [("Stop all rotors", True, 0), ("Rotors", "Disarm", 0)],
+)
+def test_rotors_stop_in_the_air_only_after_a_yes(
+    tab: Tab, port: int, client: Client, label: str, value: Any, number: int
+) -> None:
+    tab.set("Height [m]", 0.6)
+    tab.set("Flight", "Take off")
+    arrives(client, (np.nan, np.nan, 0.6))
+    with Tab(port) as other:
+        until(lambda: other.value("Drone") == "cf0", "the drones")
+        tab.set(label, value, number)
+        until(lambda: "cf0 is flying at 0." in tab.text(), "the question")
+        assert "is flying" not in other.text()
+        tab.set("Keep flying", True)
+        until(lambda: "is flying" not in tab.text(), "its end")
+    assert place(client)[2] > 0.5
+    tab.set(label, value, number)
+    button = "Disarm" if value == "Disarm" else "Stop the rotors"
+    whom = "all drones" if label == "Stop all rotors" else "cf0"
+    tab.set(f"{button}: {whom}", True)
+    client.until(lambda: place(client)[2] < 0.1, "a fall")
 
 
 def test_wind_and_motors(tab: Tab, client: Client) -> None:
@@ -252,19 +282,19 @@ def test_wind_and_motors(tab: Tab, client: Client) -> None:
     until(lambda: "cf0: crashed at" in tab.text(), "a word in the log")
     assert tab.text().count("cf0: crashed at") == 1
     assert tab.value("Front right") == 0.0
-    tab.set("Drone", "Reset", 1)
+    tab.set("Reset cf0", True)
     until(lambda: tab.value("Front right") == 1.0, "a repaired motor on the page")
 
 
 def test_drones_come_and_go(tab: Tab, client: Client) -> None:
-    until(lambda: "drone cf2x_L250" in options(tab, "What"), "what to add")
+    until(lambda: "drone cf2x_L250" in options(tab, "Kind"), "what to add")
     tab.set("Name", "extra")
     tab.set("Place [m]", [1, 1, 0])
     tab.set("Add", True)
     until(lambda: "extra" in options(tab, "Drone"), "the drone", READY_TIMEOUT)
     arrives(client, (1.0, 1.0, 0.01), "extra")
-    until(lambda: "extra" in options(tab, "What", 1), "what to remove")
-    tab.set("What", "extra", 1)
+    until(lambda: "extra" in options(tab, "Which"), "what to remove")
+    tab.set("Which", "extra")
     tab.set("Remove", True)
     until(lambda: "extra" not in options(tab, "Drone"), "its end")
 
@@ -273,10 +303,10 @@ def test_worlds_are_loaded(tab: Tab, client: Client) -> None:
     until(lambda: "race_track" in options(tab, "World"), "the worlds")
     for world in ("race_track", "floor"):
         tab.set("World", world)
-        tab.set("Load", True)
+        tab.set("Load world", True)
         has_gates = world == "race_track"
         until(
-            lambda has_gates=has_gates: (len(options(tab, "What", 1)) > 2) == has_gates,
+            lambda has_gates=has_gates: (len(options(tab, "Which")) > 2) == has_gates,
             world,
             READY_TIMEOUT,
         )
@@ -310,14 +340,160 @@ def test_topics_are_recorded_between_two_clicks(tab: Tab, client: Client, record
         replay(path)
 
 
-def test_plots_move(tab: Tab) -> None:
-    def points() -> list[bytes]:
-        return [element["data"] for element in list(tab.elements.values()) if "data" in element]
+def test_plots_have_the_values_of_the_simulator_and_begin_anew(
+    tab: Tab, port: int, client: Client
+) -> None:
+    """A file of a plot against messages that another process of ROS has received."""
+    told: dict[int, tuple[float, ...]] = {}
 
-    until(lambda: len(points()) == 2, "two plots")
-    tab.set("Plot", "rotor speeds")
-    before = points()
-    until(lambda: points() != before, "other points")
+    def note(message: Odometry) -> None:
+        p = message.pose.pose.position
+        told[time_ns(message.header.stamp)] = p.x, p.y, p.z
+
+    subscription = client.node.create_subscription(Odometry, "cf0/odom", note, 50)
+    client.until(lambda: told, "odometry")
+    tab.set("Plot", "position")
+    tab.set("Height [m]", 0.7)
+    with ShellTab(port) as shell:
+        shell.want("plot0")
+        assert shell.next("plot0")["title"] == "position of cf0"
+        tab.set("Flight", "Take off")
+        arrives(client, (np.nan, np.nan, 0.7))
+        assert shell.next("plot0")["rows"]
+        until(lambda: float(table(shell, 0)[-1]["z set [m]"] or 0) > 0.699, "the end of the way")
+        rows = table(shell, 0)
+        client.pass_time(0.1)
+        common = [row for row in rows if ns(row["time [s]"]) in told]
+        assert len(common) > 10
+        for row in common:
+            shown = [float(row[f"{axis} [m]"]) for axis in "xyz"]
+            np.testing.assert_allclose(shown, told[ns(row["time [s]"])], atol=1e-9)
+        on_way = [row for row in rows if row["z set [m]"] and 0.1 < float(row["z [m]"]) < 0.6]
+        assert all(abs(float(row["z [m]"]) - float(row["z set [m]"])) < 0.15 for row in on_way)
+        tab.set("Reset cf0", True)
+        until(lambda: ns(table(shell, 0)[0]["time [s]"]) > ns(rows[-1]["time [s]"]), "a new plot")
+    client.node.destroy_subscription(subscription)
+
+
+def table(shell: ShellTab, number: int) -> list[dict[str, str]]:
+    """What a plot saves as a file."""
+    shell.send("csv", number)
+    file = shell.next("file")
+    assert file["name"].endswith(".csv") and file["type"] == "text/csv"
+    return list(csv.DictReader(io.StringIO(file["text"])))
+
+
+def ns(seconds: str) -> int:
+    whole, _, part = seconds.partition(".")
+    return int(whole) * 10**9 + int(part)
+
+
+def test_all_drones_and_sensors_are_plotted(tab: Tab, port: int, client: Client) -> None:
+    with ShellTab(port) as shell:
+        for name, head in (
+            ("errors of all", ["cf0 [m]", "cf1 [m]"]),
+            ("batteries of all", ["cf0 [%]", "cf1 [%]"]),
+            ("range", ["range [m]"]),
+        ):
+            until(lambda name=name: name in options(tab, "Plot"), name)
+            tab.set("Plot", name)
+            rows = until(
+                lambda head=head: [row for row in table(shell, 0) if [*row][1:] == head], name
+            )
+            if name == "batteries of all":
+                assert 90 < float(rows[-1]["cf1 [%]"]) <= 100
+        for content in (9, -1, True, "0", [0]):  # no plot
+            shell.send("csv", content)
+        tab.set("Plot", "position")
+        until(lambda: "x [m]" in table(shell, 0)[0], "the position")
+
+
+def test_the_map_shows_what_moves_and_what_is_clicked_on_flies(
+    tab: Tab, port: int, client: Client
+) -> None:
+    tab.set("Height [m]", 0.5)
+    with ShellTab(port) as shell:
+        shell.want("map")
+        first = shell.next("map")
+        assert first["names"] == ["cf0", "cf1"] and first["names"][first["selected"]] == "cf0"
+        for number, drone in enumerate(first["names"]):
+            np.testing.assert_allclose(
+                first["drones"][str(number)][:2], place(client, drone)[:2], atol=0.02
+            )
+        shell.send("map_send", [0.6, -0.4])
+        shown, goals = first["drones"]["0"], []
+
+        def is_there() -> bool:
+            change = shell.next("map")
+            assert "outlines" not in change and "1" not in change.get("drones", {})
+            shown[:] = change.get("drones", {}).get("0", shown)
+            goals.extend(change.get("goals", {}).values())
+            return bool(np.abs(np.subtract(shown[:2], [0.6, -0.4])).max() < 0.02)
+
+        until(is_there, "the drone on the map")
+        assert [0.6, -0.4] in goals
+        arrives(client, (0.6, -0.4, 0.5))
+        shell.send("map_select", "cf1")
+        until(lambda: tab.value("Drone") == "cf1", "the other drone")
+        for content in ("nobody", 1, ["cf0"]):
+            shell.send("map_select", content)
+        for content in ([1], [1, 2, 3], ["1", "2"], [True, False], {"x": 1}, "there"):
+            shell.send("map_send", content)
+        shell.send("map_send", [1e9, 0])
+        assert "more than 50 m" in shell.next("map_note")
+        tab.set("Drone", "cf0")
+        tab.find("Reset cf0")  # it is selected
+        tab.set("Front right", 0.0)
+        until(lambda: shell.next("map").get("down") == [0], "a crash on the map")
+        tab.set("Reset cf0", True)
+        until(lambda: shell.next("map").get("down") == [], "its end")
+        shell.want("map", False)
+        shell.send("csv", 0)
+        until(lambda: shell.receive()[0] == "file", "the last message of the map")
+        tab.set("Flight", "Take off")
+        arrives(client, (np.nan, np.nan, 0.5))
+        shell.send("csv", 0)
+        assert shell.receive()[0] == "file"
+    assert place(client, "cf1")[2] < 0.05
+
+
+def test_sensors_are_listed_with_readings_and_drawn(tab: Tab, port: int, client: Client) -> None:
+    tab.set("Height [m]", 0.5)
+    tab.set("Flight", "Take off")
+    arrives(client, (np.nan, np.nan, 0.5))
+    with ShellTab(port) as shell:
+        shell.want("sensors")
+
+        def row() -> dict[str, Any]:
+            rows = {one["name"]: one for one in shell.next("sensors")["rows"]}
+            return dict(rows.get("range", {}))
+
+        until(lambda: re.fullmatch(r"0\.[45]\d\d m", row().get("text", "")), "a reading")
+        assert row()["drawn"] is False
+        shell.send("draw", ["range", True])
+        until(lambda: row()["drawn"], "the switch")
+        for content in ("range", ["nothing", True], [1, 2], [["range"], True]):
+            shell.send("draw", content)
+        shell.send("draw", ["range", False])
+        until(lambda: row()["drawn"] is False, "the switch")
+
+
+def test_a_camera_is_shown_or_how_to_get_one(tab: Tab, port: int, client: Client) -> None:
+    """The picture comes from this process, as from any camera."""
+    with ShellTab(port) as shell:
+        shell.want("cameras")
+        shell.want("picture")
+        assert "sensors:=" in shell.next("cameras")["text"]
+        publisher = client.node.create_publisher(Image, "cf0/eye/image_raw", 1)
+        until(lambda: shell.next("cameras")["cameras"] == ["eye"], "the camera")
+        client.until(publisher.get_subscription_count, "somebody who looks")
+        message = Image(height=16, width=16, encoding="rgb8", data=bytes([200, 40, 40] * 256))
+        publisher.publish(message)
+        with PIL.Image.open(io.BytesIO(shell.next("picture"))) as picture:
+            np.testing.assert_allclose(np.asarray(picture)[8, 8], [200, 40, 40], atol=20)
+        shell.want("cameras", False)
+        client.until(lambda: not publisher.get_subscription_count(), "nobody who looks")
+        client.node.destroy_publisher(publisher)
 
 
 def test_ten_tabs_at_once(port: int, client: Client, tab: Tab) -> None:
@@ -343,7 +519,7 @@ def test_a_flood_of_clicks_costs_the_physics_nothing(port: int, client: Client, 
     before = status(client)
     for number in range(150):
         for one in tabs:
-            one.set("Time", ("Step", "Reset", "Pause", "Resume")[number % 4])
+            one.set("Time", ("Step", "Reset all", "Pause", "Resume")[number % 4])
             one.set("Flight", "Take off")
             one.click_on_floor(0.1, 0.1)
     for one in tabs:
@@ -402,14 +578,62 @@ def test_a_click_on_the_floor_in_a_browser(page: Any, tab: Tab, client: Client) 
 
 
 @needs_browser
-def test_a_plot_moves_in_a_browser(page: Any, tab: Tab) -> None:
+def test_a_plot_moves_in_a_browser_and_is_made_large_and_saved(page: Any, tab: Tab) -> None:
     page.get_by_role("tab", name="Plots").click()
-    canvas = page.locator(".uplot canvas").first
-    canvas.wait_for()
     image = "canvas => canvas.toDataURL()"
-    before = canvas.evaluate(image)
-    until(lambda: canvas.evaluate(image) != before, "another picture")
+    small = page.locator("figure canvas.plot").first
+    small.wait_for()
+    before = small.evaluate(image)
+    until(lambda: small.evaluate(image) != before, "another picture")
+    page.get_by_role("button", name="Large").first.click()
+    large = page.locator("#card-plot0 canvas.plot")
+    large.wait_for()
+    assert large.bounding_box()["width"] > small.bounding_box()["width"]
+    with page.expect_download() as saved:
+        page.locator("#card-plot0").get_by_role("button", name="PNG").click()
+    with PIL.Image.open(saved.value.path()) as picture:
+        assert picture.size == (2000, 1000)
+        assert len(np.unique(np.asarray(picture.convert("RGB")).reshape(-1, 3), axis=0)) > 10
+    with page.expect_download() as saved:
+        page.locator("#card-plot0").get_by_role("button", name="CSV").click()
+    assert saved.value.suggested_filename == "position_of_cf0.csv"
+    assert saved.value.path().read_text().startswith("time [s],x [m],")
+    page.locator("#card-plot0").get_by_role("button", name="Close").click()
+    large.wait_for(state="hidden")
     page.get_by_role("tab", name="Fly").click()
+
+
+CUT_OFF = """() => {
+    const block = element => {
+        while (getComputedStyle(element).display === "inline") element = element.parentElement;
+        return element;
+    };
+    return [...document.querySelectorAll("label, button, button *, [role=tab], td, strong, span")]
+        .filter(element => element.textContent.trim() && element.getClientRects().length)
+        .filter(element => {
+            const text = document.createRange();
+            text.selectNodeContents(element);
+            const [inner, outer] = [text, block(element)].map(one => one.getBoundingClientRect());
+            return inner.left < outer.left - 1 || inner.right > outer.right + 1
+                || outer.left < 0 || outer.right > innerWidth;
+        })
+        .map(element => element.textContent);
+}"""
+
+
+@needs_browser
+@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+def test_no_label_is_cut_off(page: Any, tab: Tab, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    for name in ("Fly", "World", "Air", "Sensors", "Plots"):
+        page.get_by_role("tab", name=name).click()
+        for folder in ("Keys and gamepad", "Recording", "Log", "Show"):
+            header = page.get_by_text(folder, exact=True)
+            if name == "Fly" and header.count() and size[0] > 1000:
+                header.click()
+        assert page.evaluate(CUT_OFF) == [], name
+    page.get_by_role("tab", name="Fly").click()
+    page.set_viewport_size({"width": SIZE[0], "height": SIZE[1]})
 
 
 def test_a_simulator_that_is_started_again_without_topics_of_the_swarm_is_followed(

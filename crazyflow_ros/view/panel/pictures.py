@@ -1,0 +1,123 @@
+"""Pictures of the selected drone's cameras, over the scene."""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import Any
+
+import numpy as np
+from PIL import Image as Picture
+from sensor_msgs.msg import CompressedImage, Image
+
+from crazyflow_ros.view.follower import Follower, Inbox
+from crazyflow_ros.view.shell import Feed, Shell
+
+_LOOK = 1.0  # s of wall time between two searches for topics
+_RAW, _COMPRESSED = "/image_raw", "/image_raw/compressed"
+_FARTHEST = 10.0  # m, white in a picture of depths
+_QUALITY = 80
+_LARGEST = 1 << 18  # bytes of a picture
+_MOST_PIXELS = 1 << 20
+_JPEG = b"\xff\xd8"
+_NONE = (
+    "{drone} has no camera. Start the simulator with the parameter sensors:=config/sensors.yaml,"
+    " or the demonstration with make sim VIEW=1 CAMERAS=1."
+)
+
+
+class Pictures:
+    """Shows one camera at a time. It subscribes to it only while a tab shows the picture.
+
+    Args:
+        shell: Shows the pictures: `picture.js`.
+        follower: The connection to the simulator.
+    """
+
+    def __init__(self, shell: Shell, follower: Follower) -> None:
+        self._shell, self._follower = shell, follower
+        self._feed = Feed(shell, "cameras")
+        self._chosen = ""
+        self._cameras: dict[str, str] = {}  # topics by name
+        self._inbox: Inbox | None = None
+        self._drone = ""
+        self._look_due = 0.0
+        self._shown: Any = None
+        shell.on("camera", self._choose)
+
+    def _choose(self, _: int, name: Any) -> None:
+        if isinstance(name, str) and name in self._cameras:
+            self._chosen = name
+
+    def update(self, drone: str) -> None:
+        """Show what a drone's camera sees; without a name, nothing."""
+        is_wanted = bool(drone) and self._feed.is_wanted
+        if is_wanted and (drone != self._drone or time.monotonic() > self._look_due):
+            self._drone, self._look_due = drone, time.monotonic() + _LOOK
+            self._cameras = self._find(drone)
+        chosen = self._chosen if self._chosen in self._cameras else next(iter(self._cameras), "")
+        self._listen(self._cameras.get(chosen, "") if is_wanted else "")
+        content = {"drone": drone, "cameras": list(self._cameras), "chosen": chosen}
+        content["text"] = "" if self._cameras else _NONE.format(drone=drone or "The drone")
+        self._feed.send(None if content == self._shown else content, lambda: content)
+        self._shown = content
+        if self._inbox is None:
+            return
+        (topic,) = self._inbox.topics
+        message = self._inbox.take(topic)
+        if message is not None and (jpeg := as_jpeg(message)) is not None:
+            self._shell.send("picture", jpeg, self._shell.wanting("picture"))
+
+    def _find(self, drone: str) -> dict[str, str]:
+        """Return the topics of a drone's cameras by name, compressed where there are such."""
+        prefix, topics = f"{self._follower.topic(drone)}/", self._follower.types_of_topics()
+        names = sorted(
+            topic.removeprefix(prefix).removesuffix(_RAW)
+            for topic, kind in topics.items()
+            if topic.startswith(prefix) and topic.endswith(_RAW) and kind == "sensor_msgs/msg/Image"
+        )
+        compressed = {name: f"{prefix}{name}{_COMPRESSED}" for name in names}
+        return {
+            name: topic if (topic := compressed[name]) in topics else f"{prefix}{name}{_RAW}"
+            for name in names
+        }
+
+    def _listen(self, topic: str) -> None:
+        if topic == (next(iter(self._inbox.topics)) if self._inbox is not None else ""):
+            return
+        if self._inbox is not None:
+            self._follower.hang_up(self._inbox)
+        kind = CompressedImage if topic.endswith(_COMPRESSED) else Image
+        self._inbox = self._follower.listen({topic: kind}) if topic else None
+
+
+def as_jpeg(message: CompressedImage | Image) -> bytes | None:
+    """Return a picture as JPEG; None if it is too large, or its encoding is not supported.
+
+    Depths become grey, white from 10 m on; ids of a segmentation become colours.
+    """
+    if isinstance(message, CompressedImage):
+        content = bytes(message.data)
+        return content if content.startswith(_JPEG) and len(content) <= _LARGEST else None
+    shape = message.height, message.width
+    if not 0 < message.height * message.width <= _MOST_PIXELS:
+        return None
+    try:
+        match message.encoding:
+            case "rgb8":
+                pixels = np.frombuffer(message.data, np.uint8).reshape(*shape, 3)
+            case "32FC1":
+                depth = np.frombuffer(message.data, "<f4").reshape(shape)
+                grey = np.nan_to_num(depth, nan=0.0, posinf=_FARTHEST) / _FARTHEST
+                pixels = (255 * np.clip(grey, 0, 1)).astype(np.uint8)
+            case "32SC1":
+                ids = np.frombuffer(message.data, "<i4").reshape(shape).astype(np.int64) + 1
+                mixed = np.stack([ids * 97, ids * 57, ids * 23], axis=-1) % 256
+                pixels = mixed.astype(np.uint8)  # neighbouring ids differ; none is black
+            case _:
+                return None
+    except ValueError:  # fewer bytes than pixels
+        return None
+    file = io.BytesIO()
+    Picture.fromarray(pixels).save(file, "JPEG", quality=_QUALITY)
+    return file.getvalue() if file.tell() <= _LARGEST else None

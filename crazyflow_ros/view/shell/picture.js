@@ -1,0 +1,36 @@
+// What a camera of the selected drone sees, over the scene.
+const pictures = (() => {
+  const image = cards.make("img", { alt: "", hidden: true });
+  const text = cards.make("p", {});
+  const choice = cards.make("select", { title: "Which camera" });
+  const card = cards.add("picture", "Camera", {
+    opener: "Camera",
+    tell: (isOpen) => {
+      shell.want("cameras", isOpen);
+      shell.want("picture", isOpen);
+    },
+  });
+  card.body.append(image, text);
+  card.tools.append(choice);
+  choice.onchange = () => shell.send("camera", choice.value);
+  let drone = "";
+
+  shell.on("cameras", (content) => {
+    const { cameras = [], chosen = "" } = content;
+    card.heading.textContent = chosen ? `Camera of ${content.drone}` : "Camera";
+    text.textContent = content.text ?? "";
+    text.hidden = !content.text;
+    if (drone !== content.drone || !chosen) image.hidden = true; // until its own picture comes
+    drone = content.drone;
+    choice.hidden = cameras.length < 2;
+    choice.replaceChildren(...cameras.map((name) => cards.make("option", { value: name, textContent: name })));
+    choice.value = chosen;
+  });
+  shell.on("picture", (jpeg) => {
+    const before = image.src;
+    image.src = URL.createObjectURL(new Blob([jpeg], { type: "image/jpeg" }));
+    image.hidden = false;
+    if (before) URL.revokeObjectURL(before);
+  });
+  return { open: () => card.open(true) };
+})();

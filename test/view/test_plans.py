@@ -1,0 +1,114 @@
+"""Where a drone should be, from the paths that the simulator publishes."""
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path
+
+from crazyflow_ros.ros.messages.times import time_of
+from crazyflow_ros.view.plans import Plans
+
+
+class Inbox:
+    def __init__(self) -> None:
+        self.messages: dict[str, Path] = {}
+
+    def take(self, topic: str) -> Path | None:
+        return self.messages.pop(topic, None)
+
+
+class Follower:
+    """In place of the connection: the test is the simulator."""
+
+    def __init__(self) -> None:
+        self.inbox, self.listened = Inbox(), list[set[str]]()
+
+    def topic(self, name: str) -> str:
+        return f"/{name}"
+
+    def listen(self, topics: dict[str, type]) -> Inbox:
+        self.listened.append(set(topics))
+        return self.inbox
+
+    def hang_up(self, _: Inbox) -> None:
+        self.listened.append(set())
+
+
+@pytest.fixture
+def follower() -> Follower:
+    return Follower()
+
+
+@pytest.fixture
+def plans(follower: Follower) -> Plans:
+    plans = Plans(follower)  # type: ignore[arg-type]
+    plans.use("test", ("cf0",))
+    return plans
+
+
+def circle(times: np.ndarray) -> np.ndarray:
+    """A flight in a circle, once in 4 s, with the heading along it."""
+    phase = np.pi / 2 * times
+    return np.stack([np.cos(phase), np.sin(phase), 0.2 * times, phase + np.pi / 2], axis=-1)
+
+
+def publish(plans: Plans, follower: Follower, times: np.ndarray, stamp: float = 0.0) -> None:
+    path = Path()
+    path.header.stamp = time_of(round(stamp * 1e9))
+    for time, (x, y, z, yaw) in zip(times, circle(times)):
+        pose = PoseStamped()
+        pose.header.stamp = time_of(round(time * 1e9))
+        pose.pose.position.x, pose.pose.position.y, pose.pose.position.z = x, y, z
+        pose.pose.orientation.z, pose.pose.orientation.w = np.sin(yaw / 2), np.cos(yaw / 2)
+        path.poses.append(pose)
+    follower.inbox.messages["/cf0/plan"] = path
+    plans.update()
+
+
+def test_between_the_points_of_a_path_the_setpoint_is_on_the_curve(
+    plans: Plans, follower: Follower
+) -> None:
+    assert np.isnan(plans.reference("cf0", 1.0)).all()
+    publish(plans, follower, np.linspace(1.0, 9.0, 60))  # two rounds
+    for time in np.linspace(1.0, 9.0, 333):
+        now = plans.reference("cf0", time)
+        np.testing.assert_allclose(now[:3], circle(time)[:3], atol=2e-3)
+        assert np.cos(now[3] - circle(time)[3]) > 1 - 1e-5
+    for time, end in ((0.0, 1.0), (20.0, 9.0)):  # before and after it
+        np.testing.assert_allclose(plans.reference("cf0", time)[:3], circle(np.array(end))[:3])
+
+
+def test_a_drone_that_has_arrived_stays_there_and_one_without_a_command_is_nowhere(
+    plans: Plans, follower: Follower
+) -> None:
+    times = np.linspace(1.0, 3.0, 60)
+    publish(plans, follower, times)
+    assert "cf0" in plans.under_way
+    publish(plans, follower, np.zeros(0), stamp=3.02)
+    assert "cf0" not in plans.under_way
+    np.testing.assert_allclose(plans.reference("cf0", 5.0)[:3], circle(np.array(3.0))[:3])
+    publish(plans, follower, times)
+    publish(plans, follower, np.zeros(0), stamp=1.5)  # before its end
+    assert np.isnan(plans.reference("cf0", 2.0)).all()
+    publish(plans, follower, times)
+    plans.forget("cf0")
+    assert np.isnan(plans.reference("cf0", 2.0)).all()
+
+
+@pytest.mark.parametrize("times", [[1.0], [1.0, 1.0], [2.0, 1.0]])
+def test_what_is_no_path_is_none(plans: Plans, follower: Follower, times: list[float]) -> None:
+    publish(plans, follower, np.array(times))
+    assert np.isnan(plans.reference("cf0", 1.0)).all() and not plans.under_way
+
+
+def test_users_share_the_subscriptions(plans: Plans, follower: Follower) -> None:
+    plans.use("other", ("cf0", "cf1"))
+    plans.use("test", ())
+    plans.use("test", ("cf1",))
+    plans.use("other", ("cf0",))
+    plans.use("other", ())
+    plans.use("test", ())
+    assert [topics for topics in follower.listened if topics] == [
+        {"/cf0/plan"}, {"/cf0/plan", "/cf1/plan"}, {"/cf1/plan"},
+    ]  # fmt: skip
+    assert not follower.listened[-1]
