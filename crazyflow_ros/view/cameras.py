@@ -40,6 +40,12 @@ class Cameras:
         self._choices.pop(client.client_id, None)
         self._before.pop(client.client_id, None)
 
+    def follow(self) -> None:
+        """Let the free cameras of all tabs follow the selected drone from now on."""
+        for choice in list(self._choices.values()):
+            if choice.value == FREE:
+                choice.value = FOLLOW
+
     def move(self, frame: Frame, selected: str, size: float) -> None:
         """Move all cameras to the selected drone, which is drawn `size` times its real size."""
         if selected not in frame.names:

@@ -70,6 +70,10 @@ class Viewer:
         self.drawing.show(frame, seconds if moves else 0.0, size=size, names=names, trails=trails)
         self._cameras.move(frame, self.selected, size)
 
+    def follow(self) -> None:
+        """Let free cameras follow the selected drone."""
+        self._cameras.follow()
+
     def close(self) -> None:
         """Stop the server."""
         self.server.stop()
