@@ -192,7 +192,7 @@ class _Story:
         text = f"{tilt[-1]:.0f}°"
         since = self._since(tilt > _TILTED)
         if since is not None:
-            text += f"; beyond {_TILTED:.0f}° for the first time {self._ago(since)}"
+            text += f"; beyond {_TILTED:.0f}° from {self._ago(since)} on"
         elif tilt.max() > tilt[-1] + 5:
             text += f"; at most {tilt.max():.0f}° in the {BEFORE:.0f} s before"
         return Fact("Tilt", text, since is not None)
@@ -208,12 +208,14 @@ class _Story:
             text += f" {self._ago(int(self._track.times_ns[last]))}, the last time that it had one"
         since = self._since(np.nan_to_num(error) > _LOST)
         if since is not None:
-            text += f"; more than {_LOST:.1f} m for the first time {self._ago(since)}"
+            most = np.nanmax(error[self._track.times_ns >= since])
+            text += f"; beyond {_LOST:.1f} m from {self._ago(since)} on, at most {most:.2f} m"
         return Fact("Tracking error", text, since is not None)
 
     def _since(self, mask: np.ndarray) -> int | None:
-        """Return the first time [ns] at which something holds; None: at no time."""
-        return int(self._track.times_ns[np.argmax(mask)]) if mask.any() else None
+        """Return when something last began to hold [ns]; None: it never held."""
+        begins = np.flatnonzero(mask & ~np.append(False, mask[:-1]))
+        return int(self._track.times_ns[begins[-1]]) if len(begins) else None
 
     def _judge_rotors(self) -> None:
         """Compare the rotors with their greatest speed and with each other, while they turned."""

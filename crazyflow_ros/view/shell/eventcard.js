@@ -55,5 +55,8 @@
   window.addEventListener("keydown", (event) => {
     if (event.code === "Escape" && !card.hidden && !replay.is_typing(event.target)) ask("close");
   });
-  replay.ready(() => document.body.append(card));
+  replay.ready(() => {
+    document.body.append(card);
+    replay.observer.observe(card);
+  });
 })();

@@ -68,5 +68,6 @@
   replay.ready(() => {
     replay.dock.buttons.append(open);
     document.body.append(list);
+    replay.observer.observe(list);
   });
 })();

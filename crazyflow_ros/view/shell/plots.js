@@ -12,7 +12,7 @@
   const all = button("", "Show the whole flight again", "Whole flight");
   const head = make("div", "plot-head", drone, choices, make("span", "gap"), all);
   const rows = make("div", "plots");
-  const pane = make("div", "", head, rows);
+  const pane = make("div", "plot-pane", head, rows);
   pane.hidden = true;
   const open = button("", "Plots of the selected drone (G)", icon(CHART));
   open.ariaPressed = false;
@@ -135,32 +135,33 @@
     const name = make("b", "", `${row.label} [${row.unit}]`);
     const legend = make("div", "legend", name, ...row.lines.map(() => make("span", "")));
     const canvas = make("canvas", "");
+    const area = make("div", "area", canvas); // takes the pointer: canvases are the picture's
     const [top, bottom] = [make("div", "top"), make("div", "bottom")];
     const zoom = make("div", "zoom");
     zoom.hidden = true;
     const plot = { row, legend, canvas, top, bottom };
-    plot.element = make("div", "plot", legend, canvas, top, bottom, zoom, make("div", "needle"));
+    plot.element = make("div", "plot", legend, area, top, bottom, zoom, make("div", "needle"));
     plot.element.dataset.row = row.id;
     let begin = null;
     const at = ({ clientX }) => {
-      const box = canvas.getBoundingClientRect();
+      const box = area.getBoundingClientRect();
       return Math.min(Math.max(clientX - box.left, 0), box.width);
     };
-    const time_of = (place) => replay.time_at(place / canvas.clientWidth);
-    canvas.addEventListener("pointerdown", (event) => {
+    const time_of = (place) => replay.time_at(place / area.clientWidth);
+    area.addEventListener("pointerdown", (event) => {
       if (event.button) return;
       begin = at(event);
-      canvas.setPointerCapture(event.pointerId);
+      area.setPointerCapture(event.pointerId);
     });
-    canvas.addEventListener("pointermove", (event) => {
+    area.addEventListener("pointermove", (event) => {
       const now = at(event);
       write_all(time_of(now));
       if (begin === null) return;
       zoom.hidden = Math.abs(now - begin) < MOVED;
-      zoom.style.left = `${canvas.offsetLeft + Math.min(begin, now)}px`;
+      zoom.style.left = `${area.offsetLeft + Math.min(begin, now)}px`;
       zoom.style.width = `${Math.abs(now - begin)}px`;
     });
-    canvas.addEventListener("pointerup", (event) => {
+    area.addEventListener("pointerup", (event) => {
       if (begin === null) return;
       const now = at(event);
       const [first, last] = [Math.min(begin, now), Math.max(begin, now)].map(time_of);
@@ -169,9 +170,9 @@
       begin = null;
       zoom.hidden = true;
     });
-    canvas.addEventListener("pointercancel", () => { begin = null; zoom.hidden = true; });
-    canvas.addEventListener("pointerleave", () => known.player && write_all(known.player.t));
-    canvas.addEventListener("dblclick", () => replay.look_at());
+    area.addEventListener("pointercancel", () => { begin = null; zoom.hidden = true; });
+    area.addEventListener("pointerleave", () => known.player && write_all(known.player.t));
+    area.addEventListener("dblclick", () => replay.look_at());
     return plot;
   };
 

@@ -255,12 +255,24 @@
   replay.on("player", show_time);
   shell.on("card", (card) => { chosen = card; show_marks(); });
   replay.show_notes = show_notes;
+
+  replay.observer = new ResizeObserver(() => arrange());
+  replay.observer.observe(dock);
+
+  // What is high or wide takes room from the picture; the bar alone lies over it.
+  const arrange = () => {
+    const root = document.documentElement.style;
+    root.setProperty("--bar", `${bar.offsetHeight + buttons.offsetHeight + notes.offsetHeight + 18}px`);
+    const sheets = [...document.querySelectorAll(".events:not([hidden])")];
+    const isPhone = matchMedia("(max-width: 640px)").matches;
+    const high = [...(isPhone ? sheets : []), ...document.querySelectorAll(".plot-pane:not([hidden])")];
+    const below = high.map((element) => innerHeight - element.getBoundingClientRect().top + 10);
+    root.setProperty("--below", `${Math.max(0, ...below)}px`);
+    root.setProperty("--beside", !isPhone && sheets.length ? "374px" : "0px");
+    show_all();
+  };
   replay.ready(() => {
     document.body.append(dock, hint);
-    new ResizeObserver(() => {
-      const height = bar.offsetHeight + buttons.offsetHeight + notes.offsetHeight + 18;
-      document.documentElement.style.setProperty("--bar", `${height}px`);
-      show_all();
-    }).observe(dock);
+    window.addEventListener("resize", arrange);
   });
 })();
