@@ -20,7 +20,7 @@
   replay.on("recording", () => {
     const { names: [first, second], other, alignments, alignment, limit: metres } = known.recording;
     if (!second) return;
-    names.textContent = `${first} and, pale, ${second} ${other}`;
+    names.textContent = `${first}, and pale ${second} ${other},`;
     if (!align.options.length) {
       align.append(...alignments.map((text) => make("option", "", text)));
       replay.dock.comparison = line;
