@@ -16,7 +16,7 @@ from crazyflow_ros.output import quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page
-    from crazyflow_ros.view.recording import RecordingPage
+    from crazyflow_ros.view.replay.page import RecordingPage
 
 
 def main(
@@ -63,9 +63,11 @@ def main(
 def _page(options: argparse.Namespace) -> Iterator[Page | RecordingPage]:
     place = options.address, options.port
     if options.recording is not None:
-        from crazyflow_ros.view.recording import Recording, RecordingPage
+        from crazyflow_ros.view.recording import Recording
+        from crazyflow_ros.view.replay.page import RecordingPage
 
-        yield RecordingPage(Recording(options.recording), *place)
+        other = None if options.other is None else Recording(options.other)
+        yield RecordingPage(Recording(options.recording), *place, other)
         return
     from crazyflow_ros.view.follower import Follower
     from crazyflow_ros.view.page import Page
@@ -81,6 +83,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "recording", nargs="?", type=Path, help="MCAP file to play instead of a running simulator"
+    )
+    parser.add_argument(
+        "other", nargs="?", type=Path, help="MCAP file of a second run, to compare with the first"
     )
     parser.add_argument(
         "--address", default="127.0.0.1", help="address to listen on, default 127.0.0.1"

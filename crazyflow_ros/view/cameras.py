@@ -106,6 +106,11 @@ class Cameras:
         if camera is not None:
             camera.touch()
 
+    def follow(self) -> None:
+        """Let the cameras of all tabs follow the selected drone, unless they already do."""
+        for camera in self._known():
+            camera.follow()
+
     def choose(self, client: viser.ClientHandle, mode: str) -> None:
         """Choose one of `MODES` for a tab."""
         self._cameras[client.client_id].choose(mode)
@@ -199,6 +204,11 @@ class TabCamera:
     def choose(self, mode: str) -> None:
         """Choose one of `MODES`."""
         self._choice.value = mode
+
+    def follow(self) -> None:
+        """Go to the selected drone, unless the camera is there."""
+        if self._choice.value not in (BESIDE, BEHIND, NOSE):
+            self._choice.value = BESIDE
 
     def touch(self) -> None:
         """Leave the camera to the user, who moves it."""

@@ -104,6 +104,10 @@ class Viewer:
         for client, place in cameras.looks_at():
             self.stage.centre(client, *place[:2].tolist())
 
+    def follow(self) -> None:
+        """Let free cameras follow the selected drone."""
+        self.cameras.follow()
+
     def close(self) -> None:
         """Stop the server."""
         self.server.stop()

@@ -1,0 +1,1 @@
+"""After the flight: the page of a recording, with what happened, why, and a second run."""

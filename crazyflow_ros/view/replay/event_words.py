@@ -1,0 +1,180 @@
+"""Commands, changes and messages of a recording in words.
+
+What a file says is not trusted: whatever cannot be read becomes the name of its kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rclpy.serialization import deserialize_message
+
+from crazyflow_ros.ros.recording.message_definitions import type_of
+
+_LONGEST = 300  # characters
+_MOTORS = ("front right", "rear right", "rear left", "front left")
+_PLAIN = {  # setpoints without numbers that matter
+    "Brake": ("brake", "brake and hover"),
+    "Emergency": ("emergency", "emergency stop: the rotors stop, and the drone is locked"),
+    "FlyTrajectory": ("trajectory", "fly the uploaded trajectory"),
+    "NotifySetpointsStop": ("setpoints end", "streamed setpoints end: brake and hover"),
+    "Raw": ("raw command", "numbers for the controller"),
+    "Recover": ("recover", "recover from a crash"),
+    "SetGroups": ("groups", "set the groups of the drone"),
+    "Spiral": ("spiral", "fly a spiral"),
+    "Stop": ("stop", "stop the rotors"),
+    "SwitchOff": ("switch off", "switch off"),
+    "Trajectory": ("trajectory", "fly a trajectory"),
+}
+
+
+def place(values: Sequence[float]) -> str:
+    """Return coordinates in words, such as `(1.00, 0.00, -0.50)`."""
+    return f"({', '.join(f'{float(value):z.2f}' for value in values)})"
+
+
+def motor(number: int) -> str:
+    """Return the number of a motor with its place."""
+    where = f" ({_MOTORS[number]})" if 0 <= number < len(_MOTORS) else ""
+    return f"motor {number}{where}"
+
+
+def setpoint_words(setpoint: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the kind of a recorded setpoint, and the setpoint in words."""
+    name = str(setpoint.get("kind", "command"))[:_LONGEST]
+    try:
+        kind, text = _setpoint(name, setpoint)
+    except (KeyError, TypeError, ValueError):
+        kind, text = name, name
+    return kind, text[:_LONGEST]
+
+
+def _setpoint(name: str, setpoint: Mapping[str, Any]) -> tuple[str, str]:
+    duration = float(setpoint.get("duration") or 0.0)
+    within = f" in {duration:.3g} s" if duration > 0 else ""
+    match name:
+        case "Takeoff":
+            how = "by" if setpoint.get("relative") else "to"
+            return "take-off", f"take off {how} {float(setpoint['height']):.2f} m{within}"
+        case "Land":
+            height = float(setpoint.get("height") or 0.0)
+            return "landing", f"land{f' at {height:.2f} m' if height else ''}{within}"
+        case "GoTo":
+            how = "by" if setpoint.get("relative") else "to"
+            return "go_to", f"go {how} {place(setpoint['pos'])} m{within}"
+        case "Pose" | "Position" | "FullState":
+            return "position", f"fly to {place(setpoint['pos'])} m"
+        case "Goal":
+            return "goal", f"fly to {place(setpoint['place'])} m at its height"
+        case "Velocity" | "VelocityWorld":
+            return "velocity", f"fly with {place(setpoint['vel'])} m/s"
+        case "Hover":
+            height = float(setpoint["height"])
+            return "hover", f"fly with {place(setpoint['vel'])} m/s at {height:.2f} m"
+        case "Arm":
+            is_armed = bool(setpoint["armed"])
+            return ("arm", "arm") if is_armed else ("disarm", "disarm: the rotors stop")
+    return _PLAIN.get(name, (name, name))
+
+
+def disturbance_words(disturbance: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return drone, kind and words of a recorded disturbance; the drone of wind is empty."""
+    kind, drone = str(disturbance.get("kind", ""))[:_LONGEST], str(disturbance.get("drone", ""))
+    try:
+        match kind:
+            case "Wind":
+                gusts = float(disturbance["gust_intensity"])
+                text = f"mean wind {place(disturbance['mean'])} m/s"
+                return "", "wind", text + (f", gusts of {gusts:.3g} m/s" if gusts else "")
+            case "MotorEfficiency":
+                name, share = motor(int(disturbance["motor"])), float(disturbance["efficiency"])
+                how = "is intact again" if share == 1 else f"gives {share:.0%} thrust"
+                return drone, "motor", f"{name} {how}"
+            case "BatteryCharge":
+                charge = float(disturbance["charge"])
+                return drone, "battery replaced", f"battery with {charge:.0%} charge"
+    except (KeyError, TypeError, ValueError):
+        pass
+    return drone, kind or "disturbance", kind or "disturbance"
+
+
+def _pose(message: Any) -> str:
+    at = message.pose.position
+    return f"fly to {place((at.x, at.y, at.z))} m"
+
+
+def _goal(message: Any) -> str:
+    at = message.pose.position if hasattr(message, "pose") else message.point
+    return f"fly to {place((at.x, at.y))} m at its height"
+
+
+def _twist(message: Any) -> str:
+    linear = getattr(message, "twist", message).linear
+    return f"fly with {place((linear.x, linear.y, linear.z))} m/s"
+
+
+def _hover(message: Any) -> str:
+    return f"fly with {place((message.vx, message.vy))} m/s at {message.z_distance:.2f} m"
+
+
+def _position(message: Any) -> str:
+    return f"fly to {place((message.x, message.y, message.z))} m"
+
+
+def _velocity(message: Any) -> str:
+    return f"fly with {place((message.vel.x, message.vel.y, message.vel.z))} m/s"
+
+
+def _trajectory(message: Any) -> str:
+    return f"fly a trajectory of {len(message.points)} points"
+
+
+def _numbers(message: Any) -> str:
+    return f"numbers for the controller: {place(message.data[:8])}"
+
+
+def _wrench(message: Any) -> str:
+    force = message.wrench.force
+    return f"push with {place((force.x, force.y, force.z))} N"
+
+
+_OF_TOPICS: dict[str, Callable[[Any], str]] = {
+    "clicked_point": _goal,
+    "cmd_full_state": _pose,
+    "cmd_hover": _hover,
+    "cmd_pose": _pose,
+    "cmd_position": _position,
+    "cmd_trajectory": _trajectory,
+    "cmd_vel": _twist,
+    "cmd_vel_legacy": lambda _: "attitude and thrust",
+    "cmd_velocity_world": _velocity,
+    "command": _numbers,
+    "goal_pose": _goal,
+    "wrench": _wrench,
+}
+COMMANDS = frozenset(_OF_TOPICS)
+"""Topics below a drone's name by which it is commanded."""
+
+
+def message_words(topic: str, kind: str, data: bytes) -> str:
+    """Return a message of a command topic in words.
+
+    Args:
+        topic: Name of the topic below the drone's, one of `COMMANDS`.
+        kind: Type of the message.
+        data: The serialised message.
+    """
+    try:
+        message = deserialize_message(data, type_of(kind))
+        text = _OF_TOPICS[topic](message)
+    except Exception:  # the file may hold anything, also types that are not installed
+        text = "a command"
+    return text[:_LONGEST]
+
+
+def is_push(force: Any) -> bool:
+    """Return whether a force is one: finite and not zero."""
+    size = math.hypot(force.x, force.y, force.z)
+    return math.isfinite(size) and size > 0

@@ -1,0 +1,342 @@
+"""What happened in a recorded flight, read from its messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Path as PathMessage
+from rcl_interfaces.msg import Log as Rosout
+from rclpy.serialization import deserialize_message
+from std_msgs.msg import String
+
+from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.mcap_file import Choice, Message, after_silence
+from crazyflow_ros.view.recording import Recording
+from crazyflow_ros.view.replay.event_words import (
+    COMMANDS,
+    disturbance_words,
+    is_push,
+    message_words,
+    place,
+    setpoint_words,
+)
+
+MOST = 2000
+"""Events that are kept, apart from crashes; others are counted."""
+
+LOW = 0.2  # of a battery's charge
+_SILENCE = 1_000_000_000  # ns between the last message of a stream and the first of the next
+_SAME_PLAN = 500_000_000  # ns
+_NEAR = 2_000_000_000  # ns between an event and its line of the log
+_MOVED = 0.02  # m, by which a drone was moved by hand, and did not fly
+_FASTEST = 3.0  # m/s
+_LONGEST = 500  # characters of a text
+_LIES = "it lies there until it is reset"
+_REPEATED = re.compile(r" \(\d+ more in the last .* s\)$")
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Group(StrEnum):
+    """What kind of thing it is, for colours and filters."""
+
+    CRASH = "crash"
+    HIT = "hit"
+    TROUBLE = "trouble"
+    BATTERY = "battery"
+    COMMAND = "command"
+    CHANGE = "change"
+    LOG = "log"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened."""
+
+    time_ns: int
+    """Time in the file [ns]."""
+    drone: str
+    """Name of the drone; empty if it concerns all or none."""
+    kind: str
+    group: Group
+    severity: Severity
+    text: str
+    """In words, without the drone's name."""
+
+
+class _Sort(NamedTuple):
+    group: Group
+    severity: Severity
+
+
+_FLIGHT_EVENTS = {
+    "crashed": _Sort(Group.CRASH, Severity.ERROR),
+    "upside down": _Sort(Group.TROUBLE, Severity.WARNING),
+    "hit": _Sort(Group.HIT, Severity.WARNING),
+    "off course": _Sort(Group.TROUBLE, Severity.WARNING),
+    "battery empty": _Sort(Group.BATTERY, Severity.ERROR),
+    "no setpoint": _Sort(Group.TROUBLE, Severity.WARNING),
+    "refused": _Sort(Group.TROUBLE, Severity.WARNING),
+}
+
+
+class EventReader:
+    """Collects the events of a recording from its messages, in the order of the file.
+
+    Args:
+        recording: The recording.
+
+    Attributes:
+        events: What happened so far; sorted by time after `finish`.
+        left_out: How many events of each group were too many to keep.
+        batteries: By drone, voltage [V] and charge (0 to 1) over time [ns], as `~/status` says.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.events: list[Event] = []
+        self.left_out: Counter[Group] = Counter()
+        self.batteries: dict[str, list[tuple[int, float, float]]] = {}
+        self._types = recording.file.types
+        self._readers: dict[str, Callable[[Message], None]] = {}
+        self.topics: dict[str, Choice | None] = {}
+        self._names: tuple[str, ...] | None = None
+        self._frame: Frame | None = None
+        self._frame_ns = 0
+        self._has_changes = self._is_paused = False
+        self._paused_ns = 0
+        self._low: set[str] = set()
+        self._troubles: set[str] = set()
+        self._node, self._space = recording.node, recording.node.rpartition("/")[0]
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        """Choose topics and what reads them."""
+        node, types = self._node, self._types
+        of_node = {
+            "flight_events": self._take_flight_event,
+            "changes": self._take_change,
+            "status": self._take_status,
+            "reset_event": self._take_reset,
+        }
+        expected = {
+            "flight_events": "diagnostic_msgs/msg/DiagnosticStatus",
+            "changes": "std_msgs/msg/String",
+        }
+        for name, reader in of_node.items():
+            kind = expected.get(name, "diagnostic_msgs/msg/DiagnosticArray")
+            if types.get(topic := f"{node}/{name}") == kind:
+                self._readers[topic], self.topics[topic] = reader, None
+        self._has_changes = f"{node}/changes" in self.topics
+        if types.get("/rosout") == "rcl_interfaces/msg/Log":
+            self._readers["/rosout"], self.topics["/rosout"] = self._take_log, None
+        for topic, kind in types.items():
+            name = topic.rpartition("/")[2]
+            if name in COMMANDS:
+                self._readers[topic] = self._take_command
+                self.topics[topic] = after_silence(_SILENCE)
+            elif name == "external_wrench" and kind == "geometry_msgs/msg/WrenchStamped":
+                self._readers[topic] = self._take_wrench
+                self.topics[topic] = after_silence(_SAME_PLAN)
+            elif name == "plan" and kind == "nav_msgs/msg/Path" and not self._has_changes:
+                self._readers[topic] = self._take_plan
+                self.topics[topic] = after_silence(_SAME_PLAN)
+
+    def take(self, message: Message) -> None:
+        """Note what a message says; one that cannot be read says nothing."""
+        reader = self._readers.get(message.topic)
+        if reader is None:
+            return
+        try:
+            reader(message)
+        except Exception as error:  # the file may hold anything
+            text = f"a message on {message.topic} cannot be read: {error}"
+            self._add(message.time_ns, "", "unreadable", Group.LOG, Severity.WARNING, text)
+
+    def take_frame(self, time_ns: int, frame: Frame) -> None:
+        """Note the drones at a time [ns]."""
+        names, before = frame.names, self._names
+        if before is not None and names != before:
+            for name in (name for name in names if name not in before):
+                self._add(time_ns, name, "spawned", Group.CHANGE, Severity.INFO, "spawned")
+            for name in (name for name in before if name not in names):
+                self._add(time_ns, name, "deleted", Group.CHANGE, Severity.INFO, "deleted")
+        self._names, self._frame, self._frame_ns = names, frame, time_ns
+
+    def finish(self) -> list[Event]:
+        """Sort the events, drop lines of the log that repeat them, and return them."""
+        said: dict[str, list[int]] = {}
+        for event in self.events:
+            if event.group is not Group.LOG:
+                said.setdefault(f"{event.drone}: {event.text}", []).append(event.time_ns)
+        self.events = [
+            event
+            for event in sorted(self.events, key=lambda event: event.time_ns)
+            if event.group is not Group.LOG
+            or not _is_near(event.time_ns, said.get(_REPEATED.sub("", event.text), ()))
+        ]
+        return self.events
+
+    def _add(
+        self, time_ns: int, drone: str, kind: str, group: Group, severity: Severity, text: str
+    ) -> None:
+        most = 2 * MOST if group is Group.CRASH else MOST
+        if len(self.events) >= most:
+            self.left_out[group] += 1
+            return
+        self.events.append(
+            Event(time_ns, drone[:100], kind[:100], group, severity, text[:_LONGEST])
+        )
+
+    def _take_flight_event(self, message: Message) -> None:
+        status = deserialize_message(message.data, DiagnosticStatus)
+        kind = _values(status).get("kind", "event")
+        sort = _FLIGHT_EVENTS.get(kind, _Sort(Group.TROUBLE, Severity.WARNING))
+        drone = "" if status.name == "all" else status.name
+        self._add(message.time_ns, drone, kind, *sort, status.message)
+
+    def _take_reset(self, message: Message) -> None:
+        values = _values(deserialize_message(message.data, DiagnosticArray).status[0])
+        drones = values.get("drones", "")
+        is_one = bool(drones) and "," not in drones
+        what = values.get("scope", "").replace(",", " and ") or "state"
+        text = f"reset of {drones if is_one else f'all drones ({what})'}"
+        self._add(
+            message.time_ns, drones if is_one else "", "reset", Group.CHANGE, Severity.INFO, text
+        )
+        self._low -= set(drones.split(", "))
+        self._frame = None
+
+    def _take_change(self, message: Message) -> None:
+        change = json.loads(deserialize_message(message.data, String).data)
+        time_ns = message.time_ns
+        if isinstance(command := change.get("command"), Mapping):
+            kind, text = setpoint_words(command.get("setpoint", {}))
+            is_stop = kind in ("emergency", "stop", "switch off", "disarm")
+            severity = Severity.WARNING if is_stop else Severity.INFO
+            self._add(time_ns, str(command.get("drone", "")), kind, Group.COMMAND, severity, text)
+        elif isinstance(disturbance := change.get("disturbance"), Mapping):
+            drone, kind, text = disturbance_words(disturbance)
+            severity = Severity.WARNING if kind == "motor" else Severity.INFO
+            self._add(time_ns, drone, kind, Group.CHANGE, severity, text)
+            if kind == "battery replaced":
+                self._low.discard(drone)
+        elif "checkpoint" in change:
+            text = "a checkpoint was loaded: times jump"
+            self._add(time_ns, "", "checkpoint", Group.CHANGE, Severity.WARNING, text)
+        elif "reset" not in change:
+            self._note_moves(time_ns, change)
+
+    def _note_moves(self, time_ns: int, change: Mapping[str, Any]) -> None:
+        """Note drones that were put elsewhere, by their last recorded places."""
+        frame = self._frame
+        elapsed = abs(time_ns - self._frame_ns)
+        if frame is None or elapsed > _NEAR:
+            return
+        before = dict(zip(frame.names, frame.position))
+        for name, pos in zip(change["names"], change["state"]["pos"]):
+            now = np.array(pos, float)
+            flown = 0.0 if name not in before else float(np.linalg.norm(now - before[name]))
+            if flown > _MOVED + _FASTEST * elapsed * 1e-9:
+                text = f"moved to {place(now.tolist())} m by hand"
+                self._add(time_ns, str(name), "moved", Group.CHANGE, Severity.INFO, text)
+
+    def _take_status(self, message: Message) -> None:
+        first, *others = deserialize_message(message.data, DiagnosticArray).status
+        values = _values(first)
+        self._note_pause(message.time_ns, is_paused=values.get("paused") == "true")
+        for key, value in values.items():
+            if key.startswith("battery of "):
+                self._note_battery(message.time_ns, key.removeprefix("battery of "), value)
+        troubles = {status.name: status.message for status in others}
+        if first.level == first.ERROR:
+            troubles[first.name] = first.message
+        for name in sorted(troubles.keys() - self._troubles):
+            if _LIES not in troubles[name]:  # it crashed, which has an event of its own
+                self._note_trouble(message.time_ns, name.rpartition(": ")[2], troubles[name])
+        self._troubles = set(troubles)
+
+    def _note_trouble(self, time_ns: int, name: str, why: str) -> None:
+        if self._names is not None and name in self._names:
+            self._add(time_ns, name, "lost", Group.CRASH, Severity.ERROR, f"lost: {why}")
+        else:
+            self._add(time_ns, "", "failure", Group.TROUBLE, Severity.ERROR, f"{name}: {why}")
+
+    def _note_pause(self, time_ns: int, *, is_paused: bool) -> None:
+        """Note that time stands still; it goes on where it last stood."""
+        if is_paused and not self._is_paused:
+            self._add(time_ns, "", "pause", Group.CHANGE, Severity.INFO, "paused")
+        if self._is_paused and not is_paused:
+            self._add(self._paused_ns, "", "resume", Group.CHANGE, Severity.INFO, "resumed")
+        self._is_paused, self._paused_ns = is_paused, time_ns
+
+    def _note_battery(self, time_ns: int, drone: str, text: str) -> None:
+        found = re.fullmatch(r"(-?\d+\.?\d*) V, (\d+)%", text)
+        if found is None:
+            return
+        volts, charge = float(found[1]), int(found[2]) / 100
+        self.batteries.setdefault(drone, []).append((time_ns, volts, charge))
+        if charge < LOW and drone not in self._low:
+            self._low.add(drone)
+            words = f"battery low: {volts:.2f} V, {charge:.0%} of its charge left"
+            self._add(time_ns, drone, "battery low", Group.BATTERY, Severity.WARNING, words)
+
+    def _take_command(self, message: Message) -> None:
+        path, _, name = message.topic.rpartition("/")
+        if self._drone_of(path):
+            text = message_words(name, self._types[message.topic], message.data)
+            words = f"{name}: {text}"
+            self._add(
+                message.time_ns, self._drone_of(path), name, Group.COMMAND, Severity.INFO, words
+            )
+
+    def _take_wrench(self, message: Message) -> None:
+        force = deserialize_message(message.data, WrenchStamped).wrench.force
+        if is_push(force):
+            drone = self._drone_of(message.topic.rpartition("/")[0])
+            text = f"pushed with {place((force.x, force.y, force.z))} N"
+            self._add(message.time_ns, drone, "push", Group.CHANGE, Severity.INFO, text)
+
+    def _take_plan(self, message: Message) -> None:
+        poses = deserialize_message(message.data, PathMessage).poses
+        if poses:
+            drone = self._drone_of(message.topic.rpartition("/")[0])
+            at = poses[-1].pose.position
+            text = f"a new course to {place((at.x, at.y, at.z))} m"
+            self._add(message.time_ns, drone, "course", Group.COMMAND, Severity.INFO, text)
+
+    def _take_log(self, message: Message) -> None:
+        line = deserialize_message(message.data, Rosout)
+        own = self._node.removeprefix("/").replace("/", ".")
+        text = line.msg if line.name == own else f"{line.name}: {line.msg}"
+        severity = Severity.INFO
+        if line.level >= 30:  # as in rcl_interfaces/msg/Log, whose type differs between versions
+            severity = Severity.ERROR if line.level >= 40 else Severity.WARNING
+        self._add(message.time_ns, "", "log", Group.LOG, severity, text)
+
+    def _drone_of(self, path: str) -> str:
+        """Return the drone with topics below a name; empty if these are no drone's."""
+        name = path.removeprefix(f"{self._space}/")
+        return "" if "/" in name else name
+
+
+def _values(status: Any) -> dict[str, str]:
+    return {pair.key: pair.value for pair in status.values}
+
+
+def _is_near(time_ns: int, times: Iterable[int]) -> bool:
+    return any(abs(time_ns - other) <= _NEAR for other in times)

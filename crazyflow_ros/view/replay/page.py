@@ -1,0 +1,264 @@
+"""The page of a recorded flight, with its events, their explanations, and a second run."""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeGuard
+
+import numpy as np
+import viser
+
+from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.scene.shapes import VisibleShape
+from crazyflow_ros.view.frame import Frame, Looks
+from crazyflow_ros.view.picking import drone_at
+from crazyflow_ros.view.recording import Recording
+from crazyflow_ros.view.replay.analysis import LIMITS, OTHER, Analysis, Span
+from crazyflow_ros.view.replay.comparison import Alignment
+from crazyflow_ros.view.replay.player import SPEEDS, Player
+from crazyflow_ros.view.shell import Shell
+from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
+
+_SCRIPTS = (
+    *("replay.css", "timebar.css", "events.css", "flightplots.css"),
+    *("replay.js", "timebar.js", "flightplots.js", "eventlist.js", "eventcard.js", "comparison.js"),
+)
+_PERIOD = 1 / 30  # s of wall time between two frames
+_GHOST, _OPACITY = np.array([0.35, 0.45, 0.6]), 0.35  # colour and opacity of the second run
+_MOST_ASKED = 1000  # requests of tabs that wait
+_MOST_STEPS = 1000
+_FARTHEST = 1e9  # s
+_STOP, _SLOWLY = "stop", "slowly"  # what a click on an event does
+
+Asked = dict[str, Any]
+"""What a tab asks for: `do` is the kind, the others are its arguments."""
+
+
+class RecordingPage:
+    """A page that plays a recording.
+
+    Args:
+        recording: The recording.
+        address: Address to listen on.
+        port: Port to listen on; the next free one if it is taken.
+        other: A second run, to compare with.
+
+    Attributes:
+        viewer: The page.
+
+    Raises:
+        OSError: The address is not one of this machine.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        address: str = ADDRESS,
+        port: int = PORT,
+        other: Recording | None = None,
+    ) -> None:
+        self._recordings = [recording, *([] if other is None else [other])]
+        self._player = Player(recording.begin_ns, recording.end_ns)
+        self._mode = _STOP
+        self._window: Span | None = None
+        self._frame: Frame | None = None
+        self._names: tuple[str, ...] = ()
+        self._looks = [recording.looks, *([] if other is None else [_ghost(other.looks)])]
+        self._asked: queue.Queue[Asked] = queue.Queue(_MOST_ASKED)
+        self._ended = threading.Event()
+        self._shell = Shell(_SCRIPTS)
+        self._shell.on("replay", self._receive)
+        self.viewer = Viewer(address, port, self._shell)
+        self.viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
+        self._analysis = Analysis(self._recordings, self._shell)
+
+    def run(self) -> None:
+        """Play until `close`."""
+        self._analysis.start()
+        before = time.monotonic()
+        while not self._ended.wait(_PERIOD):
+            before, elapsed = time.monotonic(), time.monotonic() - before
+            try:
+                self._carry_out()
+                if self.viewer.server.get_clients():
+                    self._player.advance(elapsed)
+                self._show(elapsed)
+            except (OSError, ValueError) as error:  # a damaged part of the file
+                self._player.plays = False
+                self._analysis.note(str(error))
+        self._analysis.close()
+        self.viewer.close()
+
+    def close(self) -> None:
+        """End `run`."""
+        self._ended.set()
+
+    # In the threads of the server.
+
+    def _receive(self, _: int, content: Any) -> None:
+        if isinstance(content, dict) and not self._asked.full():
+            self._asked.put_nowait(content)
+
+    async def _click(self, event: viser.SceneClickEvent) -> None:
+        """Select the drone under the pointer."""
+        if self._frame is not None:
+            ray = np.array(event.ray_origin), np.array(event.ray_direction)
+            hit = drone_at(self._frame, *ray, float(self.viewer.shown.size.value))
+            self.viewer.selected = hit or self.viewer.selected
+
+    # What tabs ask for.
+
+    def _carry_out(self) -> None:
+        actions: dict[str, Callable[[Asked], None]] = {
+            "toggle": lambda _: self._player.toggle(),
+            "seek": self._seek,
+            "step": self._step,
+            "speed": self._set_speed,
+            "loop": self._set_loop,
+            "mode": self._set_mode,
+            "event": self._go_to_event,
+            "close": lambda _: self._shell.show("card", None),
+            "select": lambda asked: self._select(asked.get("drone")),
+            "window": self._set_window,
+            "align": self._align,
+            "limit": self._set_limit,
+        }
+        while not self._asked.empty():
+            asked = self._asked.get_nowait()
+            action = actions.get(str(asked.get("do")))
+            if action is not None:
+                action(asked)
+
+    def _seek(self, asked: Asked) -> None:
+        """Go to a time, and pause."""
+        if _is_number(seconds := asked.get("t")):
+            self._player.stop(self._ns(seconds))
+
+    def _step(self, asked: Asked) -> None:
+        count = asked.get("n")
+        if isinstance(count, int) and abs(count) <= _MOST_STEPS:
+            self._player.stop(self._player.time_ns + count * self._recordings[0].step_ns)
+
+    def _set_speed(self, asked: Asked) -> None:
+        if _is_number(speed := asked.get("value")) and speed in SPEEDS:
+            self._player.speed = float(speed)
+
+    def _set_loop(self, asked: Asked) -> None:
+        self._player.loops = asked.get("value") is True
+
+    def _set_mode(self, asked: Asked) -> None:
+        if (mode := asked.get("value")) in (_STOP, _SLOWLY):
+            self._mode = str(mode)
+
+    def _select(self, drone: object) -> None:
+        if self._frame is not None and drone in self._frame.names:
+            self.viewer.selected = str(drone)
+
+    def _set_window(self, asked: Asked) -> None:
+        """Plot this span [s]; without one, everything."""
+        begin, end = asked.get("begin"), asked.get("end")
+        self._window = None
+        if _is_number(begin) and _is_number(end) and end > begin:
+            self._window = self._ns(begin), self._ns(end)
+
+    def _align(self, asked: Asked) -> None:
+        if (how := asked.get("value")) in list(Alignment):
+            self._analysis.align(Alignment(how))
+
+    def _set_limit(self, asked: Asked) -> None:
+        if _is_number(limit := asked.get("value")) and LIMITS[0] <= limit <= LIMITS[1]:
+            self._analysis.set_limit(float(limit))
+
+    def _go_to_event(self, asked: Asked) -> None:
+        """Show an event: the instant, the drone, and why it happened."""
+        run, number = asked.get("run"), asked.get("number")
+        if not (isinstance(run, int) and isinstance(number, int)):
+            return
+        if not 0 <= run < len(self._analysis.runs):
+            return
+        events = self._analysis.runs[run].events
+        if not 0 <= number < len(events):
+            return
+        event = events[number]
+        time_ns = event.time_ns - (self._analysis.shift_ns if run else 0)
+        if self._mode == _SLOWLY:
+            self._player.play_slowly(time_ns)
+        else:
+            self._player.stop(time_ns)
+        drone = event.drone or self.viewer.selected.removesuffix(f" {OTHER}")
+        self._show(0.0)  # the drone may be one of that time only
+        self._select(f"{drone} {OTHER}" if run else drone)
+        if event.drone:
+            self.viewer.follow()
+        self._analysis.explain(run, number, drone)
+
+    # What is shown.
+
+    def _ns(self, seconds: float) -> int:
+        """Return the time in the file of a shown one [ns]."""
+        return self._recordings[0].zero_ns + round(seconds * NS)
+
+    def _show(self, elapsed: float) -> None:
+        player, time_ns = self._player, self._player.time_ns
+        recording = self._recordings[0]
+        self.viewer.drawing.set_world(recording.world(time_ns))
+        frame = recording.frame(time_ns)
+        if frame is not None:
+            for other in self._recordings[1:]:
+                shifted = max(time_ns + self._analysis.shift_ns, 0)
+                frame = _with_ghosts(frame, other.frame(shifted))
+        self._frame = frame
+        if frame is not None and frame.names:
+            if frame.names != self._names:
+                self._names = frame.names
+                looks = [self._looks[name.endswith(f" {OTHER}")] for name in frame.names]
+                self.viewer.drawing.set_looks(looks)
+            self.viewer.show(frame, elapsed)
+        content = {
+            "t": self._analysis.seconds(time_ns),
+            "plays": player.plays,
+            "speed": player.speed,
+            "loops": player.loops,
+            "mode": self._mode,
+            "drone": self.viewer.selected,
+            "drones": [] if frame is None else frame.names,
+        }
+        self._shell.show("player", content)
+        self._analysis.plot(self.viewer.selected.removesuffix(f" {OTHER}"), self._window)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    """Return whether it is a number that may be a time [s]."""
+    is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_one and math.isfinite(value) and abs(value) < _FARTHEST  # type: ignore[arg-type]
+
+
+def _ghost(looks: Looks) -> Looks:
+    """Return the looks of a drone of the second run: pale and translucent."""
+
+    def pale(shapes: Sequence[VisibleShape]) -> list[VisibleShape]:
+        return [
+            replace(
+                shape,
+                rgba=np.append(0.5 * (shape.rgba[:3] + _GHOST), _OPACITY * shape.rgba[3]),
+            )
+            for shape in shapes
+        ]
+
+    rotors = [replace(rotor, shapes=pale(rotor.shapes)) for rotor in looks.rotors]
+    return Looks(pale(looks.body), rotors)
+
+
+def _with_ghosts(frame: Frame, other: Frame | None) -> Frame:
+    """Return the drones of two runs as those of one frame."""
+    if other is None:
+        return frame
+    fields = ("position", "attitude", "velocity", "rotor_speed")
+    both = (np.concatenate([getattr(frame, name), getattr(other, name)]) for name in fields)
+    names = frame.names + tuple(f"{name} {OTHER}" for name in other.names)
+    return Frame(frame.time_ns, names, *both)

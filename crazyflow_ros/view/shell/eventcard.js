@@ -1,0 +1,62 @@
+// Why did it crash? The card of the event that somebody clicked on.
+(() => {
+  const { make, button, icon, ask, seconds } = replay;
+  const body = make("div", "body");
+  const title = make("b", "");
+  const close = button("plain", "Close", icon(replay.CLOSE));
+  const slowly = make("input", "");
+  slowly.type = "checkbox";
+  const again = button("", "Go to the event again", "Go there again");
+  const before = button("", "Previous event (P)", "‹");
+  const after = button("", "Next event (N)", "›");
+  const footer = make("footer", "", again, make("label", "", slowly, "play it slowly"), make("span", "gap"), before, after);
+  const card = make("section", "replay events card", make("header", "", make("span", "dot"), title, close), body, footer);
+  card.ariaLabel = "Explanation of the event";
+  card.hidden = true;
+
+  const ago = (time) => (time < 0.005 ? "then" : `−${seconds(time)}`);
+  const line_of = ({ t, ago: time, group, text }) => {
+    const line = make("button", "line", make("span", "dot"), make("span", "when", ago(time)), make("span", "words", text));
+    line.type = "button";
+    line.dataset.group = group;
+    line.onclick = () => ask("seek", { t });
+    return line;
+  };
+  let shown = null;
+  const show = (content) => {
+    shown = content;
+    card.hidden = content === null;
+    if (content === null) return;
+    card.dataset.group = content.group;
+    title.textContent = `${content.drone || "All drones"}: ${content.kind}, ${seconds(content.t)}`;
+    const parts = [make("div", "what", content.text)];
+    if (content.cause) parts.push(make("div", "cause", content.cause));
+    if (content.before.length) parts.push(make("h3", "", "What led to it"), ...content.before.map(line_of));
+    if (content.facts.length) {
+      const facts = make("dl", "");
+      for (const { label, text, is_bad: isBad } of content.facts) {
+        facts.append(make("dt", "", label), make("dd", isBad ? "bad" : "", text));
+      }
+      parts.push(make("h3", "", "At this moment, and in the 5 s before"), facts);
+    }
+    body.replaceChildren(...parts);
+    body.scrollTop = 0;
+  };
+  close.onclick = () => ask("close");
+  again.onclick = () => shown && ask("event", { run: shown.run, number: shown.number });
+  before.onclick = () => replay.go_on(-1);
+  after.onclick = () => replay.go_on(1);
+  slowly.onchange = () => {
+    ask("mode", { value: slowly.checked ? "slowly" : "stop" });
+    if (slowly.checked) again.click();
+  };
+  shell.on("card", show);
+  replay.on("player", () => { slowly.checked = replay.known.player.mode === "slowly"; });
+  window.addEventListener("keydown", (event) => {
+    if (event.code === "Escape" && !card.hidden && !replay.is_typing(event.target)) ask("close");
+  });
+  replay.ready(() => {
+    document.body.append(card);
+    replay.observer.observe(card);
+  });
+})();

@@ -1,0 +1,548 @@
+"""A recording answers why a drone crashed: events, explanations, plots, and a second run."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import zstandard
+
+pytest.importorskip("viser", reason="the page needs viser")
+
+from browser import Tab as BrowserTab
+from browser import needs_browser
+from crazyflie_interfaces.srv import Takeoff
+from crazyflow_ros_interfaces.srv import SetMotorEfficiency
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+from known_recordings import (
+    NS,
+    STATES,
+    change,
+    command,
+    flight_event,
+    reset,
+    states,
+    status,
+    write,
+)
+from mcap.reader import make_reader
+from mcap.writer import CompressionType, IndexType
+from nav_msgs.msg import Odometry
+from page_tab import Tab, open_socket, until
+from rcl_interfaces.msg import Log
+from rclpy.serialization import deserialize_message
+from ros_client import Client, RosProcess, SimulatorProcess, own_domain
+from std_msgs.msg import String
+from websockets.exceptions import ConnectionClosed
+
+from benchmark.chromium import open_chromium
+from crazyflow_ros.view.mcap_file import McapFile, after_silence, every
+from crazyflow_ros.view.recording import Recording
+from crazyflow_ros.view.replay import events as events_module
+from crazyflow_ros.view.replay.comparison import Alignment, first_difference, shift_ns
+from crazyflow_ros.view.replay.events import Event
+from crazyflow_ros.view.replay.player import Player
+from crazyflow_ros.view.replay.run import Run
+from crazyflow_ros.view.replay.why import explain
+from crazyflow_ros.view.shell.shell import PATH
+
+DOMAIN = own_domain("test_replay")
+PARAMETERS = {"drone_model": "cf2x_L250", "wind": [0.0, 0.0, 0.0]}
+MS = 1_000_000  # ns
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recorded flight that a failing motor ends."""
+    path = tmp_path_factory.mktemp("replay") / "crashed.mcap"
+    arguments = ["-p", f"record:={path}", "-p", "battery:=true"]
+    with SimulatorProcess(DOMAIN, arguments) as simulator:
+        client = Client(DOMAIN)
+        events = client.collect(DiagnosticStatus, "/crazyflow/flight_events")
+        client.call(Takeoff, "cf0/takeoff", height=0.6)
+        client.pass_time(2.5)
+        client.call(SetMotorEfficiency, "cf0/set_motor_efficiency", motor=2, efficiency=0.0)
+        client.until(lambda: any(e.message.startswith("crashed") for e in events), "a crash")
+        client.close()
+        assert simulator.end(signal.SIGINT)[0] == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(crashed: Path) -> Run:
+    return scanned(crashed)
+
+
+def scanned(path: Path) -> Run:
+    run = Run(Recording(path))
+    run.scan(lambda _: True)
+    return run
+
+
+def messages(path: Path, topic: str, kind: Any) -> list[tuple[int, Any]]:
+    """Times [ns] and messages of a topic, read with the library's own reader."""
+    with path.open("rb") as file:
+        found = make_reader(file).iter_messages([topic])
+        return [(m.log_time, deserialize_message(m.data, kind)) for _, _, m in found]
+
+
+def said(found: list[Event]) -> list[tuple[float, str, str, str]]:
+    return [(event.time_ns / NS, event.drone, event.kind, event.text) for event in found]
+
+
+def hover(seconds: float, period: float = 0.01, drones: str = "cf0") -> list[Any]:
+    """States of drones that stand still."""
+    places = {name: (row, 0.0, 0.5) for row, name in enumerate(drones.split())}
+    return [states(round(k * period * NS), places) for k in range(round(seconds / period) + 1)]
+
+
+# A real flight.
+
+
+def test_events_stand_where_the_file_says(crashed: Path, run: Run) -> None:
+    kept = [(event.time_ns, event.drone, event.text) for event in run.events]
+    expected = messages(crashed, "/crazyflow/flight_events", DiagnosticStatus)
+    assert any(message.message.startswith("crashed") for _, message in expected)
+    assert {(time_ns, m.name, m.message) for time_ns, m in expected} <= set(kept)
+    changes = [
+        (time_ns, json.loads(message.data))
+        for time_ns, message in messages(crashed, "/crazyflow/changes", String)
+    ]
+    (takeoff,) = (time_ns for time_ns, content in changes if "command" in content)
+    (failure,) = (time_ns for time_ns, content in changes if "disturbance" in content)
+    assert (takeoff, "cf0", "take off to 0.60 m") in kept
+    assert (failure, "cf0", "motor 2 (rear left) gives 0% thrust") in kept
+    assert [time_ns for time_ns, _, _ in kept] == sorted(time_ns for time_ns, _, _ in kept)
+
+
+def test_a_crash_is_explained_by_what_led_to_it(crashed: Path, run: Run) -> None:
+    (crash,) = (event for event in run.events if event.kind == "crashed")
+    explanation = explain(run, crash, "")
+    (failure,) = (event for event in run.events if event.kind == "motor")
+    ago = (crash.time_ns - failure.time_ns) / NS
+    assert explanation.cause == (
+        f"Motor 2 (rear left) gives 0% thrust, from {ago:.2f} s before on."
+    )
+    assert failure in explanation.before
+    facts = {fact.label: fact for fact in explanation.facts}
+    odometry = dict(messages(crashed, "/cf0/odom", Odometry))[crash.time_ns]
+    height, linear = odometry.pose.pose.position.z, odometry.twist.twist.linear
+    assert facts["Height"].text.startswith(f"{height:.2f} m")
+    speed = np.linalg.norm([linear.x, linear.y, linear.z])
+    assert facts["Speed"].text.startswith(f"{speed:.2f} m/s")
+    assert facts["Last command"].text.startswith("take off to 0.60 m")
+    assert facts["Motors"].is_bad and facts["Tilt"].is_bad
+    assert {"Battery", "Rotors", "Tracking error"} <= facts.keys()
+
+
+def test_chosen_messages_are_those_of_the_librarys_reader(crashed: Path) -> None:
+    file = McapFile(crashed)
+    begin, end = file.begin_ns + 500 * MS, file.end_ns - 500 * MS
+    topics = [STATES, "/cf0/imu", "/crazyflow/status"]
+    with crashed.open("rb") as stream:
+        found = make_reader(stream).iter_messages(topics, start_time=begin, end_time=end + 1)
+        expected = sorted((c.topic, m.log_time, m.data) for _, c, m in found)
+    assert sorted(map(tuple, file.messages(dict.fromkeys(topics), begin, end))) == expected
+    times = [time_ns for topic, time_ns, _ in expected if topic == STATES]
+    few = [m.time_ns for m in file.messages({STATES: every(100 * MS)}, begin, end)]
+    assert few == [
+        time_ns
+        for before, time_ns in pairwise([0, *times])
+        if time_ns // (100 * MS) != before // (100 * MS)
+    ]
+    assert [m.time_ns for m in file.messages({STATES: after_silence(NS)}, begin, end)] == [times[0]]
+
+
+def test_curves_have_the_reference(run: Run) -> None:
+    track = run.overview.of("cf0")
+    begin, end = (
+        next(event.time_ns for event in run.events if event.kind == kind)
+        for kind in ("take-off", "motor")
+    )
+    while_up = (track.times_ns > begin + 1.5 * NS) & (track.times_ns < end)
+    np.testing.assert_allclose(track.reference[while_up, 2], 0.6, atol=0.1)
+    assert np.nanmax(track.error[while_up]) < 0.1
+    part = run.read(end - 300 * MS, end - 200 * MS, 1000).of("cf0")
+    assert 0 < len(part.times_ns) <= 1000 and np.isfinite(part.error).all()
+
+
+# Files with known content.
+
+
+def test_all_that_a_file_may_say_becomes_events(tmp_path: Path) -> None:
+    pose = PoseStamped()
+    pose.pose.position.x = 1.5
+    velocity, push = TwistStamped(), WrenchStamped()
+    velocity.twist.linear.x, push.wrench.force.z = 0.5, -0.25
+    running, paused = {"paused": "false"}, {"paused": "true"}
+    entries = [
+        *hover(3.0),
+        *hover(8.0, drones="cf0 cf1")[310:],
+        command(100 * MS, "cf0", "Takeoff", height=0.5, duration=0.0),
+        command(200 * MS, "cf0", "GoTo", pos=[1, 0, 0.5], relative=True, duration=2.0),
+        command(300 * MS, "cf0", "Land", height=0.0, duration=0.0),
+        command(400 * MS, "cf0", "Emergency"),
+        command(500 * MS, "cf0", "GoTo", pos="nonsense"),
+        (600 * MS, "/cf0/cmd_pose", pose),
+        *((k * 100 * MS, "/cf0/cmd_vel", velocity) for k in range(10, 20)),
+        (4000 * MS, "/cf0/cmd_vel", velocity),
+        (700 * MS, "/cf0/external_wrench", push),
+        status(1000 * MS, running | {"battery of cf0": "3.90 V, 80%"}),
+        status(2000 * MS, paused),
+        status(2000 * MS, paused),
+        status(2500 * MS, running | {"battery of cf0": "3.20 V, 15%"}),
+        status(3500 * MS, running, {"cf1": "its state is not finite", "camera": "has failed"}),
+        status(4500 * MS, running, {"cf1": "its state is not finite", "camera": "has failed"}),
+        reset(5000 * MS, "cf0, cf1"),
+        change(5100 * MS, disturbance={"kind": "Wind", "mean": [3, 0, 0], "gust_intensity": 1.0}),
+        change(5200 * MS, disturbance={"kind": "BatteryCharge", "drone": "cf0", "charge": 0.5}),
+        change(5300 * MS, names=["cf0", "cf1"], state={"pos": [[2, 0, 0.5], [1, 0, 0.5]]}),
+        change(5400 * MS, disturbance={"kind": "nonsense"}),
+        (5500 * MS, "/crazyflow/changes", String(data="{")),
+        flight_event(6000 * MS, "cf0", "hit", "hit east at (0.00, 0.00, 0.50) m, and flies on"),
+        (6100 * MS, "/rosout", Log(level=30, name="crazyflow", msg="cf0: hit east at (0.00, "
+            "0.00, 0.50) m, and flies on (2 more in the last 5 s)")),
+        (6200 * MS, "/rosout", Log(level=40, name="planner", msg="no way")),
+    ]  # fmt: skip
+    run = scanned(write(tmp_path / "all.mcap", sorted(entries, key=lambda e: e[0]), PARAMETERS))
+    assert said(run.events) == [
+        (0.1, "cf0", "take-off", "take off to 0.50 m"),
+        (0.2, "cf0", "go_to", "go by (1.00, 0.00, 0.50) m in 2 s"),
+        (0.3, "cf0", "landing", "land"),
+        (0.4, "cf0", "emergency", "emergency stop: the rotors stop, and the drone is locked"),
+        (0.5, "cf0", "GoTo", "GoTo"),
+        (0.6, "cf0", "cmd_pose", "cmd_pose: fly to (1.50, 0.00, 0.00) m"),
+        (0.7, "cf0", "push", "pushed with (0.00, 0.00, -0.25) N"),
+        (1.0, "cf0", "cmd_vel", "cmd_vel: fly with (0.50, 0.00, 0.00) m/s"),
+        (2.0, "", "pause", "paused"),
+        (2.0, "", "resume", "resumed"),
+        (2.5, "cf0", "battery low", "battery low: 3.20 V, 15% of its charge left"),
+        (3.1, "cf1", "spawned", "spawned"),
+        (3.5, "", "failure", "camera: has failed"),
+        (3.5, "cf1", "lost", "lost: its state is not finite"),
+        (4.0, "cf0", "cmd_vel", "cmd_vel: fly with (0.50, 0.00, 0.00) m/s"),
+        (5.0, "", "reset", "reset of all drones (state)"),
+        (5.1, "", "wind", "mean wind (3.00, 0.00, 0.00) m/s, gusts of 1 m/s"),
+        (5.2, "cf0", "battery replaced", "battery with 50% charge"),
+        (5.3, "cf0", "moved", "moved to (2.00, 0.00, 0.50) m by hand"),
+        (5.4, "", "nonsense", "nonsense"),
+        (5.5, "", "unreadable", run.events[-3].text),
+        (6.0, "cf0", "hit", "hit east at (0.00, 0.00, 0.50) m, and flies on"),
+        (6.2, "", "log", "planner: no way"),
+    ]
+    assert "/crazyflow/changes" in run.events[-3].text
+
+
+def test_too_many_events_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_module, "MOST", 5)
+    hits = [flight_event(k * MS, "cf0", "hit", f"hit {k}") for k in range(20)]
+    crash = flight_event(30 * MS, "cf0", "crashed", "crashed")
+    path = write(tmp_path / "many.mcap", [*hits, crash, *hover(1.0)[3:]], PARAMETERS)
+    run = scanned(path)
+    assert [event.kind for event in run.events] == ["hit"] * 5 + ["crashed"]
+    assert run.left_out == {"hit": 15}
+
+
+def test_a_contact_explains_what_follows(tmp_path: Path) -> None:
+    places = [
+        states(k * 10 * MS, {"cf0": (2.0 * k / 100, 0, 1), "cf1": (9, 9, 1)}) for k in range(150)
+    ]
+    entries = [
+        *places,
+        command(200 * MS, "cf0", "GoTo", pos=[5.0, 0.0, 1.0], duration=0.0),
+        flight_event(1000 * MS, "cf0", "hit", "hit wall at (2.00, 0.00, 1.00) m, and flies on"),
+        flight_event(1400 * MS, "cf0", "crashed", "crashed at (2.80, 0.00, 1.00) m: upside down"),
+        flight_event(1450 * MS, "cf1", "crashed", "crashed at (9.00, 9.00, 1.00) m"),
+    ]
+    run = scanned(write(tmp_path / "hit.mcap", sorted(entries, key=lambda e: e[0]), PARAMETERS))
+    crashes = [event for event in run.events if event.kind == "crashed"]
+    first, second = (explain(run, event, "") for event in crashes)
+    assert first.cause.startswith("It hit wall at 0.00 m/s, 0.40 s before, told to go to (5.00")
+    assert [event.kind for event in first.before] == ["go_to", "hit"]
+    assert second.cause.startswith("The file names no cause")
+    assert second.before == []
+
+
+def test_files_of_other_recorders_are_played(tmp_path: Path) -> None:
+    origin = 1_700_000_000 * NS
+    entries = [(origin + time_ns, topic, m) for time_ns, topic, m in hover(1.0)]
+    recording = Recording(write(tmp_path / "rosbag2.mcap", entries))
+    assert (recording.begin_ns, recording.zero_ns) == (origin, origin)
+    assert recording.step_ns == 10 * MS and recording.seconds == 1.0
+    assert "no parameters of the simulator" in recording.notes[0]
+    frame = recording.frame(origin + 500 * MS)
+    assert frame is not None and frame.names == ("cf0",)
+    unknown = {"drone_model": "elsewhere/my_drone"}
+    assert "drawn as cf2x_L250" in Recording(write(tmp_path / "b.mcap", entries, unknown)).notes[0]
+
+
+def test_files_that_cannot_be_played_say_why(tmp_path: Path) -> None:
+    path = write(tmp_path / "whole.mcap", hover(1.0), PARAMETERS)
+    whole = path.read_bytes()
+
+    def refusal(name: str, content: bytes) -> str:
+        file = tmp_path / name
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=r"MCAP|topics") as caught:
+            Recording(file)
+        assert str(file) in str(caught.value)
+        return str(caught.value)
+
+    assert "is not an MCAP file" in refusal("text.mcap", b"not a recording")
+    assert "is not an MCAP file" in refusal("empty.mcap", b"")
+    for name, content in (("cut.mcap", whole[: len(whole) // 2]), ("head.mcap", whole[:8])):
+        assert f"mcap recover {tmp_path / name}" in refusal(name, content)
+    damaged = whole[:-60] + bytes(30) + whole[-30:]
+    assert "mcap recover" in refusal("damaged.mcap", damaged)
+    plain = write(tmp_path / "plain.mcap", hover(0.1), PARAMETERS, index_types=IndexType.NONE)
+    assert "mcap recover" in refusal("plain.mcap", plain.read_bytes())
+    other = write(tmp_path / "other.mcap", [(0, "/chatter", String(data="hello"))])
+    assert "its topics are /chatter" in refusal("other.mcap", other.read_bytes())
+
+
+def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.mcap", hover(1.0), PARAMETERS)
+    content = bytearray(path.read_bytes())
+    place = content.index(b"zstd") + 20  # of the first chunk
+    content[place : place + 200] = bytes(200)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is damaged"):
+        scanned(path)
+
+
+def test_every_compression_is_read(tmp_path: Path) -> None:
+    for kind in (CompressionType.NONE, CompressionType.LZ4, CompressionType.ZSTD):
+        path = write(tmp_path / f"{kind.name}.mcap", hover(1.0), PARAMETERS, compression=kind)
+        assert len(scanned(path).overview.frames) == 101
+
+
+def test_time_that_goes_back_is_noted(tmp_path: Path) -> None:
+    twice = [*hover(2.0), *hover(2.0)]
+    assert "Time goes back" in Recording(write(tmp_path / "a.mcap", twice, PARAMETERS)).notes[0]
+    assert Recording(write(tmp_path / "b.mcap", hover(2.0), PARAMETERS)).notes == []
+
+
+# Two runs.
+
+
+def ramps(begin: float, slope: float, seconds: float = 6.0) -> list[Any]:
+    """A drone that rises from `begin` [s] on, and goes along x with `slope` [m/s] 2 s later."""
+    times = np.arange(0, seconds, 0.01)
+    z = np.clip(times - begin, 0.0, 1.0)
+    x = slope * np.maximum(times - begin - 2.0, 0.0)
+    return [
+        states(round(t * NS), {"cf0": (along, 0.0, up), "cf1": (9.0, 9.0, 0.0)})
+        for t, along, up in zip(times.tolist(), x.tolist(), z.tolist())
+    ]
+
+
+def test_runs_differ_where_they_were_made_to(tmp_path: Path) -> None:
+    first = scanned(write(tmp_path / "a.mcap", ramps(1.0, 0.5), PARAMETERS))
+    same = scanned(write(tmp_path / "b.mcap", ramps(1.0, 0.5), PARAMETERS))
+    late = scanned(write(tmp_path / "c.mcap", ramps(1.5, 0.4), PARAMETERS))
+    shift = shift_ns(first, same, Alignment.START)
+    assert shift == 0
+    assert first_difference(first.recording, same.recording, 0, 0.001) is None
+    found = first_difference(first.recording, late.recording, 0, 0.2)
+    assert found is not None and found.drone == "cf0"
+    assert found.time_ns == pytest.approx(1.2 * NS, abs=0.02 * NS)  # one rises, one does not
+    assert found.distance == pytest.approx(0.2, abs=0.02)
+    shift = shift_ns(first, late, Alignment.TAKEOFF)
+    assert shift == pytest.approx(0.5 * NS, abs=0.03 * NS)
+    found = first_difference(first.recording, late.recording, round(0.5 * NS), 0.1)
+    assert found is not None and found.drone == "cf0"
+    assert found.time_ns == pytest.approx(4.0 * NS, abs=0.02 * NS)  # 0.1 m/s apart from 3 s on
+    still = scanned(write(tmp_path / "d.mcap", hover(1.0), PARAMETERS))
+    assert shift_ns(first, still, Alignment.TAKEOFF) is None
+
+
+# Time.
+
+
+def test_the_player_plays_stops_and_loops() -> None:
+    player = Player(10 * NS, 20 * NS)
+    player.advance(1.5)
+    assert player.time_ns == round(11.5 * NS)
+    player.speed = 2.0
+    player.advance(100.0)
+    assert player.time_ns == 20 * NS  # the end is seen
+    player.advance(0.1)
+    assert player.time_ns == 10 * NS and player.plays
+    player.loops = False
+    player.advance(100.0)
+    assert player.time_ns == 20 * NS and not player.plays
+    player.toggle()
+    assert player.time_ns == 10 * NS and player.plays
+    player.play_slowly(15 * NS)
+    assert player.time_ns == 13 * NS and player.speed == 0.25
+    for _ in range(200):
+        player.advance(0.1)
+    assert player.time_ns == round(15.5 * NS) and not player.plays
+    player.stop(99 * NS)
+    assert player.time_ns == 20 * NS
+    player.seek(0)
+    assert player.time_ns == 10 * NS
+
+
+# The page.
+
+
+class ShellSocket:
+    """The shell of a tab: the latest message of each kind."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = open_socket(port, PATH)
+        self.shown: dict[str, Any] = {}
+
+    def ask(self, what: Any, **more: Any) -> None:
+        content = {"do": what, **more} if isinstance(what, str) else what
+        self._connection.send(json.dumps({"kind": "replay", "content": content}))
+
+    def until(self, condition: Any, what: str) -> Any:
+        """Wait until a condition holds for what is shown."""
+
+        def holds() -> Any:
+            if not (found := condition(self.shown)):  # what stays the same is not sent again
+                message = json.loads(self._connection.recv(timeout=30))
+                self.shown[message["kind"]] = message["content"]
+            return found
+
+        return until(holds, what)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class SceneTab(Tab):
+    """A tab that knows all places at which something was drawn [mm]."""
+
+    def __init__(self, port: int) -> None:
+        self.drawn: set[tuple[int, ...]] = set()
+        super().__init__(port)
+
+    def _read(self) -> None:
+        try:
+            for frame in self.connection:
+                packed = int.from_bytes(frame[8:16], "little")
+                content = zstandard.decompress(frame[16 : 16 + packed])
+                lengths = msgspec.msgpack.decode(content).get("binaryBufferLengths", [])
+                rest = frame[len(frame) - sum(lengths) :]
+                for length in lengths:
+                    numbers, rest = np.frombuffer(rest[:length], np.uint8), rest[length:]
+                    if length % 12 == 0:
+                        places = numbers.view(np.float32).reshape(-1, 3)
+                        self.drawn.update(map(in_mm, places.tolist()))
+        except ConnectionClosed:
+            pass
+
+
+def in_mm(place: Sequence[float]) -> tuple[int, ...]:
+    return tuple(round(1000 * value) for value in place)
+
+
+@pytest.fixture(scope="module")
+def port(crashed: Path) -> Iterator[int]:
+    yield from page_of(crashed)
+
+
+def page_of(*paths: Path) -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    command = [sys.executable, "-m", "crazyflow_ros.view", *map(str, paths), "--port", str(port)]
+    with RosProcess(command, DOMAIN) as process:
+        process.wait_for("The page is at")
+        yield port
+        assert process.end()[0] == 0
+
+
+def test_whatever_a_tab_asks_the_page_plays_on(port: int) -> None:
+    shell = ShellSocket(port)
+    shell.until(lambda shown: shown.get("events", {}).get("share") == 1, "all events")
+    nonsense = [
+        *(None, [], "x", {"do": ["seek"]}, {"do": "nonsense"}, {"do": "seek", "t": "1"}),
+        *({"do": "seek"}, {"do": "seek", "t": 1e300}, {"do": "step", "n": 10**9}),
+        *({"do": "event", "run": 5, "number": 0}, {"do": "event", "run": 0, "number": -1}),
+        *({"do": "event"}, {"do": "speed", "value": 1e9}, {"do": "select", "drone": ["cf0"]}),
+        *({"do": "window", "begin": 5, "end": 1}, {"do": "align", "value": "nonsense"}),
+        *({"do": "limit", "value": -1}, {"do": "mode", "value": {}}, {"do": "loop"}),
+    ]
+    for content in nonsense:
+        shell.ask(content)
+    shell.ask("seek", t=1.25)
+    shell.until(lambda shown: shown.get("player", {}).get("t") == 1.25, "a time")
+    assert not shell.shown["player"]["plays"]
+    assert shell.shown["recording"]["notes"] == []
+    shell.close()
+
+
+@needs_browser
+def test_a_click_on_the_crash_shows_the_drone_then_and_why(
+    crashed: Path, port: int, run: Run
+) -> None:
+    (crash,) = (event for event in run.events if event.kind == "crashed")
+    place = dict(messages(crashed, "/cf0/odom", Odometry))[crash.time_ns].pose.pose.position
+    with SceneTab(port) as scene, open_chromium() as browser:
+        tab = BrowserTab(browser, f"http://127.0.0.1:{port}/#t=0.5", (720, 400))
+        bar = tab.page.get_by_role("slider", name="Time")
+        bar.wait_for()
+        tab.page.wait_for_function("replay.known.player?.t === 0.5")  # of the address
+        mark = tab.page.locator(f".mark[data-time='{crash.time_ns / NS:g}']")
+        mark.wait_for()
+        begin, end = run.recording.begin_ns, run.recording.end_ns
+        share = (crash.time_ns - begin) / (end - begin)
+        box, marked = bar.bounding_box(), mark.bounding_box()
+        middle = marked["x"] + marked["width"] / 2
+        assert middle == pytest.approx(box["x"] + share * box["width"], abs=2)
+        scene.drawn.clear()
+        mark.click(force=True)  # a software renderer is never still
+        card = tab.page.get_by_role("region", name="Explanation of the event")
+        card.get_by_text("Motor 2 (rear left) gives 0% thrust").first.wait_for()
+        assert float(bar.get_attribute("aria-valuenow") or "nan") == crash.time_ns / NS
+        assert tab.page.evaluate("replay.known.player.drone") == "cf0"
+        drawn = in_mm((place.x, place.y, place.z))
+        until(lambda: drawn in scene.drawn, f"the drone drawn at {drawn} mm, not {scene.drawn}")
+        tab.page.wait_for_function(f"location.hash === '#t={crash.time_ns / NS:g}'")
+        tab.page.keyboard.press("Escape")
+        card.wait_for(state="hidden")
+        tab.page.keyboard.press("Home")
+        tab.page.wait_for_function("replay.known.player.t === replay.known.recording.begin")
+        tab.page.keyboard.press("ArrowRight")
+        tab.page.wait_for_function("replay.known.player.t > replay.known.recording.begin")
+        tab.page.keyboard.press("Space")
+        tab.page.get_by_role("button", name="Pause").wait_for()
+        assert tab.errors == []
+        tab.close()
+
+
+def test_a_second_run_is_compared(tmp_path: Path) -> None:
+    first = write(tmp_path / "one.mcap", ramps(1.0, 0.5), PARAMETERS)
+    crash = flight_event(5000 * MS, "cf0", "crashed", "crashed at (1.00, 0.00, 1.00) m")
+    entries = sorted([*ramps(1.5, 0.4), crash], key=lambda entry: entry[0])
+    second = write(tmp_path / "other.mcap", entries, PARAMETERS)
+    for port in page_of(first, second):
+        shell = ShellSocket(port)
+        found = shell.until(lambda shown: shown.get("difference", {}).get("t"), "a difference")
+        assert found == pytest.approx(1.11, abs=0.03)
+        assert "other" in shell.shown["recording"]["names"]
+        shell.ask("align", value="first take-off")
+        shell.until(lambda shown: (shown["difference"]["t"] or 0) > 3.5, "another alignment")
+        text = shell.shown["difference"]["text"]
+        assert text.startswith("They first differ by more than 0.1 m at 4.0") and "cf0" in text
+        with SceneTab(port) as scene:
+            shell.ask("event", run=1, number=0)
+            shell.until(lambda shown: shown.get("card"), "a card")
+            assert shell.shown["card"]["t"] == pytest.approx(4.5, abs=0.03)
+            shell.until(lambda shown: shown["player"]["drone"] == "cf0 (2)", "a selected ghost")
+            shell.until(lambda shown: len(shown["curves"]["runs"]) == 2, "curves of both")
+            until(lambda: (600, 0, 1000) in scene.drawn, "the ghost in its place")
+        shell.close()
