@@ -78,11 +78,12 @@ class Eight(NamedTuple):
     """The flight of a drone: rounds after it has its speed. A segment of a `FlightPath`."""
 
     drone: int
+    rounds: float = 2.5
 
     @property
     def duration(self) -> float:
         """Duration [s]."""
-        return BEGIN + 2.5 * PERIOD
+        return BEGIN + self.rounds * PERIOD
 
     def __call__(self, times: np.ndarray) -> PathMotion:
         """Return the motion at times (K,) [s]; it begins at rest."""
@@ -120,6 +121,25 @@ def take_still(simulation: SimulatorClient, browser: Browser, file: Path) -> Non
     page.close()
 
 
+def fly_eights(simulation: SimulatorClient, rounds: float = 2.5) -> int:
+    """Let all drones begin their rounds where they are, and return when [ns of simulated time]."""
+    publishers = [
+        simulation.node.create_publisher(MultiDOFJointTrajectory, f"{name}/cmd_trajectory", 1)
+        for name in DRONES
+    ]
+    simulation.wait(
+        lambda: all(publisher.get_subscription_count() for publisher in publishers),
+        "no drone takes trajectories",
+    )
+    simulation.look_at_time()  # it has gone on while the page was opened
+    start_ns = simulation.time_ns + 1_000_000_000
+    for number, publisher in enumerate(publishers):
+        eight = Eight(number, rounds)
+        path = FlightPath((eight,), airborne=(0.0, eight.duration))
+        publisher.publish(trajectory_message(DRONES[number], path, start_ns))
+    return start_ns
+
+
 def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> None:
     """Take a picture of each `STEP` of one round of all drones."""
     for number, name in enumerate(DRONES):
@@ -133,20 +153,7 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
     page.get_by_text("Drone", exact=True).first.locator(BESIDE).click()
     page.get_by_role("option", name=DRONES[1]).click()  # so that plots begin anew
     page.get_by_role("tab", name="Plots").click()
-    publishers = [
-        simulation.node.create_publisher(MultiDOFJointTrajectory, f"{name}/cmd_trajectory", 1)
-        for name in DRONES
-    ]
-    simulation.wait(
-        lambda: all(publisher.get_subscription_count() for publisher in publishers),
-        "no drone takes trajectories",
-    )
-    simulation.look_at_time()  # it has gone on while the page was opened
-    start_ns = simulation.time_ns + 1_000_000_000
-    for number, publisher in enumerate(publishers):
-        eight = Eight(number)
-        path = FlightPath((eight,), airborne=(0.0, eight.duration))
-        publisher.publish(trajectory_message(DRONES[number], path, start_ns))
+    start_ns = fly_eights(simulation)
     simulation.sleep(start_ns * 1e-9 + BEGIN + PERIOD - simulation.time)
     simulation.pause()
     page.set_viewport_size({"width": MOVING_SIZE[0], "height": MOVING_SIZE[1]})

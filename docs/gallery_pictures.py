@@ -1,0 +1,258 @@
+"""Takes the pictures of gallery.md: python -m docs.gallery_pictures [NAME]..., by default all.
+
+Each is a page of `crazyflow_ros view` in a browser, as somebody sees it who opens it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from math import hypot, sin
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from crazyflie_interfaces.srv import GoTo
+from crazyflow_ros_interfaces.srv import SetMotorEfficiency
+from geometry_msgs.msg import Point
+from PIL import Image
+from playwright.sync_api import Browser, Page
+
+from benchmark.chromium import open_chromium
+from crazyflow_ros.client import SimulatorClient
+from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.messages.times import duration_of
+from docs.page_pictures import DRONES, fly_eights, place
+
+FOLDER = Path(__file__).with_name("gallery")
+PORT = 8198
+WIDE, PHONE = (1280, 720), (390, 844)
+ROUNDS = 15.0  # of a flight, longer than a picture takes
+DRAWING = 20_000  # ms, in which a renderer without a graphics card draws a page that has changed
+PATIENCE = 300_000  # ms
+QUALITY = 88
+SWARM = 100
+
+
+class Studio(NamedTuple):
+    """What a picture is taken with."""
+
+    simulation: SimulatorClient
+    browser: Browser
+
+    def open(self, size: tuple[int, int] = WIDE, *, dark: bool = False) -> Page:
+        """Open the page."""
+        return open_page(self.browser, size, dark=dark)
+
+    def fly(self) -> None:
+        """Let the four drones fly eights around the pillars, from where they start."""
+        self.simulation.reset()
+        for number, name in enumerate(DRONES):
+            self.simulation.drone(name).takeoff(float(place(0.0, number)[2]))
+        fly_eights(self.simulation, ROUNDS)
+
+
+def open_page(browser: Browser, size: tuple[int, int] = WIDE, *, dark: bool = False) -> Page:
+    """Open the page, and wait until it is drawn."""
+    page = browser.new_page(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme="dark" if dark else "light",
+        has_touch=size == PHONE,
+        is_mobile=size == PHONE,
+    )
+    page.set_default_timeout(PATIENCE)
+    page.goto(f"http://127.0.0.1:{PORT}/")
+    page.locator("canvas[data-engine]").wait_for()
+    page.wait_for_timeout(2 * DRAWING)
+    return page
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """Choose an option of the panel's dropdown with a label."""
+    field = page.get_by_text(label, exact=True).first
+    field.locator("xpath=ancestor::*[.//input][1]//input[not(@type='hidden')]").click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+# Of four drones in the room.
+
+
+def opens(studio: Studio) -> Page:
+    """Show the page as it opens during a flight."""
+    studio.fly()
+    return studio.open()
+
+
+def dark(studio: Studio) -> Page:
+    """Show the same in a browser that is dark."""
+    studio.fly()
+    return studio.open(dark=True)
+
+
+def phone(studio: Studio) -> Page:
+    """Show the page on a phone, with its sticks."""
+    studio.fly()
+    return studio.open(PHONE)
+
+
+def behind(studio: Studio) -> Page:
+    """Follow a drone from behind."""
+    studio.fly()
+    page = studio.open()
+    choose(page, "Camera", "behind the drone")
+    return page
+
+
+def sensors(studio: Studio) -> Page:
+    """Draw what a lidar measures."""
+    studio.fly()
+    page = studio.open()
+    page.get_by_role("tab", name="Sensors").click()
+    for name in ("scan", "cloud"):
+        page.locator(".readings > div", has_text=name).get_by_role("button", name="Draw").click()
+    return page
+
+
+def camera(studio: Studio) -> Page:
+    """Show the picture of the drone's camera in the picture."""
+    studio.fly()
+    page = studio.open(dark=True)
+    page.get_by_role("button", name="Camera", exact=True).click()
+    return page
+
+
+def plots(studio: Studio) -> Page:
+    """Show a large plot of setpoint and state."""
+    studio.fly()
+    page = studio.open()
+    page.get_by_role("tab", name="Plots").click()
+    page.wait_for_timeout(DRAWING)
+    page.get_by_role("button", name="Large").first.click()
+    return page
+
+
+# Of a hundred drones on a plane.
+
+
+def swarm(studio: Studio) -> Page:
+    """Show a hundred drones as a wave."""
+    simulation = studio.simulation
+    for number in range(SWARM):
+        name = f"cf{number}"
+        x, y, _ = simulation.drone(name).position
+        goal = Point(x=float(x), y=float(y), z=1.0 + 0.5 * sin(1.5 * hypot(x, y)))
+        simulation.call(GoTo, f"{name}/go_to", goal=goal, duration=duration_of(3.0))
+    simulation.sleep(6.0)
+    return studio.open()
+
+
+# Of recordings.
+
+
+def why(browser: Browser) -> Page:
+    """Ask why a drone has crashed."""
+    page = open_page(browser)
+    page.locator(".mark[data-group=crash]").last.click(force=True)
+    return page
+
+
+def compare(browser: Browser) -> Page:
+    """Compare two runs."""
+    page = open_page(browser, dark=True)
+    page.keyboard.press("g")
+    return page
+
+
+def record(file: Path, efficiency: float) -> None:
+    """Record a flight of two drones in the room, of which one loses thrust of a motor."""
+    arguments = ["-p", f"record:={file}", "-p", "scene:=room", "-p", "drones:=[cf0,cf1]"]
+    with simulator(*arguments) as simulation:
+        for name, y in (("cf0", -0.5), ("cf1", 0.5)):
+            simulation.drone(name).takeoff(0.8)
+            simulation.drone(name).go_to(0.6, y, 1.0)
+        if efficiency < 1:
+            failure = {"motor": 1, "efficiency": efficiency}
+            simulation.call(SetMotorEfficiency, "cf1/set_motor_efficiency", **failure)
+        simulation.drone("cf0").go_to(-0.6, -0.5, 1.0)
+        simulation.sleep(3.0)
+
+
+@contextmanager
+def simulator(*arguments: str) -> Iterator[SimulatorClient]:
+    """Run a simulator."""
+    command = [sys.executable, "-m", "crazyflow_ros", "--ros-args", *arguments]
+    with subprocess.Popen(command) as process:
+        try:
+            with SimulatorClient() as simulation:
+                yield simulation
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def view(*arguments: str) -> Iterator[None]:
+    """Serve a page."""
+    command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT), *arguments]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+def take(page: Page, name: str) -> None:
+    """Write the picture of a page, once it is drawn."""
+    page.wait_for_timeout(DRAWING)
+    with Image.open(BytesIO(page.screenshot(timeout=PATIENCE))) as picture:
+        picture.convert("RGB").save(FOLDER / f"{name}.jpg", quality=QUALITY)
+    page.close()
+    print(name, flush=True)
+
+
+IN_THE_ROOM = (opens, dark, phone, behind, sensors, camera, plots)
+OF_RECORDINGS = (why, compare)
+
+
+def take_live(shots: Sequence[Callable[[Studio], Page]], *arguments: str) -> None:
+    """Take pictures of a running simulator."""
+    if not shots:
+        return
+    with simulator(*arguments) as simulation, view(), open_chromium() as browser:
+        for shot in shots:
+            take(shot(Studio(simulation, browser)), shot.__name__)
+
+
+def main() -> None:
+    """Take the pictures that are named."""
+    os.environ.setdefault("ROS_DOMAIN_ID", "98")  # without the simulators of others
+    known = [shot.__name__ for shot in (*IN_THE_ROOM, swarm, *OF_RECORDINGS)]
+    wanted = sys.argv[1:] or known
+    if unknown := set(wanted) - set(known):
+        sys.exit(f"unknown pictures {', '.join(sorted(unknown))}; have {', '.join(known)}")
+    FOLDER.mkdir(exist_ok=True)
+    starts = [(*place(0.0, number)[:2].tolist(), 0.02, 0.0) for number in range(len(DRONES))]
+    room = ["-p", "scene:=room", "-p", f"drones:=[{','.join(DRONES)}]"]
+    room += ["-p", f"initial_poses:={[number for start in starts for number in start]}"]
+    room += ["-p", f"sensors:={resource('config', 'sensors.yaml')}"]
+    take_live([shot for shot in IN_THE_ROOM if shot.__name__ in wanted], *room)
+    names = ",".join(f"cf{number}" for number in range(SWARM))
+    take_live([swarm] if swarm.__name__ in wanted else [], "-p", f"drones:=[{names}]")
+    recordings = [shot for shot in OF_RECORDINGS if shot.__name__ in wanted]
+    if not recordings:
+        return
+    with TemporaryDirectory() as folder, open_chromium() as browser:
+        files = [Path(folder, name) for name in ("intact.mcap", "failure.mcap")]
+        for file, efficiency in zip(files, (1.0, 0.3)):
+            record(file, efficiency)
+        for shot in recordings:
+            shown = files[1:] if shot is why else files
+            with view(*map(str, shown)):
+                take(shot(browser), shot.__name__)
+
+
+if __name__ == "__main__":
+    main()
