@@ -21,7 +21,9 @@ pytest.importorskip("viser", reason="the extra view is not installed")
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.view import SimView
 from crazyflow_ros.view.cameras import ABOVE, ALL, BEHIND, BESIDE, FREE, NOSE
+from crazyflow_ros.view.frame import looks_of
 from crazyflow_ros.view.lens import FOV
+from crazyflow_ros.view.swarm import radius_of
 
 DRONES = np.array([[0.0, 0.0, 1.0], [1.0, 0.3, 0.6], [-0.5, 0.8, 1.4]])
 WIDTH, HEIGHT, FREE_TO = 1280, 720, 900  # pixels; the panel covers the rest
@@ -67,7 +69,7 @@ class Tab(page_tab.Tab):
 def view() -> Iterator[SimView]:
     with create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    sim = Sim(n_drones=len(DRONES))
+    sim = Sim(n_drones=len(DRONES), drone="cf2x_L250")
     sim.data = sim.data.replace(
         states=sim.data.states.replace(pos=sim.data.states.pos.at[0].set(DRONES))
     )
@@ -102,7 +104,7 @@ def test_a_new_tab_sees_all_drones_beside_the_panel(view: SimView, tab: Tab) -> 
     seen = in_picture(tab, DRONES)
     assert (seen > 0).all() and (seen < [FREE_TO, HEIGHT]).all()
     assert np.ptp(seen, axis=0).max() > 0.3 * FREE_TO, "they could be larger"
-    across = 2 * view.viewer.drawing.radii_of(view.viewer._frame)[0] * view.viewer.shown.size.value  # type: ignore[arg-type]
+    across = 2 * radius_of(looks_of("cf2x_L250")) * view.viewer.shown.size.value
     depth = (DRONES - tab.where()[0]) @ (np.subtract(*tab.where()[::-1]))
     depth /= np.linalg.norm(np.subtract(*tab.where()))
     focal = HEIGHT / 2 / math.tan(FOV / 2)
