@@ -29,6 +29,7 @@ class Ground:
         self._centres = np.array([shape.position for shape in solid]).reshape(-1, 3)
         self._turns = np.array([rotation_matrix(s.attitude).T for s in solid]).reshape(-1, 3, 3)
         self._halves = np.array([shape.size for shape in solid]).reshape(-1, 3) / 2
+        self._reach = np.linalg.norm(self._halves, axis=1)
         self._is_ball = np.array([s.form is ShapeForm.SPHERE for s in solid], bool)
         self._is_round = np.array([s.form in round_forms for s in solid], bool)
         triangles = [
@@ -46,35 +47,36 @@ class Ground:
             places: Places [m], shape (M, 3).
         """
         heights = np.minimum(np.full(len(places), self._floor), places[:, 2])
-        if len(self._centres):
-            heights = np.maximum(heights, self._tops(places).max(axis=1))
+        away = np.abs(places[:, None, :2] - self._centres[:, :2]).max(axis=2)
+        rows, near = np.nonzero(away <= self._reach)
+        if len(rows):
+            np.maximum.at(heights, rows, self._tops(places[rows], near))
         if len(self._triangles):
             on_meshes = [self._on_triangles(place) for place in places]
             heights = np.maximum(heights, on_meshes)
         return heights
 
-    def _tops(self, places: np.ndarray) -> np.ndarray:
-        """Return where a ray down from each place meets each shape, (M, S); -inf: not at all."""
-        start = np.einsum("sij,msj->msi", self._turns, places[:, None] - self._centres)
-        start /= self._halves
-        ray = -self._turns[:, :, 2] / self._halves  # in units of half the extents
+    def _tops(self, places: np.ndarray, shapes: np.ndarray) -> np.ndarray:
+        """Return where rays down from places (K, 3) meet shapes (K,); -inf: not at all."""
+        turns, halves = self._turns[shapes], self._halves[shapes]
+        is_ball, is_round = self._is_ball[shapes], self._is_round[shapes]
+        start = np.einsum("kij,kj->ki", turns, places - self._centres[shapes]) / halves
+        ray = -turns[:, :, 2] / halves  # in units of half the extents
+        is_parallel = np.abs(ray) < _PARALLEL
         with np.errstate(divide="ignore", invalid="ignore"):
             first, last = (-start - np.sign(ray)) / ray, (-start + np.sign(ray)) / ray
-        is_parallel = np.broadcast_to(np.abs(ray) < _PARALLEL, start.shape)
-        first = np.where(is_parallel, -np.inf, first)
-        last = np.where(is_parallel, np.inf, last)
-        is_in = (~is_parallel | (np.abs(start) <= 1)).all(axis=2)
-        stands = self._is_round & ~self._is_ball & (np.abs(ray[:, :2]) < _PARALLEL).all(axis=1)
-        is_in &= ~stands | (np.linalg.norm(start[..., :2], axis=2) <= 1)
-        along = first.max(axis=2)
-        is_in &= along <= last.min(axis=2)
-        if self._is_ball.any():
-            a, b = (ray**2).sum(axis=1), (start * ray).sum(axis=2)
-            under_root = b**2 - a * ((start**2).sum(axis=2) - 1)
-            ball = (-b - np.sqrt(np.maximum(under_root, 0))) / a
-            along = np.where(self._is_ball, ball, along)
-            is_in = np.where(self._is_ball, under_root >= 0, is_in)
-        return np.where(is_in & (along >= -_WITHIN), places[:, None, 2] - along, -np.inf)
+        first, last = np.where(is_parallel, -np.inf, first), np.where(is_parallel, np.inf, last)
+        is_in = (~is_parallel | (np.abs(start) <= 1)).all(axis=1)
+        stands = is_round & ~is_ball & is_parallel[:, :2].all(axis=1)
+        is_in &= ~stands | (np.linalg.norm(start[:, :2], axis=1) <= 1)
+        along = first.max(axis=1)
+        is_in &= along <= last.min(axis=1)
+        a, b = (ray**2).sum(axis=1), (start * ray).sum(axis=1)
+        under_root = b**2 - a * ((start**2).sum(axis=1) - 1)
+        ball = (-b - np.sqrt(np.maximum(under_root, 0))) / a
+        along = np.where(is_ball, ball, along)
+        is_in = np.where(is_ball, under_root >= 0, is_in)
+        return np.where(is_in & (along >= -_WITHIN), places[:, 2] - along, -np.inf)
 
     def _on_triangles(self, place: np.ndarray) -> float:
         flat = place[:2]

@@ -12,7 +12,7 @@ from crazyflow_ros.view.glb import glb_of
 from crazyflow_ros.view.ground import Ground
 from crazyflow_ros.view.unlit import unlit
 
-_PROFILE = ((0.0, 0.78), (0.35, 0.72), (0.62, 0.42), (0.82, 0.16), (1.0, 0.0))
+_PROFILE = ((0.0, 0.83), (0.35, 0.8), (0.62, 0.46), (0.82, 0.16), (1.0, 0.0))
 """Distance from the middle in drone radii, and opacity."""
 _SPREAD = 1.25  # radius of the shadow in drone radii
 _SECTIONS = 24

@@ -58,7 +58,7 @@ LIGHT = Palette(
 DARK = Palette(
     zenith=_rgb("0a0f17"),
     horizon=_rgb("1d2936"),
-    floor=_rgb("5b6774"),
+    floor=_rgb("5f6b78"),
     line=_rgb("8392a1"),
     sun=1.5,
     fill=0.6,
@@ -192,36 +192,44 @@ def _rings(radii: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def _floor(palette: Palette) -> Part:
     radii = np.array([0.0, 4, 8, 12, 16, 20, 25, 30, 36, _FADED, _REACH])
     corners, faces = _rings(radii, np.zeros_like(radii))
-    share = _smooth(np.repeat(radii, _RIM) / _FADED)
-    return unlit(corners, _mix(palette.floor, palette.horizon, share), faces)
+    return unlit(corners, _floor_color(palette, np.repeat(radii, _RIM)), faces)
+
+
+def _floor_color(palette: Palette, radii: np.ndarray) -> np.ndarray:
+    """Return the colours (n, 4) of the floor at distances (n,) from the middle [m]."""
+    return _mix(palette.floor, palette.horizon, _smooth(radii / _FADED))
 
 
 def _lines(palette: Palette) -> Part:
-    """Return lines that fade with the distance from the middle, before they could flicker."""
+    """Return lines that fade with the distance from the middle, before they could flicker.
+
+    They are opaque, in the colour of the floor where they fade, so that shadows fall on them.
+    """
     corners: list[np.ndarray] = []
-    opacities: list[np.ndarray] = []
+    seen: list[np.ndarray] = []
     faces: list[np.ndarray] = []
     for spacing, (half, reach, strength) in _LINES.items():
         for at in np.arange(-reach, reach + spacing / 2, spacing):
             if spacing == _FINE and at % _COARSE == 0:
                 continue  # the coarse one lies there
             along = np.arange(-reach, reach + 0.5, 1.0)
-            opacity = strength * _smooth(1 - np.hypot(along, at) / reach)
+            radii = np.hypot(along, at)
+            share = strength * _smooth(1 - radii / reach)[:, None]
+            color = (1 - share) * _floor_color(palette, radii) + share * [*palette.line, 1.0]
+            is_seen = np.maximum(share[:-1, 0], share[1:, 0]) > 0
             for axis in (0, 1):
                 first = sum(len(own) for own in corners)
                 for side in (-half, half):
                     line = np.full((len(along), 3), _ABOVE)
                     line[:, axis], line[:, 1 - axis] = along, at + side
                     corners.append(line)
-                    opacities.append(opacity)
+                    seen.append(color)
                 a = first + np.arange(len(along) - 1)
                 c = a + len(along)
                 quads = np.column_stack([a, a + 1, c + 1, a, c + 1, c])
-                is_seen = np.maximum(opacity[:-1], opacity[1:]) > 0
                 faces.append(quads[is_seen].reshape(-1, 3))
-    opacity = np.concatenate(opacities)
-    rgba = np.column_stack([np.tile(palette.line, (len(opacity), 1)), opacity])
-    return unlit(np.concatenate(corners), rgba, np.concatenate(faces), is_double_sided=True)
+    every = np.concatenate(faces)
+    return unlit(np.concatenate(corners), np.concatenate(seen), every, is_double_sided=True)
 
 
 def _sky(palette: Palette) -> Part:

@@ -26,9 +26,8 @@ _RIM, _OUTLINE = (
     0.022,
 )  # radii of the rotor, and of the drone: widths of lines
 _OUTLINE_COLOR = (0.97, 0.98, 1.0)  # drones are dark: one of the two is seen before anything
-_REAR = 0.3  # brightness of the rear rotors, relative to the front ones
-_REAR_RGBA = np.array([0.06, 0.07, 0.08, 1.0])  # linear, of rear rotors that do not turn
-_DISC = np.array([0.90, 0.94, 1.0, 0.2])  # what the blades sweep
+_REAR = 245, 247, 250  # colour of the rear rotors; the front ones have that of the drone
+_DISC = np.array([0.12, 0.14, 0.17, 0.5])  # what the blades sweep
 _OPAQUE, _SECTIONS = 0.99, 32
 
 
@@ -60,7 +59,7 @@ class Swarm:
                 placed = [transformed(_rotor(own), own.position, own.attitude) for own in rotors]
                 mesh = trimesh.util.concatenate(placed)
             colors = [
-                [color_of(int(row), _brightness(looks.rotors[number])) for row in rows]
+                [color_of(int(row)) if number in front else _REAR for row in rows]
                 for number in numbers[:count]
             ]
             handle = scene.add_batched_meshes_simple(
@@ -130,15 +129,11 @@ def radius_of(looks: Looks) -> float:
     return float(max(reaches))
 
 
-def color_of(number: int, brightness: float = 1.0) -> tuple[int, int, int]:
+def color_of(number: int) -> tuple[int, int, int]:
     """Return the RGB colour of a drone, 0 to 255; neighbouring numbers have different colours."""
     hue = 0.58 + number * 0.381966
-    red, green, blue = colorsys.hsv_to_rgb(hue, 0.75, 0.95 * brightness)
+    red, green, blue = colorsys.hsv_to_rgb(hue, 0.75, 0.95)
     return round(255 * red), round(255 * green), round(255 * blue)
-
-
-def _brightness(rotor: Rotor) -> float:
-    return 1.0 if rotor.position[0] > 0 else _REAR
 
 
 def _radius(rotor: Rotor) -> float:
@@ -190,6 +185,13 @@ def _body(looks: Looks, has_rear: bool) -> bytes:
         parts.append(unlit(ring.vertices, np.array([*_OUTLINE_COLOR, 1.0]), ring.faces[:, ::-1]))
         if has_rear and rotor.position[0] <= 0:
             rear = transformed(_rotor(rotor), rotor.position, rotor.attitude)
-            parts.append(Part(rear.vertices, rear.faces, _REAR_RGBA, is_double_sided=True))
+            parts.append(
+                Part(
+                    rear.vertices,
+                    rear.faces,
+                    np.append(linear(np.array(_REAR) / 255), 1.0),
+                    is_double_sided=True,
+                )
+            )
     parts += [*parts_of([*looks.body, *discs]), outline(looks.body, width, _OUTLINE_COLOR)]
     return glb_of(parts)
