@@ -59,7 +59,9 @@ class Page:
         server, shown = self.viewer.server, self.viewer.shown
         self._plans = Plans(follower)
         self._panel = panel.Panel(self.viewer, follower, self._sticks, folder, self._plans)
-        self._status = StatusLine(shell, follower, self._panel.log, lambda: self._panel.records)
+        self._status = StatusLine(
+            shell, follower, self._panel.state, self._panel.log, lambda: self._panel.records
+        )
         forces = self._panel.sensors.forces
         self._overlays = Overlays(server, shown, follower, self._plans, forces)
         self._sensors = SensorDrawings(server, follower)

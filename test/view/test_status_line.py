@@ -19,6 +19,8 @@ from ros_client import Client, own_domain
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.log import Log
+from crazyflow_ros.view.panel.requests import ServiceRequests
+from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.status_line import StatusLine
 
 DOMAIN = own_domain("test_status_line")
@@ -76,8 +78,9 @@ def event(time_ns: str, text: str, kind: str = "crashed") -> DiagnosticStatus:
 
 def test_reports_become_a_line_and_alarms(client: Client, follower: Follower) -> None:
     """Whatever a node of the graph says, the page can send it, and goes on."""
-    shown, records = Shown(), [False]
-    line = StatusLine(shown, follower, Log(), lambda: records[0])  # type: ignore[arg-type]
+    shown, records, log = Shown(), [False], Log()
+    state = SimulatorState(follower, ServiceRequests(follower, log))
+    line = StatusLine(shown, follower, state, log, lambda: records[0])  # type: ignore[arg-type]
     assert shown.latest["status"]["state"] == "waiting"
     assert shown.latest["start"]["domain"] == DOMAIN
 
@@ -91,7 +94,7 @@ def test_reports_become_a_line_and_alarms(client: Client, follower: Follower) ->
     shows(state="running", drones=2, factor=None)
     client.publish("crazyflow/status", status())
     drone = {"name": "cf0", "state": "taking off", "battery": 12}
-    shows(factor=0.9731, drone=drone, records=False, word="")
+    shows(factor=0.97, drone=drone, records=False, word="")
     assert shown.latest["time"] == 1.2
     assert [alarm["text"] for alarm in shown.latest["alarms"]] == ["cf0: the battery is low"]
     records[0] = True
