@@ -197,7 +197,7 @@ def test_nothing_of_viser_is_seen(desktop: Tab, page: Page) -> None:
         head = answer.read(4000).decode(errors="replace")
     assert "<title>crazyflow_ros</title>" in head and "data:image/svg+xml;base64" in head
     assert "maximum-scale=1" in head  # a field that is typed into does not zoom the page
-    assert "iser" not in head.partition("<script")[0]
+    assert "iser" not in head.partition("<style")[0]
 
 
 def test_a_phone_has_sticks(phone: Tab, page: Page) -> None:
