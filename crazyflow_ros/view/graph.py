@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from crazyflow_ros.ros.topics.display import DISPLAY
 
 _KIND = "sensor_msgs/msg/MultiDOFJointState"
-_STATES = "/odometry"  # what a simulator publishes of all its drones, under its own name
+_STATES = "/odometry"  # of all drones, under the simulator's name, and for displays below it
 
 
 class Graph(NamedTuple):
@@ -26,13 +26,13 @@ def read_graph(node: Any, wanted: str) -> Graph:
         node: A node, used in its own thread.
         wanted: Full name of the simulator that is wanted.
     """
-    found = {
-        topic.removesuffix(_STATES)
+    topics = [
+        topic
         for topic, kinds in node.get_topic_names_and_types()
-        if topic.endswith(_STATES) and _KIND in kinds and not topic.endswith(f"/{DISPLAY}{_STATES}")
-    }
-    # A page subscribes to topics of simulators that are not there.
-    running = {name for name in found if node.count_publishers(f"{name}{_STATES}")}
+        # A page subscribes to topics of simulators that are not there.
+        if topic.endswith(_STATES) and _KIND in kinds and node.count_publishers(topic)
+    ]
+    running = {topic.removesuffix(_STATES).removesuffix(f"/{DISPLAY}") for topic in topics}
     names = {
         f"{namespace.rstrip('/')}/{name}"
         for name, namespace in node.get_node_names_and_namespaces()

@@ -11,7 +11,7 @@ from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.overlays import Overlays
 from crazyflow_ros.view.panel import panel
 from crazyflow_ros.view.panel.log import ERROR
-from crazyflow_ros.view.panel.sticks import Sticks
+from crazyflow_ros.view.panel.sticks import KEYS, Sticks
 from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.sensor_drawings import SensorDrawings
 from crazyflow_ros.view.shell import Shell
@@ -54,11 +54,14 @@ class Page:
         self._follower = follower
         self._sticks, shell = Sticks(), Shell((*SCRIPTS, *panel.SCRIPTS))
         shell.on("sticks", self._sticks.take)
+        shell.show("keys", KEYS)
         self.viewer = Viewer(address, port, shell)
         server, shown = self.viewer.server, self.viewer.shown
         self._plans = Plans(follower)
         self._panel = panel.Panel(self.viewer, follower, self._sticks, folder, self._plans)
-        self._status = StatusLine(shell, follower, self._panel.log, lambda: self._panel.records)
+        self._status = StatusLine(
+            shell, follower, self._panel.state, self._panel.log, lambda: self._panel.records
+        )
         forces = self._panel.sensors.forces
         self._overlays = Overlays(server, shown, follower, self._plans, forces)
         self._sensors = SensorDrawings(server, follower)

@@ -181,6 +181,12 @@ def start(address: str, port: int, title: str, token: str, shell: Shell) -> vise
     return server
 
 
+def stop(server: viser.ViserServer) -> None:
+    """Stop the server, without viser's words."""
+    with redirect_stdout(io.StringIO()):
+        server.stop()
+
+
 def _path(request: Request) -> str:
     return request.path.partition("?")[0]
 

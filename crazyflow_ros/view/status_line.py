@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.graph import command_for
 from crazyflow_ros.view.panel.log import Log
-from crazyflow_ros.view.reports import Reports
+from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.shell import Shell
 
 _PERIOD = 0.1  # s of wall time between two updates
+_SILENT = 5.0  # s of wall time; a simulator reports once a second
 _LINES = 3  # of the log, while a simulator starts
 _LONGEST, _MOST_OTHERS = 300, 8  # characters of a text, and names
 
@@ -24,15 +26,21 @@ class StatusLine:
     Args:
         shell: The page's shell, whose scripts `status.js` and `start.js` show it.
         follower: The connection to the simulator.
+        state: What the page knows of the simulator.
         log: The log of the page.
         records: Returns whether the page records.
     """
 
     def __init__(
-        self, shell: Shell, follower: Follower, log: Log, records: Callable[[], bool]
+        self,
+        shell: Shell,
+        follower: Follower,
+        state: SimulatorState,
+        log: Log,
+        records: Callable[[], bool],
     ) -> None:
-        self._shell, self._follower, self._log, self._records = shell, follower, log, records
-        self._reports = Reports(follower)
+        self._shell, self._follower, self._state = shell, follower, state
+        self._log, self._records = log, records
         self._due, self._since = 0.0, time.monotonic()
         self._began = time.time()  # that the page waits, by the clock of the log
         self._was_there = self._started = False
@@ -52,7 +60,6 @@ class StatusLine:
         is_there = frame is not None
         if is_there != self._was_there:
             self._was_there, self._since, self._began = is_there, now, time.time()
-            self._reports.clear()
         if (starts := self._follower.graph.starts) != self._started:
             self._started, self._since = starts, now  # how long it starts, as its log predicts
         if frame is None:
@@ -61,29 +68,39 @@ class StatusLine:
             self._show_running(frame, drone)
 
     def _show_running(self, frame: Frame, drone: str) -> None:
-        reports, show = self._reports, self._shell.show
+        state, show = self._state, self._shell.show
         self._show_start(0.0)
-        alarms = reports.alarms()
+        paused, factor = state.paused, state.factor
+        alarms = [_as_content(*alarm) for alarm in state.alarms.now()]
+        if time.monotonic() > state.heard + _SILENT:
+            alarms.insert(
+                0, {"id": "silent", "time": None, "text": "the simulator does not answer"}
+            )
         show(
             "status",
             {
                 **self._named(),
-                "word": "crash" if reports.crashed else "paused" if reports.paused else "",
-                "state": "paused" if reports.paused else "running",
-                "factor": None if reports.factor is None or reports.paused else reports.factor,
-                "drones": len(frame.names),
-                "drone": {
-                    "name": drone[:_LONGEST],
-                    "state": reports.flight.get(drone, "")[:_LONGEST],
-                    "battery": reports.batteries.get(drone),
-                }
-                if drone in frame.names
+                "word": "crash" if state.alarms.crashed else "paused" if paused else "",
+                "state": "paused" if paused else "running",
+                "factor": round(factor, 2)
+                if factor > 0 and isfinite(factor) and not paused
                 else None,
+                "drones": len(frame.names),
+                "drone": self._described(drone) if drone in frame.names else None,
                 "records": self._records() or bool(self._follower.parameters.get("record")),
             },
         )
-        show("time", round(frame.time_ns * 1e-9, 3 if reports.paused else 1))
-        show("alarms", [_as_content(*alarm) for alarm in alarms])
+        show("time", round(frame.time_ns * 1e-9, 3 if paused else 1))
+        show("alarms", alarms)
+
+    def _described(self, drone: str) -> dict[str, Any]:
+        battery = self._state.batteries.get(drone)
+        is_known = battery is not None and isfinite(battery.charge)
+        return {
+            "name": drone[:_LONGEST],
+            "state": self._state.flight.get(drone, "")[:_LONGEST],
+            "battery": round(100 * battery.charge) if battery and is_known else None,
+        }
 
     def _show_waiting(self, seconds: float) -> None:
         follower, show = self._follower, self._shell.show

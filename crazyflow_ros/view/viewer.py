@@ -110,4 +110,4 @@ class Viewer:
 
     def close(self) -> None:
         """Stop the server."""
-        self.server.stop()
+        server.stop(self.server)

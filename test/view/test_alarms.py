@@ -66,12 +66,12 @@ def test_a_hit_is_told_for_some_seconds() -> None:
 
 def test_a_low_battery_is_told_until_it_is_charged() -> None:
     alarms = Alarms()
-    alarms.note_status(1 * S, {}, {"cf0": 20})
+    alarms.note_status(1 * S, {}, {"cf0": 0.2})
     assert not alarms.now()
-    for time, charge in ((2, 19), (3, 12)):
+    for time, charge in ((2, 0.19), (3, 0.12)):
         alarms.note_status(time * S, {}, {"cf0": charge})
         assert told(alarms) == [(2.0, "cf0: the battery is low")]
-    alarms.note_status(4 * S, {}, {"cf0": 100})
+    alarms.note_status(4 * S, {}, {"cf0": 1.0})
     assert not alarms.now()
 
 

@@ -32,6 +32,7 @@ from simulation_interfaces.srv import SetEntityState
 
 from benchmark.chromium import open_chromium
 from crazyflow_ros.view.page import SCRIPTS
+from crazyflow_ros.view.panel.sticks import KEYS
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.viewer import Viewer
 
@@ -85,6 +86,7 @@ class Page:
         self.viewer = Viewer(port=port, shell=self.shell)
         for kind, content in (
             ("start", START), ("status", STATUS), ("time", 1102.4), ("alarms", ALARMS),
+            ("keys", KEYS),
         ):  # fmt: skip
             self.shell.show(kind, content)
         gui = self.viewer.server.gui
@@ -193,8 +195,9 @@ def test_nothing_of_viser_is_seen(desktop: Tab, page: Page) -> None:
     assert tab.page.locator(".mantine-Modal-content, .mantine-Spotlight-content").count() == 0
     with urlopen(page.viewer.url) as answer:
         head = answer.read(4000).decode(errors="replace")
-    assert "<title>crazyflow_ros</title>" in head
-    assert "iser" not in head.partition("<script")[0]
+    assert "<title>crazyflow_ros</title>" in head and "data:image/svg+xml;base64" in head
+    assert "maximum-scale=1" in head  # a field that is typed into does not zoom the page
+    assert "iser" not in head.partition("<style")[0]
 
 
 def test_a_phone_has_sticks(phone: Tab, page: Page) -> None:

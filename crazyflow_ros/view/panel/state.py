@@ -8,14 +8,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.view.alarms import Alarms
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.requests import ServiceRequests
 
-_LATEST = QoSProfile(depth=10)
+_LATEST, _EVERY = QoSProfile(depth=10), QoSProfile(depth=100)
+_LATEST_NS = 2**63 - 1  # ns, that messages of ROS can have
 _PATIENCE = 1.0  # s of wall time until a list that did not arrive is requested again
 _SRV = "simulation_interfaces/srv"
 _IDLE, CRASHED = "idle", "crashed"  # states of ~/status
@@ -49,6 +51,8 @@ class SimulatorState:
         resets: Number of resets of each drone that have been seen, by name.
         flight: State of flight of each drone, such as `taking off`, by name.
         batteries: The batteries of the drones that have one, by name.
+        alarms: What is wrong, with its time.
+        heard: Wall time of the latest ~/status [s], of the monotonic clock.
     """
 
     def __init__(self, follower: Follower, requests: ServiceRequests) -> None:
@@ -67,6 +71,8 @@ class SimulatorState:
         node, name = self._follower.node, self._follower.name
         for topic, note in (("status", self._note_status), ("reset_event", self._note_reset)):
             node.create_subscription(DiagnosticArray, f"{name}/{topic}", note, _LATEST)
+        events = f"{name}/flight_events"
+        node.create_subscription(DiagnosticStatus, events, self._note_event, _EVERY)
 
     def _forget(self) -> None:
         self._missing = set(self._lists)
@@ -80,6 +86,7 @@ class SimulatorState:
         self.entities: tuple[str, ...] = ()
         self.flight: dict[str, str] = {}
         self.batteries: dict[str, Battery] = {}
+        self.alarms, self.heard = Alarms(), time.monotonic()
 
     def update(self, frame: Frame | None) -> None:
         """Request the lists again after the simulator, the world or the drones have changed."""
@@ -117,15 +124,24 @@ class SimulatorState:
     def _note_status(self, message: DiagnosticArray) -> None:
         first, *others = message.status
         values = {pair.key: pair.value for pair in first.values}
-        self.paused = values["paused"] == "true"
+        batteries = {
+            drone: _battery(text) for drone, text in _of_drones(values, "battery of ").items()
+        }
         self.factor = float(values["achieved_factor"])
+        self.paused = values["paused"] == "true"
         self.troubles = {status.name.rpartition(": ")[2]: status.message for status in others}
         if first.level == first.ERROR:
             self.troubles["simulation"] = first.message
-        self.flight = _of_drones(values, "state of ")
-        self.batteries = {
-            drone: _battery(text) for drone, text in _of_drones(values, "battery of ").items()
-        }
+        self.flight, self.batteries = _of_drones(values, "state of "), batteries
+        self.heard = time.monotonic()
+        stamp = message.header.stamp
+        charges = {drone: battery.charge for drone, battery in batteries.items()}
+        self.alarms.note_status(stamp.sec * 10**9 + stamp.nanosec, self.troubles, charges)
+
+    def _note_event(self, message: DiagnosticStatus) -> None:
+        values = {pair.key: pair.value for pair in message.values}
+        time_ns = min(max(int(values["time_ns"]), 0), _LATEST_NS)
+        self.alarms.note_event(time_ns, message.name, values["kind"], message.message)
 
     def flies(self, frame: Frame, drone: str) -> bool:
         """Return whether a drone would fall if its rotors stopped now."""
@@ -137,6 +153,7 @@ class SimulatorState:
         values = {pair.key: pair.value for pair in message.status[0].values}
         drones = values["drones"].split(", ")
         self.resets.update(drones)
+        self.alarms.note_reset(drones)
         self.flight = {**self.flight, **dict.fromkeys(drones, _IDLE)}  # ~/status says so later
 
 

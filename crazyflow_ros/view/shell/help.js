@@ -1,12 +1,7 @@
 // The keys: in short when one is used first, all of them with "?" or the button in the status line.
 (() => {
   const { make, ready } = dom;
-  const KEYS = [
-    ["W S", "ahead, back"],
-    ["A D", "left, right"],
-    ["R F", "up, down"],
-    ["Q E", "turn left, right"],
-    ["space", "take off or land"],
+  const OTHERS = [
     ["click on a drone", "select it"],
     ["click on the floor", "send the selected drone there"],
     ["drag left, right, wheel", "turn, move, zoom the camera"],
@@ -15,8 +10,8 @@
   const HINT = 8000; // ms that the hint stays
   const row = ([key, effect]) => make("tr", "", make("th", "", key), make("td", "", effect));
   const close = make("button", "close", "Close");
-  const sheet = make("div", "sheet", make("h2", "", "Keys and mouse"),
-    make("table", "", ...KEYS.map(row)),
+  const table = make("table");
+  const sheet = make("div", "sheet", make("h2", "", "Keys and mouse"), table,
     make("p", "", "A gamepad works too: height and heading with the left stick, place with the right."),
     close);
   const page = make("div", "shell-help", sheet);
@@ -32,8 +27,12 @@
 
   const hint = make("div", "shell-hint");
   hint.hidden = true;
-  for (const [key, effect] of KEYS.slice(0, 5)) hint.append(make("kbd", "", key), ` ${effect} `);
-  hint.append(make("kbd", "", "?"), " all keys");
+  shell.on("keys", (keys) => {
+    table.replaceChildren(...[...keys, ...OTHERS].map(row));
+    hint.replaceChildren();
+    for (const [key, effect] of keys) hint.append(make("kbd", "", key), ` ${effect} `);
+    hint.append(make("kbd", "", "?"), " all keys");
+  });
   let isTold = false;
   flight.onKey(() => {
     if (isTold) return;

@@ -100,7 +100,8 @@ class Shell:
                 raise ValueError(f"viser's page has no {pattern!r}")
         if self.has_marks:
             head = head.replace(b"<html", b'<html class="unmarked"', 1)
-        return head + self._head + end + rest
+        before, title, after = head.partition(b"</title>")
+        return before + title + self._head + after + end + rest  # dark before viser's script
 
     def on(self, kind: str, listener: Listener) -> None:
         """Call a function, in the server's thread, with each message of a kind from the tabs."""

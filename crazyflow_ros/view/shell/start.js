@@ -20,27 +20,28 @@
 
   let state = null;
   // viser has drawn at least once when its panel has the mark of this tab.
-  const is_drawn = () => document.querySelector("canvas[data-engine]") && document.querySelector("[data-mark]");
+  const isDrawn = () => document.querySelector("canvas[data-engine]") && document.querySelector("[data-mark]");
 
   const show = () => {
-    const waits = state !== null && !(state.is_there && is_drawn());
+    const waits = state !== null && !(state.is_there && isDrawn());
     page.hidden = !waits;
     root.classList.toggle("ended", waits && state.ended !== null);
     if (!waits) return;
-    const { name, domain, seconds, starts, is_there, ended, lines: said, others: found } = state;
-    write(head, is_there ? "Loading the picture"
+    const { name, domain, seconds, starts, is_there: isThere, ended, lines: said, others: found } = state;
+    write(head, isThere ? "Loading the picture"
       : starts ? "The simulator is starting"
       : ended !== null ? `The simulator ended at t\u00a0=\u00a0${ended.toFixed(1)}\u00a0s`
       : "Waiting for the simulator");
-    write(where, ended !== null && !starts
+    const isOver = ended !== null && !starts && !isThere;
+    write(where, isOver
       ? `The next ${name} in the ROS domain ${domain} is shown by itself.`
       : `${name} in the ROS domain ${domain}`);
-    write(since, is_there ? "" : clock(seconds));
+    write(since, isThere ? "" : isOver ? `${clock(seconds)} ago` : clock(seconds));
     lines.replaceChildren(...said.map((text) => make("div", "", text)));
     how.replaceChildren();
-    if (!starts && !is_there && state.start) how.append("Start it with ", command(state.start));
+    if (!starts && !isThere && state.start) how.append("Start it with ", command(state.start));
     others.replaceChildren();
-    if (!is_there && found.length) {
+    if (!isThere && found.length) {
       others.append(make("p", "", "Other simulators run in this domain. To see one:"));
       others.append(...found.map(command));
     }

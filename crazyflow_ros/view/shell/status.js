@@ -18,7 +18,7 @@
   let isPaused = false;
   let time = null;
 
-  const show_time = () => {
+  const showTime = () => {
     write(parts.time, time === null ? "" : `${time.toFixed(isPaused ? 3 : 1)} s`);
   };
 
@@ -40,10 +40,10 @@
     write(parts.battery, drone?.battery == null ? "" : `battery ${drone.battery} %`);
     parts.battery.classList.toggle("low", drone?.battery != null && drone.battery < 20);
     write(parts.records, records ? "recording" : "");
-    show_time();
+    showTime();
   };
 
-  const alarm_of = ({ id, time: when, text }) => {
+  const alarmOf = ({ id, time: when, text }) => {
     const button = make("button", "dismiss", "×");
     button.title = "Dismiss, in this tab";
     button.ariaLabel = "Dismiss";
@@ -54,9 +54,9 @@
     button.onclick = () => { dismissed.add(id); alarm.remove(); };
     return alarm;
   };
-  const show_alarms = (list) => {
+  const showAlarms = (list) => {
     const shown = list.filter(({ id }) => !dismissed.has(id));
-    alarms.replaceChildren(...shown.map(alarm_of));
+    alarms.replaceChildren(...shown.map(alarmOf));
   };
 
   shell.on("status", show);
@@ -65,8 +65,8 @@
     box.dataset.state = "ended";
     write(parts.state, "not connected");
   });
-  shell.on("time", (seconds) => { time = seconds; show_time(); });
-  shell.on("alarms", show_alarms);
+  shell.on("time", (seconds) => { time = seconds; showTime(); });
+  shell.on("alarms", showAlarms);
   ready(() => {
     icon.src = document.querySelector("link[rel=icon]").href;
     document.body.append(box);
