@@ -127,7 +127,7 @@ class Chart {
     const texts = series.labels.slice(0, Chart.#MOST).map((label, line) => {
       const value = row[line + 1];
       const [, name, unit] = /^(.*?) *(?:\[(.*)\])?$/.exec(label);
-      return [value === null ? `${name} –` : `${name} ${Chart.#text(value, step / 10)} ${unit ?? ""}`, line];
+      return [value === null ? `${name} –` : `${name} ${Chart.#text(value, step / 50)} ${unit ?? ""}`, line];
     });
     const more = series.labels.length - texts.length;
     if (more > 0) texts.push([`and ${more} more`, -1]);
