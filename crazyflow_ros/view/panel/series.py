@@ -25,14 +25,14 @@ class Series:
         title: What they are, and of which drone.
         labels: Their labels, with units.
         colors: A colour for each, as in CSS.
-        dashed: Whether a line is dashed, as those of setpoints are.
+        setpoint: Whether it is a setpoint, which looks different.
         least: Smallest range of the axis, up and down, so that it does not magnify noise.
     """
 
     title: str
     labels: Sequence[str]
     colors: Sequence[str]
-    dashed: Sequence[bool]
+    setpoint: Sequence[bool]
     least: float = 0.0
     _rows: deque[tuple[int, Values]] = field(default_factory=lambda: deque(maxlen=_MOST))
     _new: list[tuple[int, Values]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Series:
             "title": self.title,
             "labels": list(self.labels),
             "colors": list(self.colors),
-            "dashed": list(self.dashed),
+            "setpoint": list(self.setpoint),
             "least": self.least,
             "most": _MOST,
             "rows": list(map(_for_browser, self._rows)),

@@ -95,11 +95,11 @@ class Chart {
     pen.beginPath();
     pen.rect(left, top - 2, right - left + 2, bottom - top + 4);
     pen.clip();
-    pen.lineWidth = 1.5;
     pen.lineCap = pen.lineJoin = "round";
-    series.labels.forEach((_, line) => {
-      pen.strokeStyle = series.colors[line];
-      pen.setLineDash(series.dashed[line] ? [4, 4] : []);
+    const lines = series.labels.map((_, line) => line);
+    // Setpoints below what follows them, so that both are seen where they are one.
+    for (const line of lines.sort((a, b) => series.setpoint[b] - series.setpoint[a])) {
+      Chart.#style(pen, series, line);
       pen.beginPath();
       let isGap = true;
       for (const row of rows) {
@@ -111,7 +111,7 @@ class Chart {
         isGap = value === null;
       }
       pen.stroke();
-    });
+    }
     pen.restore();
     if (pointer !== null) {
       pen.globalAlpha = 0.5;
@@ -127,7 +127,7 @@ class Chart {
     const texts = series.labels.slice(0, Chart.#MOST).map((label, line) => {
       const value = row[line + 1];
       const [, name, unit] = /^(.*?) *(?:\[(.*)\])?$/.exec(label);
-      return [value === null ? `${name} –` : `${name} ${Chart.#text(value, step / 10)} ${unit ?? ""}`, line];
+      return [value === null ? `${name} –` : `${name} ${Chart.#text(value, step / 50)} ${unit ?? ""}`, line];
     });
     const more = series.labels.length - texts.length;
     if (more > 0) texts.push([`and ${more} more`, -1]);
@@ -139,9 +139,7 @@ class Chart {
       if (x > 8 && x + size > width - 4) [x, y] = [8, y + Chart.#LINE];
       if (line >= 0) {
         pen.save();
-        pen.strokeStyle = series.colors[line];
-        pen.setLineDash(series.dashed[line] ? [3, 3] : []);
-        pen.lineWidth = 2;
+        Chart.#style(pen, series, line);
         pen.beginPath();
         pen.moveTo(x, y);
         pen.lineTo(x + 12, y);
@@ -154,6 +152,13 @@ class Chart {
       x += size + 10;
     }
     return y + Chart.#LINE / 2;
+  }
+
+  // A setpoint is a broad, pale line.
+  static #style(pen, series, line) {
+    pen.strokeStyle = series.colors[line];
+    pen.lineWidth = series.setpoint[line] ? 6 : 1.5;
+    pen.globalAlpha = series.setpoint[line] ? 0.35 : 1;
   }
 
   static #range({ rows, least }) {
