@@ -75,7 +75,7 @@ setup(
         "": ["py.typed"],
         f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"],
         f"{name}.crazyflie": ["*.toml"],
-        f"{name}.view.shell": ["*.js", "*.css", "*.svg"],
+        f"{name}.view.shell": ["*.js", "*.css", "*.svg", "replay/*.js", "replay/*.css"],
     },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),

@@ -53,10 +53,7 @@ class Recording:
         self.begin_ns, self.end_ns = self.file.begin_ns, self.file.end_ns
         self.node = _node_of(self.file)
         self.states, self.rotors = f"{self.node}/odometry", f"{self.node}/joint_states"
-        self._worlds = [
-            (message.time_ns, shapes_of(deserialize_message(message.data, MarkerArray)))
-            for message in self.file.messages({f"{self.node}/scene": None})
-        ]
+        self._worlds = self._read_worlds()
         self._read_metadata()
         self.looks: Looks = self._look()
         if self.file.goes_back:
@@ -69,6 +66,18 @@ class Recording:
         self._frames = FrameReader()
         self._latest: dict[str, bytes] = {}
         self._time_ns = self.end_ns + 1  # of the last `frame`
+
+    def _read_worlds(self) -> list[tuple[int, list[VisibleShape]]]:
+        """Return the worlds, and since when there was each [ns]."""
+        worlds = []
+        for message in self.file.messages({f"{self.node}/scene": None}):
+            try:
+                shapes = shapes_of(deserialize_message(message.data, MarkerArray))
+            except Exception as error:  # the file may hold anything
+                self.notes.append(f"A world in the file cannot be read: {error}")
+            else:
+                worlds.append((message.time_ns, shapes))
+        return worlds
 
     def _read_metadata(self) -> None:
         """Note the parameters of the simulation, which only its own recorders write."""

@@ -42,6 +42,7 @@ from page_tab import Tab, open_socket, until
 from rcl_interfaces.msg import Log
 from rclpy.serialization import deserialize_message
 from ros_client import Client, RosProcess, SimulatorProcess, own_domain
+from sensor_msgs.msg import BatteryState
 from std_msgs.msg import String
 from websockets.exceptions import ConnectionClosed
 
@@ -150,7 +151,7 @@ def test_chosen_messages_are_those_of_the_librarys_reader(crashed: Path) -> None
     begin, end = file.begin_ns + 500 * MS, file.end_ns - 500 * MS
     topics = [STATES, "/cf0/imu", "/crazyflow/status"]
     with crashed.open("rb") as stream:
-        found = make_reader(stream).iter_messages(topics, start_time=begin, end_time=end + 1)
+        found = make_reader(stream).iter_messages(topics, starting_at=begin, ending_before=end + 1)
         expected = sorted((c.topic, m.log_time, m.data) for _, c, m in found)
     assert sorted(map(tuple, file.messages(dict.fromkeys(topics), begin, end))) == expected
     times = [time_ns for topic, time_ns, _ in expected if topic == STATES]
@@ -194,6 +195,7 @@ def test_all_that_a_file_may_say_becomes_events(tmp_path: Path) -> None:
         command(400 * MS, "cf0", "Emergency"),
         command(500 * MS, "cf0", "GoTo", pos="nonsense"),
         (600 * MS, "/cf0/cmd_pose", pose),
+        (4600 * MS, "/cf1/power/battery", BatteryState(voltage=3.1, percentage=0.125)),
         *((k * 100 * MS, "/cf0/cmd_vel", velocity) for k in range(10, 20)),
         (4000 * MS, "/cf0/cmd_vel", velocity),
         (700 * MS, "/cf0/external_wrench", push),
@@ -231,6 +233,7 @@ def test_all_that_a_file_may_say_becomes_events(tmp_path: Path) -> None:
         (3.5, "", "failure", "camera: has failed"),
         (3.5, "cf1", "lost", "lost: its state is not finite"),
         (4.0, "cf0", "cmd_vel", "cmd_vel: fly with (0.50, 0.00, 0.00) m/s"),
+        (4.6, "cf1", "battery low", "battery low: 3.10 V, 12% of its charge left"),
         (5.0, "", "reset", "reset of all drones (state)"),
         (5.1, "", "wind", "mean wind (3.00, 0.00, 0.00) m/s, gusts of 1 m/s"),
         (5.2, "cf0", "battery replaced", "battery with 50% charge"),
@@ -308,6 +311,13 @@ def test_files_that_cannot_be_played_say_why(tmp_path: Path) -> None:
     assert "mcap recover" in refusal("plain.mcap", plain.read_bytes())
     other = write(tmp_path / "other.mcap", [(0, "/chatter", String(data="hello"))])
     assert "its topics are /chatter" in refusal("other.mcap", other.read_bytes())
+
+
+def test_a_world_that_cannot_be_read_is_noted(tmp_path: Path) -> None:
+    entries = [(0, "/crazyflow/scene", String(data="x" * 200)), *hover(0.5)]
+    recording = Recording(write(tmp_path / "a.mcap", entries, PARAMETERS))
+    assert recording.world(0) == []
+    assert recording.notes[0].startswith("A world in the file cannot be read")
 
 
 def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
@@ -441,6 +451,7 @@ class SceneTab(Tab):
                     numbers, rest = np.frombuffer(rest[:length], np.uint8), rest[length:]
                     if length % 12 == 0:
                         places = numbers.view(np.float32).reshape(-1, 3)
+                        places = places[np.isfinite(places).all(axis=1)]
                         self.drawn.update(map(in_mm, places.tolist()))
         except ConnectionClosed:
             pass
@@ -492,7 +503,7 @@ def test_a_click_on_the_crash_shows_the_drone_then_and_why(
     (crash,) = (event for event in run.events if event.kind == "crashed")
     place = dict(messages(crashed, "/cf0/odom", Odometry))[crash.time_ns].pose.pose.position
     with SceneTab(port) as scene, open_chromium() as browser:
-        tab = BrowserTab(browser, f"http://127.0.0.1:{port}/#t=0.5", (720, 400))
+        tab = BrowserTab(browser, f"http://127.0.0.1:{port}/#t=0.5")
         bar = tab.page.get_by_role("slider", name="Time")
         bar.wait_for()
         tab.page.wait_for_function("replay.known.player?.t === 0.5")  # of the address

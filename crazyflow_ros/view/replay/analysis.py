@@ -61,6 +61,8 @@ class Analysis:
             self._notes += [f"{self.runs[1].name}: {note}" for note in recordings[1].notes]
         self._ended = threading.Event()
         self._worker = ThreadPoolExecutor(1, "replay")
+        names = " and ".join(run.name for run in self.runs)
+        shell.show("status", {"word": "recording", "name": names})  # for the tab's title
         self._show_recording()
         self._show_events(0.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -16,10 +17,11 @@ from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Path as PathMessage
 from rcl_interfaces.msg import Log as Rosout
 from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import BatteryState
 from std_msgs.msg import String
 
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.mcap_file import Choice, Message, after_silence
+from crazyflow_ros.view.mcap_file import Choice, Message, after_silence, every
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.event_words import (
     COMMANDS,
@@ -36,6 +38,7 @@ MOST = 2000
 LOW = 0.2  # of a battery's charge
 _SILENCE = 1_000_000_000  # ns between the last message of a stream and the first of the next
 _SAME_PLAN = 500_000_000  # ns
+_BATTERY_PERIOD = 200_000_000  # ns between two readings of a battery's sensor
 _NEAR = 2_000_000_000  # ns between an event and its line of the log
 _MOVED = 0.02  # m, by which a drone was moved by hand, and did not fly
 _FASTEST = 3.0  # m/s
@@ -152,6 +155,9 @@ class EventReader:
             elif name == "external_wrench" and kind == "geometry_msgs/msg/WrenchStamped":
                 self._readers[topic] = self._take_wrench
                 self.topics[topic] = after_silence(_SAME_PLAN)
+            elif kind == "sensor_msgs/msg/BatteryState":
+                self._readers[topic] = self._take_battery
+                self.topics[topic] = every(_BATTERY_PERIOD)
             elif name == "plan" and kind == "nav_msgs/msg/Path" and not self._has_changes:
                 self._readers[topic] = self._take_plan
                 self.topics[topic] = after_silence(_SAME_PLAN)
@@ -284,11 +290,19 @@ class EventReader:
             self._add(self._paused_ns, "", "resume", Group.CHANGE, Severity.INFO, "resumed")
         self._is_paused, self._paused_ns = is_paused, time_ns
 
+    def _take_battery(self, message: Message) -> None:
+        """Note what the sensor of a battery says."""
+        drone = message.topic.removeprefix(f"{self._space}/").partition("/")[0]
+        state = deserialize_message(message.data, BatteryState)
+        if math.isfinite(state.voltage) and math.isfinite(state.percentage):
+            self._note_charge(message.time_ns, drone, state.voltage, state.percentage)
+
     def _note_battery(self, time_ns: int, drone: str, text: str) -> None:
         found = re.fullmatch(r"(-?\d+\.?\d*) V, (\d+)%", text)
-        if found is None:
-            return
-        volts, charge = float(found[1]), int(found[2]) / 100
+        if found is not None:
+            self._note_charge(time_ns, drone, float(found[1]), int(found[2]) / 100)
+
+    def _note_charge(self, time_ns: int, drone: str, volts: float, charge: float) -> None:
         self.batteries.setdefault(drone, []).append((time_ns, volts, charge))
         if charge < LOW and drone not in self._low:
             self._low.add(drone)

@@ -24,9 +24,11 @@ from crazyflow_ros.view.replay.player import SPEEDS, Player
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
 
-_SCRIPTS = (
-    *("replay.css", "timebar.css", "events.css", "flightplots.css"),
-    *("replay.js", "timebar.js", "flightplots.js", "eventlist.js", "eventcard.js", "comparison.js"),
+_STYLES = ("base", "timebar", "events", "plots")
+_SCRIPTS = ("base", "timebar", "plots", "eventlist", "eventcard", "comparison")
+_OF_SHELL = (
+    *(f"replay/{name}.css" for name in _STYLES),
+    *(f"replay/{name}.js" for name in _SCRIPTS),
 )
 _PERIOD = 1 / 30  # s of wall time between two frames
 _GHOST, _OPACITY = np.array([0.35, 0.45, 0.6]), 0.35  # colour and opacity of the second run
@@ -71,7 +73,7 @@ class RecordingPage:
         self._looks = [recording.looks, *([] if other is None else [_ghost(other.looks)])]
         self._asked: queue.Queue[Asked] = queue.Queue(_MOST_ASKED)
         self._ended = threading.Event()
-        self._shell = Shell(_SCRIPTS)
+        self._shell = Shell(_OF_SHELL)
         self._shell.on("replay", self._receive)
         self.viewer = Viewer(address, port, self._shell)
         self.viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
@@ -88,9 +90,9 @@ class RecordingPage:
                 if self.viewer.server.get_clients():
                     self._player.advance(elapsed)
                 self._show(elapsed)
-            except (OSError, ValueError) as error:  # a damaged part of the file
+            except Exception as error:  # the file may hold anything
                 self._player.plays = False
-                self._analysis.note(str(error))
+                self._analysis.note(str(error) or repr(error))
         self._analysis.close()
         self.viewer.close()
 
@@ -226,9 +228,9 @@ class RecordingPage:
             "loops": player.loops,
             "mode": self._mode,
             "drone": self.viewer.selected,
-            "drones": [] if frame is None else frame.names,
         }
         self._shell.show("player", content)
+        self._shell.show("drones", [] if frame is None else frame.names)
         self._analysis.plot(self.viewer.selected.removesuffix(f" {OTHER}"), self._window)
 
 

@@ -62,6 +62,8 @@ class Run:
             recording, recording.begin_ns, recording.end_ns, POINTS, reader, note
         )
         self.events = reader.finish()
+        for entries in self.batteries.values():
+            entries.sort()  # those of two topics
         tell(1.0)
 
     def read(self, begin_ns: int, end_ns: int, most: int) -> Samples:

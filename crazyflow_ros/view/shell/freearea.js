@@ -12,12 +12,12 @@
   };
 
   // The largest rectangle of points that are free: heights of free columns, row by row.
-  const freeArea = (width, height) => {
+  const freeArea = ({ left: x, top: y, width, height }) => {
     const heights = new Array(COLUMNS).fill(0);
     let best = { area: 0, sides: [0, 0, width, height] };
     for (let row = 0; row < ROWS; row++) {
       for (let column = 0; column < COLUMNS; column++) {
-        const free = isFree(((column + 0.5) * width) / COLUMNS, ((row + 0.5) * height) / ROWS);
+        const free = isFree(x + ((column + 0.5) * width) / COLUMNS, y + ((row + 0.5) * height) / ROWS);
         heights[column] = free ? heights[column] + 1 : 0;
       }
       for (let first = 0; first < COLUMNS; first++) {
@@ -38,9 +38,10 @@
   const tell = () => {
     const canvas = document.querySelector("canvas[data-engine]");
     if (canvas === null || document.hidden) return;
-    const { width, height } = canvas.getBoundingClientRect();
+    const box = canvas.getBoundingClientRect();
+    const { width, height } = box;
     if (width < 1 || height < 1) return;
-    const content = { width, height, free: freeArea(width, height), hasOwnCamera };
+    const content = { width, height, free: freeArea(box), hasOwnCamera };
     const text = JSON.stringify(content);
     if (text === sent) return;
     sent = text;
@@ -67,6 +68,7 @@
   window.addEventListener("pointerup", () => { start = null; }, true);
   window.addEventListener("wheel", (event) => { if (isPicture(event)) note(); }, { capture: true, passive: true });
   window.addEventListener("keydown", (event) => {
-    if (event.code.startsWith("Arrow") && (event.target === document.body || isPicture(event))) note();
+    if (!event.code.startsWith("Arrow") || !(event.target === document.body || isPicture(event))) return;
+    setTimeout(() => { if (!event.defaultPrevented) note(); }); // a page may use the arrows itself
   }, true);
 })();

@@ -9,6 +9,7 @@ const replay = (() => {
     change: "Changes",
     log: "Log",
   };
+  const { make, ready } = dom;
   const SHORTEST = 0.02; // s, of the span in sight
   const listeners = {};
   const known = { recording: null, player: null, events: [], window: null, hidden: new Set(["log"]) };
@@ -17,13 +18,6 @@ const replay = (() => {
   const tell = (kind) => listeners[kind]?.forEach((show) => show());
   const ask = (what, more = {}) => shell.send("replay", { do: what, ...more });
 
-  // Text goes in as text, whatever it contains.
-  const make = (kind, name, ...content) => {
-    const element = document.createElement(kind);
-    if (name) element.className = name;
-    element.append(...content);
-    return element;
-  };
   const button = (name, title, ...content) => {
     const element = make("button", name, ...content);
     element.type = "button";
@@ -38,10 +32,6 @@ const replay = (() => {
     shape.setAttribute("d", path);
     svg.append(shape);
     return svg;
-  };
-  const ready = (work) => {
-    if (document.body) work();
-    else document.addEventListener("DOMContentLoaded", work, { once: true });
   };
   const is_typing = (target) =>
     target instanceof HTMLElement &&

@@ -21,8 +21,7 @@
   const chosen = new Set(FIRST);
   const plots = new Map();
 
-  const is_dark = () => matchMedia("(prefers-color-scheme: dark)").matches ||
-    document.documentElement.matches(".dark, [data-mantine-color-scheme=dark]");
+  const is_dark = () => document.documentElement.classList.contains("dark");
   // What is wanted has the colour of what is, and is thinner.
   const style_of = (row, number) => {
     const colors = COLORS[is_dark() ? "dark" : "light"];
@@ -213,15 +212,13 @@
     redraw();
   };
 
-  let names = "";
-  const show_drones = () => {
-    const { drones, drone: selected } = known.player;
-    if (drones.join("\n") !== names) {
-      names = drones.join("\n");
-      drone.replaceChildren(...drones.map((name) => make("option", "", name)));
-    }
-    if (document.activeElement !== drone) drone.value = selected;
+  const show_drone = () => {
+    if (known.player && document.activeElement !== drone) drone.value = known.player.drone;
   };
+  shell.on("drones", (names) => {
+    drone.replaceChildren(...names.map((name) => make("option", "", name)));
+    show_drone();
+  });
   drone.onchange = () => { ask("select", { drone: drone.value }); drone.blur(); };
   all.onclick = () => replay.look_at();
   open.onclick = toggle;
@@ -234,12 +231,11 @@
   replay.on("begin", arrange);
   replay.on("window", redraw);
   replay.on("events", redraw);
-  replay.on("player", () => { show_drones(); if (!pane.hidden && !rows.matches(":hover")) write_all(known.player.t); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  replay.on("player", () => { show_drone(); if (!pane.hidden && !rows.matches(":hover")) write_all(known.player.t); });
   replay.ready(() => {
     replay.dock.element.prepend(pane);
     replay.dock.buttons.append(open);
     new ResizeObserver(redraw).observe(pane);
-    new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["class", "data-mantine-color-scheme"] });
+    new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["class"] });
   });
 })();
