@@ -26,7 +26,7 @@ from benchmark.chromium import open_chromium
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.messages.times import duration_of
-from docs.page_pictures import DRONES, fly_eights, place
+from docs.page_pictures import DRONES, fly_eights, start_poses, take_off
 
 FOLDER = Path(__file__).with_name("gallery")
 PORT = 8198
@@ -50,9 +50,7 @@ class Studio(NamedTuple):
 
     def fly(self) -> None:
         """Let the four drones fly eights around the pillars, from where they start."""
-        self.simulation.reset()
-        for number, name in enumerate(DRONES):
-            self.simulation.drone(name).takeoff(float(place(0.0, number)[2]))
+        take_off(self.simulation)
         fly_eights(self.simulation, ROUNDS)
 
 
@@ -234,9 +232,7 @@ def main() -> None:
     if unknown := set(wanted) - set(known):
         sys.exit(f"unknown pictures {', '.join(sorted(unknown))}; have {', '.join(known)}")
     FOLDER.mkdir(exist_ok=True)
-    starts = [(*place(0.0, number)[:2].tolist(), 0.02, 0.0) for number in range(len(DRONES))]
-    room = ["-p", "scene:=room", "-p", f"drones:=[{','.join(DRONES)}]"]
-    room += ["-p", f"initial_poses:={[number for start in starts for number in start]}"]
+    room = ["-p", "scene:=room", "-p", f"drones:=[{','.join(DRONES)}]", "-p", start_poses()]
     room += ["-p", f"sensors:={resource('config', 'sensors.yaml')}"]
     take_live([shot for shot in IN_THE_ROOM if shot.__name__ in wanted], *room)
     names = ",".join(f"cf{number}" for number in range(SWARM))

@@ -8,7 +8,6 @@ draws one of the moving one, and it draws nothing else.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from functools import partial
@@ -35,17 +34,12 @@ PORT = 8197
 DRAWING = 15.0  # s that a software renderer needs for the first picture
 
 STILL_SIZE = (1280, 720)
-STILL_CAMERA = ((-0.9, -1.5, 1.15), (0.25, -0.35, 0.65))  # m, where it is and where it looks
 GOAL, GOAL_DURATION = Point(x=1.1, y=-1.0, z=1.0), 40.0  # m, s: it is under way in the picture
 
 MOVING_SIZE, SHOWN_SIZE = (1120, 630), (840, 472)
-MOVING_CAMERA = ((0.3, -2.05, 1.5), (0.3, 0.0, 0.65))
-SMALL_SIZE = (720, 320)  # until it is set up: fewer pixels are drawn faster
-DRONE_SIZE = 4  # times as large as they are
 FREQUENCY, TICKS = 500, 5  # ticks per second, and from one message of the page to the next
 PERIOD, STEP = 6.0, 0.1  # s of simulated time, of one round and between two pictures
 QUALITY = 70
-BESIDE = "xpath=ancestor::*[.//input][1]//input[not(@type='hidden')]"  # the input of a label
 DRAW_ON_DEMAND = """() => {
     const paint = window.requestAnimationFrame.bind(window);
     let waiting = [], count = 0;
@@ -95,17 +89,11 @@ class Eight(NamedTuple):
 
 
 def open_page(
-    simulation: SimulatorClient,
-    browser: Browser,
-    size: tuple[int, int],
-    camera: tuple[object, object],
-    resolution: float = 1.0,
+    simulation: SimulatorClient, browser: Browser, size: tuple[int, int], query: str = ""
 ) -> Page:
-    """Open the page, and wait until it is drawn with so many pixels per pixel of the page."""
-    place, look_at = (re.sub(r"[() ]", "", str(numbers)) for numbers in camera)
+    """Open the page, and wait until it is drawn."""
     page = browser.new_page(viewport={"width": size[0], "height": size[1]})
     page.set_default_timeout(120_000)
-    query = f"?initialCameraPosition={place}&initialCameraLookAt={look_at}&fixedDpr={resolution}"
     page.goto(f"http://127.0.0.1:{PORT}/{query}")
     page.get_by_role("tab", name="Fly").wait_for()
     simulation.sleep(DRAWING)
@@ -116,9 +104,22 @@ def take_still(simulation: SimulatorClient, browser: Browser, file: Path) -> Non
     """Take the picture of the page while a drone flies to a goal."""
     goal = {"goal": GOAL, "duration": duration_of(GOAL_DURATION)}
     simulation.call(GoTo, "cf0/go_to", **goal)
-    page = open_page(simulation, browser, STILL_SIZE, STILL_CAMERA)
+    page = open_page(simulation, browser, STILL_SIZE)
     page.screenshot(path=file)
     page.close()
+
+
+def start_poses() -> str:
+    """Return the parameter `initial_poses`: each drone below the begin of its eight."""
+    poses = [(*place(0.0, number)[:2].tolist(), 0.02, 0.0) for number in range(len(DRONES))]
+    return f"initial_poses:={[number for pose in poses for number in pose]}"
+
+
+def take_off(simulation: SimulatorClient) -> None:
+    """Put all drones to their starts, and take off from there."""
+    simulation.reset()
+    for number, name in enumerate(DRONES):
+        simulation.drone(name).takeoff(float(place(0.0, number)[2]))
 
 
 def fly_eights(simulation: SimulatorClient, rounds: float = 2.5) -> int:
@@ -142,21 +143,12 @@ def fly_eights(simulation: SimulatorClient, rounds: float = 2.5) -> int:
 
 def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> None:
     """Take a picture of each `STEP` of one round of all drones."""
-    for number, name in enumerate(DRONES):
-        simulation.drone(name).go_to(*place(0.0, number).tolist())
-    page = open_page(simulation, browser, SMALL_SIZE, MOVING_CAMERA, SHOWN_SIZE[0] / MOVING_SIZE[0])
-    page.get_by_text("Show", exact=True).click()
-    page.get_by_label("Plans and goals").uncheck()
-    page.get_by_text("Size of drones", exact=True).locator(BESIDE).click()
-    page.get_by_role("option", name=f"{DRONE_SIZE} ×").click()
-    page.get_by_text("Show", exact=True).click()
-    page.get_by_text("Drone", exact=True).first.locator(BESIDE).click()
-    page.get_by_role("option", name=DRONES[1]).click()  # so that plots begin anew
-    page.get_by_role("tab", name="Plots").click()
+    take_off(simulation)
+    resolution = SHOWN_SIZE[0] / MOVING_SIZE[0]
+    page = open_page(simulation, browser, MOVING_SIZE, f"?fixedDpr={resolution}")
     start_ns = fly_eights(simulation)
     simulation.sleep(start_ns * 1e-9 + BEGIN + PERIOD - simulation.time)
     simulation.pause()
-    page.set_viewport_size({"width": MOVING_SIZE[0], "height": MOVING_SIZE[1]})
     simulation.step(TICKS - round(simulation.time * FREQUENCY) % TICKS)  # to a message of the page
     page.evaluate(DRAW_ON_DEMAND)
     pictures: list[Image.Image] = []
@@ -164,7 +156,6 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
         simulation.step(round(STEP * FREQUENCY))
         shows = partial(draws, page, simulation.time)
         simulation.wait(shows, "the page does not show the step", 300.0)
-        page.get_by_text("Plot", exact=True).first.evaluate("plot => plot.scrollIntoView()")
         picture = Image.open(BytesIO(page.screenshot()))
         pictures.append(picture.convert("RGB").resize(SHOWN_SIZE, Image.Resampling.LANCZOS))
     first, *rest = pictures
@@ -185,13 +176,12 @@ def main() -> None:
     os.environ.setdefault("ROS_DOMAIN_ID", "98")  # without the simulators of others
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     simulator = [sys.executable, "-m", "crazyflow_ros", "--ros-args", "-p", "scene:=room"]
-    simulator += ["-p", f"drones:=[{','.join(DRONES)}]"]
+    simulator += ["-p", f"drones:=[{','.join(DRONES)}]", "-p", start_poses()]
     view = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT)]
     with subprocess.Popen(simulator) as first, subprocess.Popen(view) as second:
         try:
             with SimulatorClient() as simulation, open_chromium() as browser:
-                for name in DRONES:
-                    simulation.drone(name).takeoff(0.7)
+                take_off(simulation)
                 take_still(simulation, browser, folder / "page.png")
                 take_moving(simulation, browser, folder / "room.webp")
         finally:
