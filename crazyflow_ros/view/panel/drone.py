@@ -81,7 +81,7 @@ class DronePanel:
         with gui.add_folder("Keys and gamepad", expand_by_default=False):
             self._keys = gui.add_checkbox("Use them", True, hint="They fly the selected drone")
             self._speed = gui.add_slider(
-                "Speed [m/s]", min=0.1, max=3.0, step=0.1, initial_value=1.0
+                "Top speed [m/s]", min=0.1, max=3.0, step=0.1, initial_value=1.0
             )
             gui.add_html(_help())
         viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]

@@ -67,11 +67,14 @@ class SensorsPanel:
         if now < self._due and drone == self._drone:
             return
         self._due = now + _PERIOD
-        is_wanted = self._feed.is_wanted
+        if not self._feed.is_wanted:
+            self._listen("")
+            self._feed.send(None, dict)
+            return
         if drone != self._drone or now > self._look_due:
-            self._look_due = now + _LOOK
+            self._drone, self._look_due = drone, now + _LOOK
             self._look(drone)
-        self._listen(drone if is_wanted else "")
+        self._listen(drone)
         if self._inbox is not None:
             for topic in self._inbox.topics:
                 if (message := self._inbox.take(topic)) is not None:
@@ -92,7 +95,6 @@ class SensorsPanel:
         }
 
     def _listen(self, drone: str) -> None:
-        self._drone = drone or self._drone
         wanted = {
             self._follower.topic(f"{drone}/{name}"): _TYPES[kind]
             for name, kind in (self._names.items() if drone else ())

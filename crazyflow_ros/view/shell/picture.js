@@ -3,8 +3,9 @@ const pictures = (() => {
   const image = cards.make("img", { alt: "", hidden: true });
   const text = cards.make("p", {});
   const choice = cards.make("select", { title: "Which camera" });
-  const card = cards.add("picture", "Camera", {
-    opener: "Camera",
+  // The word camera alone is for where the page looks from.
+  const card = cards.add("picture", "Onboard camera", {
+    opener: "Onboard camera",
     tell: (isOpen) => {
       shell.want("cameras", isOpen);
       shell.want("picture", isOpen);
@@ -17,7 +18,7 @@ const pictures = (() => {
 
   shell.on("cameras", (content) => {
     const { cameras = [], chosen = "" } = content;
-    card.heading.textContent = chosen ? `Camera of ${content.drone}` : "Camera";
+    card.heading.textContent = chosen ? `Onboard camera of ${content.drone}` : "Onboard camera";
     text.textContent = content.text ?? "";
     text.hidden = !content.text;
     if (drone !== content.drone || !chosen) image.hidden = true; // until its own picture comes
