@@ -209,6 +209,11 @@ def test_a_tab_is_told_what_is_shown_and_what_changes(server: Server) -> None:
         server.shell.show("status", float("nan"))
 
 
+def test_one_function_hears_a_kind(server: Server) -> None:
+    with pytest.raises(ValueError, match="'sticks' already"):
+        server.shell.on("sticks", lambda *_: None)
+
+
 def unshown(tab: ShellTab) -> tuple[str, Any]:
     """The next message that not all tabs get."""
     return next(message for message in iter(tab.receive, None) if message[0] != "status")

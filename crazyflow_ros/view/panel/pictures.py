@@ -17,6 +17,7 @@ _LOOK = 1.0  # s of wall time between two searches for topics
 _RAW, _COMPRESSED = "/image_raw", "/image_raw/compressed"
 _FARTHEST = 10.0  # m, white in a picture of depths
 _QUALITY = 80
+_KIND = "onboard picture"  # of the shell's messages
 _LARGEST = 1 << 18  # bytes of a picture
 _MOST_PIXELS = 1 << 20
 _JPEG = b"\xff\xd8"
@@ -36,14 +37,14 @@ class Pictures:
 
     def __init__(self, shell: Shell, follower: Follower) -> None:
         self._shell, self._follower = shell, follower
-        self._feed = Feed(shell, "cameras")
+        self._feed = Feed(shell, "onboard cameras")
         self._chosen = ""
         self._cameras: dict[str, str] = {}  # topics by name
         self._inbox: Inbox | None = None
         self._drone = ""
         self._look_due = 0.0
         self._shown: Any = None
-        shell.on("camera", self._choose)
+        shell.on("choose onboard camera", self._choose)
 
     def _choose(self, _: int, name: Any) -> None:
         if isinstance(name, str) and name in self._cameras:
@@ -66,7 +67,7 @@ class Pictures:
         (topic,) = self._inbox.topics
         message = self._inbox.take(topic)
         if message is not None and (jpeg := as_jpeg(message)) is not None:
-            self._shell.send("picture", jpeg, self._shell.wanting("picture"))
+            self._shell.send(_KIND, jpeg, self._shell.wanting(_KIND))
 
     def _find(self, drone: str) -> dict[str, str]:
         """Return the topics of a drone's cameras by name, compressed where there are such."""

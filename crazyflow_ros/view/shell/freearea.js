@@ -5,10 +5,11 @@
   let sent = "";
   let moved = 0;
 
+  const isCanvas = (element) => element.tagName === "CANVAS" && element.dataset.engine !== undefined;
   const isFree = (x, y) => {
     const seen = document.elementFromPoint(x, y);
     // Notifications go away by themselves, and the picture would jump.
-    return seen !== null && (seen.tagName === "CANVAS" || seen.closest("[class*=Notification]") !== null);
+    return seen !== null && (isCanvas(seen) || seen.closest("[class*=Notification]") !== null);
   };
 
   // The largest rectangle of points that are free: heights of free columns, row by row.
@@ -51,7 +52,7 @@
   window.addEventListener("resize", tell);
   shell.on("connected", () => { sent = ""; tell(); });
 
-  const isPicture = ({ target }) => target instanceof HTMLCanvasElement && target.dataset.engine !== undefined;
+  const isPicture = ({ target }) => target instanceof HTMLElement && isCanvas(target);
   const note = () => {
     const now = performance.now();
     if (now - moved < 100) return;

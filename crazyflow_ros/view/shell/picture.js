@@ -7,16 +7,16 @@ const pictures = (() => {
   const card = cards.add("picture", "Onboard camera", {
     opener: "Onboard camera",
     tell: (isOpen) => {
-      shell.want("cameras", isOpen);
-      shell.want("picture", isOpen);
+      shell.want("onboard cameras", isOpen);
+      shell.want("onboard picture", isOpen);
     },
   });
   card.body.append(image, text);
   card.tools.append(choice);
-  choice.onchange = () => shell.send("camera", choice.value);
+  choice.onchange = () => shell.send("choose onboard camera", choice.value);
   let drone = "";
 
-  shell.on("cameras", (content) => {
+  shell.on("onboard cameras", (content) => {
     const { cameras = [], chosen = "" } = content;
     card.heading.textContent = chosen ? `Onboard camera of ${content.drone}` : "Onboard camera";
     text.textContent = content.text ?? "";
@@ -27,7 +27,7 @@ const pictures = (() => {
     choice.replaceChildren(...cameras.map((name) => cards.make("option", { value: name, textContent: name })));
     choice.value = chosen;
   });
-  shell.on("picture", (jpeg) => {
+  shell.on("onboard picture", (jpeg) => {
     const before = image.src;
     image.src = URL.createObjectURL(new Blob([jpeg], { type: "image/jpeg" }));
     image.hidden = false;

@@ -8,7 +8,7 @@
       cards.make("span", { textContent: picture ? name.replace(/\/image_raw$/, "") : name }),
       cards.make("span", { className: "reading" }));
     if (picture) {
-      const open = () => { pictures.open(); shell.send("camera", name.replace(/\/image_raw$/, "")); };
+      const open = () => { pictures.open(); shell.send("choose onboard camera", name.replace(/\/image_raw$/, "")); };
       row.append(cards.make("button", { type: "button", textContent: "Show", onclick: open }));
     } else if (drawn !== undefined) {
       const draw = ({ target }) => shell.send("draw", [name, target.ariaPressed !== "true"]);

@@ -104,7 +104,13 @@ class Shell:
         return before + title + self._head + after + end + rest  # dark before viser's script
 
     def on(self, kind: str, listener: Listener) -> None:
-        """Call a function, in the server's thread, with each message of a kind from the tabs."""
+        """Call a function, in the server's thread, with each message of a kind from the tabs.
+
+        Raises:
+            ValueError: Another function hears this kind.
+        """
+        if kind in self._listeners:
+            raise ValueError(f"somebody hears {kind!r} already")
         self._listeners[kind] = listener
 
     def show(self, kind: str, content: Any) -> None:

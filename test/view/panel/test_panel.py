@@ -485,17 +485,17 @@ def test_sensors_are_listed_with_readings_and_drawn(tab: Tab, port: int, client:
 def test_a_camera_is_shown_or_how_to_get_one(tab: Tab, port: int, client: Client) -> None:
     """The picture comes from this process, as from any camera."""
     with ShellTab(port) as shell:
-        shell.want("cameras")
-        shell.want("picture")
-        assert "sensors:=" in shell.next("cameras")["text"]
+        shell.want("onboard cameras")
+        shell.want("onboard picture")
+        assert "sensors:=" in shell.next("onboard cameras")["text"]
         publisher = client.node.create_publisher(Image, "cf0/eye/image_raw", 1)
-        until(lambda: shell.next("cameras")["cameras"] == ["eye"], "the camera")
+        until(lambda: shell.next("onboard cameras")["cameras"] == ["eye"], "the camera")
         client.until(publisher.get_subscription_count, "somebody who looks")
         message = Image(height=16, width=16, encoding="rgb8", data=bytes([200, 40, 40] * 256))
         publisher.publish(message)
-        with PIL.Image.open(io.BytesIO(shell.next("picture"))) as picture:
+        with PIL.Image.open(io.BytesIO(shell.next("onboard picture"))) as picture:
             np.testing.assert_allclose(np.asarray(picture)[8, 8], [200, 40, 40], atol=20)
-        shell.want("cameras", False)
+        shell.want("onboard cameras", False)
         client.until(lambda: not publisher.get_subscription_count(), "nobody who looks")
         client.node.destroy_publisher(publisher)
 
