@@ -30,6 +30,7 @@ ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE = (
 MODES = ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE
 _UP, _AHEAD = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
 _OBLIQUE = direction(math.radians(-78), math.radians(20))  # drones that look east are seen from
+_OBLIQUE_MANY = direction(math.radians(-78), math.radians(40))  # so that rows hide none
 _BESIDE = direction(math.radians(-50), math.radians(18))  # the front, x points to the right
 _OVERHEAD = direction(math.radians(-90), math.radians(84))
 _NOSE = np.array([0.035, 0.0, 0.005])  # m, in the drone's frame
@@ -37,12 +38,14 @@ _NEAR = 13.0  # drawn radii from a camera to its drone
 _BEHIND = np.array([-11.0, 0.0, 4.0])  # drawn radii, in the heading frame
 _AROUND, _LEAST = 1.6, 0.3  # drawn radii, and m, around a drone that are seen, too
 _DEPTH = 1.5  # m below a drone that are seen, too, with what is there
+_MANY, _APART = 10, 0.55  # drones; what is at most drawn of the distance between many
 _MEMORY, _MEMORIES = 10.0, 20  # s for which a picture has room for where drones were; how often
+_MOST_COMPARED = 2000  # drones, each with each other one
 _MOST_POINTS = 20  # drones of which each is fitted into the picture
 _SOFT, _CLOSE = 0.8, 0.25  # s, time constants of cameras far from and near a drone
 _JUMP = 3.0  # m between two frames, above which the camera jumps with the drone
 _STILL = 1e-3  # of its distance, the smallest movement of a camera
-_PATIENCE = 1.0  # s for which a tab without a script is waited for
+_PATIENCE = 5.0  # s for which a tab without a script is waited for
 _TOUCHED = 0.4  # s for which a user moves a camera after each message of it
 _INNER = 0.6  # of the free area, in which a drone that somebody flies is kept
 _DEPTHS = 0.7, 1.4  # of its first distance, between which it is kept
@@ -77,6 +80,7 @@ class Cameras:
         self._places: deque[tuple[float, np.ndarray]] = deque(maxlen=_MEMORIES)
         self._drones: tuple[str, ...] = ()
         self._scene: Scene | None = None
+        self._largest = math.inf  # drawn size, at which many drones do not cover each other
         self.goes_along = False
         server.on_client_connect(self._add)
         server.on_client_disconnect(self._forget)
@@ -127,6 +131,10 @@ class Cameras:
         self._scene = None
         if selected in frame.names and self._known():
             row = frame.names.index(selected)
+            if frame.names != self._drones:
+                self._drones = frame.names
+                self._places.clear()
+                self._largest = _largest_size(frame.position, radii)
             self._scene = Scene(frame, row, radii, self._points(frame, ground))
 
     def needed_sizes(self, size: float) -> list[float]:
@@ -137,7 +145,8 @@ class Cameras:
         """
         if self._scene is None:
             return []
-        return [camera.needed_size(self._scene, size) for camera in self._known()]
+        needed = (camera.needed_size(self._scene, size) for camera in self._known())
+        return [min(size, self._largest) for size in needed]
 
     def move(self, size: float) -> None:
         """Move all cameras; drones are drawn `size` times as large as they are."""
@@ -157,9 +166,6 @@ class Cameras:
     def _points(self, frame: Frame, ground: Ground) -> np.ndarray:
         """Return where the drones were lately, and what is below, (K, 3) [m]."""
         now = time.monotonic()
-        if frame.names != self._drones:
-            self._drones = frame.names
-            self._places.clear()
         while self._places and now - self._places[0][0] > _MEMORY:
             self._places.popleft()
         points = frame.position.copy()
@@ -185,6 +191,7 @@ class TabCamera:
     def __init__(self, client: viser.ClientHandle, choice: Any) -> None:
         self.client, self._choice = client, choice
         self._picture: Picture | None = None
+        self._is_told = False
         self._since = self._moved = time.monotonic()
         self._touched = -math.inf
         self._before = FREE  # the mode of the last movement
@@ -195,8 +202,9 @@ class TabCamera:
 
     def see(self, picture: Picture) -> None:
         """Note the size of the picture."""
-        if picture.has_own_camera and self._picture is None:
+        if picture.has_own_camera and not self._is_told:
             self._choice.value = FREE
+        self._is_told = True
         if picture != self._picture:
             self._view = None  # a camera jumps with the picture
         self._picture = picture
@@ -281,7 +289,9 @@ class TabCamera:
 
     def _fitted(self, scene: Scene, size: float) -> View:
         assert self._picture is not None
-        towards = _OVERHEAD if self._choice.value == ABOVE else _OBLIQUE
+        towards = _OBLIQUE if len(scene.radii) <= _MANY else _OBLIQUE_MANY
+        if self._choice.value == ABOVE:
+            towards = _OVERHEAD
         margin = max(_AROUND * size * float(scene.radii.max()), _LEAST)
         return fit(scene.points, margin, towards, self._picture)
 
@@ -337,6 +347,15 @@ class TabCamera:
             look_at = camera.look_at + shift
             camera.position = place
             camera.look_at = look_at
+
+
+def _largest_size(places: np.ndarray, radii: np.ndarray) -> float:
+    """Return the drawn size at which many drones at places (M, 3) [m] do not hide each other."""
+    if not _MANY < len(places) <= _MOST_COMPARED:
+        return math.inf
+    apart = np.linalg.norm(places[:, None] - places, axis=2)
+    np.fill_diagonal(apart, np.inf)
+    return max(_APART * float(np.median(apart.min(axis=1)) / (2 * radii.max())), 1.0)
 
 
 def _between(view: View, goal: View, seconds: float, constant: float) -> View:

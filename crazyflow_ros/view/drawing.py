@@ -23,7 +23,7 @@ _UNKNOWN = Looks([])  # until it is known how drones look
 MOST_NAMES = 30  # drones whose names are shown: moving each takes a message
 _NAMES_A_FRAME = 5  # on average
 _NAME_SCALE = 0.9  # of viser's size of labels
-_NAME_ABOVE = 0.85  # of a drone's drawn radius, height of its name above it
+_NAME_ABOVE = 1.0  # of a drone's drawn radius, height of its name above it
 _NAME_MOVED = 0.03  # of a drone's drawn radius, the smallest movement of a name
 
 

@@ -182,3 +182,15 @@ def test_a_free_camera_goes_along_with_a_drone_that_is_flown(view: SimView, tab:
     assert 0 < pixel[0] < FREE_TO and 0 < pixel[1] < HEIGHT
     turned = np.cross(np.subtract(*tab.where()), np.subtract(place, look_at))
     assert np.allclose(turned, 0, atol=1e-3), "it only moves, and does not turn"
+
+
+def test_many_drones_are_not_drawn_over_each_other() -> None:
+    with create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    sim = Sim(n_drones=49, drone="cf2x_L250")  # in a grid of 1 m
+    with closing(SimView(sim, port=port)) as view, Tab(port) as tab:
+        tab.mark()
+        tab.show()
+        until(lambda: view.viewer.shown.size.value > 1, "drawn sizes")
+        across = 2 * radius_of(looks_of("cf2x_L250")) * view.viewer.shown.size.value
+        assert 0.3 < across < 0.7
