@@ -13,7 +13,7 @@ from crazyflow_ros.scene.frames import body_to_world
 from crazyflow_ros.view.drawing import MOST_NAMES, color_of
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.plans import Plan, Plans
+from crazyflow_ros.view.plans import Plans, ShownPlan
 from crazyflow_ros.view.shown import Shown
 
 _THRUST, _WIND = (240, 170, 30), (90, 200, 255)  # colours
@@ -53,7 +53,7 @@ class Overlays:
             self._has_wind = server.gui.add_checkbox(
                 "Wind", True, hint="The mean wind at the selected drone"
             )
-        self._shown: dict[str, Plan] = {}
+        self._shown: dict[str, ShownPlan] = {}
         self._drawn: dict[str, list[Any]] = {}
         self._arrows: dict[str, Any] = {}
 
@@ -81,7 +81,7 @@ class Overlays:
         for handle in self._drawn.pop(drone, ()):
             handle.remove()
 
-    def _draw_plan(self, drone: str, plan: Plan, color: tuple[int, int, int]) -> None:
+    def _draw_plan(self, drone: str, plan: ShownPlan, color: tuple[int, int, int]) -> None:
         points = plan.poses[:, :3].astype(np.float32)
         scene, segments = self._server.scene, np.stack([points[:-1], points[1:]], axis=1)
         self._shown[drone] = plan

@@ -16,7 +16,7 @@ _LATE_NS = 200_000_000  # a drone that has arrived is told of up to so much befo
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ShownPlan:
     """The path on which a drone follows its command, at the end of which it stays."""
 
     times: np.ndarray
@@ -54,8 +54,8 @@ class Plans:
         self._users: dict[str, tuple[str, ...]] = {}
         self._drones: dict[str, str] = {}  # by topic
         self._inbox: Inbox | None = None
-        self._followed: dict[str, Plan] = {}
-        self.under_way: dict[str, Plan] = {}
+        self._followed: dict[str, ShownPlan] = {}
+        self.under_way: dict[str, ShownPlan] = {}
 
     def use(self, user: str, drones: tuple[str, ...]) -> None:
         """Subscribe to the plans of these drones for a user, instead of those before."""
@@ -108,7 +108,7 @@ class Plans:
             del self._followed[drone]  # it has not arrived: the command has ended
 
 
-def _plan(path: Path) -> Plan | None:
+def _plan(path: Path) -> ShownPlan | None:
     """Return a plan; None if it is empty or not a path."""
     rows = []
     for pose in path.poses:
@@ -119,4 +119,4 @@ def _plan(path: Path) -> Plan | None:
     if len(points) < 2 or not np.isfinite(points).all() or (np.diff(points[:, 0]) <= 0).any():
         return None
     points[:, 4] = np.unwrap(points[:, 4])
-    return Plan(points[:, 0], points[:, 1:])
+    return ShownPlan(points[:, 0], points[:, 1:])

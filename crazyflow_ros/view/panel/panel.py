@@ -11,7 +11,7 @@ from crazyflow_ros.view.panel.air import AirPanel
 from crazyflow_ros.view.panel.drone import DronePanel
 from crazyflow_ros.view.panel.log import Log, as_html
 from crazyflow_ros.view.panel.map import Map
-from crazyflow_ros.view.panel.pictures import Pictures
+from crazyflow_ros.view.panel.pictures import CameraPictures
 from crazyflow_ros.view.panel.pilot import PanelPilot
 from crazyflow_ros.view.panel.plots import Plots
 from crazyflow_ros.view.panel.recording import RecordingPanel
@@ -87,7 +87,7 @@ class Panel:
         with self._tabs.add_tab("Plots"):
             self._plots = Plots(server, viewer.shell, follower, self.state, plans)
         self._map = Map(viewer, follower, self.state, plans, self._drone.send)
-        self._pictures = Pictures(viewer.shell, follower)
+        self._pictures = CameraPictures(viewer.shell, follower)
         self._recording = RecordingPanel(gui, follower, folder)
         with gui.add_folder("Log", order=80, expand_by_default=False):
             self._lines = gui.add_html("")

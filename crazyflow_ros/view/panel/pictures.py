@@ -27,7 +27,7 @@ _NONE = (
 )
 
 
-class Pictures:
+class CameraPictures:
     """Shows one camera at a time. It subscribes to it only while a tab shows the picture.
 
     Args:

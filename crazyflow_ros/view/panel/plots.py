@@ -21,7 +21,7 @@ from crazyflow_ros.view.panel.quantities import (
     OF_SENSORS,
     OF_STATE,
     Quantity,
-    Swarm,
+    SwarmFrame,
 )
 from crazyflow_ros.view.panel.series import Series
 from crazyflow_ros.view.panel.state import SimulatorState
@@ -119,12 +119,12 @@ class _Source:
             return np.full(4, np.nan)
         return self._plans.reference(drone, frame.time_ns * 1e-9)
 
-    def swarm(self, frame: Frame) -> Swarm:
+    def swarm(self, frame: Frame) -> SwarmFrame:
         """Return all drones."""
         batteries = self.state.batteries
         charge = [b.charge if (b := batteries.get(name)) else np.nan for name in frame.names]
         setpoints = [self.setpoint(frame, name) for name in frame.names]
-        return Swarm(frame, np.array(setpoints), np.array(charge))
+        return SwarmFrame(frame, np.array(setpoints), np.array(charge))
 
 
 class Plot:

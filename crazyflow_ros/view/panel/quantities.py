@@ -30,12 +30,12 @@ class QuantityOfAll(NamedTuple):
     """One number of each drone over time."""
 
     unit: str
-    of: Callable[[Swarm], np.ndarray]
+    of: Callable[[SwarmFrame], np.ndarray]
     """Returns the numbers, shape (M,)."""
     needs_plans: bool = False
 
 
-class Swarm(NamedTuple):
+class SwarmFrame(NamedTuple):
     """All drones at one time."""
 
     frame: Frame
@@ -78,7 +78,7 @@ OF_STATE = {
 """Quantities of the state of a drone, by name."""
 
 
-def _error(swarm: Swarm) -> np.ndarray:
+def _error(swarm: SwarmFrame) -> np.ndarray:
     away = swarm.frame.position - swarm.setpoint[:, :3]
     return np.asarray(np.linalg.norm(away, axis=1))
 

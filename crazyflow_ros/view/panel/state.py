@@ -25,7 +25,7 @@ _FLYING = ("taking off", "flying", "landing")
 _TURNS = 100.0  # rad/s, above which a rotor was not just left to stop
 
 
-class Battery(NamedTuple):
+class BatteryLevel(NamedTuple):
     """The battery of a drone."""
 
     volts: float
@@ -85,7 +85,7 @@ class SimulatorState:
         self.spawnables: dict[str, str] = {}
         self.entities: tuple[str, ...] = ()
         self.flight: dict[str, str] = {}
-        self.batteries: dict[str, Battery] = {}
+        self.batteries: dict[str, BatteryLevel] = {}
         self.alarms, self.heard = Alarms(), time.monotonic()
 
     def update(self, frame: Frame | None) -> None:
@@ -162,10 +162,10 @@ def _of_drones(values: dict[str, str], prefix: str) -> dict[str, str]:
     return {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
 
 
-def _battery(text: str) -> Battery:
+def _battery(text: str) -> BatteryLevel:
     """Return what a status says of a battery, such as `3.80 V, 82%`."""
     volts, charge = text.removesuffix("%").split(" V, ")
-    return Battery(float(volts), float(charge) / 100)
+    return BatteryLevel(float(volts), float(charge) / 100)
 
 
 def _short(uri: str) -> str:

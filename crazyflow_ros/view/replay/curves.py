@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.ros.messages.times import NS
 from crazyflow_ros.scene.frames import rpy
-from crazyflow_ros.view.replay.samples import Samples
+from crazyflow_ros.view.replay.samples import RecordedSamples
 
 Lines = list[list[float | None]]
 
@@ -37,7 +37,7 @@ ROWS: tuple[dict[str, Any], ...] = (
 
 
 def curves(
-    samples: Samples,
+    samples: RecordedSamples,
     drone: str,
     zero_ns: int,
     battery: Sequence[tuple[int, float, float]] = (),

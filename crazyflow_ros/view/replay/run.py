@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.events import Event, EventReader, Group
-from crazyflow_ros.view.replay.samples import Samples, read_samples
+from crazyflow_ros.view.replay.samples import RecordedSamples, read_samples
 
 POINTS = 1500
 """States of the whole flight that are kept, for curves as wide as a screen."""
@@ -36,7 +36,7 @@ class Run:
         self.name = recording.file.path.stem
         self.events: list[Event] = []
         self.left_out: Counter[Group] = Counter()
-        self.overview = Samples()
+        self.overview = RecordedSamples()
         self.batteries: dict[str, list[tuple[int, float, float]]] = {}
 
     def scan(self, tell: Callable[[float], bool]) -> None:
@@ -66,7 +66,7 @@ class Run:
             entries.sort()  # those of two topics
         tell(1.0)
 
-    def read(self, begin_ns: int, end_ns: int, most: int) -> Samples:
+    def read(self, begin_ns: int, end_ns: int, most: int) -> RecordedSamples:
         """Read the states of a span [ns], `most` at most.
 
         Raises:

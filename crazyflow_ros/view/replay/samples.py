@@ -21,7 +21,7 @@ from crazyflow_ros.view.replay.events import EventReader
 _MOST_PLANS = 5000  # of all drones together
 
 
-class Plan(NamedTuple):
+class RecordedPlan(NamedTuple):
     """The course of a drone from some time on; without points it has none."""
 
     time_ns: int
@@ -33,16 +33,16 @@ class Plan(NamedTuple):
 
 
 @dataclass
-class Samples:
+class RecordedSamples:
     """States and courses. All times are those in the file [ns]."""
 
     times_ns: list[int] = field(default_factory=list)
     """Of the frames."""
     frames: list[Frame] = field(default_factory=list)
-    plans: dict[str, list[Plan]] = field(default_factory=dict)
+    plans: dict[str, list[RecordedPlan]] = field(default_factory=dict)
     """By drone, in the order of their times."""
 
-    def of(self, drone: str) -> Track:
+    def of(self, drone: str) -> RecordedTrack:
         """Return the states of one drone."""
         found = [
             (time_ns, frame, frame.names.index(drone))
@@ -55,7 +55,7 @@ class Samples:
             return np.array(rows, float).reshape(-1, size)
 
         times = np.array([time_ns for time_ns, _, _ in found], np.int64)
-        return Track(
+        return RecordedTrack(
             times,
             column("position", 3),
             column("attitude", 4),
@@ -64,14 +64,14 @@ class Samples:
             self.references(drone, times),
         )
 
-    def with_plans_of(self, others: Samples) -> Samples:
+    def with_plans_of(self, others: RecordedSamples) -> RecordedSamples:
         """Return these states, with the courses that were told before them."""
         plans = dict(self.plans)
         for drone, known in others.plans.items():
             own = plans.get(drone, [])
             first = own[0].time_ns if own else None
             plans[drone] = [plan for plan in known if first is None or plan.time_ns < first] + own
-        return Samples(self.times_ns, self.frames, plans)
+        return RecordedSamples(self.times_ns, self.frames, plans)
 
     def references(self, drone: str, times_ns: np.ndarray) -> np.ndarray:
         """Return where a drone should be at times (K,) [ns]: (K, 3) [m], NaN if nowhere."""
@@ -90,7 +90,7 @@ class Samples:
         return result
 
 
-class Track(NamedTuple):
+class RecordedTrack(NamedTuple):
     """The states of one drone over time."""
 
     times_ns: np.ndarray
@@ -123,7 +123,7 @@ class Track(NamedTuple):
         return np.linalg.norm(self.pos - self.reference, axis=1)
 
 
-def _is_over(plan: Plan, time_ns: int) -> bool:
+def _is_over(plan: RecordedPlan, time_ns: int) -> bool:
     tolerance = 100_000_000  # ns between two publications, at least in simulated time
     return len(plan.times_ns) > 0 and bool(plan.times_ns[-1] <= time_ns + tolerance)
 
@@ -135,7 +135,7 @@ def read_samples(
     most: int,
     events: EventReader | None = None,
     tell: Callable[[int], bool] = lambda _: True,
-) -> Samples:
+) -> RecordedSamples:
     """Read a span of a recording once.
 
     Args:
@@ -160,7 +160,7 @@ def read_samples(
     }
     for topic in plan_topics:
         topics.setdefault(topic, every(max(period // 2, 1)) if period > 2e8 else None)
-    samples = Samples()
+    samples = RecordedSamples()
     states = _StateReader(samples, events)
     told, n_plans = begin_ns, 0
     for message in recording.file.messages(topics, begin_ns, end_ns):
@@ -185,7 +185,7 @@ def read_samples(
 class _StateReader:
     """Makes frames of positions and rotor speeds of the same time, which come one after another."""
 
-    def __init__(self, samples: Samples, events: EventReader | None) -> None:
+    def __init__(self, samples: RecordedSamples, events: EventReader | None) -> None:
         self._samples, self._events, self._reader = samples, events, FrameReader()
         self._states: Message | None = None
         self._rotors: bytes | None = None
@@ -211,11 +211,13 @@ class _StateReader:
             self._events.take_frame(time_ns, frame)
 
 
-def _plan(message: Message, recording: Recording) -> Plan:
+def _plan(message: Message, recording: Recording) -> RecordedPlan:
     path = deserialize_message(message.data, PathMessage)
     shift = recording.zero_ns
     if not recording.parameters:  # another recorder's times are those of the wall clock
         shift = message.time_ns - nanoseconds(path.header.stamp)
     times = [nanoseconds(pose.header.stamp) + shift for pose in path.poses]
     places = [(p.x, p.y, p.z) for p in (pose.pose.position for pose in path.poses)]
-    return Plan(message.time_ns, np.array(times, np.int64), np.array(places, float).reshape(-1, 3))
+    return RecordedPlan(
+        message.time_ns, np.array(times, np.int64), np.array(places, float).reshape(-1, 3)
+    )

@@ -13,7 +13,7 @@ from crazyflow_ros.ros.messages.times import NS
 from crazyflow_ros.view.replay.event_words import motor, place
 from crazyflow_ros.view.replay.events import Event, Group, Severity
 from crazyflow_ros.view.replay.run import Run
-from crazyflow_ros.view.replay.samples import Samples
+from crazyflow_ros.view.replay.samples import RecordedSamples
 
 BEFORE = 5.0
 """Seconds before an event that explain it."""
@@ -111,7 +111,7 @@ class _Story:
     """What is known about a drone before an event."""
 
     def __init__(
-        self, run: Run, event: Event, life: Sequence[Event], samples: Samples, drone: str
+        self, run: Run, event: Event, life: Sequence[Event], samples: RecordedSamples, drone: str
     ) -> None:
         self._run, self._event, self._life = run, event, life
         self._samples, self._drone, self._now = samples, drone, event.time_ns

@@ -10,7 +10,7 @@ pytest.importorskip("viser", reason="the page needs viser")
 
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.state import Battery, SimulatorState
+from crazyflow_ros.view.panel.state import BatteryLevel, SimulatorState
 
 
 class Node:
@@ -72,4 +72,4 @@ def test_a_drone_whose_rotors_turn_flies_whatever_the_last_status_says(
 
 def test_batteries_are_read(state: SimulatorState, node: Node) -> None:
     node.status(9, battery_of_cf0="3.82 V, 31%", state_of_cf0="flying")
-    assert state.batteries == {"cf0": Battery(3.82, 0.31)}
+    assert state.batteries == {"cf0": BatteryLevel(3.82, 0.31)}
