@@ -42,6 +42,7 @@ _MANY, _APART = 10, 0.55  # drones; what is at most drawn of the distance betwee
 _MEMORY, _MEMORIES = 10.0, 20  # s for which a picture has room for where drones were; how often
 _MOST_COMPARED = 2000  # drones, each with each other one
 _MOST_POINTS = 20  # drones of which each is fitted into the picture
+_CLOSE_UP = 0.5  # times the real size that drones need beside a camera
 _SOFT, _CLOSE = 0.8, 0.25  # s, time constants of cameras far from and near a drone
 _JUMP = 3.0  # m between two frames, above which the camera jumps with the drone
 _STILL = 1e-3  # of its distance, the smallest movement of a camera
@@ -242,7 +243,7 @@ class TabCamera:
             far = float(depth(frame.position, view).max())
             return drawn_size.needed(diameter, far, self._picture.focal(FOV))
         if self._choice.value in (BESIDE, BEHIND, NOSE):
-            return 1.0  # it is as near as it has to be
+            return _CLOSE_UP  # the camera is as near as it has to be
         camera = self.client.camera
         depths = depth(frame.position, View(camera.position, camera.look_at))
         seen = depths[depths > 0]

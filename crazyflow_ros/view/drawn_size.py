@@ -16,6 +16,7 @@ CHOICES = (AUTOMATIC, *(f"{size:g} ×" for size in (1, 2, 3, 4, 6, 8, LARGEST)))
 
 _STEP = 1.2  # from one size to the next one
 _SLACK = 1.6  # how far too large drones become before they are drawn smaller
+_NEAR = 0.8  # of the real size, needed where drones are drawn as they are
 _QUICK = 0.25  # s, time constant of a change
 _SETTLED = 0.01  # of a size, below which it has changed
 
@@ -45,7 +46,8 @@ class DrawnSize:
             self.value = self.goal = float(setting.split()[0])
             return
         least = min(max((*needed, 0.0)), LARGEST)
-        if least > 0 and not least <= self.goal * (1 + 1e-9) <= max(least * _SLACK, 1.0):
+        most = 1.0 if least < _NEAR else max(least * _SLACK, 1.0)
+        if least > 0 and not least <= self.goal * (1 + 1e-9) <= most * (1 + 2e-9):
             steps = math.ceil(math.log(max(least, 1.0), _STEP) - 1e-9)
             self.goal = min(_STEP**steps, LARGEST)
         self.value += (self.goal - self.value) * -math.expm1(-seconds / _QUICK)

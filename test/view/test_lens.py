@@ -90,8 +90,9 @@ def test_drones_are_as_large_as_asked_or_as_needed() -> None:
     for change in (1.0, 0.95, 0.8, 1.0):
         size.choose(AUTOMATIC, [least * change], math.inf)
         assert size.value == before, "it flickers"
-    size.choose(AUTOMATIC, [0.1], math.inf)
-    assert size.value == 1, "near drones are as large as they are"
+    for near in (0.1, 1.0, 0.9):
+        size.choose(AUTOMATIC, [near], math.inf)
+        assert size.value == 1, "near drones are as large as they are"
     size.choose(AUTOMATIC, [100.0], math.inf)
     assert size.value == LARGEST
     size.choose(AUTOMATIC, [], math.inf)

@@ -110,6 +110,13 @@ def test_the_first_picture_shows_drones(
     view.viewer.cameras.choose(client, "free")
     put(view, DRONES + np.array([0, 0, 500]))
     empty = settled(tab, plain)
+    if size[0] > 1000:  # the panel is open
+        view.viewer.cameras.choose(client, "all drones")
+        camera = tab.input_of("Camera")
+        until(lambda: camera.input_value() == "all drones", "a camera that follows", 60)
+        tab.page.mouse.move(size[0] / 4, size[1] / 2)
+        tab.page.mouse.wheel(0, 100)
+        until(lambda: camera.input_value() == "free", "a camera that its user moves", 60)
     assert tab.errors == []
     tab.close()
 
