@@ -16,7 +16,7 @@ from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view import drawn_size
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.ground import Ground
-from crazyflow_ros.view.lens import FOV, Picture, View, axes_of, depth, direction, fit
+from crazyflow_ros.view.lens import FOV, CameraView, Picture, axes_of, depth, direction, fit
 from crazyflow_ros.view.tabs import Tabs
 
 ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE = (
@@ -52,7 +52,7 @@ _INNER = 0.6  # of the free area, in which a drone that somebody flies is kept
 _DEPTHS = 0.7, 1.4  # of its first distance, between which it is kept
 
 
-class Scene(NamedTuple):
+class Sight(NamedTuple):
     """What there is to see."""
 
     frame: Frame
@@ -80,7 +80,7 @@ class Cameras:
         self._cameras: dict[int, TabCamera] = {}  # by viser's number of the tab
         self._places: deque[tuple[float, np.ndarray]] = deque(maxlen=_MEMORIES)
         self._drones: tuple[str, ...] = ()
-        self._scene: Scene | None = None
+        self._scene: Sight | None = None
         self._largest = math.inf  # drawn size, at which many drones do not cover each other
         self.goes_along = False
         server.on_client_connect(self._add)
@@ -136,7 +136,7 @@ class Cameras:
                 self._drones = frame.names
                 self._places.clear()
                 self._largest = _largest_size(frame.position, radii)
-            self._scene = Scene(frame, row, radii, self._points(frame, ground))
+            self._scene = Sight(frame, row, radii, self._points(frame, ground))
 
     def needed_sizes(self, size: float) -> list[float]:
         """Return how large drones have to be drawn in each tab, as multiples of their real size.
@@ -196,7 +196,7 @@ class TabCamera:
         self._since = self._moved = time.monotonic()
         self._touched = -math.inf
         self._before = FREE  # the mode of the last movement
-        self._view: View | None = None  # where it was sent
+        self._view: CameraView | None = None  # where it was sent
         self._drone: np.ndarray | None = None  # where the followed drone was
         self._offset = np.zeros(3)  # from the drone to the camera beside it, in drawn radii
         self._flown_from: float | None = None  # distance of the drone when a user took over
@@ -234,7 +234,7 @@ class TabCamera:
             )
         return self._picture is not None
 
-    def needed_size(self, scene: Scene, size: float) -> float:
+    def needed_size(self, scene: Sight, size: float) -> float:
         """Return the size that drones need here, see `Cameras.needed_sizes`."""
         assert self._picture is not None
         frame, diameter = scene.frame, 2 * float(scene.radii.min())
@@ -245,12 +245,12 @@ class TabCamera:
         if self._choice.value in (BESIDE, BEHIND, NOSE):
             return _CLOSE_UP  # the camera is as near as it has to be
         camera = self.client.camera
-        depths = depth(frame.position, View(camera.position, camera.look_at))
+        depths = depth(frame.position, CameraView(camera.position, camera.look_at))
         seen = depths[depths > 0]
         near = float(seen.min()) if len(seen) else 0.0
         return drawn_size.needed(diameter, near, self._picture.focal(camera.fov))
 
-    def move(self, scene: Scene, size: float, *, goes_along: bool) -> None:
+    def move(self, scene: Sight, size: float, *, goes_along: bool) -> None:
         """Move the camera, see `Cameras.move`."""
         now = time.monotonic()
         seconds, self._moved = now - self._moved, now
@@ -271,12 +271,12 @@ class TabCamera:
         radius = size * float(scene.radii[row])
         if mode == BESIDE:
             self._offset = self._beside(radius, is_new=before != BESIDE)
-            goal, quick = View(position + radius * self._offset, position), _CLOSE
+            goal, quick = CameraView(position + radius * self._offset, position), _CLOSE
         elif mode == BEHIND:
             turn = float(yaw_of(attitude))
             flat = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]])
             offset = np.append(flat @ _BEHIND[:2], _BEHIND[2])
-            goal, quick = View(position + radius * offset, position), _CLOSE
+            goal, quick = CameraView(position + radius * offset, position), _CLOSE
         else:
             goal, quick = self._fitted(scene, size), _SOFT
         step = math.inf if self._drone is None else np.linalg.norm(position - self._drone)
@@ -288,7 +288,7 @@ class TabCamera:
             quick = 0.0  # the user turns it, and we only go along
         self._send(_between(self._view or goal, goal, seconds, quick))
 
-    def _fitted(self, scene: Scene, size: float) -> View:
+    def _fitted(self, scene: Sight, size: float) -> CameraView:
         assert self._picture is not None
         towards = _OBLIQUE if len(scene.radii) <= _MANY else _OBLIQUE_MANY
         if self._choice.value == ABOVE:
@@ -308,7 +308,7 @@ class TabCamera:
             return np.asarray((camera.position - camera.look_at) / radius)
         return self._offset
 
-    def _send(self, view: View) -> None:
+    def _send(self, view: CameraView) -> None:
         self._view = view
         camera = self.client.camera
         distance = float(np.linalg.norm(view.look_at - view.position))
@@ -359,11 +359,11 @@ def _largest_size(places: np.ndarray, radii: np.ndarray) -> float:
     return max(_APART * float(np.median(apart.min(axis=1)) / (2 * radii.max())), 1.0)
 
 
-def _between(view: View, goal: View, seconds: float, constant: float) -> View:
+def _between(view: CameraView, goal: CameraView, seconds: float, constant: float) -> CameraView:
     """Return a view on the way to another one, which it nears with a time constant [s]."""
     share = 1.0 if constant == 0 else -math.expm1(-seconds / constant)
     place, look_at = (now + share * (then - now) for now, then in zip(view, goal))
-    return View(place, look_at)
+    return CameraView(place, look_at)
 
 
 def _into_nose(camera: Any, position: np.ndarray, attitude: np.ndarray, size: float) -> None:

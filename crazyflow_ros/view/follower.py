@@ -30,7 +30,7 @@ from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.throttled_logger import ThrottledLogger
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
-from crazyflow_ros.view.graph import Graph, read_graph
+from crazyflow_ros.view.graph import SimulatorGraph, read_graph
 from crazyflow_ros.view.messages import FrameReader
 
 _ODOMETRY, _ROTORS = f"{DISPLAY}/odometry", f"{DISPLAY}/joint_states"
@@ -104,7 +104,7 @@ class Follower:
         self._is_asking = False
         self._is_there = False
         self.ended_ns: int | None = None
-        self.graph = Graph(False, ())
+        self.graph = SimulatorGraph(False, ())
         self._looked_around = -math.inf
         self._is_closing = False  # has ended, but its node is still in the graph
         self._calls = ServiceCalls(self.node, _DISCOVERY)

@@ -15,7 +15,7 @@ _UNLIT = "KHR_materials_unlit"
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class GlbPart:
     """Triangles of one material."""
 
     corners: np.ndarray
@@ -31,7 +31,7 @@ class Part:
     """Further properties of its glTF material."""
 
 
-def glb_of(parts: Sequence[Part]) -> bytes:
+def glb_of(parts: Sequence[GlbPart]) -> bytes:
     """Return the parts as one GLB file, in their frame; at least one is needed."""
     file = _File()
     primitives, materials = [], []
@@ -79,7 +79,7 @@ def glb_of(parts: Sequence[Part]) -> bytes:
     )
 
 
-def _normals(part: Part) -> np.ndarray:
+def _normals(part: GlbPart) -> np.ndarray:
     """Return the mean normal of the triangles at each corner, weighted by their areas, (n, 3)."""
     a, b, c = np.moveaxis(part.corners[part.faces], 1, 0)
     normals = np.zeros_like(part.corners, float)

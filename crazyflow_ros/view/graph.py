@@ -10,7 +10,7 @@ _KIND = "sensor_msgs/msg/MultiDOFJointState"
 _STATES = "/odometry"  # of all drones, under the simulator's name, and for displays below it
 
 
-class Graph(NamedTuple):
+class SimulatorGraph(NamedTuple):
     """The simulators, at one instant."""
 
     starts: bool
@@ -19,7 +19,7 @@ class Graph(NamedTuple):
     """Full names of all other simulators."""
 
 
-def read_graph(node: Any, wanted: str) -> Graph:
+def read_graph(node: Any, wanted: str) -> SimulatorGraph:
     """Read the graph.
 
     Args:
@@ -38,7 +38,7 @@ def read_graph(node: Any, wanted: str) -> Graph:
         for name, namespace in node.get_node_names_and_namespaces()
     }
     others = tuple(sorted(running & names - {wanted}))
-    return Graph(wanted in names and wanted not in running, others)
+    return SimulatorGraph(wanted in names and wanted not in running, others)
 
 
 def command_for(name: str) -> str:

@@ -57,7 +57,7 @@ class Picture(NamedTuple):
         return self.height / 2 / math.tan(fov / 2)
 
 
-class View(NamedTuple):
+class CameraView(NamedTuple):
     """Where a camera is and looks at [m], each of shape (3,)."""
 
     position: np.ndarray
@@ -82,7 +82,7 @@ def direction(azimuth: float, elevation: float) -> np.ndarray:
     )
 
 
-def fit(points: np.ndarray, margin: float, towards: np.ndarray, picture: Picture) -> View:
+def fit(points: np.ndarray, margin: float, towards: np.ndarray, picture: Picture) -> CameraView:
     """Return the view with all points as large as possible in the uncovered part of a picture.
 
     Args:
@@ -105,10 +105,10 @@ def fit(points: np.ndarray, margin: float, towards: np.ndarray, picture: Picture
     high = (np.abs(p @ down - y * along) + margin) / half_y - along
     distance = float(np.maximum(wide, high).max())
     position = middle - distance * (ahead + x * right + y * down)
-    return View(position, position + distance * ahead)
+    return CameraView(position, position + distance * ahead)
 
 
-def depth(points: np.ndarray, view: View) -> np.ndarray:
+def depth(points: np.ndarray, view: CameraView) -> np.ndarray:
     """Return the distance of points (M, 3) along the axis of a view [m], shape (M,)."""
     ahead = view.look_at - view.position
     return np.asarray((points - view.position) @ (ahead / np.linalg.norm(ahead)))

@@ -11,7 +11,7 @@ import trimesh
 
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
-from crazyflow_ros.view.glb import Part, glb_of
+from crazyflow_ros.view.glb import GlbPart, glb_of
 from crazyflow_ros.view.unlit import linear, unlit
 
 _SHARP = np.deg2rad(35.0)  # angle between faces above which their edge is sharp
@@ -26,7 +26,7 @@ def glb(shapes: Iterable[VisibleShape]) -> bytes:
     return glb_of(parts_of(shapes) or [_nothing()])
 
 
-def parts_of(shapes: Iterable[VisibleShape]) -> list[Part]:
+def parts_of(shapes: Iterable[VisibleShape]) -> list[GlbPart]:
     """Return shapes as parts of a GLB file, one per colour."""
     by_color: dict[tuple[float, ...], list[trimesh.Trimesh]] = {}
     for shape in shapes:
@@ -35,7 +35,7 @@ def parts_of(shapes: Iterable[VisibleShape]) -> list[Part]:
     for color, meshes in by_color.items():
         mesh: Any = trimesh.util.concatenate(meshes)
         rgba = linear_rgba(np.array(color))
-        parts.append(Part(mesh.vertices, mesh.faces, rgba, is_double_sided=True))
+        parts.append(GlbPart(mesh.vertices, mesh.faces, rgba, is_double_sided=True))
     return parts
 
 
@@ -44,7 +44,7 @@ def linear_rgba(rgba: np.ndarray) -> np.ndarray:
     return np.append(linear(rgba[:3]), rgba[3])
 
 
-def outline(shapes: Sequence[VisibleShape], width: float, seen: tuple[float, ...]) -> Part:
+def outline(shapes: Sequence[VisibleShape], width: float, seen: tuple[float, ...]) -> GlbPart:
     """Return a shell around shapes of which only the inside is seen: a line around them.
 
     Args:
@@ -63,8 +63,8 @@ def outline(shapes: Sequence[VisibleShape], width: float, seen: tuple[float, ...
     return unlit(mesh.vertices, np.array([*seen, 1.0]), mesh.faces[:, ::-1])
 
 
-def _nothing() -> Part:
-    return Part(np.zeros((3, 3)), np.array([[0, 1, 2]]), np.ones(4))
+def _nothing() -> GlbPart:
+    return GlbPart(np.zeros((3, 3)), np.array([[0, 1, 2]]), np.ones(4))
 
 
 def mesh_of(shape: VisibleShape) -> trimesh.Trimesh:

@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
-from crazyflow_ros.view.glb import Part, glb_of
+from crazyflow_ros.view.glb import GlbPart, glb_of
 from crazyflow_ros.view.meshes import linear_rgba, mesh_of, parts_of
 from crazyflow_ros.view.unlit import unlit
 
@@ -29,7 +29,7 @@ _BOX_EDGES = np.array(
 )
 
 
-class Scenery(NamedTuple):
+class Backdrop(NamedTuple):
     """A world, ready to be drawn."""
 
     floor: float
@@ -44,7 +44,7 @@ class Scenery(NamedTuple):
     """Red, green and blue from 0 to 255, shape (k, 2, 3)."""
 
 
-def scenery_of(shapes: Sequence[VisibleShape]) -> Scenery:
+def scenery_of(shapes: Sequence[VisibleShape]) -> Backdrop:
     """Return how a world is drawn.
 
     The walls around it are not seen from outside: cameras look into the room over them.
@@ -54,7 +54,7 @@ def scenery_of(shapes: Sequence[VisibleShape]) -> Scenery:
     lowest = min((_lowest(shape) for shape in rest), default=0.0)
     floor = max((_top(plane) for plane in planes), default=min(lowest, 0.0) - _BELOW)
     if not rest:
-        return Scenery(floor, [], b"", np.empty((0, 2, 3)), np.empty((0, 2, 3), np.uint8))
+        return Backdrop(floor, [], b"", np.empty((0, 2, 3)), np.empty((0, 2, 3), np.uint8))
     outward = _outward_of(rest)
     solid = [shape for shape, wall in zip(rest, outward) if wall is None]
     parts = parts_of(solid)
@@ -66,7 +66,7 @@ def scenery_of(shapes: Sequence[VisibleShape]) -> Scenery:
         for shape, own in zip(rest, edges)
     ]
     every, of_each = np.concatenate(edges), np.concatenate(colors)
-    return Scenery(floor, rest, glb_of(parts), every[:_MOST_EDGES], of_each[:_MOST_EDGES])
+    return Backdrop(floor, rest, glb_of(parts), every[:_MOST_EDGES], of_each[:_MOST_EDGES])
 
 
 def _is_vast(shape: VisibleShape) -> bool:
@@ -115,12 +115,12 @@ def _outward(shape: VisibleShape, middle: np.ndarray, reach: np.ndarray) -> np.n
     return outward
 
 
-def _wall(shape: VisibleShape, outward: np.ndarray) -> Part:
+def _wall(shape: VisibleShape, outward: np.ndarray) -> GlbPart:
     """Return the inner face of a wall, which is seen from inside only."""
     mesh = mesh_of(shape)
     normal = rotation_matrix(shape.attitude) @ outward
     faces = mesh.faces[mesh.face_normals @ normal < -0.5]
-    return Part(mesh.vertices, faces, linear_rgba(shape.rgba))
+    return GlbPart(mesh.vertices, faces, linear_rgba(shape.rgba))
 
 
 def _edges(shape: VisibleShape, outward: np.ndarray | None) -> np.ndarray:
@@ -141,7 +141,7 @@ def _edges(shape: VisibleShape, outward: np.ndarray | None) -> np.ndarray:
 
 def _shades(
     shapes: Sequence[VisibleShape], outward: Sequence[np.ndarray | None], floor: float
-) -> list[Part]:
+) -> list[GlbPart]:
     """Return the soft shade around what stands on the floor."""
     corners: list[np.ndarray] = []
     opacities: list[float] = []

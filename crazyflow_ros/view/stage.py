@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import viser
 
-from crazyflow_ros.view.glb import Part, glb_of
+from crazyflow_ros.view.glb import GlbPart, glb_of
 from crazyflow_ros.view.unlit import unlit
 
 _SKY, _REACH = 450.0, 400.0  # m, radii of the sky and of the floor; cameras see 1000 m
@@ -189,7 +189,7 @@ def _rings(radii: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return corners, np.concatenate(faces)
 
 
-def _floor(palette: Palette) -> Part:
+def _floor(palette: Palette) -> GlbPart:
     radii = np.array([0.0, 4, 8, 12, 16, 20, 25, 30, 36, _FADED, _REACH])
     corners, faces = _rings(radii, np.zeros_like(radii))
     return unlit(corners, _floor_color(palette, np.repeat(radii, _RIM)), faces)
@@ -200,7 +200,7 @@ def _floor_color(palette: Palette, radii: np.ndarray) -> np.ndarray:
     return _mix(palette.floor, palette.horizon, _smooth(radii / _FADED))
 
 
-def _lines(palette: Palette) -> Part:
+def _lines(palette: Palette) -> GlbPart:
     """Return lines that fade with the distance from the middle, before they could flicker.
 
     They are opaque, in the colour of the floor where they fade, so that shadows fall on them.
@@ -232,7 +232,7 @@ def _lines(palette: Palette) -> Part:
     return unlit(np.concatenate(corners), np.concatenate(seen), every, is_double_sided=True)
 
 
-def _sky(palette: Palette) -> Part:
+def _sky(palette: Palette) -> GlbPart:
     """Return a dome whose colours change fastest near the horizon, as in nature."""
     elevation = np.deg2rad([-30.0, 0, 2, 4, 7, 11, 16, 23, 32, 45, 60, 75, 90])
     corners, faces = _rings(_SKY * np.cos(elevation), _SKY * np.sin(elevation))

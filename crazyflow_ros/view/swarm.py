@@ -14,7 +14,7 @@ import trimesh
 from crazyflow_ros.scene.frames import body_to_world, multiply, xyzw_to_wxyz
 from crazyflow_ros.scene.shapes import VisibleShape, moved
 from crazyflow_ros.view.frame import Frame, Looks, Rotor
-from crazyflow_ros.view.glb import Part, glb_of
+from crazyflow_ros.view.glb import GlbPart, glb_of
 from crazyflow_ros.view.meshes import mesh_of, outline, parts_of, transformed
 from crazyflow_ros.view.unlit import linear, unlit
 
@@ -177,7 +177,7 @@ def _body(looks: Looks, has_rear: bool) -> bytes:
     """
     width = _OUTLINE * radius_of(looks)
     discs: list[VisibleShape] = []
-    parts: list[Part] = []
+    parts: list[GlbPart] = []
     for rotor in looks.rotors:
         clear = [replace(s, rgba=_DISC) for s in rotor.shapes if s.rgba[3] <= _OPAQUE]
         discs += moved(clear, rotor.position, rotor.attitude)
@@ -186,7 +186,7 @@ def _body(looks: Looks, has_rear: bool) -> bytes:
         if has_rear and rotor.position[0] <= 0:
             rear = transformed(_rotor(rotor), rotor.position, rotor.attitude)
             parts.append(
-                Part(
+                GlbPart(
                     rear.vertices,
                     rear.faces,
                     np.append(linear(np.array(_REAR) / 255), 1.0),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crazyflow_ros.view.glb import Part
+from crazyflow_ros.view.glb import GlbPart
 
 # ACESFilmicToneMapping of three.js: curve(x) = OUT @ fit(IN @ x / 0.6), x in linear sRGB.
 _INTO = np.array(
@@ -38,7 +38,7 @@ def before_curve(seen: np.ndarray) -> np.ndarray:
 
 def unlit(
     corners: np.ndarray, seen: np.ndarray, faces: np.ndarray, *, is_double_sided: bool = False
-) -> Part:
+) -> GlbPart:
     """Return a surface that is seen in its colours.
 
     Args:
@@ -49,4 +49,4 @@ def unlit(
         is_double_sided: Whether it is seen from inside, too.
     """
     rgba = np.concatenate([before_curve(seen[..., :3]), seen[..., 3:]], axis=-1)
-    return Part(corners, faces, rgba, is_lit=False, is_double_sided=is_double_sided)
+    return GlbPart(corners, faces, rgba, is_lit=False, is_double_sided=is_double_sided)

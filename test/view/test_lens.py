@@ -10,7 +10,7 @@ import pytest
 
 from crazyflow_ros.view import drawn_size
 from crazyflow_ros.view.drawn_size import AUTOMATIC, CHOICES, LARGEST, PIXELS, DrawnSize
-from crazyflow_ros.view.lens import FOV, Picture, View, direction, fit
+from crazyflow_ros.view.lens import FOV, CameraView, Picture, direction, fit
 from crazyflow_ros.view.unlit import before_curve, linear
 
 PICTURES = (
@@ -20,7 +20,7 @@ PICTURES = (
 )
 
 
-def pixels(points: np.ndarray, view: View, picture: Picture) -> np.ndarray:
+def pixels(points: np.ndarray, view: CameraView, picture: Picture) -> np.ndarray:
     """Where points are in the picture of a level camera, (M, 2)."""
     ahead = (view.look_at - view.position) / np.linalg.norm(view.look_at - view.position)
     right = np.cross(ahead, [0.0, 0.0, 1.0])
@@ -45,7 +45,7 @@ def test_everything_fits_into_the_free_part_of_the_picture_and_fills_it(
         seen = pixels(points, view, picture)
         low, high = np.array([picture.left, picture.top]), np.array([picture.right, picture.bottom])
         assert (seen > low).all() and (seen < high).all()
-        nearer = View(view.position + 0.2 * (view.look_at - view.position), view.look_at)
+        nearer = CameraView(view.position + 0.2 * (view.look_at - view.position), view.look_at)
         balls = random.normal(size=(200, 1, 3))
         balls *= 0.3 / np.linalg.norm(balls, axis=2, keepdims=True)
         around = (points + balls).reshape(-1, 3)
