@@ -566,19 +566,20 @@ def test_a_refusal_is_shown_in_a_browser(page: Any, tab: Tab) -> None:
 
 
 @needs_browser
+def test_a_click_on_the_floor_in_a_browser(page: Any, tab: Tab, client: Client) -> None:
+    tab.set("Height [m]", 0.5)
+    page.mouse.click(SIZE[0] / 2, SIZE[1] / 2)
+    arrives(client, (*MIDDLE, 0.5))
+
+
+@needs_browser
 def test_keys_of_a_browser_fly_the_drone(page: Any, tab: Tab, client: Client) -> None:
+    """After the click on the floor, because the camera goes along."""
     start = place(client)
     page.keyboard.down("d")
     client.until(lambda: place(client)[1] < start[1] - 0.3, "a flight to the right")
     page.keyboard.up("d")
     hovers(tab)
-
-
-@needs_browser
-def test_a_click_on_the_floor_in_a_browser(page: Any, tab: Tab, client: Client) -> None:
-    tab.set("Height [m]", 0.5)
-    page.mouse.click(SIZE[0] / 2, SIZE[1] / 2)
-    arrives(client, (*MIDDLE, 0.5))
 
 
 @needs_browser
