@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from crazyflie_interfaces.srv import GoTo
+from crazyflie_interfaces.srv import GoTo, Takeoff
 from crazyflow_ros_interfaces.srv import SetMotorEfficiency
 from geometry_msgs.msg import Point
 from PIL import Image
@@ -31,9 +31,12 @@ from docs.page_pictures import DRONES, fly_eights, start_poses, take_off
 FOLDER = Path(__file__).with_name("gallery")
 PORT = 8198
 WIDE, PHONE = (1280, 720), (390, 844)
-ROUNDS = 15.0  # of a flight, longer than a picture takes
-DRAWING = 20_000  # ms, in which a renderer without a graphics card draws a page that has changed
-PATIENCE = 300_000  # ms
+SLOW = (
+    0.1  # simulated over wall time: a renderer without a graphics card needs seconds for a picture
+)
+LEAD = 7.0  # s of flight before the picture
+DRAWING = 15_000  # ms, in which a renderer without a graphics card draws a page that has changed
+PATIENCE = 60_000  # ms
 QUALITY = 88
 SWARM = 100
 
@@ -50,8 +53,12 @@ class Studio(NamedTuple):
 
     def fly(self) -> None:
         """Let the four drones fly eights around the pillars, from where they start."""
+        factor = self.simulation.parameters
+        factor.set({"real_time_factor": 1.0})
         take_off(self.simulation)
-        fly_eights(self.simulation, ROUNDS)
+        fly_eights(self.simulation)
+        self.simulation.sleep(LEAD)
+        factor.set({"real_time_factor": SLOW})
 
 
 def open_page(browser: Browser, size: tuple[int, int] = WIDE, *, dark: bool = False) -> Page:
@@ -63,7 +70,7 @@ def open_page(browser: Browser, size: tuple[int, int] = WIDE, *, dark: bool = Fa
         is_mobile=size == PHONE,
     )
     page.set_default_timeout(PATIENCE)
-    page.goto(f"http://127.0.0.1:{PORT}/")
+    page.goto(f"http://127.0.0.1:{PORT}/?fixedDpr=1")
     page.locator("canvas[data-engine]").wait_for()
     page.wait_for_timeout(2 * DRAWING)
     return page
@@ -111,7 +118,8 @@ def sensors(studio: Studio) -> Page:
     page = studio.open()
     page.get_by_role("tab", name="Sensors").click()
     for name in ("scan", "cloud"):
-        page.locator(".readings > div", has_text=name).get_by_role("button", name="Draw").click()
+        row = page.locator(".readings > div").filter(has=page.get_by_text(name, exact=True))
+        row.get_by_role("button", name="Draw").click()
     return page
 
 
@@ -119,7 +127,7 @@ def camera(studio: Studio) -> Page:
     """Show the picture of the drone's camera in the picture."""
     studio.fly()
     page = studio.open(dark=True)
-    page.get_by_role("button", name="Camera", exact=True).click()
+    page.get_by_role("button", name="Onboard camera").click()
     return page
 
 
@@ -139,6 +147,8 @@ def plots(studio: Studio) -> Page:
 def swarm(studio: Studio) -> Page:
     """Show a hundred drones as a wave."""
     simulation = studio.simulation
+    simulation.call(Takeoff, "all/takeoff", height=1.0, duration=duration_of(2.0))
+    simulation.sleep(3.0)
     for number in range(SWARM):
         name = f"cf{number}"
         x, y, _ = simulation.drone(name).position
@@ -169,14 +179,16 @@ def record(file: Path, efficiency: float) -> None:
     """Record a flight of two drones in the room, of which one loses thrust of a motor."""
     arguments = ["-p", f"record:={file}", "-p", "scene:=room", "-p", "drones:=[cf0,cf1]"]
     with simulator(*arguments) as simulation:
-        for name, y in (("cf0", -0.5), ("cf1", 0.5)):
-            simulation.drone(name).takeoff(0.8)
-            simulation.drone(name).go_to(0.6, y, 1.0)
+        drones = [simulation.drone(name) for name in ("cf0", "cf1")]
+        for drone in drones:
+            drone.takeoff(0.6)
+        for drone in drones:
+            x, y, _ = drone.position
+            drone.go_to(float(x), float(y), 1.2)
         if efficiency < 1:
             failure = {"motor": 1, "efficiency": efficiency}
             simulation.call(SetMotorEfficiency, "cf1/set_motor_efficiency", **failure)
-        simulation.drone("cf0").go_to(-0.6, -0.5, 1.0)
-        simulation.sleep(3.0)
+        simulation.sleep(4.0)
 
 
 @contextmanager
@@ -195,8 +207,10 @@ def simulator(*arguments: str) -> Iterator[SimulatorClient]:
 def view(*arguments: str) -> Iterator[None]:
     """Serve a page."""
     command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT), *arguments]
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         try:
+            print(process.stdout.readline(), end="")  # its address, once it answers
             yield
         finally:
             process.terminate()

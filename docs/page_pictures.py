@@ -72,12 +72,11 @@ class Eight(NamedTuple):
     """The flight of a drone: rounds after it has its speed. A segment of a `FlightPath`."""
 
     drone: int
-    rounds: float = 2.5
 
     @property
     def duration(self) -> float:
         """Duration [s]."""
-        return BEGIN + self.rounds * PERIOD
+        return BEGIN + 2.5 * PERIOD
 
     def __call__(self, times: np.ndarray) -> PathMotion:
         """Return the motion at times (K,) [s]; it begins at rest."""
@@ -122,7 +121,7 @@ def take_off(simulation: SimulatorClient) -> None:
         simulation.drone(name).takeoff(float(place(0.0, number)[2]))
 
 
-def fly_eights(simulation: SimulatorClient, rounds: float = 2.5) -> int:
+def fly_eights(simulation: SimulatorClient) -> int:
     """Let all drones begin their rounds where they are, and return when [ns of simulated time]."""
     publishers = [
         simulation.node.create_publisher(MultiDOFJointTrajectory, f"{name}/cmd_trajectory", 1)
@@ -135,7 +134,7 @@ def fly_eights(simulation: SimulatorClient, rounds: float = 2.5) -> int:
     simulation.look_at_time()  # it has gone on while the page was opened
     start_ns = simulation.time_ns + 1_000_000_000
     for number, publisher in enumerate(publishers):
-        eight = Eight(number, rounds)
+        eight = Eight(number)
         path = FlightPath((eight,), airborne=(0.0, eight.duration))
         publisher.publish(trajectory_message(DRONES[number], path, start_ns))
     return start_ns
