@@ -6,10 +6,8 @@ Each is a page of `crazyflow_ros view` in a browser, as somebody sees it who ope
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from math import hypot, sin
 from pathlib import Path
@@ -26,10 +24,9 @@ from benchmark.chromium import open_chromium
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.messages.times import duration_of
-from docs.page_pictures import DRONES, fly_eights, start_poses, take_off
+from docs.page_pictures import PORT, fly_eights, room, simulator, take_off, view
 
 FOLDER = Path(__file__).with_name("gallery")
-PORT = 8198
 WIDE, PHONE = (1280, 720), (390, 844)
 SLOW = (
     0.1  # simulated over wall time: a renderer without a graphics card needs seconds for a picture
@@ -191,31 +188,6 @@ def record(file: Path, efficiency: float) -> None:
         simulation.sleep(4.0)
 
 
-@contextmanager
-def simulator(*arguments: str) -> Iterator[SimulatorClient]:
-    """Run a simulator."""
-    command = [sys.executable, "-m", "crazyflow_ros", "--ros-args", *arguments]
-    with subprocess.Popen(command) as process:
-        try:
-            with SimulatorClient() as simulation:
-                yield simulation
-        finally:
-            process.terminate()
-
-
-@contextmanager
-def view(*arguments: str) -> Iterator[None]:
-    """Serve a page."""
-    command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            print(process.stdout.readline(), end="")  # its address, once it answers
-            yield
-        finally:
-            process.terminate()
-
-
 def take(page: Page, name: str) -> None:
     """Write the picture of a page, once it is drawn."""
     page.wait_for_timeout(DRAWING)
@@ -246,9 +218,9 @@ def main() -> None:
     if unknown := set(wanted) - set(known):
         sys.exit(f"unknown pictures {', '.join(sorted(unknown))}; have {', '.join(known)}")
     FOLDER.mkdir(exist_ok=True)
-    room = ["-p", "scene:=room", "-p", f"drones:=[{','.join(DRONES)}]", "-p", start_poses()]
-    room += ["-p", f"sensors:={resource('config', 'sensors.yaml')}"]
-    take_live([shot for shot in IN_THE_ROOM if shot.__name__ in wanted], *room)
+    sensors_file = resource("config", "sensors.yaml")
+    shots = [shot for shot in IN_THE_ROOM if shot.__name__ in wanted]
+    take_live(shots, *room(), "-p", f"sensors:={sensors_file}")
     names = ",".join(f"cf{number}" for number in range(SWARM))
     take_live([swarm] if swarm.__name__ in wanted else [], "-p", f"drones:=[{names}]")
     recordings = [shot for shot in OF_RECORDINGS if shot.__name__ in wanted]

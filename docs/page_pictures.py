@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
 from math import tau
@@ -170,22 +172,45 @@ def draws(page: Page, time: float) -> bool:
     return shows
 
 
+def room() -> list[str]:
+    """Return the parameters of a simulator with the drones below their eights in the room."""
+    drones = f"drones:=[{','.join(DRONES)}]"
+    return ["-p", "scene:=room", "-p", drones, "-p", start_poses()]
+
+
+@contextmanager
+def simulator(*arguments: str) -> Iterator[SimulatorClient]:
+    """Run a simulator."""
+    command = [sys.executable, "-m", "crazyflow_ros", "--ros-args", *arguments]
+    with subprocess.Popen(command) as process:
+        try:
+            with SimulatorClient() as simulation:
+                yield simulation
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def view(*arguments: str) -> Iterator[None]:
+    """Serve a page."""
+    command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            print(process.stdout.readline(), end="")  # its address, once it answers
+            yield
+        finally:
+            process.terminate()
+
+
 def main() -> None:
     """Start a simulator and its page, and take the pictures."""
     os.environ.setdefault("ROS_DOMAIN_ID", "98")  # without the simulators of others
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    simulator = [sys.executable, "-m", "crazyflow_ros", "--ros-args", "-p", "scene:=room"]
-    simulator += ["-p", f"drones:=[{','.join(DRONES)}]", "-p", start_poses()]
-    view = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT)]
-    with subprocess.Popen(simulator) as first, subprocess.Popen(view) as second:
-        try:
-            with SimulatorClient() as simulation, open_chromium() as browser:
-                take_off(simulation)
-                take_still(simulation, browser, folder / "page.png")
-                take_moving(simulation, browser, folder / "room.webp")
-        finally:
-            first.terminate()
-            second.terminate()
+    with simulator(*room()) as simulation, view(), open_chromium() as browser:
+        take_off(simulation)
+        take_still(simulation, browser, folder / "page.png")
+        take_moving(simulation, browser, folder / "room.webp")
 
 
 if __name__ == "__main__":

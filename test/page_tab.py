@@ -149,24 +149,6 @@ class Tab:
         return " ".join(element.get("content", "") for element in list(self.elements.values()))
 
 
-class StickSocket:
-    """The keys and sticks of a tab."""
-
-    def __init__(self, port: int) -> None:
-        self._connection = open_socket(port, PATH)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-    def hold(self, *keys: str) -> None:
-        """Hold these keys, as the page says it again and again."""
-        content = {"keys": keys, "axes": []}
-        self._connection.send(json.dumps({"kind": "sticks", "content": content}))
-
-
 class ShellTab:
     """What the shell of a tab sends and receives."""
 
@@ -198,3 +180,11 @@ class ShellTab:
     def next(self, kind: str) -> Any:
         """The content of the next message of a kind."""
         return until(lambda: [one for name, one in [self.receive()] if name == kind], kind)[0]
+
+
+class StickSocket(ShellTab):
+    """The keys and sticks of a tab."""
+
+    def hold(self, *keys: str) -> None:
+        """Hold these keys, as the page says it again and again."""
+        self.send("sticks", {"keys": keys, "axes": []})

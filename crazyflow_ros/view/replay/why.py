@@ -173,19 +173,19 @@ class _Story:
 
     def _height(self) -> Fact:
         z = self._track.pos[:, 2]
-        most = int(np.argmax(z))
         text = f"{z[-1]:.2f} m at {place(self._track.pos[-1])}"
-        if z[most] > z[-1] + 0.1:
-            text += f"; {z[most]:.2f} m {self._ago(int(self._track.times_ns[most]))}"
-        return Fact("Height", text)
+        return Fact("Height", text + self._peak(z, "m"))
 
     def _speed(self) -> Fact:
         speed = self._track.speed
-        most = int(np.argmax(speed))
-        text = f"{speed[-1]:.2f} m/s"
-        if speed[most] > speed[-1] + 0.1:
-            text += f"; {speed[most]:.2f} m/s {self._ago(int(self._track.times_ns[most]))}"
-        return Fact("Speed", text)
+        return Fact("Speed", f"{speed[-1]:.2f} m/s" + self._peak(speed, "m/s"))
+
+    def _peak(self, values: np.ndarray, unit: str) -> str:
+        """Return words on the greatest value and its time, if it is clearly above the last one."""
+        most = int(np.argmax(values))
+        if values[most] <= values[-1] + 0.1:
+            return ""
+        return f"; {values[most]:.2f} {unit} {self._ago(int(self._track.times_ns[most]))}"
 
     def _tilt(self) -> Fact:
         tilt = self._track.tilt
