@@ -1,0 +1,1 @@
+"""Real flights, flown again in simulation and compared with what was recorded."""
