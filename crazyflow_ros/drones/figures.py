@@ -49,8 +49,10 @@ _DRONE = {
     "rotor_dyn_coef": _Figure(4, "0 or more"),
     "drag": _Figure(3, "0 or less"),
     "idle_thrust": _Figure(None, "0 or more"),
+    "rotor_moment": _Figure(2, "0 or more"),
+    "thrust_offset": _Figure(3),
 }
-_OPTIONAL = {"idle_thrust"}
+_OPTIONAL = {"idle_thrust", "rotor_moment", "thrust_offset"}
 _GEOMETRY = {
     "rotor_radius": _POSITIVE,
     "rotor_z": _ANY,
@@ -137,7 +139,8 @@ def load_drone(drone: AnyDrone) -> dict[str, Any]:
         mass [kg], J (3, 3) [kg m^2], L [m], prop_inertia [kg m^2], thrust_min, thrust_max and
         idle_thrust [N, one rotor], rpm2thrust (3,) [N], rpm2torque (3,) [N m], rotor_dyn_coef (4,),
         drag_matrix (3, 3) [N/(m/s)], mixing_matrix (3, 4), gravity_vec (3,) [m/s^2] and the table
-        `geometry` [m] (rotor_radius, rotor_z, foot_z, hull_half_width).
+        `geometry` [m] (rotor_radius, rotor_z, foot_z, hull_half_width); if the drone has them,
+        rotor_moment (2,) [N m/(m/s)] and thrust_offset (3,) [m].
 
     Raises:
         ValueError: There is no such drone, or its file has an impossible figure; the message names

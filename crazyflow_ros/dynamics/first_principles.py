@@ -2,10 +2,18 @@
 
 Newton-Euler equations with quadratic rotor curves, linear drag and the rotors' gyroscopic and
 reaction torque, as in Crazyflow 0.4 (https://arxiv.org/abs/2606.01478).
+
+Two terms are added for drones that have figures of them, because flights of real drones cannot be
+explained without, see docs/reality.md. A rotor that moves edgewise through the air tilts backwards
+and leaves its wake to the rotors behind, which turns the drone away from its motion (G. Hoffmann et
+al., "Quadrotor Helicopter Flight Dynamics and Control", AIAA 2007-6461; R. Mahony, V. Kumar,
+P. Corke, "Multirotor Aerial Vehicles", IEEE RAM 2012). And no thrust passes exactly through the
+centre of mass.
 """
 
 from __future__ import annotations
 
+from dataclasses import field
 from math import pi
 from typing import Any
 
@@ -66,6 +74,15 @@ class Params(RigidBody):
     fall."""
     rotor_vel_limits: Array
     """(2,) RPM, minimum and maximum command of a turning rotor."""
+    rotor_moment: Array | None = field(default=None, kw_only=True)
+    """(2,) N m/(m/s), torque by which the air turns the body up against its motion: roll by the
+    speed along y, pitch by that along x."""
+    thrust_offset: Array | None = field(default=None, kw_only=True)
+    """(3,) m, torque about each axis of the body for each newton of thrust. The first two are the
+    centre of mass away from the rotors' centre, -y and x; the last one is of tilted motors."""
+
+    OPTIONAL = ("rotor_moment", "thrust_offset")
+    """Names of the parameters that a drone may lack."""
 
     @classmethod
     def figures(cls, drone: str) -> dict[str, Any]:
@@ -81,6 +98,7 @@ class Params(RigidBody):
             "drag_matrix": p["drag_matrix"],
             "wind": np.zeros(3),
             "rotor_vel_limits": limits,
+            **{name: p[name] for name in cls.OPTIONAL if name in p},
         }
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
@@ -175,8 +193,14 @@ def _body_wrench(
     """Return the force of rotors and drag, and the torque with the gyroscopic one; body frame."""
     to_body = transpose(rotation_matrix(state.quat))
     airspeed = subtract(state.vel, vector(params.wind))
-    drag = transform(matrix_rows(params.drag_matrix), transform(to_body, airspeed))
+    airspeed = transform(to_body, airspeed)
+    drag = transform(matrix_rows(params.drag_matrix), airspeed)
     torque = add(torque, transform(to_body, external.torque))
+    if params.rotor_moment is not None:
+        of_y, of_x = split(params.rotor_moment)
+        torque = (torque[0] + of_y * airspeed[1], torque[1] - of_x * airspeed[0], torque[2])
+    if params.thrust_offset is not None:
+        torque = add(torque, scale(vector(params.thrust_offset), thrust))
     spin_torque = cross(state.ang_vel, transform(matrix_rows(params.J), state.ang_vel))
     return (drag[0], drag[1], drag[2] + thrust), add(torque, scale(spin_torque, -1))
 

@@ -138,7 +138,24 @@ def _inverse(matrix: Array) -> Array:
 
 
 def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:
-    """Return `load(drone)`; for several drones, their arrays stacked along a new first axis."""
+    """Return `load(drone)`; for several drones, their arrays stacked along a new first axis.
+
+    Parameters that only some of the drones have are 0 for the others.
+    """
     if isinstance(drone, str):
         return load(drone)
-    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *(load(name) for name in drone))
+    loaded = _alike([load(name) for name in drone])
+    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *loaded)
+
+
+def _alike(loaded: list[T]) -> list[T]:
+    """Return parameters that all have the fields that one of them has."""
+    if not isinstance(loaded[0], RigidBody):
+        return loaded
+    parameters: list[Any] = loaded
+    known = {k: v for each in parameters for k, v in vars(each).items() if v is not None}
+    missing = [[k for k in known if vars(each)[k] is None] for each in parameters]
+    return [
+        each.replace(**{k: jnp.zeros_like(known[k]) for k in names})
+        for each, names in zip(parameters, missing)
+    ]
