@@ -92,7 +92,7 @@ class FlightLog:
     """Name for tables and files, such as that of the file."""
     pose: Samples
     """(n, 7) position [m] and quaternion, by motion capture or, of a simulated flight, the true
-    one."""
+    one; the drone's estimate if `pose_is_estimate`."""
     setpoint: Samples | None = None
     """(n, 16) as `Sim.state_control` takes them: position [m], velocity [m/s], acceleration
     [m/s^2], quaternion, rates [rad/s]; what was not commanded is 0. Each holds until the next."""
@@ -112,6 +112,8 @@ class FlightLog:
     """(n, 10) what the drone estimated: position [m], quaternion, velocity [m/s, world frame]."""
     controller: str | None = None
     """Controller of the firmware that flew, such as `pid` or `mellinger`."""
+    pose_is_estimate: bool = False
+    """Whether nothing but the drone itself told the pose."""
 
     def __post_init__(self) -> None:
         """Check sizes and limits, and normalise quaternions.

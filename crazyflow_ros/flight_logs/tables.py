@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import lzma
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,16 @@ from crazyflow_ros.flight_logs.flight_log import SAMPLES
 
 _FILE_BYTES = 1 << 30
 _NAMES_BYTES = 1 << 16  # of the first line
+
+
+class Table(NamedTuple):
+    """Variables that were logged together."""
+
+    name: str
+    time: np.ndarray
+    """(n,) s."""
+    columns: dict[str, np.ndarray]
+    """(n,) each, by the name of the variable, as logged."""
 
 
 def read_table(path: str | Path) -> dict[str, np.ndarray]:
