@@ -28,12 +28,15 @@ def write_arrays(arrays: dict[str, np.ndarray]) -> bytes:
     return file.getvalue()
 
 
-def read_arrays(file: BinaryIO, most: int) -> dict[str, np.ndarray]:
+def read_arrays(
+    file: BinaryIO, most: int, may_be_compressed: bool = False
+) -> dict[str, np.ndarray]:
     """Return the arrays of an archive by name.
 
     Args:
         file: An open file with any content.
         most: Largest size of all arrays together [bytes].
+        may_be_compressed: Whether `numpy.savez_compressed` may have written it.
 
     Raises:
         ValueError: The file is not an archive, is damaged, or holds too much or other data.
@@ -51,7 +54,7 @@ def read_arrays(file: BinaryIO, most: int) -> dict[str, np.ndarray]:
                 name = member.filename.removesuffix(".npy")
                 if name in arrays or not member.filename.endswith(".npy"):
                     raise ValueError(f"{member.filename!r} is not an array, or occurs twice")
-                arrays[name] = _read_array(archive, member)
+                arrays[name] = _read_array(archive, member, may_be_compressed)
             return arrays
     except ValueError:
         raise
@@ -61,8 +64,12 @@ def read_arrays(file: BinaryIO, most: int) -> dict[str, np.ndarray]:
         ) from None
 
 
-def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
+def _read_array(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, may_be_compressed: bool
+) -> np.ndarray:
+    is_stored = member.compress_type == zipfile.ZIP_STORED
+    is_compressed = not is_stored or member.compress_size != member.file_size
+    if is_compressed and not may_be_compressed:
         raise ValueError(f"{member.filename} is compressed")  # or says so: sizes could be anything
     with archive.open(member) as file:
         content = file.read(member.file_size + 1)  # which checks its CRC at the end

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.flight_logs.flight_log import FlightLog, Samples
-from crazyflow_ros.flight_logs.tables import Table
+from crazyflow_ros.flight_logs.tables import Table, stacked
 
 _GRAVITY = 9.81  # m/s^2, of the accelerometer's unit
 _PWM_MAX = 65535.0
@@ -122,7 +122,7 @@ def _found(tables: Sequence[Table], sources: Sequence[_Source]) -> Samples | Non
     for source in sources:
         for table in tables:
             if table.columns.keys() >= set(source.names):
-                values = np.stack([table.columns[name] for name in source.names], axis=1)
+                values = stacked(table.columns, source.names)
                 return Samples(table.time, source.convert(values))
     return None
 

@@ -19,7 +19,8 @@ from crazyflow_ros.checks.limits import (
 
 SAMPLES = 1_000_000
 """Most samples of a quantity."""
-_TIME = Limit(1e10, "s")  # as of a wall clock
+TIME = Limit(1e10, "s")
+"""Times, as of a wall clock."""
 _PWM = Limit(65535, "")
 _VOLTAGE = Limit(100, "V")
 _ROTOR_VEL = Limit(1e6, "RPM")
@@ -43,7 +44,7 @@ class Samples:
         n = np.size(self.time)
         if not 1 <= n <= SAMPLES:
             raise ValueError(f"a quantity must have 1 to {SAMPLES} samples, got {n}")
-        time = vector("time", self.time, (n,), _TIME)
+        time = vector("time", self.time, (n,), TIME)
         gaps = np.diff(time)
         if n > 1 and gaps.min() <= 0:
             worst = int(np.argmin(gaps))

@@ -5,20 +5,19 @@ NanoBench, arXiv 2603.09908.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from crazyflow_ros.flight_logs import firmware
 from crazyflow_ros.flight_logs.flight_log import FlightLog, Samples
-from crazyflow_ros.flight_logs.tables import Table
+from crazyflow_ros.flight_logs.tables import Table, stacked
 
 COLUMNS = frozenset(("t", "px", "py", "pz", "qx", "qy", "qz", "qw", "motor_motor_m1"))
 """Names by which the table is recognised."""
 
 
-def flight_log(name: str, columns: Mapping[str, np.ndarray]) -> FlightLog:
+def flight_log(name: str, columns: dict[str, np.ndarray]) -> FlightLog:
     """Return the flight.
 
     Args:
@@ -29,9 +28,9 @@ def flight_log(name: str, columns: Mapping[str, np.ndarray]) -> FlightLog:
         ValueError: A value is out of its limits.
     """
     time = columns["t"] - columns["t"][0]
-    pose = np.stack([columns[name] for name in ("px", "py", "pz", "qx", "qy", "qz", "qw")], axis=1)
+    pose = stacked(columns, ("px", "py", "pz", "qx", "qy", "qz", "qw"))
     variables = dict(_variable(*column) for column in columns.items())
-    log = firmware.flight_log(name, [Table(name, time, variables)], Samples(time, pose))
+    log = firmware.flight_log(name, [Table(time, variables)], Samples(time, pose))
     return replace(log, controller="mellinger" if "mell" in name else "pid")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.checks.limits import Limit, number, shown
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.flight_logs import firmware
 from crazyflow_ros.flight_logs.flight_log import SAMPLES, FlightLog
 from crazyflow_ros.flight_logs.tables import Table
@@ -31,7 +31,6 @@ _TIMES = {1: ("u4", 1e-3), 2: ("u8", 1e-6)}  # of a version: type, and its unit 
 _TYPES = {
     "B": "u1", "b": "i1", "H": "u2", "h": "i2", "I": "u4", "i": "i4", "f": "f4", "e": "f2",
 }  # fmt: skip
-_CLOCK = Limit(10, "")
 _CRC_BYTES = 4
 _MOST_EVENTS = 100  # the firmware has 20
 _MOST_VARIABLES = 1000  # of an event
@@ -54,10 +53,11 @@ def flight_log(name: str, content: bytes, clock: float | None = None) -> FlightL
             its limits.
     """
     tables = read_tables(content)
-    scale = clock_scale(tables) if clock is None else number("clock", clock, _CLOCK)
-    first = min((table.time[0] for table in tables), default=0.0)
-    tables = [table._replace(time=scale * (table.time - first)) for table in tables]
-    return firmware.flight_log(name, tables)
+    scale = clock_scale(tables) if clock is None else clock
+    first = min((time[0] for time, _ in tables.values()), default=0.0)
+    return firmware.flight_log(
+        name, [Table(scale * (time - first), columns) for time, columns in tables.values()]
+    )
 
 
 class _Event(NamedTuple):
@@ -66,8 +66,8 @@ class _Event(NamedTuple):
     record: np.dtype
 
 
-def read_tables(content: bytes) -> list[Table]:
-    """Return a table of each event that was logged, named after it.
+def read_tables(content: bytes) -> dict[str, Table]:
+    """Return a table of each event that was logged, by its name.
 
     Raises:
         ValueError: It is not such a log, is damaged, or was not completed.
@@ -83,14 +83,14 @@ def read_tables(content: bytes) -> list[Table]:
         raise ValueError("the header is not complete") from None
     bytes_ = np.frombuffer(content, np.uint8)
     _, unit = _TIMES[version]
-    tables = []
+    tables = {}
     sizes = {event: record.itemsize for event, (_, _, record) in events.items()}
     for event, found in _records(content, start, sizes):
         name, variables, record = events[event]
         rows = np.lib.stride_tricks.sliding_window_view(bytes_, record.itemsize)[found]
         values = np.ascontiguousarray(rows).view(record)[:, 0]
         columns = {variable: values[variable].astype(float) for variable in variables}
-        tables.append(Table(name, unit * values["time"], columns))
+        tables[name] = Table(unit * values["time"], columns)
     return tables
 
 
@@ -148,7 +148,7 @@ def _records(content: bytes, at: int, sizes: dict[int, int]) -> list[tuple[int, 
     return [(event, np.array(starts)) for event, starts in found.items() if starts]
 
 
-def clock_scale(tables: list[Table]) -> float:
+def clock_scale(tables: dict[str, Table]) -> float:
     """Return how many seconds passed during a second of the log's clock.
 
     The clock was slow (`SLOW_CLOCK`) and has been corrected, and a log does not say by which
@@ -162,7 +162,7 @@ def clock_scale(tables: list[Table]) -> float:
     Raises:
         ValueError: There is no periodic record, or their rate fits neither clock.
     """
-    time = next((table.time for table in tables if table.name == PERIODIC), np.zeros(0))[:_CYCLES]
+    time = tables[PERIODIC].time[:_CYCLES] if PERIODIC in tables else np.zeros(0)
     if len(time) > 1:
         period = max(1.0, round(float(np.median(np.diff(time))) * 1e3)) * 1e-3
         close = np.linspace(1 - _CLOSE, 1 + _CLOSE, 161)

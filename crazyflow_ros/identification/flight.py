@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.checks.limits import (
-    ANGLE,
-    FORCE,
-    POSITION,
-    QUATERNION,
-    Limit,
-    open_file,
-    shown_path,
-    vector,
-)
-from crazyflow_ros.extras import extra
+from crazyflow_ros.checks.limits import ANGLE, FORCE, POSITION, QUATERNION, shown_path, vector
+from crazyflow_ros.flight_logs import FlightLog, read_flight_log
+from crazyflow_ros.flight_logs.flight_log import SAMPLES, TIME
 
-SAMPLES = 1_000_000
-"""Most samples of a flight."""
-FILE_BYTES = 2 << 30
-"""Largest file."""
-_TIMES = Limit(1e10, "s")  # as of a wall clock
 _LEAST_SAMPLES = 50
 _LONGEST_GAP = 0.1  # s; attitudes turn too far meanwhile
-_COLUMNS = (
-    "time", "x", "y", "z", "qx", "qy", "qz", "qw", "roll", "pitch", "yaw", "thrust",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,7 +35,7 @@ class RecordedFlight:
         if not _LEAST_SAMPLES <= n <= SAMPLES:
             raise ValueError(f"a flight must have {_LEAST_SAMPLES} to {SAMPLES} samples, got {n}")
         checked = {
-            "time": vector("time", self.time, (n,), _TIMES),
+            "time": vector("time", self.time, (n,), TIME),
             "pos": vector("pos", self.pos, (n, 3), POSITION),
             "quat": vector("quat", self.quat, (n, 4), QUATERNION),
             "command": vector("command", self.command, (n, 4), ANGLE),
@@ -72,6 +54,19 @@ class RecordedFlight:
         checked["quat"] /= norms[:, None]
         for name, array in checked.items():
             object.__setattr__(self, name, array)
+
+    @classmethod
+    def of(cls, log: FlightLog) -> Self:
+        """Return the poses of a log since the first attitude command, each with its command.
+
+        Raises:
+            ValueError: There are no attitude commands, too few samples, or too long a gap.
+        """
+        if log.attitude_command is None:
+            raise ValueError("there are no attitude commands: record with control:=attitude")
+        since = log.pose.time >= log.attitude_command.time[0]
+        time, (pos, quat) = log.pose.time[since], np.split(log.pose.values[since], [3], axis=1)
+        return cls(time, pos, quat, log.attitude_command.held_at(time))
 
     @property
     def rpy(self) -> np.ndarray:
@@ -92,96 +87,19 @@ class RecordedFlight:
 
 
 def read_flight(path: str | Path, drone: str = "cf0") -> RecordedFlight:
-    """Read a flight.
+    """Read a flight, of any format that has attitude commands.
 
     Args:
-        path: `.npz` with the arrays of `Flight`; `.csv` with a first line of the names time, x, y,
-            z, qx, qy, qz, qw, roll, pitch, yaw and thrust; or `.mcap` with the topics
-            `<drone>/odom` (`nav_msgs/msg/Odometry`) and `<drone>/command`
-            (`std_msgs/msg/Float64MultiArray`), as the simulator records with `control:=attitude`.
-        drone: Name of the drone in the recording.
+        path: A file or folder as of `read_flight_log`.
+        drone: Name of the drone in an MCAP file.
 
     Raises:
         OSError: The file cannot be read.
         ValueError: It is not such a file, or not such a flight.
         ModuleNotFoundError: The package that reads MCAP is not installed.
     """
-    readers = {".npz": _read_npz, ".csv": _read_csv}
-    suffix = Path(path).suffix.lower()
-    if suffix != ".mcap" and suffix not in readers:
-        raise ValueError(f"a flight must be a file .npz, .csv or .mcap, got {shown_path(path)!r}")
-    open_file(path, FILE_BYTES).close()
+    log = read_flight_log(path, drone)
     try:
-        arrays = _read_mcap(path, drone) if suffix == ".mcap" else readers[suffix](path)
-        return RecordedFlight(**arrays)
+        return RecordedFlight.of(log)
     except ValueError as error:
         raise ValueError(f"{shown_path(path)}: {error}") from None
-
-
-def _read_npz(path: str | Path) -> Mapping[str, np.ndarray]:
-    names = RecordedFlight.__dataclass_fields__
-    if not zipfile.is_zipfile(path):
-        raise ValueError("not an NPZ file")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if missing := [name for name in names if name not in file]:
-                raise ValueError(f"there is no array {', '.join(missing)}")
-            return {name: file[name] for name in names}
-    except (zipfile.BadZipFile, EOFError, TypeError, MemoryError) as error:
-        raise ValueError(f"not an NPZ file: {error}") from None
-
-
-def _read_csv(path: str | Path) -> Mapping[str, np.ndarray]:
-    with open(path, encoding="utf-8") as file:
-        names = [name.strip() for name in file.readline(4096).split(",")]
-        if missing := [name for name in _COLUMNS if name not in names]:
-            raise ValueError(f"the first line lacks the names {', '.join(missing)}")
-        table = np.loadtxt(file, delimiter=",", ndmin=2, max_rows=SAMPLES + 1)
-    if table.shape[-1] != len(names):
-        raise ValueError(f"lines must have {len(names)} numbers, got {table.shape[-1]}")
-    ordered = table[:, [names.index(name) for name in _COLUMNS]]
-    time, pos, quat, command = np.split(ordered, [1, 4, 8], axis=1)
-    return {"time": time[:, 0], "pos": pos, "quat": quat, "command": command}
-
-
-def _read_mcap(path: str | Path, drone: str) -> Mapping[str, np.ndarray]:
-    with extra("record"):
-        from mcap.exceptions import EndOfFile
-        from mcap.reader import NonSeekingReader
-        from mcap_ros2.decoder import DecoderFactory
-    poses, commands = list[list[float]](), list[list[float]]()
-    endings = (f"/{drone}/odom", f"/{drone}/command")
-    with open(path, "rb") as file:
-        reader = NonSeekingReader(file, decoder_factories=[DecoderFactory()])
-        try:
-            for _, channel, message, content in reader.iter_decoded_messages(log_time_order=False):
-                if channel.topic.endswith(endings[0]):
-                    poses.append([message.log_time * 1e-9, *_pose(content)])
-                elif channel.topic.endswith(endings[1]):
-                    commands.append([message.log_time * 1e-9, *content.data])
-                if len(poses) > SAMPLES or len(commands) > SAMPLES:
-                    raise ValueError(f"more than {SAMPLES} messages")
-        except EndOfFile:  # a simulator that was killed has not completed its file
-            pass
-        except Exception as error:  # a damaged file may contain anything
-            raise ValueError(f"not a readable MCAP file: {str(error)[:300]}") from None
-    for topic, found in zip(endings, (poses, commands)):
-        if not found:
-            raise ValueError(f"there are no messages of {topic[1:]}")
-    if any(len(row) != 5 for row in commands):
-        raise ValueError(f"{drone}/command must have 4 numbers: record with control:=attitude")
-    table, orders = np.array(poses), np.array(commands)
-    table = table[np.append(np.diff(table[:, 0]) != 0, True)]  # a pose can be published again
-    latest = np.searchsorted(orders[:, 0], table[:, 0] + 1e-9, side="right") - 1
-    table, latest = table[latest >= 0], latest[latest >= 0]
-    return {
-        "time": table[:, 0],
-        "pos": table[:, 1:4],
-        "quat": table[:, 4:],
-        "command": orders[latest, 1:],
-    }
-
-
-def _pose(odometry: Any) -> list[float]:
-    position, q = odometry.pose.pose.position, odometry.pose.pose.orientation
-    return [position.x, position.y, position.z, q.x, q.y, q.z, q.w]
