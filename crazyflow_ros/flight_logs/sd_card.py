@@ -72,6 +72,8 @@ def read_tables(content: bytes) -> dict[str, Table]:
     Raises:
         ValueError: It is not such a log, is damaged, or was not completed.
     """
+    if not content.startswith(MAGIC):
+        raise ValueError("not a log of the firmware's SD card")
     if zlib.crc32(content[:-_CRC_BYTES]) != int.from_bytes(content[-_CRC_BYTES:], "little"):
         raise ValueError(
             "the checksum is wrong: the file is damaged, or the drone was switched off while it "

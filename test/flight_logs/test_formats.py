@@ -1,0 +1,228 @@
+"""Flights come back from each format as they were written, within what it can hold."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import flight_writers as writers
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.flight_logs import FlightLog, Samples, read_flight_log
+
+QUANTITIES = {"pose", "setpoint", "gyro", "accelerometer", "pwm", "voltage", "estimate"}
+TOLERANCES = {
+    "pose": 1e-6, "setpoint": 2e-6, "gyro": 1e-5, "accelerometer": 1e-5, "pwm": 0.51,
+    "voltage": 0.51e-3, "estimate": 2e-6, "rotor_vel": 0.51,
+}  # fmt: skip
+"""Single precision, or half of an integer's step."""
+
+
+@pytest.fixture(scope="module")
+def truth() -> FlightLog:
+    return writers.flight()
+
+
+def check(read: FlightLog, truth: FlightLog, names: set[str], **tolerances: float) -> None:
+    """Compare quantities at the times at which they were logged."""
+    assert read.quantities.keys() == names
+    for name, samples in read.quantities.items():
+        expected = getattr(truth, name).at(samples.time)
+        tolerance = tolerances.get(name, TOLERANCES[name])
+        np.testing.assert_allclose(samples.values, expected, 0, tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("clock", [85 / 84, 1.0])
+def test_an_sd_card(truth: FlightLog, tmp_path: Path, clock: float) -> None:
+    """The log tells its clock, also where the loop is 0.1 % off."""
+    written = writers.write_sd_card(truth, tmp_path / "log00", clock * 1.001)
+    read = read_flight_log(written)
+    stretched = {
+        name: Samples(part.time / 1.001, part.values) for name, part in truth.quantities.items()
+    }
+    expected = replace(truth, **stretched)
+    check(read, expected, QUANTITIES | {"rotor_vel"}, pose=3e-5)
+    assert read.name == "log00" and not read.pose_is_estimate and read.controller is None
+    assert len(read.pose.time) == len(truth.pose.time)
+    half = read_flight_log(written, clock=0.5).gyro
+    assert half is not None
+    assert half.time[-1] == pytest.approx(0.5 * truth.gyro.time[-1] / clock / 1.001)
+
+
+def test_the_first_version_has_milliseconds(truth: FlightLog, tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    path.write_bytes(writers.sd_card(writers.sd_events(truth, 1.0), version=1))
+    check(read_flight_log(path), truth, QUANTITIES | {"rotor_vel"}, pose=3e-5)
+
+
+def test_compressed_variables(truth: FlightLog, tmp_path: Path) -> None:
+    """Millimetres, milliradians, and nine bits for each component of a quaternion."""
+    time, path = truth.gyro.time, tmp_path / "small"
+    event = writers.PERIODIC, "fixedFrequency", time, writers.compressed(truth, time)
+    path.write_bytes(writers.sd_card([event]))
+    read = read_flight_log(path)
+    assert read.pose_is_estimate
+    assert read.estimate is not None and truth.estimate is not None
+    assert read.setpoint is not None and truth.setpoint is not None
+    turn = Rotation.from_quat(read.estimate.values[:, 3:7]).inv() * Rotation.from_quat(
+        truth.estimate.values[:, 3:7]
+    )
+    assert 0 < turn.magnitude().max() < 0.004
+    np.testing.assert_array_equal(read.pose.values, read.estimate.values[:, :7])
+    for part in (slice(0, 3), slice(7, 10)):
+        error = read.estimate.values[:, part] - truth.estimate.values[:, part]
+        np.testing.assert_allclose(error, 0, atol=1.001e-3)
+    check(
+        replace(read, pose=truth.pose, estimate=None, setpoint=None),
+        truth,
+        {"pose", "gyro"},
+        gyro=1.001e-3,
+    )
+    np.testing.assert_allclose(
+        read.setpoint.values[:, :9], truth.setpoint.values[:, :9], atol=1.001e-3
+    )
+
+
+def test_repeated_poses_arrive_once(truth: FlightLog, tmp_path: Path) -> None:
+    """Poses that are logged with the other variables count when they change, and not before."""
+    time, path = truth.gyro.time, tmp_path / "fixed"
+    held = truth.pose.values[np.arange(len(time)) // 5 * 5]
+    held[:20] = 0  # nothing has arrived
+    names = [f"locSrv.{name}" for name in ("x", "y", "z", "qx", "qy", "qz", "qw")]
+    columns = {name: ("f", column) for name, column in zip(names, held.T)}
+    event = writers.PERIODIC, "fixedFrequency", time, columns | writers.variables(truth, time)
+    path.write_bytes(writers.sd_card([event]))
+    read = read_flight_log(path)
+    np.testing.assert_allclose(read.pose.time, time[20::5], atol=1e-6)
+    np.testing.assert_allclose(read.pose.values, truth.pose.values[20::5], atol=1e-6)
+
+
+def test_log_blocks_of_a_folder(truth: FlightLog, tmp_path: Path) -> None:
+    """Position, velocity and attitude are in blocks of their own."""
+    read = read_flight_log(writers.write_radio(truth, tmp_path / "20261127T00-00-00"))
+    check(replace(read, setpoint=truth.setpoint), truth, QUANTITIES, pose=0.011, estimate=1e-5)
+    assert read.pose_is_estimate and read.estimate is not None and read.setpoint is not None
+    np.testing.assert_array_equal(read.pose.values, read.estimate.values[:, :7])
+    assert truth.setpoint is not None
+    expected = truth.setpoint.at(read.setpoint.time)
+    np.testing.assert_allclose(read.setpoint.values[:, :3], expected[:, :3], atol=1e-9)
+    np.testing.assert_allclose(read.setpoint.values[:, 9:13], expected[:, 9:13], atol=1e-9)
+
+
+def test_one_log_block(truth: FlightLog, tmp_path: Path) -> None:
+    """The time of packets starts again after 2^24 ms."""
+    n = 200
+    names = ("stateEstimate.x", "stateEstimate.y", "stateEstimate.z",
+             "stabilizer.roll", "stabilizer.pitch", "stabilizer.yaw")  # fmt: skip
+    columns = {name: np.linspace(i, i + 1, n) for i, name in enumerate(names)}
+    times = {"timestamp": (np.arange(n) * 10 + (1 << 24) - 500) % (1 << 24)}
+    read = read_flight_log(writers.write_csv(tmp_path / "a.csv", times | columns), clock=1.01)
+    np.testing.assert_allclose(read.pose.time, 0.0101 * np.arange(n))
+    assert read.estimate is None and read.pose_is_estimate
+    roll, pitch, yaw = Rotation.from_quat(read.pose.values[0, 3:]).as_euler("xyz", degrees=True)
+    np.testing.assert_allclose((roll, pitch, yaw), (3, -4, 5))
+
+
+def test_the_yaw_is_integrated_where_only_its_rate_was_logged(
+    truth: FlightLog, tmp_path: Path
+) -> None:
+    time, path = truth.gyro.time, tmp_path / "log"
+    columns = writers.variables(truth, time)
+    del columns["controller.yaw"]
+    path.write_bytes(writers.sd_card([(writers.PERIODIC, "fixedFrequency", time, columns)]))
+    read = read_flight_log(path).setpoint
+    assert read is not None and truth.setpoint is not None
+    np.testing.assert_allclose(read.values, truth.setpoint.values, atol=1e-5)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_nanobench(truth: FlightLog, tmp_path: Path, compress: bool) -> None:
+    path = writers.write_nanobench(truth, tmp_path / "helix_mell.csv")
+    if compress:
+        content = lzma.compress(path.read_bytes())
+        path = tmp_path / "helix_mell.csv.xz"
+        path.write_bytes(content)
+    read = read_flight_log(path)
+    assert read.name == "helix_mell" and read.controller == "mellinger"
+    check(read, truth, QUANTITIES)
+
+
+@pytest.mark.parametrize("poses", ["odom", "pose", "tf", "poses"])
+@pytest.mark.parametrize("compression", ["ZSTD", "LZ4", "NONE"])
+def test_recordings(truth: FlightLog, tmp_path: Path, poses: str, compression: str) -> None:
+    mcap = pytest.importorskip("mcap.writer", reason="the extra record is not installed")
+    messages = writers.entries(truth.between(0, 0.2), poses=poses)
+    path = writers.write_mcap(
+        tmp_path / "a.mcap", messages, compression=getattr(mcap.CompressionType, compression)
+    )
+    names = {"pose", "gyro", "accelerometer", "rotor_vel", "voltage"}
+    check(read_flight_log(path), truth, names, voltage=1e-6)
+    with pytest.raises(ValueError, match=r"no messages of poses, cf1/odom, .* with poses of cf1"):
+        read_flight_log(path, "cf1")
+
+
+def test_recorded_commands(truth: FlightLog, tmp_path: Path) -> None:
+    """Numbers of `command` mean what the parameter `control` says."""
+    pytest.importorskip("mcap.writer", reason="the extra record is not installed")
+    part = truth.between(0, 0.2)
+    assert part.setpoint is not None and part.attitude_command is not None
+    kind, topic = "std_msgs/Float64MultiArray", "/cf0/command"
+
+    def read(
+        rows: Samples, convert: Callable[[np.ndarray], np.ndarray], control: str | None
+    ) -> FlightLog:
+        commands: list[writers.Entry] = [
+            (time, topic, kind, {"data": convert(row).tolist()})
+            for time, row in zip(rows.time.tolist(), rows.values)
+        ]
+        parameters = control and json.dumps({"control": control, "controller": "pid"})
+        path = tmp_path / "flight.mcap"
+        return read_flight_log(
+            writers.write_mcap(path, writers.entries(part) + commands, parameters)
+        )
+
+    for control in (None, "attitude"):
+        attitude = read(part.attitude_command, lambda row: row, control).attitude_command
+        assert attitude is not None
+        np.testing.assert_array_equal(attitude.values, part.attitude_command.values)
+    others = read(part.attitude_command, lambda row: row, "body_rate")
+    assert others.attitude_command is None and others.setpoint is None
+    assert others.controller == "pid"
+    yaw = 0.1 + 0.4 * part.setpoint.time
+    numbers = iter(yaw.tolist())
+    for convert in (
+        lambda row: row,
+        lambda row: np.array([*row[:9], next(numbers), *row[13:]]),
+    ):
+        setpoint = read(part.setpoint, convert, "state").setpoint
+        assert setpoint is not None
+        np.testing.assert_allclose(setpoint.values, part.setpoint.values, atol=1e-12)
+
+
+def test_streamed_setpoints(truth: FlightLog, tmp_path: Path) -> None:
+    pytest.importorskip("mcap.writer", reason="the extra record is not installed")
+    part = truth.between(0, 0.2)
+    assert part.setpoint is not None
+    messages: list[writers.Entry] = []
+    for time, row in zip(part.setpoint.time.tolist(), part.setpoint.values):
+        content: dict[str, Any] = {
+            "pose": writers.pose(row[[0, 1, 2, 9, 10, 11, 12]]),
+            "twist": {"linear": writers.xyz(row[3:6]), "angular": writers.xyz(row[13:])},
+            "acc": writers.xyz(row[6:9]),
+        }
+        messages.append((time, "/cf0/cmd_full_state", "crazyflie_interfaces/FullState", content))
+    place = {"x": 1.0, "y": 2.0, "z": 3.0, "yaw": 90.0}
+    messages.append((0.3, "/cf0/cmd_position", "crazyflie_interfaces/Position", place))
+    path = writers.write_mcap(tmp_path / "a.mcap", writers.entries(part) + messages)
+    read = read_flight_log(path).setpoint
+    assert read is not None
+    np.testing.assert_allclose(read.values[:-1], part.setpoint.values, atol=1e-12)
+    np.testing.assert_allclose(
+        read.values[-1], [1, 2, 3, *6 * [0], 0, 0, 0.5**0.5, 0.5**0.5, 0, 0, 0], atol=1e-7
+    )
