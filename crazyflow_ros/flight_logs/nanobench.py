@@ -15,6 +15,7 @@ from crazyflow_ros.flight_logs.tables import Table, stacked
 
 COLUMNS = frozenset(("t", "px", "py", "pz", "qx", "qy", "qz", "qw", "motor_motor_m1"))
 """Names by which the table is recognised."""
+_STRAIGHT = 1e-4  # relative change of a slope, above the rounding of the numbers
 
 
 def flight_log(name: str, columns: dict[str, np.ndarray]) -> FlightLog:
@@ -30,8 +31,25 @@ def flight_log(name: str, columns: dict[str, np.ndarray]) -> FlightLog:
     time = columns["t"] - columns["t"][0]
     pose = stacked(columns, ("px", "py", "pz", "qx", "qy", "qz", "qw"))
     variables = dict(_variable(*column) for column in columns.items())
-    log = firmware.flight_log(name, [Table(time, variables)], Samples(time, pose))
+    end = _end_of_log(time, variables)
+    table = Table(time[:end], {name: values[:end] for name, values in variables.items()})
+    log = firmware.flight_log(name, [table], Samples(time, pose))
     return replace(log, controller="mellinger" if "mell" in name else "pid")
+
+
+def _end_of_log(time: np.ndarray, variables: dict[str, np.ndarray]) -> int:
+    """Return how many rows the drone logged.
+
+    Later ones, until the end of Vicon's, are extrapolated in a straight line; for 23 s in
+    B9_trefoil_mellinger_fast_rep1. Real readings of the IMU are never on one.
+    """
+    readings = [values for name, values in variables.items() if name.startswith(("gyro.", "acc."))]
+    if not readings or len(time) < 3:
+        return len(time)
+    slopes = np.diff(readings) / np.diff(time)
+    bends = np.abs(np.diff(slopes)) > _STRAIGHT * (1 + np.abs(slopes[:, 1:]))
+    (rows,) = bends.any(axis=0).nonzero()
+    return int(rows[-1]) + 3 if len(rows) else len(time)
 
 
 def _variable(column: str, values: np.ndarray) -> tuple[str, np.ndarray]:

@@ -37,9 +37,9 @@ def read_columns(content: bytes) -> dict[str, np.ndarray]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the first line has the name {shown(twice)!r} twice")
-    table = np.loadtxt(text, delimiter=",", ndmin=2, max_rows=SAMPLES + 1, encoding="utf-8")
-    if not table.size:
+    if text.tell() == len(content):
         raise ValueError("there are no lines of numbers")
+    table = np.loadtxt(text, delimiter=",", ndmin=2, max_rows=SAMPLES + 1, encoding="utf-8")
     if table.shape[-1] != len(names):
         raise ValueError(f"lines must have {len(names)} numbers, got {table.shape[-1]}")
     return dict(zip(names, table.T))

@@ -153,6 +153,25 @@ def test_nanobench(truth: FlightLog, tmp_path: Path, compress: bool) -> None:
     check(read, truth, QUANTITIES)
 
 
+def test_the_straight_end_of_nanobench_is_cut(truth: FlightLog, tmp_path: Path) -> None:
+    """Where Vicon went on, the table continues what the drone had logged in a straight line."""
+    path = writers.write_nanobench(truth, tmp_path / "ramp.csv")
+    names, *lines = path.read_text().splitlines()
+    table = np.array([line.split(",") for line in lines], float)
+    end, n = 200, len(table)
+    assert n == 300
+    onboard = slice(8, None)  # without t and the pose
+    steps = np.arange(1, n - end + 1)[:, None]
+    table[end:, onboard] = (
+        table[end - 1, onboard] + steps * (table[end - 1] - table[end - 2])[onboard]
+    )
+    np.savetxt(path, table, delimiter=",", header=names, comments="", fmt="%.12g")
+    read = read_flight_log(path)
+    assert len(read.pose.time) == n
+    for name, samples in read.quantities.items():
+        assert len(samples.time) == (n if name == "pose" else end), name
+
+
 @pytest.mark.parametrize("poses", ["odom", "pose", "tf", "poses"])
 @pytest.mark.parametrize("compression", ["ZSTD", "LZ4", "NONE"])
 def test_recordings(truth: FlightLog, tmp_path: Path, poses: str, compression: str) -> None:
