@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
+from crazyflow_ros.compressed_quaternions import decompressed
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units
@@ -17,7 +18,7 @@ from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.lights import RGB, colours
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import CrazyflieMemories
-from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
+from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.power import TARGET, Power, PowerState

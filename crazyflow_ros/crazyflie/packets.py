@@ -1,4 +1,4 @@
-"""CRTP, the protocol of the Crazyflie: packets, ports, types of numbers, compressed quaternions.
+"""CRTP, the protocol of the Crazyflie: packets, ports and types of numbers.
 
 A packet is a byte with port and channel, and up to 30 bytes of data. Numbers are little-endian.
 Over UDP, a datagram is a packet.
@@ -7,10 +7,7 @@ Over UDP, a datagram is a packet.
 from __future__ import annotations
 
 from enum import IntEnum
-from math import sqrt
 from typing import NamedTuple
-
-import numpy as np
 
 from crazyflow_ros.crazyflie.link import PROBE
 
@@ -20,7 +17,6 @@ NULL_PACKETS = (PROBE, b"\xf3")
 """Packets without meaning."""
 
 _RESERVED = 0x0C  # two bits that are set in each header
-_QUATERNION_BITS = 9  # of the magnitude of a component
 
 
 class Port(IntEnum):
@@ -82,33 +78,3 @@ CTYPES = {
     "float": CType("f", 0x06, 7),
 }
 """Types by their C names."""
-
-
-def compressed(quat: np.ndarray) -> int:
-    """Return a unit quaternion xyzw (4,) in 32 bits.
-
-    The index of the largest component takes the first two bits; the others follow in order, each
-    with a sign and nine bits of magnitude, in units of 1/sqrt(2)/511. The largest is positive.
-    """
-    largest = int(np.abs(quat).argmax())
-    signed = quat if quat[largest] >= 0 else -quat
-    steps = (1 << _QUATERNION_BITS) - 1
-    number = largest
-    for i, x in enumerate(signed.tolist()):
-        if i != largest:
-            magnitude = int(abs(x) * sqrt(2) * steps + 0.5)
-            number = number << 10 | (x < 0) << _QUATERNION_BITS | min(magnitude, steps)
-    return number
-
-
-def decompressed(number: int) -> np.ndarray:
-    """Return the unit quaternion xyzw (4,) of the result of `compressed`."""
-    steps = (1 << _QUATERNION_BITS) - 1
-    largest, quat = number >> 30, np.zeros(4)
-    for i in reversed(range(4)):
-        if i != largest:
-            magnitude = (number & steps) / steps / sqrt(2)
-            quat[i] = -magnitude if number >> _QUATERNION_BITS & 1 else magnitude
-            number >>= 10
-    quat[largest] = sqrt(max(0.0, 1.0 - float(quat @ quat)))
-    return quat / np.linalg.norm(quat)

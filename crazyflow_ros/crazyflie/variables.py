@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.crazyflie.packets import compressed
+from crazyflow_ros.compressed_quaternions import compressed
 from crazyflow_ros.drones import has_battery, load_battery
 from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
 from crazyflow_ros.estimation.kalman import PIXELS_PER_RADIAN

@@ -12,12 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.checks.limits import Limit, vector
+from crazyflow_ros.compressed_quaternions import decompressed
 from crazyflow_ros.flight_logs.flight_log import FlightLog, Samples
 from crazyflow_ros.flight_logs.tables import Table, stacked
 
 _GRAVITY = 9.81  # m/s^2, of the accelerometer's unit
 _PWM_MAX = 65535.0
-_QUATERNION_BITS = 9
+_UINT32 = Limit(2**32 - 1, "")
 
 
 class _Source(NamedTuple):
@@ -37,19 +39,8 @@ def _attitude(degrees: np.ndarray) -> np.ndarray:
     return Rotation.from_euler("xyz", degrees * (1, -1, 1), degrees=True).as_quat()
 
 
-def decompressed(numbers: np.ndarray) -> np.ndarray:
-    """Return quaternions (n, 4) from the firmware's 32 bits (n, 1), as of `quatcompress.h`.
-
-    Two bits are the index of the largest component, which is positive; the others follow in order,
-    each with a sign and nine bits of magnitude, in units of 1/sqrt(2)/511.
-    """
-    bits = numbers[:, 0].astype(np.int64)
-    steps = (1 << _QUATERNION_BITS) - 1
-    fields = bits[:, None] >> np.array((20, 10, 0))
-    others = (fields & steps) / steps / np.sqrt(2) * np.where(fields >> _QUATERNION_BITS & 1, -1, 1)
-    largest = np.sqrt(np.maximum(0, 1 - (others**2).sum(axis=1, keepdims=True)))
-    order = np.array([[i if i < k else 3 if i == k else i - 1 for i in range(4)] for k in range(4)])
-    return np.take_along_axis(np.hstack((others, largest)), order[bits >> 30], axis=1)
+def _decompressed(numbers: np.ndarray) -> np.ndarray:
+    return decompressed(vector("stateEstimateZ.quat", numbers[:, 0], (len(numbers),), _UINT32))
 
 
 _XYZ, _V, _A, _Q = "x y z", "vx vy vz", "ax ay az", "qx qy qz qw"
@@ -58,7 +49,7 @@ _MOCAP = _Source((*_in("locSrv", _XYZ).names, *_in("locSrv", _Q).names), lambda 
 _POSITION = (_in("stateEstimate", _XYZ), _in("stateEstimateZ", _XYZ, 1e-3))
 _ATTITUDE = (
     _in("stateEstimate", _Q),
-    _Source(("stateEstimateZ.quat",), decompressed),
+    _Source(("stateEstimateZ.quat",), _decompressed),
     _in("stateEstimate", _RPY)._replace(convert=_attitude),
     _in("stabilizer", _RPY)._replace(convert=_attitude),
 )
@@ -94,9 +85,9 @@ def flight_log(name: str, tables: Sequence[Table], pose: Samples | None = None) 
     def found(*sources: _Source) -> Samples | None:
         return _found(tables, sources)
 
-    attitude = _where(found(*_ATTITUDE), lambda q: np.linalg.norm(q, axis=1) > 0.5)
+    attitude = _without(found(*_ATTITUDE), _is_unknown)
     estimated = _joined(found(*_POSITION), attitude)
-    captured = pose if pose is not None else _arrivals(found(_MOCAP))
+    captured = pose if pose is not None else _without(found(_MOCAP), _is_held)
     pose = estimated if captured is None else captured
     if pose is None:
         raise ValueError(
@@ -110,7 +101,7 @@ def flight_log(name: str, tables: Sequence[Table], pose: Samples | None = None) 
         setpoint=_setpoint(tables, pose),
         gyro=found(*_GYRO),
         accelerometer=found(*_ACCELEROMETER),
-        pwm=_where(found(*_PWM), lambda pwm: pwm.max(axis=1) <= _PWM_MAX),
+        pwm=_without(found(*_PWM), lambda pwm: pwm.max(axis=1) > _PWM_MAX),
         rotor_vel=found(*_ROTOR_VEL),
         voltage=found(*_VOLTAGE),
         estimate=_joined(estimated, found(*_VELOCITY)),
@@ -127,20 +118,23 @@ def _found(tables: Sequence[Table], sources: Sequence[_Source]) -> Samples | Non
     return None
 
 
-def _where(samples: Samples | None, chosen: Callable[[np.ndarray], np.ndarray]) -> Samples | None:
-    """Return the samples with such values."""
-    if samples is None or not (rows := chosen(samples.values)).any():
+def _without(samples: Samples | None, left: Callable[[np.ndarray], np.ndarray]) -> Samples | None:
+    """Return the samples without those that are left out."""
+    if samples is None or (rows := left(samples.values)).all():
         return None
-    return Samples(samples.time[rows], samples.values[rows])
+    return Samples(samples.time[~rows], samples.values[~rows])
 
 
-def _arrivals(poses: Samples | None) -> Samples | None:
-    """Return the poses as they arrived; where they are logged more often, they are repeated."""
-    if poses is None:
-        return None
-    is_new = np.append(True, (np.diff(poses.values, axis=0) != 0).any(axis=1))
-    is_known = np.linalg.norm(poses.values[:, 3:], axis=1) > 0.5
-    return _where(poses, lambda _: is_new & is_known)
+def _is_unknown(quats: np.ndarray) -> np.ndarray:
+    """Return where quaternions (n, 4) are zero, as before the first estimate or pose."""
+    is_unknown: np.ndarray = np.linalg.norm(quats, axis=1) < 0.5
+    return is_unknown
+
+
+def _is_held(poses: np.ndarray) -> np.ndarray:
+    """Return where no new pose has arrived, as where they are logged more often."""
+    is_same = np.append(False, (np.diff(poses, axis=0) == 0).all(axis=1))
+    return is_same | _is_unknown(poses[:, 3:])
 
 
 def _joined(samples: Samples | None, more: Samples | None) -> Samples | None:
@@ -171,22 +165,21 @@ def _setpoint(tables: Sequence[Table], pose: Samples) -> Samples | None:
             break
     else:
         return None
-    time, n = position.time[is_set], len(position.time)
-    values = np.zeros((n, 16))
-    values[:, :3] = position.values
+    time = position.time[is_set]
+    values = np.zeros((len(time), 16))
+    values[:, :3] = position.values[is_set]
     for columns, source in (
         (slice(3, 6), _in(group, _V, unit)),
         (slice(6, 9), _in(group, _A, unit)),
         (slice(15, 16), _YAW_RATE),
     ):
-        if (more := _found(tables, [source])) is not None and len(more.time) == n:
-            values[:, columns] = more.values
-    values = values[is_set]
+        if (more := _found(tables, [source])) is not None:
+            values[:, columns] = more.held_at(time)
     if (yaws := _found(tables, [_YAW])) is not None:
         yaw = yaws.held_at(time)
     else:
         turned = np.cumsum(np.append(0, np.diff(time) * values[:-1, 15]))
-        first = Rotation.from_quat(pose.at(time[:1])[:, 3:]).as_euler("xyz")[0, 2]
+        first = Rotation.from_quat(pose.held_at(time[:1])[:, 3:]).as_euler("xyz")[0, 2]
         yaw = (first + turned)[:, None]
     values[:, 9:13] = Rotation.from_euler("z", yaw).as_quat()
     return Samples(time, values)

@@ -48,7 +48,7 @@ def _end_of_log(time: np.ndarray, variables: dict[str, np.ndarray]) -> int:
         return len(time)
     slopes = np.diff(readings) / np.diff(time)
     bends = np.abs(np.diff(slopes)) > _STRAIGHT * (1 + np.abs(slopes[:, 1:]))
-    (rows,) = bends.any(axis=0).nonzero()
+    rows = np.flatnonzero(bends.any(axis=0))
     return int(rows[-1]) + 3 if len(rows) else len(time)
 
 

@@ -91,7 +91,8 @@ def read_tables(content: bytes) -> dict[str, Table]:
         name, variables, record = events[event]
         rows = np.lib.stride_tricks.sliding_window_view(bytes_, record.itemsize)[found]
         values = np.ascontiguousarray(rows).view(record)[:, 0]
-        columns = {variable: values[variable].astype(float) for variable in variables}
+        with np.errstate(invalid="ignore"):  # NaN that signal; they are refused later
+            columns = {variable: values[variable].astype(float) for variable in variables}
         tables[name] = Table(unit * values["time"], columns)
     return tables
 

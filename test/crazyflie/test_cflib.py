@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from crazyflie_helpers import MODEL, Crazyflies, crazyflies, free_port, until
 
+from crazyflow_ros.compressed_quaternions import compressed, decompressed
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.drones import load_drone
@@ -33,8 +34,6 @@ from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
 from cflib.crazyflie.syncLogger import SyncLogger
 from cflib.utils.encoding import compress_quaternion, decompress_quaternion
 from cflib.utils.multiranger import Multiranger
-
-from crazyflow_ros.crazyflie.packets import compressed, decompressed
 
 N = 10  # drones, as many as cflib's own tests use
 T = 60.0  # s

@@ -99,6 +99,15 @@ def test_times_and_numbers_of_an_sd_card(short: FlightLog, tmp_path: Path) -> No
     gyro = "gyro.x", ("f", np.full(len(time), np.nan))
     broken = [(number, name, time, columns | dict([gyro])), captured]
     refused(path, writers.sd_card(broken), "gyro must be 25 x 3 finite numbers")
+    for variable, message in (
+        ("stateEstimate.qx", "pose must be|estimate must be"),
+        ("locSrv.qw", "pose must be 25 x 7 finite numbers"),
+    ):
+        row = captured if variable.startswith("loc") else broken[0]
+        lost = row[3] | {variable: ("f", np.where(np.arange(25) == 7, np.nan, row[3][variable][1]))}
+        kept = broken[0][3] | {"gyro.x": ("f", 0 * time)}
+        events = [(*row[:3], lost), (*broken[0][:3], kept)]
+        refused(path, writers.sd_card(events if row is captured else events[:1]), message)
     same = [(number, name, 0 * time + 100, columns), captured]
     refused(path, writers.sd_card(same), "time must increase, got 0 s after sample 0")
     short_log = writers.sd_card(writers.sd_events(short, 85 / 84))
