@@ -31,6 +31,7 @@ ROOMS = {
     "crazyflow_ros.dynamics.so_rpy_rotor_drag": "dynamics.md",
     "crazyflow_ros.control": "dynamics.md",
     "crazyflow_ros.estimation": "estimation.md",
+    "crazyflow_ros.flight_logs": "flight_logs.md",
     "crazyflow_ros.identification": "identification.md",
     "crazyflow_ros.policy": "policies.md",
     "crazyflow_ros.scene": "scene.md",

@@ -49,7 +49,7 @@ def flight(seconds: float = 3.0, rate: int = 500) -> FlightLog:
 
 
 def measured(log: FlightLog, rng: np.random.Generator, delay: float, noise: float) -> FlightLog:
-    """The flight as a motion capture reports it: late [s], with errors of positions [m]."""
+    """The flight with poses that arrive late [s], with errors of their positions [m]."""
     values = log.pose.values.copy()
     values[:, :3] += noise * rng.standard_normal((len(values), 3))
     return replace(log, pose=Samples(log.pose.time + delay, values))

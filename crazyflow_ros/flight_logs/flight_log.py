@@ -115,6 +115,8 @@ class FlightLog:
     """Controller of the firmware that flew, such as `pid` or `mellinger`."""
     pose_is_estimate: bool = False
     """Whether nothing but the drone itself told the pose."""
+    clock: float = 1.0
+    """Seconds per second of the clock with which it was logged; the times are corrected."""
 
     def __post_init__(self) -> None:
         """Check sizes and limits, and normalise quaternions.

@@ -7,6 +7,7 @@ log block, or a script of cflib.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from crazyflow_ros.flight_logs.flight_log import FlightLog
 from crazyflow_ros.flight_logs.tables import Table
 
 _TIMES = ("Timestamp", "timestamp")
+_UNIT = 1e-3  # s
 _WRAP = 1 << 24  # ms; packets have 24 bits for the time
 
 
@@ -39,9 +41,9 @@ def flight_log(
     """
     times = [next(columns[name] for name in _TIMES if name in columns) for columns in blocks]
     first = min(time[0] for time in times)
-    unit = 1e-3 * (1.0 if clock is None else clock)
+    scale = 1.0 if clock is None else clock
     tables = [
-        Table(unit * (np.unwrap(time, period=_WRAP) - first), columns)
+        Table(scale * _UNIT * (np.unwrap(time, period=_WRAP) - first), columns)
         for time, columns in zip(times, blocks)
     ]
-    return firmware.flight_log(name, tables)
+    return replace(firmware.flight_log(name, tables), clock=scale)

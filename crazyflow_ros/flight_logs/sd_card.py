@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -55,9 +56,8 @@ def flight_log(name: str, content: bytes, clock: float | None = None) -> FlightL
     tables = read_tables(content)
     scale = clock_scale(tables) if clock is None else clock
     first = min((time[0] for time, _ in tables.values()), default=0.0)
-    return firmware.flight_log(
-        name, [Table(scale * (time - first), columns) for time, columns in tables.values()]
-    )
+    corrected = [Table(scale * (time - first), columns) for time, columns in tables.values()]
+    return replace(firmware.flight_log(name, corrected), clock=scale)
 
 
 class _Event(NamedTuple):
@@ -156,8 +156,8 @@ def clock_scale(tables: dict[str, Table]) -> float:
 
     The clock was slow (`SLOW_CLOCK`) and has been corrected, and a log does not say by which
     firmware it was written. Its periodic records tell: the loop that writes them is paced by the
-    IMU or by the operating system, to whole milliseconds of their own oscillators. Of 113 real logs
-    they come every 1.9748 ms instead of 2 ms, which is 85/84 within 0.15 %.
+    IMU or by the operating system, to whole milliseconds of their own oscillators. In 115 real logs
+    for 500 Hz, they come 500.4 to 500.7 times a second once the clock is corrected.
 
     Args:
         tables: The log, at least one second of it.

@@ -17,6 +17,7 @@ PAGES = [
     "dynamics",
     "environments",
     "estimation",
+    "flight_logs",
     "identification",
     "pipelines",
     "policies",

@@ -48,6 +48,7 @@ def test_an_sd_card(truth: FlightLog, tmp_path: Path, clock: float) -> None:
     }
     expected = replace(truth, **stretched)
     check(read, expected, QUANTITIES | {"rotor_vel"}, pose=3e-5)
+    assert read.clock == clock
     assert read.name == "log00" and not read.pose_is_estimate and read.controller is None
     assert len(read.pose.time) == len(truth.pose.time)
     half = read_flight_log(written, clock=0.5).gyro
@@ -170,6 +171,29 @@ def test_the_straight_end_of_nanobench_is_cut(truth: FlightLog, tmp_path: Path) 
     assert len(read.pose.time) == n
     for name, samples in read.quantities.items():
         assert len(samples.time) == (n if name == "pose" else end), name
+
+
+def write_recording(log: FlightLog, path: Path) -> Path:
+    pytest.importorskip("mcap.writer", reason="the extra record is not installed")
+    return writers.write_mcap(path, writers.entries(log))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [writers.write_sd_card, writers.write_nanobench, write_recording],
+    ids=lambda w: w.__name__,
+)
+def test_noise_and_delay_stay_what_they_are(
+    write: Callable[[FlightLog, Path], Path], truth: FlightLog, tmp_path: Path
+) -> None:
+    delay, noise = 0.02, 0.003
+    late = writers.measured(truth, np.random.default_rng(0), delay, noise)
+    pose = read_flight_log(write(late, tmp_path / "log.csv")).pose
+    if write is writers.write_nanobench:  # whose times begin with Vicon's
+        delay = 0
+    inside = pose.time > delay + 0.001
+    errors = (pose.values[:, :3] - truth.pose.at(pose.time - delay)[:, :3])[inside]
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(noise, rel=0.1)
 
 
 @pytest.mark.parametrize("poses", ["odom", "pose", "tf", "poses"])
