@@ -21,9 +21,8 @@ _CHUNK_BYTES = 1 << 29
 _RPM = 30 / math.pi  # in 1 rad/s
 _N_ROTORS = 4
 
-Row = tuple[float, ...]
-"""Numbers of a message."""
-_Timed = tuple[float, Row]
+_Row = tuple[float, ...]  # numbers of a message
+_Timed = tuple[float, _Row]  # time [s] and numbers
 
 
 class _Reader(NamedTuple):
@@ -32,20 +31,20 @@ class _Reader(NamedTuple):
     ending: str
     """Of the topic, with a place for the drone's name."""
     quantity: str
-    row: Callable[[Any, str], Row | None]
+    row: Callable[[Any, str], _Row | None]
     """Takes the message and the drone's name."""
 
 
-def _pose(pose: Any) -> Row:
+def _pose(pose: Any) -> _Row:
     q = pose.orientation
     return *_xyz(pose.position), q.x, q.y, q.z, q.w
 
 
-def _named_pose(message: Any, drone: str) -> Row | None:
+def _named_pose(message: Any, drone: str) -> _Row | None:
     return next((_pose(robot.pose) for robot in message.poses if robot.name == drone), None)
 
 
-def _transform(message: Any, drone: str) -> Row | None:
+def _transform(message: Any, drone: str) -> _Row | None:
     for edge in message.transforms:
         if edge.child_frame_id.lstrip("/") in (drone, f"{drone}/base_link"):
             q = edge.transform.rotation
@@ -53,27 +52,27 @@ def _transform(message: Any, drone: str) -> Row | None:
     return None
 
 
-def _xyz(vector: Any) -> Row:
+def _xyz(vector: Any) -> _Row:
     return vector.x, vector.y, vector.z
 
 
-def _rotors(message: Any, _: str) -> Row | None:
+def _rotors(message: Any, _: str) -> _Row | None:
     speeds = tuple(abs(speed) * _RPM for speed in message.velocity)
     return speeds if len(speeds) == _N_ROTORS else None
 
 
-def _full_state(message: Any, _: str) -> Row:
+def _full_state(message: Any, _: str) -> _Row:
     q, twist = message.pose.orientation, message.twist
     place, rates = _xyz(message.pose.position), _xyz(twist.angular)
     return *place, *_xyz(twist.linear), *_xyz(message.acc), q.x, q.y, q.z, q.w, *rates
 
 
-def _position(message: Any, _: str) -> Row:
+def _position(message: Any, _: str) -> _Row:
     yaw = math.radians(message.yaw)
     return _with_quaternion((message.x, message.y, message.z, *6 * (0.0,), yaw, *3 * (0.0,)))
 
 
-def _with_quaternion(numbers: Row) -> Row:
+def _with_quaternion(numbers: _Row) -> _Row:
     """Return 16 numbers of a setpoint of 13, which has a yaw in place of the quaternion."""
     half = numbers[9] / 2
     return *numbers[:9], 0.0, 0.0, math.sin(half), math.cos(half), *numbers[10:]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import flight_writers as writers
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -212,6 +213,24 @@ def test_files_hold_flights(
     read = read_flight(write(flight, tmp_path / f"flight.{write.__name__}"))
     for name, array in vars(flight).items():
         np.testing.assert_allclose(getattr(read, name), array, rtol=1e-15)
+
+
+def test_recordings_hold_flights(tmp_path: Path) -> None:
+    """Poses since the first command, each with the latest one."""
+    pytest.importorskip("mcap.writer", reason="the extra record is not installed")
+    log = writers.flight(1.0, RATE)
+    assert log.attitude_command is not None
+    orders = log.attitude_command.values[5::20]
+    messages = writers.entries(log) + [
+        (time, "/cf0/command", "std_msgs/Float64MultiArray", {"data": order.tolist()})
+        for time, order in zip(log.attitude_command.time[5::20].tolist(), orders)
+    ]
+    read = read_flight(writers.write_mcap(tmp_path / "a.mcap", messages))
+    np.testing.assert_allclose(read.time, log.pose.time[5:], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(read.pos, log.pose.values[5:, :3], rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(read.command, np.repeat(orders, 20, axis=0)[: len(read.time)])
+    with pytest.raises(ValueError, match=r"a.mcap: there are no attitude commands"):
+        read_flight(writers.write_mcap(tmp_path / "a.mcap", writers.entries(log)))
 
 
 def test_a_part_of_a_flight(flight: RecordedFlight) -> None:
