@@ -51,8 +51,9 @@ _DRONE = {
     "idle_thrust": _Figure(None, "0 or more"),
     "rotor_moment": _Figure(2, "0 or more"),
     "thrust_offset": _Figure(3),
+    "voltage2thrust": _Figure(4),
 }
-_OPTIONAL = {"idle_thrust", "rotor_moment", "thrust_offset"}
+_OPTIONAL = {"idle_thrust", "rotor_moment", "thrust_offset", "voltage2thrust"}
 _GEOMETRY = {
     "rotor_radius": _POSITIVE,
     "rotor_z": _ANY,
@@ -140,7 +141,8 @@ def load_drone(drone: AnyDrone) -> dict[str, Any]:
         idle_thrust [N, one rotor], rpm2thrust (3,) [N], rpm2torque (3,) [N m], rotor_dyn_coef (4,),
         drag_matrix (3, 3) [N/(m/s)], mixing_matrix (3, 4), gravity_vec (3,) [m/s^2] and the table
         `geometry` [m] (rotor_radius, rotor_z, foot_z, hull_half_width); if the drone has them,
-        rotor_moment (2,) [N m/(m/s)] and thrust_offset (3,) [m].
+        rotor_moment (2,) [N m/(m/s)], thrust_offset (3,) [m] and voltage2thrust (4,) [N of one
+        rotor, polynomial in V at the motor].
 
     Raises:
         ValueError: There is no such drone, or its file has an impossible figure; the message names

@@ -16,6 +16,9 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.flight_logs.flight_log import FlightLog
 
+_CLEAR = 0.15  # m above the lowest place of a flight
+_TURNING = 0.5  # of the usual speed of a rotor, or of its duty cycle
+_TRANSIENT = 1.0  # s, after take-off and before landing
 _POSITION = 0.12  # s, length of the polynomials of positions and velocities
 _ATTITUDE = 0.08  # s, of attitudes and rates from poses alone
 _DRIFT = 0.4  # s, of the difference between integrated rates and poses
@@ -124,3 +127,33 @@ def _corrected(integrated: Rotation, measured: Rotation, dt: float) -> Rotation:
     signs = np.cumprod(np.where((drift[1:] * drift[:-1]).sum(axis=1) < 0, -1.0, 1.0))
     drift[1:] *= signs[:, None]  # along the nearer of the two quaternions
     return integrated * Rotation.from_quat(_smooth(drift, _DRIFT, dt))
+
+
+def in_the_air(log: FlightLog) -> FlightLog:
+    """Return the longest part of a flight in the air, without take-off and landing.
+
+    It is where all rotors turn or, if nothing tells that, where the drone is not at its lowest.
+
+    Raises:
+        ValueError: The drone is not in the air for long enough.
+    """
+    rotors = log.rotor_vel or log.pwm
+    if rotors is not None:
+        slowest = rotors.values.min(axis=1)
+        turning = slowest[slowest > 0]
+        least = _TURNING * float(np.median(turning)) if len(turning) else np.inf
+        is_up, time = slowest > least, rotors.time
+    else:
+        height = log.pose.values[:, 2]
+        is_up, time = height > height.min() + _CLEAR, log.pose.time
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], is_up, [0]]))).reshape(-1, 2)
+    longest, start, end = max(
+        ((time[end - 1] - time[start], time[start], time[end - 1]) for start, end in edges),
+        default=(0.0, 0.0, 0.0),
+    )
+    if longest < (needed := 2 * _TRANSIENT + 1):
+        raise ValueError(
+            f"{log.name}: a flight must be {needed:g} s in the air, got {max(longest, 0.0):.1f} s"
+        )
+    first = log.pose.time[0]
+    return log.between(start + _TRANSIENT - first, end - _TRANSIENT - first)

@@ -1,0 +1,247 @@
+"""Flights from recorded states on, with the recorded speeds of the rotors: the open loop.
+
+A flight is cut into windows. Each begins with the recorded position, attitude and velocities;
+from there on only the rotor speeds are those of the recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.dynamics.components import (
+    BodyState,
+    add,
+    no_wrench,
+    rotate_quat,
+    scale,
+    split,
+    stack,
+)
+from crazyflow_ros.dynamics.first_principles import Params, rotor_acceleration
+from crazyflow_ros.flight_logs import FlightLog
+from crazyflow_ros.flight_logs.motion import Motion, motion_of
+from crazyflow_ros.identification.rotor_forces import motor_thrusts, rotor_speeds, speeds_of
+
+RATE = 200.0
+"""Steps per second."""
+HORIZON = 0.5
+"""Length of a window [s]."""
+APART = 0.1
+"""Time between the beginnings of windows, and between the samples that are compared [s]."""
+
+STEPS = round(HORIZON * RATE)
+_EVERY = round(APART * RATE)
+
+
+class Windows(NamedTuple):
+    """Windows of a flight: recorded states, as a pytree of arrays."""
+
+    first: Array
+    """(w,) sample of the motion with which each window begins."""
+    start: Array
+    """(w, 13) position, quaternion, velocity, rates there."""
+    pos: Array
+    """(w, h, 3) m, recorded, at each `APART`."""
+    quat: Array
+    """(w, h, 4)"""
+
+    @property
+    def horizons(self) -> np.ndarray:
+        """(h,) s since the beginning."""
+        return APART * np.arange(1, self.pos.shape[1] + 1)
+
+
+def windows_of(motion: Motion, start: float, end: float) -> Windows:
+    """Cut a flight into windows.
+
+    Args:
+        motion: Of the flight, at `RATE`.
+        start: Earliest beginning [s, clock of the motion].
+        end: Latest end.
+
+    Raises:
+        ValueError: No window fits in.
+    """
+    first = np.searchsorted(motion.time, np.arange(start, end - HORIZON, APART))
+    first = first[first + STEPS + 1 < len(motion.time)]
+    if not len(first):
+        raise ValueError(f"a flight must be {HORIZON:g} s long, got {start:g} to {end:g} s")
+    state = np.hstack([motion.pos, motion.quat, motion.vel, motion.ang_vel])
+    compared = first[:, None] + np.arange(_EVERY, STEPS + 1, _EVERY)
+    arrays = (first, state[first], motion.pos[compared], motion.quat[compared])
+    return Windows(*map(jnp.asarray, arrays))
+
+
+def motor_speeds(params: Params, command: Array, dt: float) -> Array:
+    """Return the speeds of rotors (n, 4) [RPM] that follow commands (n, 4) [RPM], from rest."""
+
+    def step(speeds: Array, command: Array) -> tuple[Array, Array]:
+        rates = rotor_acceleration(split(speeds), split(command), params.rotor_dyn_coef)  # type: ignore[arg-type]
+        speeds = speeds + dt * stack(rates)
+        return speeds, speeds
+
+    return jax.lax.scan(step, command[0], command)[1]
+
+
+def flown(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Array]:
+    """Fly the windows.
+
+    Args:
+        params: Of the drone.
+        windows: Where the flights begin.
+        rotor_vel: (n, 4) RPM, of the whole flight, at `RATE`.
+
+    Returns:
+        Positions (w, h, 3) and quaternions (w, h, 4), as in `Windows`.
+    """
+    dt = 1 / RATE
+    # Within a step, rotors reach the next recorded speed: so their reaction torque is that of the
+    # recording, too.
+    follow = jnp.array([[1 / dt, 0.0, 1 / dt, 0.0]])
+    params = params.replace(rotor_dyn_coef=follow)
+    pos, quat, vel, ang_vel = jnp.split(windows.start, [3, 7, 10], axis=-1)
+    body = (split(pos), split(quat), split(vel), split(ang_vel))
+
+    def step(body: Any, step: Array) -> tuple[Any, tuple[Array, Array]]:
+        pos, quat, vel, ang_vel = body
+        now, then = (split(rotor_vel[windows.first + step + i]) for i in (0, 1))
+        middle = tuple((a + b) / 2 for a, b in zip(now, then))
+        state = BodyState(pos, quat, vel, ang_vel, middle)  # type: ignore[arg-type]
+        command: Any = tuple(m + b - a for m, a, b in zip(middle, now, then))
+        rate = params.derivative(state, command, no_wrench(pos[0]))
+        turned = add(ang_vel, scale(rate.ang_acc, dt / 2))
+        body = (
+            add(pos, scale(add(vel, scale(rate.acc, dt / 2)), dt)),
+            rotate_quat(quat, scale(turned, dt)),
+            add(vel, scale(rate.acc, dt)),
+            add(ang_vel, scale(rate.ang_acc, dt)),
+        )
+        return body, (stack(body[0]), stack(body[1]))
+
+    _, (positions, quats) = jax.lax.scan(step, body, jnp.arange(STEPS))
+    return tuple(jnp.moveaxis(x[_EVERY - 1 :: _EVERY], 0, 1) for x in (positions, quats))  # type: ignore[return-value]
+
+
+def errors(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Array]:
+    """Return differences from the recording.
+
+    Args:
+        params: See `flown`.
+        windows: See `flown`.
+        rotor_vel: See `flown`.
+
+    Returns:
+        Of positions (w, h, 3) [m, world frame], and rotation vectors (w, h, 3) [rad, body frame].
+    """
+    pos, quat = flown(params, windows, rotor_vel)
+    return pos - windows.pos, _rotvec(windows.quat, quat)
+
+
+def _rotvec(a: Array, b: Array) -> Array:
+    """Return the rotation from `a` to `b`; its gradient is finite where they are equal."""
+    ax, ay, az, aw = split(a)
+    bx, by, bz, bw = split(b)
+    x = aw * bx - ax * bw - ay * bz + az * by
+    y = aw * by + ax * bz - ay * bw - az * bx
+    z = aw * bz - ax * by + ay * bx - az * bw
+    w = aw * bw + ax * bx + ay * by + az * bz
+    sine2 = x * x + y * y + z * z
+    sine = jnp.sqrt(jnp.where(sine2 > 1e-16, sine2, 1.0))
+    angle = 2 * jnp.arctan2(jnp.where(w < 0, -sine, sine), jnp.abs(w))
+    factor = jnp.where(sine2 > 1e-16, angle / sine, 2.0)
+    return jnp.stack([x * factor, y * factor, z * factor], axis=-1)
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """Mean errors of a flight's windows."""
+
+    name: str
+    source: str
+    """What told the speeds of the rotors."""
+    distance: np.ndarray
+    """(h,) m, at each `APART`."""
+    angle: np.ndarray
+    """(h,) rad."""
+
+
+def open_loop_errors(log: FlightLog, params: Params, figures: Mapping[str, Any]) -> OpenLoop:
+    """Fly a flight from its rotor speeds, or else from duty cycles and voltage.
+
+    The battery is never in the same place twice, and markers are never exactly level. So the offset
+    of the thrust and the tilt of the markers are those of the first third of the flight; the errors
+    are those of the rest.
+
+    Args:
+        log: In the air, see `flight_logs.motion.in_the_air`.
+        params: Of the drone.
+        figures: `load_drone(...)` of it, or of the known drone with the same curves.
+
+    Raises:
+        ValueError: The flight is too short, or lacks rotor speeds and duty cycles with a voltage.
+    """
+    motion = motion_of(log, RATE)
+    if log.rotor_vel is not None:
+        source, speeds = "rotor speeds", jnp.asarray(rotor_speeds(log, motion.time))
+    else:
+        source, asked = "duty cycles", speeds_of(motor_thrusts(log, figures, motion.time), figures)
+        speeds = motor_speeds(params, jnp.asarray(asked), 1 / RATE)
+    start, end = float(motion.time[0]), float(motion.time[-1])
+    third = start + (end - start) / 3
+    known = motion.time < third
+    offset, tilt = _offsets(params, motion, np.asarray(speeds), known)
+    windows = _tilted(windows_of(motion, third, end), jnp.asarray(tilt))
+    flown_params = params.replace(thrust_offset=jnp.asarray(offset))
+    distance, angle = _mean_errors(flown_params, windows, speeds)
+    return OpenLoop(log.name, source, np.asarray(distance), np.asarray(angle))
+
+
+def _offsets(
+    params: Params, motion: Motion, speeds: np.ndarray, known: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what explains the mean torque (3,) [m] and force (2,) [rad] of a part of a flight.
+
+    The model without an offset is asked for the accelerations of the recorded motion.
+    """
+    columns = [jnp.asarray(x) for x in (motion.pos, motion.quat, motion.vel, motion.ang_vel)]
+    parts: Any = (*(split(x) for x in columns), split(jnp.asarray(speeds)))
+    body = BodyState(*parts)
+    level = params.replace(
+        thrust_offset=jnp.zeros(3), rotor_dyn_coef=jnp.array([[RATE, 0.0, RATE, 0.0]])
+    )
+    ahead: Any = split(jnp.asarray(speeds + np.gradient(speeds, axis=0)))
+    rate = level.derivative(body, ahead, no_wrench(columns[0][:, 0]))
+    thrust = np.asarray(sum(level.rotor_thrust(body)))[known].mean()
+    turn = np.gradient(motion.ang_vel, 1 / RATE, axis=0) - np.asarray(stack(rate.ang_acc))
+    force = np.gradient(motion.vel, 1 / RATE, axis=0) - np.asarray(stack(rate.acc))
+    push = Rotation.from_quat(motion.quat).inv().apply(force)[known].mean(axis=0)
+    offset = np.asarray(params.J) @ turn[known].mean(axis=0) / thrust
+    return offset, float(params.mass[0]) / thrust * np.array([-push[1], push[0]])
+
+
+def _tilted(windows: Windows, tilt: Array) -> Windows:
+    """Return windows whose body axes are turned about x and y by small angles (2,)."""
+    turn: Any = (tilt[0], tilt[1], jnp.zeros(()))
+
+    def turned(quat: Array) -> Array:
+        return stack(rotate_quat(split(quat), turn))  # type: ignore[arg-type]
+
+    start = windows.start.at[:, 3:7].set(turned(windows.start[:, 3:7]))
+    return windows._replace(start=start, quat=turned(windows.quat))
+
+
+@jax.jit
+def _mean_errors(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Array]:
+    """Return the mean distance [m] and angle [rad] at each horizon, (h,) and (h,)."""
+    distance, angle = (
+        jnp.linalg.norm(x, axis=-1).mean(axis=0) for x in errors(params, windows, rotor_vel)
+    )
+    return distance, angle
