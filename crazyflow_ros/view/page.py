@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import traceback
@@ -26,6 +27,7 @@ SCRIPTS = (
 """Scripts and styles of the shell that this page has, beside those of the panel."""
 
 _PERIOD = 1 / 30  # s of wall time between two frames
+_UNSEEN = 1.0  # s between two frames that no tab shows: a new one begins with the drones
 
 
 class Page:
@@ -65,6 +67,7 @@ class Page:
         forces = self._panel.sensors.forces
         self._overlays = Overlays(server, shown, follower, self._plans, forces)
         self._sensors = SensorDrawings(server, follower)
+        self._drawn = -math.inf  # wall time of the last frame
         self._ended = threading.Event()
         self._error = ""
 
@@ -104,9 +107,12 @@ class Page:
             self._status.update(frame, "")
             return
         self._plans.update()
-        if viewer.server.get_clients():
+        is_seen, now = bool(viewer.server.get_clients()), time.monotonic()
+        if is_seen or now > self._drawn + _UNSEEN:
+            self._drawn = now
             viewer.cameras.goes_along = self._sticks.is_held
             viewer.show(frame, _PERIOD)
+        if is_seen:
             self._overlays.show(frame, viewer.selected)
         self._sensors.show(frame, viewer.selected, self._panel.sensors.drawn)
         self._panel.update(frame, viewer.selected)
