@@ -13,6 +13,7 @@ from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.cameras import Cameras
 from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.names import Names
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.shown import Shown
 from crazyflow_ros.view.stage import Stage
@@ -38,6 +39,7 @@ class Viewer:
         url: Address of the page for a browser, with the token if one is needed.
         stage: What the world stands in.
         drawing: The scene.
+        names: Names of the drones in it.
         shown: The switches that select what is shown.
         cameras: The cameras of the tabs.
         selected: Name of the drone that cameras follow.
@@ -65,6 +67,7 @@ class Viewer:
         self._last = time.monotonic()
         self.stage = Stage(self.server)
         self.drawing = Drawing(self.server, self.stage)
+        self.names = Names(self.server)
         self.shown = Shown(self.server, self._show_again)
         self.tabs = Tabs(self.server, self.shell)
         self.theme = Theme(self.server, self.shell, self.tabs, self.shown.dark)
@@ -97,12 +100,17 @@ class Viewer:
 
     def _show(self, frame: Frame, seconds: float, elapsed: float) -> None:
         drawing, cameras, shown = self.drawing, self.cameras, self.shown
-        cameras.look(frame, self.selected, drawing.radii_of(frame), drawing.ground)
+        radii = drawing.radii_of(frame)
+        cameras.look(frame, self.selected, radii, drawing.ground)
         shown.choose_size(cameras.needed_sizes(shown.size.value), elapsed)
         drawing.show(frame, seconds, shown.size.value, shown.switches)
         cameras.move(shown.size.value)
-        for client, place in cameras.looks_at():
-            self.stage.centre(client, *place[:2].tolist())
+        drawn = shown.size.value * radii
+        for client, look in cameras.looks():
+            self.stage.centre(client, *look.view.look_at[:2].tolist())
+            self.names.show(
+                client, look, frame.names, frame.position, drawn, visible=bool(shown.names.value)
+            )
 
     def follow(self) -> None:
         """Let free cameras follow the selected drone."""
