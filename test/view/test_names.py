@@ -51,7 +51,7 @@ def test_a_name_does_not_hide_the_drone_behind() -> None:
 def test_a_name_stays_in_the_part_of_the_picture_that_is_seen() -> None:
     assert sides((400, 20, 3))[0] in (RIGHT, LEFT, DOWN)
     assert sides((5, 300, 3)) == [RIGHT_UP]
-    covered = PICTURE._replace(right=430.0)
+    covered = PICTURE._replace(right=420.0)
     assert sides((415, 300, 3), picture=covered)[0] == LEFT_UP
 
 
