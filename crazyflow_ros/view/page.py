@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 import traceback
@@ -27,7 +26,6 @@ SCRIPTS = (
 """Scripts and styles of the shell that this page has, beside those of the panel."""
 
 _PERIOD = 1 / 30  # s of wall time between two frames
-_UNSEEN = 1.0  # s between two frames that no tab shows: a new one begins with the drones
 
 
 class Page:
@@ -67,7 +65,6 @@ class Page:
         forces = self._panel.sensors.forces
         self._overlays = Overlays(server, shown, follower, self._plans, forces)
         self._sensors = SensorDrawings(server, follower)
-        self._drawn = -math.inf  # wall time of the last frame
         self._ended = threading.Event()
         self._error = ""
 
@@ -107,12 +104,10 @@ class Page:
             self._status.update(frame, "")
             return
         self._plans.update()
-        is_seen, now = bool(viewer.server.get_clients()), time.monotonic()
-        if is_seen or now > self._drawn + _UNSEEN:
-            self._drawn = now
+        if viewer.is_due:
             viewer.cameras.goes_along = self._sticks.is_held
             viewer.show(frame, _PERIOD)
-        if is_seen:
+        if viewer.server.get_clients():
             self._overlays.show(frame, viewer.selected)
         self._sensors.show(frame, viewer.selected, self._panel.sensors.drawn)
         self._panel.update(frame, viewer.selected)

@@ -21,6 +21,7 @@ from crazyflow_ros.view.tabs import Tabs
 from crazyflow_ros.view.theme import Theme
 
 ADDRESS, PORT = "127.0.0.1", 8080
+_UNSEEN = 1.0  # s between two frames that no tab shows
 
 
 class Viewer:
@@ -75,6 +76,15 @@ class Viewer:
         self.selected = ""
         self.cameras = Cameras(self.server, self.tabs)
         self.tabs.on("picture", lambda *_: self._show_again())
+
+    @property
+    def is_due(self) -> bool:
+        """Whether somebody sees the next frame; without a tab once a second, for the next tab.
+
+        What is shown before a tab is there comes with the first message to it.
+        """
+        is_old = self._frame is None or time.monotonic() > self._last + _UNSEEN
+        return is_old or bool(self.server.get_clients())
 
     def show(self, frame: Frame, seconds: float) -> None:
         """Show the drones.
