@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from base64 import b64decode
 from importlib.util import find_spec
 from typing import Any
 
@@ -63,11 +64,9 @@ class Tab:
         """What the scene looks like without what lies over it, (height, width, 3) from 0 to 255."""
         from PIL import Image
 
-        content = self.page.locator("canvas[data-engine]").evaluate(
-            "canvas => fetch(canvas.toDataURL()).then(r => r.blob()).then(b => b.arrayBuffer())"
-            ".then(b => Array.from(new Uint8Array(b)))"
-        )
-        with Image.open(io.BytesIO(bytes(content))) as image:
+        canvas = self.page.locator("canvas[data-engine]")
+        content = b64decode(canvas.evaluate("canvas => canvas.toDataURL()").partition(",")[2])
+        with Image.open(io.BytesIO(content)) as image:
             return np.asarray(image.convert("RGBA").resize(self.size), float)[..., :3]
 
     def input_of(self, label: str) -> Any:

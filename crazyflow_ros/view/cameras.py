@@ -16,7 +16,7 @@ from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view import drawn_size
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.ground import Ground
-from crazyflow_ros.view.lens import FOV, CameraView, Picture, axes_of, depth, direction, fit
+from crazyflow_ros.view.lens import FOV, CameraView, Look, Picture, axes_of, depth, direction, fit
 from crazyflow_ros.view.tabs import Tabs
 
 ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE = (
@@ -160,9 +160,9 @@ class Cameras:
     def _known(self) -> list[TabCamera]:
         return [camera for camera in list(self._cameras.values()) if camera.is_known()]
 
-    def looks_at(self) -> list[tuple[viser.ClientHandle, np.ndarray]]:
-        """Return the tabs and what their cameras look at [m]."""
-        return [(camera.client, camera.client.camera.look_at) for camera in self._known()]
+    def looks(self) -> list[tuple[viser.ClientHandle, Look]]:
+        """Return the tabs and how their cameras look."""
+        return [(camera.client, camera.look()) for camera in self._known()]
 
     def _points(self, frame: Frame, ground: Ground) -> np.ndarray:
         """Return where the drones were lately, and what is below, (K, 3) [m]."""
@@ -233,6 +233,12 @@ class TabCamera:
                 max(camera.image_width, 1), max(camera.image_height, 1)
             )
         return self._picture is not None
+
+    def look(self) -> Look:
+        """Return how the camera looks, where a user has turned it, too."""
+        assert self._picture is not None
+        camera = self.client.camera
+        return Look(CameraView(camera.position, camera.look_at), camera.fov, self._picture)
 
     def needed_size(self, scene: Sight, size: float) -> float:
         """Return the size that drones need here, see `Cameras.needed_sizes`."""

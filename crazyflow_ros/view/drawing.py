@@ -1,4 +1,4 @@
-"""Draws frames into a page: the world, drones, their shadows, names and trails."""
+"""Draws frames into a page: the world, drones, their shadows and trails."""
 
 from __future__ import annotations
 
@@ -20,17 +20,11 @@ from crazyflow_ros.view.swarm import color_of as color_of  # of what else belong
 from crazyflow_ros.view.trails import Trails
 
 _UNKNOWN = Looks([])  # until it is known how drones look
-MOST_NAMES = 30  # drones whose names are shown: moving each takes a message
-_NAMES_A_FRAME = 5  # on average
-_NAME_SCALE = 0.9  # of viser's size of labels
-_NAME_ABOVE = 1.0  # of a drone's drawn radius, height of its name above it
-_NAME_MOVED = 0.03  # of a drone's drawn radius, the smallest movement of a name
 
 
 class Switches(NamedTuple):
     """What is drawn of the drones."""
 
-    names: bool = True
     trails: bool = True
     shadows: bool = True
 
@@ -56,7 +50,6 @@ class Drawing:
         self._looks: Sequence[Looks] = ()
         self._drones: tuple[str, ...] = ()
         self._swarms: list[Swarm] = []
-        self._names: Names | None = None
         self._shadows: Shadows | None = None
         self._trails: Trails | None = None
         self._shown: tuple[Frame, float, Switches] | None = None
@@ -121,27 +114,22 @@ class Drawing:
                 self._show(frame, seconds, size, switches)
 
     def _show(self, frame: Frame, seconds: float, size: float, switches: Switches) -> None:
-        is_complete = not (
-            (self._names is not None and self._names.is_late)
-            or (self._trails is not None and self._trails.is_late)
-        )
+        is_complete = self._trails is None or not self._trails.is_late
         if (frame, size, switches) == self._shown and is_complete:
             return
         self._shown = frame, size, switches
         with self._server.atomic():
             if frame.names != self._drones:
                 self._begin(frame)
-            assert self._names is not None and self._shadows is not None
-            assert self._trails is not None
+            assert self._shadows is not None and self._trails is not None
             for swarm in self._swarms:
                 swarm.show(frame, seconds, size)
-            self._names.show(frame.position, size * self._radii, visible=switches.names)
             self._shadows.show(frame.position, size, visible=switches.shadows)
             self._trails.show(frame, visible=switches.trails)
 
     def _begin(self, frame: Frame) -> None:
         """Recreate the drones after their number, names or looks have changed."""
-        for old in (*self._swarms, self._names, self._shadows, self._trails):
+        for old in (*self._swarms, self._shadows, self._trails):
             if old is not None:
                 old.remove()
         self._drones = frame.names
@@ -153,54 +141,5 @@ class Drawing:
         self._swarms = [
             Swarm(self._scene, of_each[own[0]], np.array(own), frame) for own in rows.values()
         ]
-        self._names = Names(self._scene, frame.names)
         self._shadows = Shadows(self._scene, self._radii, self.ground)
         self._trails = Trails(self._scene, frame.names)
-
-
-class Names:
-    """The names of the drones, above them.
-
-    Args:
-        scene: The scene.
-        drones: The drones, of which the first ones have names.
-
-    Attributes:
-        is_late: Whether there are names that have not been moved yet.
-    """
-
-    def __init__(self, scene: Any, drones: Sequence[str]) -> None:
-        self._labels = [
-            scene.add_label(
-                f"/names/{drone}", drone, font_screen_scale=_NAME_SCALE, anchor="bottom-center"
-            )
-            for drone in drones[:MOST_NAMES]
-        ]
-        self._places = np.full((len(self._labels), 3), np.inf)
-        self._is_visible, self._turn = True, 0
-        self.is_late = False
-
-    def remove(self) -> None:
-        """Remove the names."""
-        for label in self._labels:
-            label.remove()
-
-    def show(self, position: np.ndarray, radii: np.ndarray, *, visible: bool) -> None:
-        """Move the names with the drones; less often if there are many drones.
-
-        Args:
-            position: Places of the drones [m], shape (M, 3).
-            radii: Their drawn radii [m], shape (M,).
-            visible: Whether to show the names.
-        """
-        self._turn = (self._turn + 1) % (1 + len(self._labels) // _NAMES_A_FRAME)
-        self.is_late = self._turn != 0
-        if visible == self._is_visible and self.is_late:
-            return
-        self._is_visible = visible
-        for row, label in enumerate(self._labels):
-            label.visible = visible
-            place = position[row] + np.array([0.0, 0.0, _NAME_ABOVE * radii[row]])
-            moved = float(np.abs(place - self._places[row]).max())
-            if visible and moved > _NAME_MOVED * radii[row]:
-                self._places[row] = label.position = place

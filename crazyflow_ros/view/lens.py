@@ -64,6 +64,37 @@ class CameraView(NamedTuple):
     look_at: np.ndarray
 
 
+class Look(NamedTuple):
+    """A level camera and its picture."""
+
+    view: CameraView
+    fov: float
+    """Vertical angle of view [rad]."""
+    picture: Picture
+
+    @property
+    def focal(self) -> float:
+        """Focal length [pixels]."""
+        return self.picture.focal(self.fov)
+
+    @property
+    def axes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What is right, down and ahead, unit vectors."""
+        return axes_of(self.view.look_at - self.view.position)
+
+    def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return where points (M, 3) [m] are seen.
+
+        Returns:
+            Pixels, right and down, shape (M, 2), which mean nothing for what is behind the camera,
+            and distances along its axis [m], shape (M,).
+        """
+        right, down, along = np.stack(self.axes) @ (points - self.view.position).T
+        middle = np.array([self.picture.width, self.picture.height]) / 2
+        ratio = self.focal / np.where(np.abs(along) > 1e-9, along, 1e-9)
+        return middle + np.column_stack([right * ratio, down * ratio]), along
+
+
 def axes_of(ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what is right, down and ahead in the picture of a level camera, unit vectors."""
     ahead = ahead / np.linalg.norm(ahead)

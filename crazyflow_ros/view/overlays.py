@@ -10,9 +10,10 @@ import viser
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene.frames import body_to_world
-from crazyflow_ros.view.drawing import MOST_NAMES, color_of
+from crazyflow_ros.view.drawing import color_of
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.names import MOST_NAMES
 from crazyflow_ros.view.plans import Plans, ShownPlan
 from crazyflow_ros.view.shown import Shown
 

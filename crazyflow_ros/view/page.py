@@ -104,9 +104,10 @@ class Page:
             self._status.update(frame, "")
             return
         self._plans.update()
-        if viewer.server.get_clients():
+        if viewer.is_due:
             viewer.cameras.goes_along = self._sticks.is_held
             viewer.show(frame, _PERIOD)
+        if viewer.server.get_clients():
             self._overlays.show(frame, viewer.selected)
         self._sensors.show(frame, viewer.selected, self._panel.sensors.drawn)
         self._panel.update(frame, viewer.selected)

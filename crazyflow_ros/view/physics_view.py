@@ -90,7 +90,7 @@ class PhysicsView:
         while not self._ended.wait(max(due - time.monotonic(), 0.0)):
             due = max(due + _PERIOD, time.monotonic())
             try:
-                if self.viewer.server.get_clients():
+                if self.viewer.is_due:
                     self._show()
             except Exception as error:  # the next frame may succeed
                 if repr(error) != self._error:

@@ -100,10 +100,5 @@ def _shape() -> bytes:
         a = first + np.arange(4)
         b = first + (np.arange(4) + 1) % 4
         faces += [np.column_stack([a, b, b + 4]), np.column_stack([a, b + 4, a + 4])]
-    surface = unlit(
-        np.concatenate(corners),
-        np.concatenate(colors),
-        np.concatenate(faces),
-        is_double_sided=True,
-    )
+    surface = unlit(np.concatenate(corners), np.concatenate(colors), np.concatenate(faces))
     return glb_of([surface])

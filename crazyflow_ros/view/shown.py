@@ -53,7 +53,7 @@ class Shown:
     @property
     def switches(self) -> Switches:
         """What is drawn of the drones."""
-        return Switches(bool(self.names.value), bool(self.trails.value), bool(self.shadows.value))
+        return Switches(bool(self.trails.value), bool(self.shadows.value))
 
     def choose_size(self, needed: list[float], seconds: float) -> None:
         """Choose the drawn size, see `DrawnSize.choose`, and tell it if it is not the real one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import viser
@@ -67,97 +66,95 @@ DARK = Palette(
 
 
 class Stage:
-    """The stage of each tab.
+    """What the drones fly in: a light one for all tabs, and others for tabs that need them.
+
+    A tab has the light one with the first message, so that its renderer compiles everything for
+    the number of lights that stays. Tabs that are dark or look elsewhere get their own.
 
     Args:
         server: The page's server.
     """
 
     def __init__(self, server: viser.ViserServer) -> None:
-        self._server = server
-        self._stages: dict[int, _TabStage] = {}  # by viser's number of the tab
-        self._height = 0.0
         # viser's own light greys everything, and its reflections take a browser seconds.
         server.scene.configure_environment_map(None)
         server.scene.configure_default_lights(enabled=False, cast_shadow=False)
+        self._of_all = _Surroundings(server, LIGHT, np.zeros(3))
+        self._own: dict[int, _Surroundings] = {}  # by viser's number of the tab
         server.on_client_disconnect(self._forget)
 
     def _forget(self, client: viser.ClientHandle) -> None:
-        self._stages.pop(client.client_id, None)
+        self._own.pop(client.client_id, None)
+
+    def _of(self, client: viser.ClientHandle) -> _Surroundings:
+        return self._own.get(client.client_id, self._of_all)
 
     def set_dark(self, client: viser.ClientHandle, is_dark: bool) -> None:
         """Give a tab its stage, or another one."""
-        palette = DARK if is_dark else LIGHT
-        before = self._stages.get(client.client_id)
-        if before is not None and before.palette is palette:
+        palette, before = DARK if is_dark else LIGHT, self._of(client)
+        if before.palette is palette:
             return
         with client.atomic():
-            if before is not None:
-                before.remove()
-            self._stages[client.client_id] = _TabStage(client, palette, self._height)
+            self._own[client.client_id] = _Surroundings(client, palette, before.place)
 
     def set_floor(self, height: float) -> None:
         """Lay the floor at another height [m]."""
-        self._height = height
-        for stage in list(self._stages.values()):
-            stage.lay_floor(height)
+        for stage in (self._of_all, *self._own.values()):
+            stage.move(np.array([*stage.place[:2], height]))
 
     def centre(self, client: viser.ClientHandle, x: float, y: float) -> None:
         """Have the floor and the sky of a tab around this place [m]."""
-        stage = self._stages.get(client.client_id)
-        if stage is not None:
-            stage.centre(x, y)
+        stage, place = self._of(client), np.array([x, y])
+        if np.abs(place - stage.place[:2]).max() <= _STEP:
+            return
+        moved = np.append(_STEP * np.round(place / _STEP), stage.place[2])
+        if stage is self._of_all:
+            with client.atomic():
+                self._own[client.client_id] = _Surroundings(client, stage.palette, moved)
+        else:
+            stage.move(moved)
 
 
-class _TabStage:
-    def __init__(self, client: viser.ClientHandle, palette: Palette, height: float) -> None:
-        self.palette, self._place = palette, np.array([0.0, 0.0, height])
-        scene = client.scene
-        floor, lines, sky = _surfaces(palette)
-        options: dict[str, Any] = {"cast_shadow": False, "receive_shadow": False}
-        self._flat = [
-            scene.add_glb("/stage/floor", floor, position=self._place, **options),
-            scene.add_glb("/stage/lines", lines, position=self._place, **options),
-            scene.add_glb("/stage/sky", sky, position=self._place, **options),
-        ]
-        self._lights = [
-            scene.add_light_directional(
-                "/stage/sun", intensity=palette.sun, color=(255, 246, 230), position=(4, -7, 11)
-            ),
-            scene.add_light_directional(
-                "/stage/fill", intensity=palette.fill, color=(214, 230, 255), position=(-8, 5, 3)
-            ),
-            scene.add_light_hemisphere(
-                "/stage/ambient",
-                sky_color=(235, 243, 255),
-                ground_color=(150, 150, 150),
-                intensity=palette.ambient,
-            ),
-        ]
+class _Surroundings:
+    """Floor, sky and light, in place of those that the tab had."""
 
-    def remove(self) -> None:
-        for handle in (*self._flat, *self._lights):
-            handle.remove()
+    def __init__(
+        self, owner: viser.ViserServer | viser.ClientHandle, palette: Palette, place: np.ndarray
+    ) -> None:
+        self.palette, self.place = palette, place
+        scene = owner.scene
+        self._surface = scene.add_glb(
+            "/stage/surface",
+            _surface(palette),
+            position=place,
+            cast_shadow=False,
+            receive_shadow=False,
+        )
+        scene.add_light_directional(
+            "/stage/sun", intensity=palette.sun, color=(255, 246, 230), position=(4, -7, 11)
+        )
+        scene.add_light_directional(
+            "/stage/fill", intensity=palette.fill, color=(214, 230, 255), position=(-8, 5, 3)
+        )
+        scene.add_light_hemisphere(
+            "/stage/ambient",
+            sky_color=(235, 243, 255),
+            ground_color=(150, 150, 150),
+            intensity=palette.ambient,
+        )
 
-    def lay_floor(self, height: float) -> None:
-        self._move(self._place[0], self._place[1], height)
-
-    def centre(self, x: float, y: float) -> None:
-        place = np.array([x, y])
-        if np.abs(place - self._place[:2]).max() > _STEP:
-            x, y = (_STEP * np.round(place / _STEP)).tolist()
-            self._move(x, y, self._place[2])
-
-    def _move(self, x: float, y: float, z: float) -> None:
-        self._place = np.array([x, y, z])
-        for handle in self._flat:
-            handle.position = self._place
+    def move(self, place: np.ndarray) -> None:
+        """Move floor and sky to a place [m], shape (3,)."""
+        self.place = self._surface.position = place
 
 
 @cache
-def _surfaces(palette: Palette) -> tuple[bytes, bytes, bytes]:
-    """Return floor, lines and sky as GLB files, around the origin."""
-    return glb_of([_floor(palette)]), glb_of([_lines(palette)]), glb_of([_sky(palette)])
+def _surface(palette: Palette) -> bytes:
+    """Return floor, lines and sky as a GLB file, around the origin.
+
+    Each is seen from one side, so that a renderer compiles a single program for them.
+    """
+    return glb_of([_floor(palette), _lines(palette), _sky(palette)])
 
 
 def _mix(first: Color, second: Color, share: np.ndarray) -> np.ndarray:
@@ -226,10 +223,10 @@ def _lines(palette: Palette) -> GlbPart:
                     seen.append(color)
                 a = first + np.arange(len(along) - 1)
                 c = a + len(along)
-                quads = np.column_stack([a, a + 1, c + 1, a, c + 1, c])
-                faces.append(quads[is_seen].reshape(-1, 3))
+                quads = np.column_stack([a, a + 1, c + 1, a, c + 1, c])[is_seen].reshape(-1, 3)
+                faces.append(quads[:, ::-1] if axis else quads)
     every = np.concatenate(faces)
-    return unlit(np.concatenate(corners), np.concatenate(seen), every, is_double_sided=True)
+    return unlit(np.concatenate(corners), np.concatenate(seen), every)
 
 
 def _sky(palette: Palette) -> GlbPart:
@@ -238,4 +235,4 @@ def _sky(palette: Palette) -> GlbPart:
     corners, faces = _rings(_SKY * np.cos(elevation), _SKY * np.sin(elevation))
     share = np.sqrt(np.clip(np.sin(elevation), 0.0, 1.0))
     seen = _mix(palette.horizon, palette.zenith, np.repeat(share, _RIM))
-    return unlit(corners, seen, faces, is_double_sided=True)
+    return unlit(corners, seen, faces)

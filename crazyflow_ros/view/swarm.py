@@ -27,7 +27,7 @@ _RIM, _OUTLINE = (
 )  # radii of the rotor, and of the drone: widths of lines
 _OUTLINE_COLOR = (0.97, 0.98, 1.0)  # drones are dark: one of the two is seen before anything
 _REAR = 245, 247, 250  # colour of the rear rotors; the front ones have that of the drone
-_DISC = np.array([0.12, 0.14, 0.17, 0.5])  # what the blades sweep
+_DISC = np.array([0.12, 0.14, 0.17, 0.75])  # what the blades sweep
 _OPAQUE, _SECTIONS = 0.99, 32
 
 
@@ -193,5 +193,7 @@ def _body(looks: Looks, has_rear: bool) -> bytes:
                     is_double_sided=True,
                 )
             )
-    parts += [*parts_of([*looks.body, *discs]), outline(looks.body, width, _OUTLINE_COLOR)]
+    # Transparent ones with two sides would be drawn twice, by a renderer's program for each.
+    parts += [replace(part, is_double_sided=False) for part in parts_of(discs)]
+    parts += [*parts_of(looks.body), outline(looks.body, width, _OUTLINE_COLOR)]
     return glb_of(parts)

@@ -13,6 +13,7 @@ from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.cameras import Cameras
 from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.names import Names
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.shown import Shown
 from crazyflow_ros.view.stage import Stage
@@ -20,6 +21,7 @@ from crazyflow_ros.view.tabs import Tabs
 from crazyflow_ros.view.theme import Theme
 
 ADDRESS, PORT = "127.0.0.1", 8080
+_UNSEEN = 1.0  # s between two frames that no tab shows
 
 
 class Viewer:
@@ -38,6 +40,7 @@ class Viewer:
         url: Address of the page for a browser, with the token if one is needed.
         stage: What the world stands in.
         drawing: The scene.
+        names: Names of the drones in it.
         shown: The switches that select what is shown.
         cameras: The cameras of the tabs.
         selected: Name of the drone that cameras follow.
@@ -65,6 +68,7 @@ class Viewer:
         self._last = time.monotonic()
         self.stage = Stage(self.server)
         self.drawing = Drawing(self.server, self.stage)
+        self.names = Names(self.server)
         self.shown = Shown(self.server, self._show_again)
         self.tabs = Tabs(self.server, self.shell)
         self.theme = Theme(self.server, self.shell, self.tabs, self.shown.dark)
@@ -72,6 +76,15 @@ class Viewer:
         self.selected = ""
         self.cameras = Cameras(self.server, self.tabs)
         self.tabs.on("picture", lambda *_: self._show_again())
+
+    @property
+    def is_due(self) -> bool:
+        """Whether somebody sees the next frame; without a tab once a second, for the next tab.
+
+        What is shown before a tab is there comes with the first message to it.
+        """
+        is_old = self._frame is None or time.monotonic() > self._last + _UNSEEN
+        return is_old or bool(self.server.get_clients())
 
     def show(self, frame: Frame, seconds: float) -> None:
         """Show the drones.
@@ -97,12 +110,17 @@ class Viewer:
 
     def _show(self, frame: Frame, seconds: float, elapsed: float) -> None:
         drawing, cameras, shown = self.drawing, self.cameras, self.shown
-        cameras.look(frame, self.selected, drawing.radii_of(frame), drawing.ground)
+        radii = drawing.radii_of(frame)
+        cameras.look(frame, self.selected, radii, drawing.ground)
         shown.choose_size(cameras.needed_sizes(shown.size.value), elapsed)
         drawing.show(frame, seconds, shown.size.value, shown.switches)
         cameras.move(shown.size.value)
-        for client, place in cameras.looks_at():
-            self.stage.centre(client, *place[:2].tolist())
+        drawn = shown.size.value * radii
+        for client, look in cameras.looks():
+            self.stage.centre(client, *look.view.look_at[:2].tolist())
+            self.names.show(
+                client, look, frame.names, frame.position, drawn, visible=bool(shown.names.value)
+            )
 
     def follow(self) -> None:
         """Let free cameras follow the selected drone."""

@@ -10,10 +10,11 @@ import numpy as np
 
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.scene.shapes import VisibleShape
-from crazyflow_ros.view.drawing import MOST_NAMES, color_of
+from crazyflow_ros.view.drawing import color_of
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.footprints import footprints
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.names import MOST_NAMES
 from crazyflow_ros.view.panel.state import CRASHED, SimulatorState
 from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.shell import Feed, Shell

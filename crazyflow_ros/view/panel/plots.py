@@ -11,9 +11,10 @@ import numpy as np
 import viser
 
 from crazyflow_ros.ros.messages.times import nanoseconds
-from crazyflow_ros.view.drawing import MOST_NAMES, color_of
+from crazyflow_ros.view.drawing import color_of
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.names import MOST_NAMES
 from crazyflow_ros.view.panel.options import set_options
 from crazyflow_ros.view.panel.quantities import (
     KINDS,

@@ -8,6 +8,7 @@
     "Connection rejected",
     "Version mismatch",
   ]);
+  const PATIENCE = 2000; // ms, for the picture to begin
   const NOTE = ".mantine-Notification-root";
   const hide = () => {
     for (const note of document.querySelectorAll(NOTE)) {
@@ -22,11 +23,12 @@
     if ((event.ctrlKey || event.metaKey) && event.code === "KeyK") event.stopImmediatePropagation();
   }, true);
 
-  dom.ready(() => {
-    const canvas = document.createElement("canvas");
-    if (canvas.getContext("webgl2")) return;
+  // A context of our own would take longer than anything else before the picture.
+  window.addEventListener("load", () => setTimeout(() => {
+    if (document.querySelector("canvas[data-engine]")) return;
+    if (document.createElement("canvas").getContext("webgl2")) return;
     const text = "This browser does not draw in 3-D: WebGL is missing or switched off. Switch on " +
       "hardware acceleration in its settings, or use another browser.";
     document.body.append(dom.make("div", "no-webgl", text));
-  });
+  }, PATIENCE));
 })();
