@@ -16,16 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.checks.limits import POSITION, Limit, number
+from crazyflow_ros.checks.enum_members import member
+from crazyflow_ros.checks.limits import Limit, number
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.drones.figures import has_battery
-from crazyflow_ros.dynamics.forces.aerodynamics import drag_torque, ground_effect
+from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.forces.floor import floor_contact, rest_height
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight_logs import FlightLog
-from crazyflow_ros.reality.recorded import NO_ERROR, RATE, Recorded, recorded
+from crazyflow_ros.reality.recorded import NO_ERROR, RATE, Recorded
 from crazyflow_ros.reality.stages import ERROR, VOLTAGE, RecordedEstimate, RecordedVoltage
 from crazyflow_ros.sim import Battery, Dynamics, Sim, SimData, functional, pipeline
 
@@ -38,7 +39,7 @@ _STATE_RATES = {Controller.pid: 100, Controller.indi: 100}
 """Rates of position controllers [Hz]; the firmware runs all others as often as that of attitude."""
 _SEGMENT = 5 * RATE  # samples that are flown together
 _SETTLING = 4  # segments of hovering before a flight that begins in the air
-_MASS, _LATENESS = Limit(100, "kg"), Limit(1, "s")
+_MASS = Limit(100, "kg")
 
 
 class KnownState(StrEnum):
@@ -62,21 +63,21 @@ class Replay:
     """
 
     drone: AnyDrone = DEFAULT_DRONE
-    dynamics: Dynamics = Dynamics.first_principles
-    controller: Controller | None = None
-    """None: that of the log."""
+    dynamics: str = Dynamics.first_principles
+    """A `Dynamics`."""
+    controller: str | None = None
+    """A `Controller`; None: that of the log."""
     mass: float | None = None
     """kg; None: that of the drone."""
-    known: KnownState = KnownState.recorded
-    lateness: float = 0.0
-    """By how much the setpoints in the logs are later than the poses [s]."""
-    drag_height: float = 0.0
-    """Height over the centre of mass at which the drag acts [m], see `drag_torque`."""
+    known: str = KnownState.recorded
+    """A `KnownState`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "drone", resolve(self.drone))
-        number("lateness", self.lateness, _LATENESS)
-        number("drag_height", self.drag_height, POSITION)
+        object.__setattr__(self, "dynamics", member(Dynamics, self.dynamics))
+        object.__setattr__(self, "known", member(KnownState, self.known))
+        if self.controller is not None:
+            object.__setattr__(self, "controller", member(Controller, self.controller))
         if self.mass is not None and number("mass", self.mass, _MASS) <= 0:
             raise ValueError(f"mass must be more than 0 kg, got {self.mass:g}")
 
@@ -87,11 +88,11 @@ class Replay:
             ValueError: The log does not name one, or one that the package does not have.
         """
         if self.controller is not None:
-            return self.controller
+            return Controller(self.controller)
         if log.controller not in list(Controller):
             raise ValueError(
                 f"{log.name}: the log names the controller {log.controller}, expected one of "
-                f"{', '.join(Controller)}; choose the one to fly with"
+                f"{', '.join(Controller)}: choose the one to fly with"
             )
         return Controller(log.controller)
 
@@ -112,14 +113,14 @@ class Flown(NamedTuple):
 
 
 def fly(
-    logs: Sequence[FlightLog],
+    flights: Sequence[Recorded],
     replay: Replay | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Flown]:
     """Fly recorded flights again, many at once.
 
     Args:
-        logs: The flights, with setpoints.
+        flights: See `recorded`.
         replay: How; by default as `Replay()`.
         progress: Called with a line of text.
 
@@ -127,11 +128,10 @@ def fly(
         The flights in the same order.
 
     Raises:
-        ValueError: A flight cannot be flown again; the message names it.
+        ValueError: A log does not name its controller; the message names the log.
     """
     replay = replay or Replay()
-    flights = [recorded(log, replay.lateness) for log in logs]
-    kinds = [replay.controller_of(log) for log in logs]
+    kinds = [replay.controller_of(flight.log) for flight in flights]
     found: dict[int, Flown] = {}
     for controller in dict.fromkeys(kinds):
         # Flights of like duration together: a batch lasts as long as its longest.
@@ -141,21 +141,19 @@ def fly(
         for first in range(0, len(own), BATCH):
             some = own[first : first + BATCH]
             batch = batch or _Batch(replay, controller, min(len(own), BATCH))
-            progress(f"{controller}: {len(some)} flights, {len(found)} of {len(logs)} done")
+            progress(f"{controller}: {len(some)} flights, {len(found)} of {len(flights)} done")
             found |= zip(some, batch.fly([flights[i] for i in some], progress))
-    return [found[i] for i in range(len(logs))]
+    return [found[i] for i in range(len(flights))]
 
 
 class _Batch:
     """A simulation of several flights with one controller."""
 
     def __init__(self, replay: Replay, controller: Controller, size: int) -> None:
-        drone, dynamics = str(replay.drone), replay.dynamics
+        drone, dynamics = str(replay.drone), Dynamics(replay.dynamics)
         forces: list[External] = [floor_contact(drone, FREQ)]
         if dynamics.has_rotors:
             forces += [ground_effect(drone)]
-        if replay.drag_height:
-            forces += [drag_torque(drone, replay.drag_height)]
         estimator: dict[str, Any] = {}
         if replay.known is not KnownState.true:
             given = replay.known is KnownState.recorded

@@ -69,7 +69,7 @@ def compare(flown: Flown) -> Comparison:
         ValueError: The real drone did not fly, or not for long enough.
     """
     real = flown.real
-    judged = _judged(real)
+    judged = judged_part(real)
     time = real.time[judged]
     difference = flown.pos[judged] - real.pos[judged]
     distance = np.linalg.norm(difference, axis=1)
@@ -109,7 +109,12 @@ def between_repetitions(flights: Sequence[Recorded]) -> dict[str, float]:
     return found
 
 
-def _judged(real: Recorded) -> slice:
+def judged_part(real: Recorded) -> slice:
+    """Return the samples that are judged, see `compare`.
+
+    Raises:
+        ValueError: The real drone did not fly, or not for long enough.
+    """
     flying = real.flying
     first = flying.start + int(SKIPPED * RATE)
     last = min(flying.stop, _hand_over(real, first))
@@ -145,8 +150,8 @@ def _attitude_error(real: np.ndarray, simulated: np.ndarray) -> float:
 
 def _repetition_error(a: Recorded, b: Recorded) -> float:
     """Return the distance between two flights with the best shift, from the first setpoint on."""
-    judged = _judged(a)
-    other = _judged(b)
+    judged = judged_part(a)
+    other = judged_part(b)
     time, begun = a.time[judged] - a.time[0], b.time - b.time[0]
     time = time[time < begun[other][-1]]
     pos = a.pos[judged][: len(time)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import savgol_filter
 from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.checks.limits import Limit, number
 from crazyflow_ros.flight_logs import FlightLog
+from crazyflow_ros.flight_logs.motion import motion_of
 
 RATE = 100
 """Rate at which setpoints, voltages and errors of estimates are handed over [Hz]."""
@@ -20,7 +21,7 @@ NO_ERROR = np.array([0, 0, 0, 0, 0, 0, 1, 0, 0, 0.0])
 """Of an estimate, see `Recorded.error`."""
 
 _SHORTEST = 1.0  # s
-_SMOOTHED = 15  # samples of the smoothed velocity
+_LATENESS = Limit(1, "s")
 _STILL, _STILL_TIME = 0.005, 0.3  # m and s: a drone that stands does not move further
 
 
@@ -77,36 +78,27 @@ def recorded(log: FlightLog, lateness: float = 0.0) -> Recorded:
         lateness: By how much the setpoints in the log are later than the poses [s].
 
     Raises:
-        ValueError: It has no setpoints, or is too short or too long.
+        ValueError: It has no setpoints, is too short or too long, or the lateness is beyond 1 s.
     """
+    number("lateness", lateness, _LATENESS)
     if log.setpoint is None:
         raise ValueError(f"{log.name}: without recorded setpoints it cannot be flown again")
-    pose = log.pose
-    start = max(pose.time[0], log.setpoint.time[0] - lateness)
-    duration = _end(log) - start
-    if not _SHORTEST < duration <= LONGEST:
+    start, end = max(log.pose.time[0], log.setpoint.time[0] - lateness), _end(log)
+    if not _SHORTEST < end - start <= LONGEST:
         raise ValueError(
             f"{log.name}: from the first setpoint on, a flight must have poses for "
-            f"{_SHORTEST:g} to {LONGEST:g} s, got {max(duration, 0):.3g} s"
+            f"{_SHORTEST:g} to {LONGEST:g} s, got {max(end - start, 0):.3g} s"
         )
-    time = start + np.arange(int(duration * RATE) + 1) / RATE
-    values = pose.at(time)
-    quat = values[:, 3:] / np.linalg.norm(values[:, 3:], axis=1, keepdims=True)
-    vel = savgol_filter(values[:, :3], _SMOOTHED, 2, deriv=1, delta=1 / RATE, axis=0)
+    motion = motion_of(log, RATE)
+    used = slice(*np.searchsorted(motion.time, (start, end)))
+    time, pos, quat, vel = (
+        array[used] for array in (motion.time, motion.pos, motion.quat, motion.vel)
+    )
     floor, stands = _floor(log, start)
     volts = np.full((len(time), 1), np.inf) if log.voltage is None else log.voltage.held_at(time)
-    return Recorded(
-        log,
-        time,
-        floor,
-        stands,
-        values[:, :3],
-        quat,
-        vel,
-        log.setpoint.held_at(time + lateness),
-        volts,
-        _error_of_estimate(log, time, values[:, :3], quat, vel),
-    )
+    error = _error_of_estimate(log, time, pos, quat, vel)
+    setpoint = log.setpoint.held_at(time + lateness)
+    return Recorded(log, time, floor, stands, pos, quat, vel, setpoint, volts, error)
 
 
 def _end(log: FlightLog) -> float:

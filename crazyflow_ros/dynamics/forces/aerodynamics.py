@@ -1,4 +1,4 @@
-"""Ground effect, downwash and the torque of drag: forces for `Sim(forces=...)`."""
+"""Ground effect and downwash: forces for `Sim(forces=...)`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from crazyflow_ros.checks.limits import POSITION, number
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     BodyState,
@@ -21,10 +20,8 @@ from crazyflow_ros.dynamics.components import (
     no_wrench,
     rotation_matrix,
     scale,
-    subtract,
     total,
     transform,
-    vector,
 )
 from crazyflow_ros.dynamics.forces.external import DroneForce, each_of
 from crazyflow_ros.dynamics.rigid_body import RigidBody
@@ -75,35 +72,6 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
         )
 
     return DroneForce("ground_effect", each_of(drone), None, force)
-
-
-def drag_torque(drone: str | Sequence[str], height: float) -> DroneForce:
-    """Build the torque of a drag that acts above the centre of mass.
-
-    Rotors have most of the drag, and blades that flap tilt their thrust backwards: both push the
-    leading side of a moving drone up (R. Mahony, V. Kumar, P. Corke, "Multirotor aerial vehicles",
-    IEEE Robotics & Automation Magazine 2012), as a drag that acts at some height does. The wind is
-    that of the dynamics.
-
-    Args:
-        drone: Name of the drone, or of each drone of a world, for its drag.
-        height: Height over the centre of mass at which the drag acts, m.
-
-    Raises:
-        ValueError: The height is not finite, or too large.
-    """
-    height = number("height", height, POSITION)
-    drag = _figures(drone)["drag_matrix"]
-
-    def force(state: BodyState, params: RigidBody) -> Wrench:
-        R = rotation_matrix(state.quat)
-        wind = getattr(params, "wind", None)
-        air = state.vel if wind is None else subtract(state.vel, vector(wind))
-        pull = drag_force(state.quat, air, jnp.asarray(drag, state.pos[0].dtype))
-        arm = scale((R[0][2], R[1][2], R[2][2]), height)
-        return Wrench(scale(pull, 0.0), cross(arm, pull))
-
-    return DroneForce("drag_torque", each_of(drone), None, force)
 
 
 def downwash(drone: str | Sequence[str]) -> DroneForce:
