@@ -108,8 +108,8 @@ class Flown(NamedTuple):
     """(n, 4)"""
     command: np.ndarray
     """(n, 4) roll, pitch, yaw [rad] and collective thrust [N] of the position controller."""
-    rotors: np.ndarray
-    """(n, 4) commands of the rotors as shares of their greatest speed."""
+    rotors: np.ndarray | None
+    """(n, 4) commanded speeds as shares of the greatest; None of models without rotors."""
 
 
 def fly(
@@ -183,6 +183,8 @@ class _Batch:
             mass = jnp.full_like(self._sim.data.params.mass, replay.mass)
             params = self._sim.data.params.replace(mass=mass)
             self._sim.data = self._sim.data.replace(params=params)
+        limits = getattr(self._sim.data.params, "rotor_vel_limits", None)
+        self._fastest = None if limits is None else float(limits[..., 1].max())
         self._size, self._controller, self._rest = size, controller, rest_height(drone)
         self._segment = jax.jit(self._scan(self._sim.build_step_fn(derivative=False)))
 
@@ -207,7 +209,7 @@ class _Batch:
                 pos[m, i].astype(float) + height,
                 quat[m, i].astype(float),
                 command[m, i].astype(float),
-                rotors[m, i].astype(float),
+                rotors[m, i] / self._fastest if self._fastest else None,
             )
 
     def _scan(self, step: Any) -> Callable[[SimData, _Inputs], tuple[SimData, Any]]:

@@ -96,11 +96,13 @@ def compare(flown: Flown) -> Comparison:
 def between_repetitions(flights: Sequence[Recorded]) -> dict[str, float]:
     """Return the median distance between two real flights of the same kind, by name of flight.
 
-    Flights are of the same kind if their names differ by the number after `rep` alone.
+    Flights are of the same kind if the same controller flew, and if their names differ by the
+    number after `rep` alone.
     """
-    kinds: dict[str, list[Recorded]] = {}
+    kinds: dict[tuple[str, str | None], list[Recorded]] = {}
     for flight in flights:
-        kinds.setdefault(_REPETITION.sub("", flight.log.name), []).append(flight)
+        name = _REPETITION.sub("", flight.log.name)
+        kinds.setdefault((name, flight.log.controller), []).append(flight)
     found: dict[str, float] = {}
     for some in kinds.values():
         pairs = [_repetition_error(a, b) for a, b in combinations(some, 2)]

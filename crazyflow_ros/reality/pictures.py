@@ -35,7 +35,8 @@ _STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.2,
 }
 _PWM = 65535.0
-_FADED = 0.5  # opacity of the curve behind
+_AFTER = 1.5  # s that are drawn after the judged part
+_LEAST = 5.0  # cm, of the axis of errors
 
 
 def draw(flown: Flown, comparison: Comparison, path: str | Path) -> None:
@@ -55,8 +56,8 @@ def figure(flown: Flown, comparison: Comparison) -> Figure:
     with extra("learn"):
         import matplotlib as mpl
         from matplotlib.figure import Figure
-    real = flown.real
-    time = real.time - real.log.pose.time[0]
+    flown = _until(flown, comparison.end + _AFTER)
+    time = flown.real.time - flown.real.log.pose.time[0]
     judged = (time >= comparison.begin - 1e-9) & (time <= comparison.end + 1e-9)
     with mpl.rc_context(_STYLE):
         drawn = Figure(figsize=(11, 9.5), layout="constrained")
@@ -66,7 +67,7 @@ def figure(flown: Flown, comparison: Comparison) -> Figure:
         )
         for name, (a, b) in {"above": (0, 1), "side": (0, 2)}.items():
             _draw_path(axes[name], flown, judged, a, b)
-        _draw_errors(axes["error"], flown, time)
+        _draw_errors(axes["error"], flown, time, judged)
         _draw_tilt(axes["tilt"], flown, time)
         _draw_motors(axes["motors"], flown, time)
         for name in ("error", "tilt", "motors"):
@@ -101,19 +102,25 @@ def _draw_path(axes: Axes, flown: Flown, judged: np.ndarray, a: int, b: int) -> 
     axes.set_aspect("equal", adjustable="datalim")
 
 
-def _draw_errors(axes: Axes, flown: Flown, time: np.ndarray) -> None:
+def _until(flown: Flown, end: float) -> Flown:
+    """Return a flight without what comes after a time since its first pose [s]."""
+    kept = slice(int(np.searchsorted(flown.real.time - flown.real.log.pose.time[0], end)))
+
+    def cut(part: Any) -> Any:
+        arrays = {k: v[kept] for k, v in part._asdict().items() if isinstance(v, np.ndarray)}
+        return part._replace(**arrays)
+
+    shorter: Flown = cut(flown._replace(real=cut(flown.real)))
+    return shorter
+
+
+def _draw_errors(axes: Axes, flown: Flown, time: np.ndarray, judged: np.ndarray) -> None:
     error = 100 * (flown.pos - flown.real.pos)
     for values, name, colour in zip(error.T, "xyz", ("#c0392b", "#2e8b57", "#6a4fb3")):
         axes.plot(time, values, color=colour, label=name)
-    most = 1.15 * max(5.0, float(np.abs(error[_shown(flown)]).max()))
+    most = 1.3 * max(_LEAST, float(np.abs(error[judged]).max()))
     axes.set(title="Simulated minus real position", ylabel="[cm]", ylim=(-most, most))
-    axes.legend(loc="upper right", ncols=3, fontsize=8)
-
-
-def _shown(flown: Flown) -> slice:
-    """Return the samples that scale the axis: the flight, without landing."""
-    flying = flown.real.flying
-    return slice(flying.start, max(flying.start + 1, flying.stop - 100))
+    axes.legend(loc="upper left", ncols=3, fontsize=8)
 
 
 def _draw_tilt(axes: Axes, flown: Flown, time: np.ndarray) -> None:
@@ -129,7 +136,9 @@ def _draw_tilt(axes: Axes, flown: Flown, time: np.ndarray) -> None:
 
 def _draw_motors(axes: Axes, flown: Flown, time: np.ndarray) -> None:
     """Draw the mean commands of the motors, and their range."""
-    shares = [(100 * flown.rotors, SIMULATED, "simulated: speed")]
+    shares = []
+    if flown.rotors is not None:
+        shares.append((100 * flown.rotors, SIMULATED, "simulated: speed"))
     if (pwm := flown.real.log.pwm) is not None:
         shares.insert(0, (100 * pwm.at(flown.real.time) / _PWM, REAL, "real: duty cycle"))
     for values, colour, label in shares:
