@@ -22,6 +22,7 @@ NO_ERROR = np.array([0, 0, 0, 0, 0, 0, 1, 0, 0, 0.0])
 
 _SHORTEST = 1.0  # s
 _LATENESS = Limit(1, "s")
+_ROUNDING = 1e-6  # s, of times
 _STILL, _STILL_TIME = 0.005, 0.3  # m and s: a drone that stands does not move further
 
 
@@ -97,7 +98,7 @@ def recorded(log: FlightLog, lateness: float = 0.0) -> Recorded:
     floor, stands = _floor(log, start)
     volts = np.full((len(time), 1), np.inf) if log.voltage is None else log.voltage.held_at(time)
     error = _error_of_estimate(log, time, pos, quat, vel)
-    setpoint = log.setpoint.held_at(time + lateness)
+    setpoint = log.setpoint.held_at(time + lateness + _ROUNDING)
     return Recorded(log, time, floor, stands, pos, quat, vel, setpoint, volts, error)
 
 
