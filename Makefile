@@ -8,11 +8,11 @@ PARITY_PYTHON := $(PARITY_VENV)/bin/python
 ARGS ?=
 
 # A variable that nobody reads would be ignored without a word.
-KNOWN := ARGS CAMERAS VIEW BASE_PYTHON HOME MAKEFLAGS
+KNOWN := ARGS CAMERAS VIEW CRAZYFLOW_ROS_FLIGHTS BASE_PYTHON HOME MAKEFLAGS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) -%,$(GIVEN))
 ifneq ($(strip $(UNKNOWN)),)
-    $(error unknown variable $(UNKNOWN), known are ARGS, CAMERAS, VIEW, BASE_PYTHON; parameters go into \
+    $(error unknown variable $(UNKNOWN), known are ARGS, CAMERAS, VIEW, CRAZYFLOW_ROS_FLIGHTS, BASE_PYTHON; parameters go into \
 ARGS, such as make sim ARGS="n_drones:=2")
 endif
 
@@ -30,7 +30,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup sim fly demo-sensors test hostile soak flights bench parity lint format wheel clean
+.PHONY: help setup sim fly demo-sensors test hostile soak flights reality bench parity lint format wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +62,17 @@ soak: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run a simulator for 20 minutes und
 
 flights: $(VENV)/.ready ## Fly random missions and name the worst (ARGS="--missions 10000")
 	@$(PYTHON) -m benchmark.flights $(ARGS)
+
+# Real flights are not part of the repository: this folder has some, in folders such as nanobench.
+CRAZYFLOW_ROS_FLIGHTS ?= ../shared/data
+
+reality: $(VENV)/.ready ## Fly real flights again; tables, and pictures into out/reality (CRAZYFLOW_ROS_FLIGHTS=folder, ARGS="--mass 0.03")
+	@test -d "$(CRAZYFLOW_ROS_FLIGHTS)/nanobench" || { \
+		echo "there are no real flights in $(CRAZYFLOW_ROS_FLIGHTS)/nanobench: see docs/flight_logs.md, and set" \
+		"CRAZYFLOW_ROS_FLIGHTS to a folder with a folder nanobench" >&2; exit 1; }
+	@mkdir -p out/reality
+	@$(PYTHON) -m crazyflow_ros reality "$(CRAZYFLOW_ROS_FLIGHTS)/nanobench" --pictures out/reality \
+		--json out/reality/figures.json $(ARGS)
 
 bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)

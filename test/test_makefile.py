@@ -33,3 +33,10 @@ def test_a_variable_that_nothing_reads_is_refused_by_name(given: str) -> None:
     assert end.returncode == 2
     name = given.replace(":", "").partition("=")[0]
     assert f"unknown variable {name}, known are ARGS" in end.stderr
+
+
+def test_the_folder_of_real_flights_can_be_given() -> None:
+    end = make("reality", "CRAZYFLOW_ROS_FLIGHTS=/somewhere", "ARGS=--mass 0.03")
+    assert end.returncode == 0, end.stderr
+    assert '"/somewhere/nanobench" --pictures out/reality' in end.stdout
+    assert "--mass 0.03" in end.stdout

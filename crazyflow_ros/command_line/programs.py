@@ -68,6 +68,12 @@ def _replay(words: Sequence[str]) -> int:
     return run(words, f"{program_name()} replay")
 
 
+def _reality(words: Sequence[str]) -> int:
+    from crazyflow_ros.reality.__main__ import main
+
+    return main(words, f"{program_name()} reality")
+
+
 def _build_messages(words: Sequence[str]) -> int:
     CommandParser("build-messages", _BUILD_MESSAGES).parse_args(words)
     try:
@@ -106,6 +112,9 @@ COMMANDS: tuple[Command | ProgramCommand, ...] = (
     ),
     ProgramCommand(
         "replay", "fly a recording of the simulator again, and compare all states", _replay
+    ),
+    ProgramCommand(
+        "reality", "fly recorded flights of real drones again, and compare the paths", _reality
     ),
     ProgramCommand("build-messages", _BUILD_MESSAGES, _build_messages),
 )

@@ -22,7 +22,7 @@ def flight_log(name: str, columns: dict[str, np.ndarray]) -> FlightLog:
     """Return the flight.
 
     Args:
-        name: Name of the flight, which tells the controller: Mellinger's have `mell` in it.
+        name: Name of the flight, see `_controller`.
         columns: Columns by name, each (n,), with those of `COLUMNS`.
 
     Raises:
@@ -34,7 +34,7 @@ def flight_log(name: str, columns: dict[str, np.ndarray]) -> FlightLog:
     end = _end_of_log(time, variables)
     table = Table(time[:end], {name: values[:end] for name, values in variables.items()})
     log = firmware.flight_log(name, [table], Samples(time, pose))
-    return replace(log, controller="mellinger" if "mell" in name else "pid")
+    return replace(log, controller=_controller(name, columns))
 
 
 def _end_of_log(time: np.ndarray, variables: dict[str, np.ndarray]) -> int:
@@ -50,6 +50,16 @@ def _end_of_log(time: np.ndarray, variables: dict[str, np.ndarray]) -> int:
     bends = np.abs(np.diff(slopes)) > _STRAIGHT * (1 + np.abs(slopes[:, 1:]))
     rows = np.flatnonzero(bends.any(axis=0))
     return int(rows[-1]) + 3 if len(rows) else len(time)
+
+
+def _controller(name: str, columns: dict[str, np.ndarray]) -> str:
+    """Return the controller: with Mellinger's, the PID's thrust stays 0.
+
+    Names with `mell` in them tell it, too, but seven others were flown by Mellinger's as well.
+    """
+    thrust = columns.get("pid_controller_cmd_thrust")
+    is_pid = "mell" not in name if thrust is None else thrust.any()
+    return "pid" if is_pid else "mellinger"
 
 
 def _variable(column: str, values: np.ndarray) -> tuple[str, np.ndarray]:

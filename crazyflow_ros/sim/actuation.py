@@ -231,15 +231,20 @@ class Battery:
     def __call__(self, data: SimData) -> SimData:
         """Draw the rotors' power for a tick, and limit their speed."""
         volts, current = self.under_load(data)
+        data = self.limited(data, volts)
+        drawn = data.plugins["battery"][..., 0] + current / (3600 * data.core.freq)
+        return data.replace(plugins=data.plugins | {"battery": drawn[..., None]})
+
+    def limited(self, data: SimData, volts: Array) -> SimData:
+        """Return data whose rotors are as fast as they get with a voltage (N, M) under load."""
         params = _rotor_params(data, "Battery")
         share = jnp.minimum(volts / self.fastest_from, 1.0)
         fastest = params.rotor_vel_limits[..., 1] * share
         commands = tuple(jnp.minimum(c, fastest) for c in split(data.controls.actuators))
-        drawn = data.plugins["battery"][..., 0] + current / (3600 * data.core.freq)
-        changed = {"battery": drawn, THRUST_MAX: _weakest(params, fastest)}
+        most = _weakest(params, fastest)[..., None]
         return data.replace(
             controls=data.controls.replace(actuators=stack(commands)),
-            plugins=data.plugins | {name: values[..., None] for name, values in changed.items()},
+            plugins=data.plugins | {THRUST_MAX: most},
         )
 
 

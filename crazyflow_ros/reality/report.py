@@ -1,0 +1,147 @@
+"""Errors of flights as a table in Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from crazyflow_ros.reality.comparison import Comparison
+
+_HEAD = (
+    "flight",
+    "controller",
+    "judged, s",
+    "RMSE, cm",
+    "x, y, z, cm",
+    "worst, cm",
+    "shifted, cm",
+    "shift, ms",
+    "attitude, deg",
+    "real from setpoint, cm",
+    "real from real, cm",
+)
+
+
+def table(found: Sequence[Comparison]) -> str:
+    """Return a row for each flight, then median and worst of each controller."""
+    rows = [_row(each) for each in found]
+    for controller in _controllers(found):
+        own = [each for each in found if each.controller == controller]
+        for name, pick in (("median", np.nanmedian), ("worst", np.nanmax)):
+            rows.append(_summary_row(f"**{name}**", controller, own, pick))
+    return markdown(_HEAD, rows)
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; all columns but the first two are right-aligned."""
+    columns = [list(column) for column in zip(head, *rows)]
+    widths = [max(map(len, column)) for column in columns]
+    lines = []
+    for cells in (head, *rows):
+        shown = [
+            f"{cell:<{width}}" if i < 2 else f"{cell:>{width}}"
+            for i, (cell, width) in enumerate(zip(cells, widths))
+        ]
+        lines.append(f"| {' | '.join(shown)} |")
+    rule = [
+        f"{'-' * width}" if i < 2 else f"{'-' * (width - 1)}:" for i, width in enumerate(widths)
+    ]
+    return "\n".join([lines[0], f"| {' | '.join(rule)} |", *lines[1:]])
+
+
+def summary(found: Sequence[Comparison]) -> dict[str, dict[str, float]]:
+    """Return number of flights, median and worst errors [m] by controller."""
+    result = {}
+    for controller in _controllers(found):
+        own = [each for each in found if each.controller == controller]
+        rmse, shifted = ([getattr(each, name) for each in own] for name in _JUDGED)
+        result[controller] = {
+            "flights": len(own),
+            "falls": sum(each.fall is not None for each in own),
+            "median_rmse": float(np.median(rmse)),
+            "worst_rmse": max(rmse),
+            "median_shifted_rmse": float(np.median(shifted)),
+            "worst_shifted_rmse": max(shifted),
+        }
+    return result
+
+
+def as_json(
+    settings: Mapping[str, Any], found: Sequence[Comparison], refused: Mapping[str, str]
+) -> str:
+    """Return the figures of the table in SI units, in JSON.
+
+    Args:
+        settings: How the flights were flown.
+        found: The flights.
+        refused: Why flights were not judged, by name.
+    """
+    content = {
+        "settings": dict(settings),
+        "summary": summary(found),
+        "flights": [asdict(each) for each in found],
+        "not_judged": dict(refused),
+    }
+    return json.dumps(_finite(content), indent=1) + "\n"
+
+
+_JUDGED = ("rmse", "shifted_rmse")
+
+
+def _row(c: Comparison) -> list[str]:
+    return [
+        c.name,
+        c.controller,
+        f"{c.begin:.1f} to {c.end:.1f}",
+        _cm(c.rmse),
+        ", ".join(map(_cm, c.rmse_axes)),
+        _cm(c.worst),
+        _cm(c.shifted_rmse),
+        f"{1e3 * c.shift:.0f}",
+        f"{np.degrees(c.attitude_rmse):.1f}",
+        _cm(c.real_from_setpoint),
+        "" if c.repetitions is None else _cm(c.repetitions),
+    ]
+
+
+def _summary_row(name: str, controller: str, own: Sequence[Comparison], pick: Any) -> list[str]:
+    def cm(field: str) -> str:
+        return _cm(float(pick([getattr(each, field) for each in own])))
+
+    pairs = [each.repetitions for each in own if each.repetitions is not None]
+    axes = pick(np.array([each.rmse_axes for each in own]), axis=0)
+    return [
+        name,
+        controller,
+        f"{len(own)} flight{'s' if len(own) > 1 else ''}",
+        cm("rmse"),
+        ", ".join(map(_cm, axes)),
+        cm("worst"),
+        cm("shifted_rmse"),
+        "",
+        f"{np.degrees(pick([each.attitude_rmse for each in own])):.1f}",
+        cm("real_from_setpoint"),
+        _cm(float(pick(pairs))) if pairs else "",
+    ]
+
+
+def _controllers(found: Sequence[Comparison]) -> list[str]:
+    return list(dict.fromkeys(each.controller for each in found))
+
+
+def _cm(metres: float) -> str:
+    return f"{100 * metres:.1f}"
+
+
+def _finite(value: Any) -> Any:
+    """Return JSON values without numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
