@@ -23,6 +23,8 @@ NO_ERROR = np.array([0, 0, 0, 0, 0, 0, 1, 0, 0, 0.0])
 _SHORTEST = 1.0  # s
 _LATENESS = Limit(1, "s")
 _ROUNDING = 1e-6  # s, of times
+_HIGHEST_REST = 0.15  # m, greatest height of the markers of a drone on the floor z = 0
+_FAR = 1.0  # m below the lowest pose, where a floor has no effect
 _STILL, _STILL_TIME = 0.005, 0.3  # m and s: a drone that stands does not move further
 
 
@@ -37,7 +39,7 @@ class Recorded(NamedTuple):
     time: np.ndarray
     """(n,) s, clock of the log."""
     floor: float
-    """Recorded height of a drone that stands, or the lowest height [m]."""
+    """Recorded height of a drone that stands [m]: the lowest, if that is near 0."""
     stands: bool
     """Whether the flight begins on the floor."""
     pos: np.ndarray
@@ -115,12 +117,15 @@ def _end(log: FlightLog) -> float:
 def _floor(log: FlightLog, start: float) -> tuple[float, bool]:
     """Return the height of a drone that stands, and whether it stands at the start."""
     time, pos = log.pose.time, log.pose.values[:, :3]
+    lowest = float(pos[:, 2].min())
+    if lowest > _HIGHEST_REST:  # it never stands: the floor is out of its reach
+        return lowest - _FAR, False
     first = pos[(time >= start) & (time <= start + _STILL_TIME)]
-    lowest, height = pos[:, 2].min(), float(np.median(first[:, 2]))
+    height = float(np.median(first[:, 2]))
     is_still = np.ptp(first, axis=0).max() < _STILL
     if is_still and height < lowest + 4 * _STILL and pos[:, 2].max() > height + RISEN:
         return height, True
-    return float(lowest), False
+    return lowest, False
 
 
 def _error_of_estimate(

@@ -74,7 +74,7 @@ def log() -> FlightLog:
 
 @pytest.fixture(scope="module")
 def flown(log: FlightLog) -> dict[str, Flown]:
-    """The flight again; with late poses; where the drone errs; with an empty battery."""
+    """The flight again; with late poses; from the air; where it errs; with an empty battery."""
     time, pose = log.pose.time, log.pose.values
     estimate = np.hstack([pose, np.gradient(pose[:, :3], time, axis=0)])
     estimate[:, 0] += OFFSET
@@ -83,6 +83,7 @@ def flown(log: FlightLog) -> dict[str, Flown]:
         "same": log,
         "late": replace(log, name="late", pose=Samples(late, pose[[0, *range(len(pose))]])),
         "errs": replace(log, name="errs", estimate=Samples(time, estimate)),
+        "air": replace(log.between(3, SECONDS), name="air"),
         "empty": replace(log, name="empty", voltage=Samples(time, np.full((len(time), 1), 1.5))),
     }
     told: list[str] = []
@@ -113,6 +114,16 @@ def test_late_poses_are_found_as_a_shift(flown: dict[str, Flown]) -> None:
 def test_the_drone_flies_to_where_its_estimate_is_right(flown: dict[str, Flown]) -> None:
     shifted = flown["errs"].pos[-1] - flown["same"].pos[-1]
     assert shifted == pytest.approx([-OFFSET, 0, 0], abs=0.01)
+
+
+def test_a_flight_can_begin_in_the_air(flown: dict[str, Flown]) -> None:
+    begun = flown["air"]
+    assert not begun.real.stands and begun.pos[0] == pytest.approx(begun.real.pos[0], abs=1e-6)
+    assert begun.real.floor < begun.real.pos[:, 2].min() - 0.5  # unknown, so out of reach
+    found = compare(begun)
+    assert found.begin == pytest.approx(2.0, abs=0.05)
+    # The integrals of a drone that has hovered are not those of one that has just taken off.
+    assert max(found.rmse_axes[:2]) < 0.01 < found.rmse_axes[2] < 0.1
 
 
 def test_an_empty_battery_keeps_the_drone_on_the_floor(flown: dict[str, Flown]) -> None:
