@@ -141,7 +141,7 @@ def fly(
         for first in range(0, len(own), BATCH):
             some = own[first : first + BATCH]
             batch = batch or _Batch(replay, controller, min(len(own), BATCH))
-            progress(f"{controller}: {len(some)} flights, {len(found)} of {len(flights)} done")
+            progress(f"{len(found)} of {len(flights)} flown; now {len(some)} with {controller}")
             found |= zip(some, batch.fly([flights[i] for i in some], progress))
     return [found[i] for i in range(len(flights))]
 
@@ -157,7 +157,7 @@ class _Batch:
         estimator: dict[str, Any] = {}
         if replay.known is not KnownState.true:
             given = replay.known is KnownState.recorded
-            sources = Positioning(False, False, motion_capture=not given, external=given)
+            sources = Positioning(flow=False, range=False, motion_capture=not given, external=given)
             estimator = {"estimator": Estimator.kalman, "positioning": sources}
         self._sim = Sim(
             size,
