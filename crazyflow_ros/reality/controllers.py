@@ -25,6 +25,7 @@ from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.flight_logs import FlightLog, Samples
 from crazyflow_ros.reality import motors
+from crazyflow_ros.reality.motors import in_flight, needed
 
 ATTITUDE_RATE = 500
 """Rate of the firmware's controllers, Hz."""
@@ -100,8 +101,8 @@ def replayed(log: FlightLog) -> Commands:
     controller = Controller(log.controller or "")
     if controller not in POSITION_RATES:
         raise ValueError(f"{log.name}: expected pid or mellinger, got {controller}")
-    estimate, gyro = _needed(log, "estimate"), _needed(log, "gyro")
-    setpoint, (start, end) = _needed(log, "setpoint"), in_flight(log)
+    estimate, gyro = needed(log, "estimate"), needed(log, "gyro")
+    setpoint, (start, end) = needed(log, "setpoint"), in_flight(log)
     times = np.arange(start, end, 1 / ATTITUDE_RATE)
     states, commands = estimate.at(times), setpoint.held_at(times)
     states[:, 3:7] /= np.linalg.norm(states[:, 3:7], axis=1, keepdims=True)
@@ -160,19 +161,6 @@ def _run(inputs: Array, controller: Controller) -> Array:
     return jax.lax.scan(step, (jnp.zeros((), int), *memories, (zero,) * 4), inputs)[1]
 
 
-def in_flight(log: FlightLog) -> tuple[float, float]:
-    """Return the times at which the motors start and stop [s].
-
-    Raises:
-        ValueError: Motor commands were not logged, or are all zero.
-    """
-    pwm = _needed(log, "pwm")
-    runs = pwm.time[pwm.values.max(axis=1) > 0]
-    if len(runs) < 2:
-        raise ValueError(f"{log.name}: the motors do not run")
-    return float(runs[0]), float(runs[-1])
-
-
 def controller_errors(
     log: FlightLog, compensation: motors.Compensation = motors.CF21_PLUS
 ) -> ControllerErrors:
@@ -185,7 +173,7 @@ def controller_errors(
     Raises:
         ValueError: See `replayed`; or the flight is too short.
     """
-    ours, pwm, volts = replayed(log), _needed(log, "pwm"), _needed(log, "voltage")
+    ours, pwm, volts = replayed(log), needed(log, "pwm"), needed(log, "voltage")
     voltage = Samples(volts.time, motors.filtered_voltage(volts)[:, None])
     judged = pwm.between(ours.time[0] + _TAKE_OFF, ours.time[-1] - _LANDING)
     if judged is None or len(judged.time) < _LEAST:
@@ -239,10 +227,3 @@ def _each(values: np.ndarray) -> tuple[float, float, float]:
 
 def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
-
-
-def _needed(log: FlightLog, name: str) -> Samples:
-    samples: Samples | None = getattr(log, name)
-    if samples is None:
-        raise ValueError(f"{log.name}: {name} was not logged")
-    return samples

@@ -1,7 +1,7 @@
 """From commands to duty cycles and back, as in the firmware of the Crazyflie 2.x.
 
-Its controllers command thrust and torque in units of 1/65535 of the greatest thrust of a rotor. They
-are distributed to the motors, compensated for the voltage of the battery, and capped:
+Its controllers command thrust and torque in units of 1/65535 of the greatest thrust of a rotor.
+They are distributed to the motors, compensated for the voltage of the battery, and capped:
 `src/modules/src/power_distribution_quadrotor.c`, `motorsCompensateBatteryVoltage` in
 `src/drivers/src/motors.c`, and `batteryCompensation` in `src/modules/src/stabilizer.c`.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import lfilter
 
-from crazyflow_ros.flight_logs import Samples
+from crazyflow_ros.flight_logs import FlightLog, Samples
 
 PWM_MAX = 65535.0
 MIXING = np.array([[-0.5, -0.5, 0.5, 0.5], [-0.5, 0.5, 0.5, -0.5], [-1.0, 1.0, -1.0, 1.0]])
@@ -93,3 +93,28 @@ def filtered_voltage(voltage: Samples) -> np.ndarray:
     held = voltage.held_at(ticks)[:, 0]
     slow, _ = lfilter([_FILTER], [1, -kept], held, zi=[kept * measured[0]])
     return np.interp(time, ticks, slow)
+
+
+def in_flight(log: FlightLog) -> tuple[float, float]:
+    """Return the times at which the motors start and stop [s].
+
+    Raises:
+        ValueError: Motor commands were not logged, or are all zero.
+    """
+    pwm = needed(log, "pwm")
+    runs = pwm.time[pwm.values.max(axis=1) > 0]
+    if len(runs) < 2:
+        raise ValueError(f"{log.name}: the motors do not run")
+    return float(runs[0]), float(runs[-1])
+
+
+def needed(log: FlightLog, name: str) -> Samples:
+    """Return a quantity of a flight.
+
+    Raises:
+        ValueError: It was not logged.
+    """
+    samples = log.quantities.get(name)
+    if samples is None:
+        raise ValueError(f"{log.name}: {name} was not logged")
+    return samples
