@@ -1,6 +1,7 @@
 """Flights of the data set `Crazyflie-2.0-battery-data`: estimated position and voltage at 100 Hz.
 
-R. Craciun, A. Burlacu, "AI-Based Battery Consumption Prediction for Nano-drones", MTM&Robotics 2024.
+R. Craciun, A. Burlacu, "AI-Based Battery Consumption Prediction for Nano-drones", MTM&Robotics
+2024.
 """
 
 from __future__ import annotations

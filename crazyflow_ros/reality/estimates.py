@@ -1,0 +1,211 @@
+"""The Kalman filter, run on the sensors and poses of real flights beside the firmware's.
+
+Same readings and poses in, same estimate out. That needs the poses that arrived at the drone: its
+SD card logs them. What a motion capture recorded beside the drone's log is another thing: the radio
+loses poses, and delays others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.dynamics.components import (
+    Vec4,
+    rotation_matrix,
+    split,
+    stack,
+    transform,
+    transpose,
+    vector,
+)
+from crazyflow_ros.estimation import kalman
+from crazyflow_ros.estimation.estimate import EXTERNAL_POS_STD, EXTERNAL_QUAT_STD
+from crazyflow_ros.estimation.kalman import Belief
+from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.reality.motors import in_flight, needed
+
+
+class Trust(NamedTuple):
+    """Errors that the firmware is told to expect of poses: its parameters of `locSrv`."""
+
+    pos_std: float
+    """m."""
+    quat_std: float
+    """rad; `IGNORED` if positions arrived alone."""
+
+
+IGNORED = 1e3
+"""rad, with which an attitude has no effect."""
+TRUSTS = {
+    "firmware": Trust(EXTERNAL_POS_STD, EXTERNAL_QUAT_STD),
+    "firmware, positions alone": Trust(EXTERNAL_POS_STD, IGNORED),
+    "crazyswarm2": Trust(1e-3, 5e-2),
+    "crazyswarm2, positions alone": Trust(1e-3, IGNORED),
+}
+"""Usual ones, by whose they are; logs do not tell."""
+_DT = 1 / kalman.PREDICTION_RATE
+_AT_ONCE = 4  # poses that a prediction can be followed by
+_SETTLING = 1.5  # s that are not judged
+_DELAYS = np.arange(-0.01, 0.061, 0.002)  # s, of the logged estimate behind ours
+_LEAST = 100  # samples
+_SAME = (0.005, np.radians(0.5))  # m and rad that weigh the same where one of `TRUSTS` is chosen
+
+
+@dataclass(frozen=True)
+class EstimateErrors:
+    """Estimates in a flight compared, RMS; distances in m, angles in degrees."""
+
+    flight: str
+    trust: str
+    """Which of `TRUSTS` explains the logged estimate best."""
+    delay: float
+    """Of the logged estimate, s, by which ours is shifted."""
+    position: float
+    """Our estimate minus the logged one."""
+    tilt: float
+    yaw: float
+    onboard_position: float
+    """The logged estimate minus the poses, for comparison."""
+    onboard_tilt: float
+    onboard_yaw: float
+
+
+def estimate_errors(log: FlightLog) -> EstimateErrors:
+    """Compare our filter's estimate with the logged one.
+
+    Args:
+        log: A flight with poses, estimate, gyroscope, accelerometer and motor commands.
+
+    Raises:
+        ValueError: The log lacks one of these, or is too short.
+    """
+    logged = needed(log, "estimate")
+    if log.pose_is_estimate:
+        raise ValueError(f"{log.name}: poses were not logged")
+    found = {}
+    for name, trust in TRUSTS.items():
+        ours = replayed_estimate(log, trust)
+        judged = ours.between(ours.time[0] + _SETTLING, ours.time[-1] - _DELAYS[-1])
+        if judged is None or len(judged.time) < _LEAST:
+            raise ValueError(
+                f"{log.name}: expected {_SETTLING + _LEAST * _DT:g} s of flight or more"
+            )
+        delay = min(_DELAYS, key=lambda d: _differences(judged, logged, d)[0])
+        found[name] = float(delay), _differences(judged, logged, delay)
+    best = min(found, key=lambda name: sum(np.divide(found[name][1][:2], _SAME)))
+    delay, (position, tilt, yaw) = found[best]
+    flown = log.pose.between(*in_flight(log))
+    onboard = _differences(log.pose if flown is None else flown, logged, 0.0)
+    angles = np.degrees([tilt, yaw, *onboard[1:]])
+    return EstimateErrors(
+        log.name,
+        best,
+        delay,
+        position,
+        *map(float, angles[:2]),
+        onboard[0],
+        *map(float, angles[2:]),
+    )
+
+
+def replayed_estimate(log: FlightLog, trust: Trust) -> Samples:
+    """Return our filter's estimates (n, 10), as `FlightLog.estimate`, from that at the start on.
+
+    Args:
+        log: See `estimate_errors`.
+        trust: Errors that the filter expects of the poses.
+    """
+    estimate, gyro, acc = (needed(log, name) for name in ("estimate", "gyro", "accelerometer"))
+    start, end = in_flight(log)
+    common = [estimate.time, gyro.time, acc.time, log.pose.time]
+    first, last = max(time[0] for time in common), min(end, *(time[-1] for time in common))
+    times = np.arange(first + _DT, last, _DT)
+    if len(times) < _LEAST:
+        raise ValueError(f"{log.name}: expected {_LEAST * _DT:g} s of flight or more")
+    poses, arrived = _arrivals(log.pose, times)
+    flies = times > start
+    sensed = np.column_stack([_mean(gyro, times), _mean(acc, times), flies])
+    begun = estimate.at(times[:1] - _DT)[0]
+    inputs = (sensed, poses, arrived, begun, np.array(trust))
+    states = np.asarray(_run(*(jnp.asarray(value, jnp.float32) for value in inputs)), float)
+    return Samples(times, states)
+
+
+@jax.jit
+def _run(sensed: Array, poses: Array, arrived: Array, begun: Array, trust: Array) -> Array:
+    """Return the estimates (n, 10) after each prediction and the poses that followed it.
+
+    Args:
+        sensed: (n, 7) angular velocity, specific force, whether the drone flies.
+        poses: (n, k, 7).
+        arrived: (n, k) whether there is a pose.
+        begun: (10,) the estimate before.
+        trust: (2,) `Trust`.
+    """
+    pos, quat, vel = vector(begun[:3]), _quat(begun[3:7]), vector(begun[7:])
+    body_vel = transform(transpose(rotation_matrix(quat)), vel)
+
+    def step(belief: Belief, inputs: tuple[Array, Array, Array]) -> tuple[Belief, Array]:
+        row, found, valid = inputs
+        gyro, acc, rot = vector(row[:3]), vector(row[3:6]), rotation_matrix(belief.quat)
+        belief = kalman.predicted(belief, rot, gyro, acc, _DT, row[6] > 0, quat)
+        belief = kalman.diffused(belief, _DT)
+
+        def told(belief: Belief, pose: tuple[Array, Array]) -> tuple[Belief, None]:
+            values, valid = pose
+            for axis in range(3):
+                measured = kalman.coordinate(belief, axis, values[axis], trust[0])
+                belief = kalman.updated(belief, measured._replace(valid=valid > 0))
+            for measured in kalman.attitude(belief, _quat(values[3:]), trust[1]):
+                belief = kalman.updated(belief, measured._replace(valid=valid > 0))
+            return belief, None
+
+        belief = kalman.settled(jax.lax.scan(told, belief, (found, valid))[0])
+        world_vel = transform(rotation_matrix(belief.quat), belief.vel)
+        return belief, stack((*belief.pos, *belief.quat, *world_vel))
+
+    return jax.lax.scan(step, kalman.certain(pos, quat, body_vel), (sensed, poses, arrived))[1]
+
+
+def _quat(values: Array) -> Vec4:
+    x, y, z, w = split(values)
+    return (x, y, z, w)
+
+
+def _arrivals(poses: Samples, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return poses (n, k, 7) that arrived in the period before each time, and which there are."""
+    found, arrived = np.zeros((len(times), _AT_ONCE, 7)), np.zeros((len(times), _AT_ONCE))
+    found[..., 6] = 1.0
+    ticks = np.searchsorted(times, poses.time)
+    count = np.arange(len(ticks)) - np.searchsorted(ticks, ticks)  # in the same period before
+    used = (poses.time > times[0] - _DT) & (ticks < len(times)) & (count < _AT_ONCE)
+    found[ticks[used], count[used]] = poses.values[used]
+    arrived[ticks[used], count[used]] = 1.0
+    return found, arrived
+
+
+def _mean(samples: Samples, times: np.ndarray) -> np.ndarray:
+    """Return means of the samples in the period before each time, or else the value amid it."""
+    sums = np.cumsum(np.vstack([np.zeros(samples.values.shape[1]), samples.values]), axis=0)
+    first, last = (np.searchsorted(samples.time, t, side="right") for t in (times - _DT, times))
+    count = (last - first)[:, None]
+    return np.where(
+        count > 0, (sums[last] - sums[first]) / np.maximum(count, 1), samples.at(times - _DT / 2)
+    )
+
+
+def _differences(ours: Samples, logged: Samples, delay: float) -> tuple[float, float, float]:
+    """Return RMS differences of position [m], tilt and yaw [rad]."""
+    other = logged.at(ours.time + delay)
+    off = np.linalg.norm(ours.values[:, :3] - other[:, :3], axis=1)
+    turn = Rotation.from_quat(ours.values[:, 3:7]).inv() * Rotation.from_quat(other[:, 3:7])
+    x, y, z = turn.as_rotvec().T
+    position, tilt, yaw = (float(np.sqrt(np.mean(np.square(v)))) for v in (off, np.hypot(x, y), z))
+    return position, tilt, yaw
