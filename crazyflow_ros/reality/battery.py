@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -194,9 +194,10 @@ def voltages(battery: Battery, power: np.ndarray, rest: float, period: float) ->
         rest: Voltage at rest before, V.
         period: s.
     """
-    charges = np.linspace(0.0, battery.capacity, 1001)
+    charges: Any = np.linspace(0.0, battery.capacity, 1001)
     drawn = np.interp(-rest, -battery.voltage(charges), charges)
-    drain, charge = power / battery.efficiency, np.full(len(power), drawn)
+    drain: Any = power / battery.efficiency
+    charge: Any = np.full(len(power), drawn)
     for _ in range(_ROUNDS):  # what was drawn depends little on the voltage
         volts, current = battery.loaded(charge, drain)
         charge = drawn + (np.cumsum(current) - current) * period / 3600

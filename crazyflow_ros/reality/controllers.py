@@ -106,8 +106,8 @@ def replayed(log: FlightLog) -> Commands:
     times = np.arange(start, end, 1 / ATTITUDE_RATE)
     states, commands = estimate.at(times), setpoint.held_at(times)
     states[:, 3:7] /= np.linalg.norm(states[:, 3:7], axis=1, keepdims=True)
-    inputs = jnp.asarray(np.column_stack([states, gyro.at(times), commands]), jnp.float32)
-    outputs = np.asarray(_run(inputs, controller), float)
+    inputs = np.column_stack([states, gyro.at(times), commands])
+    outputs = motors.for_each_row(partial(_run, controller=controller), inputs)
     newton = load_drone(DRONE)["thrust_max"] / load_mellinger(DRONE, "attitude")["pwm_max"]
     lever = 2 * load_drone(DRONE)["L"]
     yaw_lever = 4 * load_mellinger(DRONE, "attitude")["thrust2torque"]
@@ -126,33 +126,29 @@ def _run(inputs: Array, controller: Controller) -> Array:
 
     def step(carry: Any, row: Array) -> Any:
         tick, outer_memory, inner_memory, wanted = carry
-        parts = split(row)
-        body = BodyState(parts[:3], parts[3:7], parts[7:10], parts[10:13], (zero,) * 4)  # type: ignore[arg-type]
-        pos, vel, acc, quat, rates = (
-            parts[i:k] for i, k in ((13, 16), (16, 19), (19, 22), (22, 26), (26, 29))
-        )
+        x: Any = split(row)
+        body = BodyState(x[:3], x[3:7], x[7:10], x[10:13], (zero,) * 4)
+        setpoint, rates = (x[13:16], x[16:19], x[19:22], x[22:26]), x[26:29]
 
         def position(_: Any) -> Any:
             dt = 1 / POSITION_RATES[controller]
-            rpy, thrust, memory = cascade.state2attitude(
-                body,
-                (pos, vel, acc, quat),
-                outer_memory,
-                dt,
-                outer,  # type: ignore[arg-type]
-            )
+            rpy, thrust, memory = cascade.state2attitude(body, setpoint, outer_memory, dt, outer)
             return memory, (*rpy, thrust)
 
         outer_memory, wanted = jax.lax.cond(
             tick % every == 0, position, lambda _: (outer_memory, wanted), None
         )
+        command = wanted[:3], rates, wanted[3]
         thrust, torque, inner_memory = cascade.attitude2force_torque(
-            body, (wanted[:3], rates, wanted[3]), inner_memory, 1 / ATTITUDE_RATE, inner,  # type: ignore[arg-type]
+            body,
+            command,
+            inner_memory,
+            1 / ATTITUDE_RATE,
+            inner,
             distribution=PowerDistribution.capped,
-        )  # fmt: skip
-        return (tick + 1, outer_memory, inner_memory, wanted), jnp.stack(
-            [*wanted[:3], thrust, *torque]
         )
+        found = jnp.stack([*wanted[:3], thrust, *torque])
+        return (tick + 1, outer_memory, inner_memory, wanted), found
 
     memories = [
         {name: (zero,) * size for name, size in sizes.items()}

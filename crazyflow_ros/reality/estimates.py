@@ -8,6 +8,8 @@ loses poses, and delays others.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from math import degrees
 from typing import NamedTuple
 
 import jax
@@ -29,7 +31,7 @@ from crazyflow_ros.estimation import kalman
 from crazyflow_ros.estimation.estimate import EXTERNAL_POS_STD, EXTERNAL_QUAT_STD
 from crazyflow_ros.estimation.kalman import Belief
 from crazyflow_ros.flight_logs import FlightLog, Samples
-from crazyflow_ros.reality.motors import in_flight, needed
+from crazyflow_ros.reality.motors import for_each_row, in_flight, needed
 
 
 class Trust(NamedTuple):
@@ -103,15 +105,16 @@ def estimate_errors(log: FlightLog) -> EstimateErrors:
     delay, (position, tilt, yaw) = found[best]
     flown = log.pose.between(*in_flight(log))
     onboard = _differences(log.pose if flown is None else flown, logged, 0.0)
-    angles = np.degrees([tilt, yaw, *onboard[1:]])
     return EstimateErrors(
         log.name,
         best,
         delay,
         position,
-        *map(float, angles[:2]),
+        degrees(tilt),
+        degrees(yaw),
         onboard[0],
-        *map(float, angles[2:]),
+        degrees(onboard[1]),
+        degrees(onboard[2]),
     )
 
 
@@ -131,29 +134,27 @@ def replayed_estimate(log: FlightLog, trust: Trust) -> Samples:
         raise ValueError(f"{log.name}: expected {_LEAST * _DT:g} s of flight or more")
     poses, arrived = _arrivals(log.pose, times)
     flies = times > start
-    sensed = np.column_stack([_mean(gyro, times), _mean(acc, times), flies])
-    begun = estimate.at(times[:1] - _DT)[0]
-    inputs = (sensed, poses, arrived, begun, np.array(trust))
-    states = np.asarray(_run(*(jnp.asarray(value, jnp.float32) for value in inputs)), float)
-    return Samples(times, states)
+    rows = [_mean(gyro, times), _mean(acc, times), flies, arrived, poses.reshape(len(times), -1)]
+    begun = jnp.asarray(estimate.at(times[:1] - _DT)[0], jnp.float32)
+    run = partial(_run, begun=begun, trust=jnp.array(trust, jnp.float32))
+    return Samples(times, for_each_row(run, np.column_stack(rows)))
 
 
 @jax.jit
-def _run(sensed: Array, poses: Array, arrived: Array, begun: Array, trust: Array) -> Array:
+def _run(inputs: Array, begun: Array, trust: Array) -> Array:
     """Return the estimates (n, 10) after each prediction and the poses that followed it.
 
     Args:
-        sensed: (n, 7) angular velocity, specific force, whether the drone flies.
-        poses: (n, k, 7).
-        arrived: (n, k) whether there is a pose.
+        inputs: (n, 7 + 8 k) angular velocity, specific force, whether the drone flies; of up to k
+            poses, which there are, and the poses.
         begun: (10,) the estimate before.
         trust: (2,) `Trust`.
     """
     pos, quat, vel = vector(begun[:3]), _quat(begun[3:7]), vector(begun[7:])
     body_vel = transform(transpose(rotation_matrix(quat)), vel)
 
-    def step(belief: Belief, inputs: tuple[Array, Array, Array]) -> tuple[Belief, Array]:
-        row, found, valid = inputs
+    def step(belief: Belief, row: Array) -> tuple[Belief, Array]:
+        valid, found = row[7 : 7 + _AT_ONCE], row[7 + _AT_ONCE :].reshape(_AT_ONCE, 7)
         gyro, acc, rot = vector(row[:3]), vector(row[3:6]), rotation_matrix(belief.quat)
         belief = kalman.predicted(belief, rot, gyro, acc, _DT, row[6] > 0, quat)
         belief = kalman.diffused(belief, _DT)
@@ -171,7 +172,7 @@ def _run(sensed: Array, poses: Array, arrived: Array, begun: Array, trust: Array
         world_vel = transform(rotation_matrix(belief.quat), belief.vel)
         return belief, stack((*belief.pos, *belief.quat, *world_vel))
 
-    return jax.lax.scan(step, kalman.certain(pos, quat, body_vel), (sensed, poses, arrived))[1]
+    return jax.lax.scan(step, kalman.certain(pos, quat, body_vel), inputs)[1]
 
 
 def _quat(values: Array) -> Vec4:

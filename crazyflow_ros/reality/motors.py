@@ -8,9 +8,12 @@ They are distributed to the motors, compensated for the voltage of the battery, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from scipy.signal import lfilter
 
 from crazyflow_ros.flight_logs import FlightLog, Samples
@@ -19,6 +22,7 @@ PWM_MAX = 65535.0
 MIXING = np.array([[-0.5, -0.5, 0.5, 0.5], [-0.5, 0.5, 0.5, -0.5], [-1.0, 1.0, -1.0, 1.0]])
 """Shares of the motors in commanded roll, pitch and yaw, body frame FLU."""
 _FREQ, _FILTER = 1000.0, 0.01  # Hz; share of a new voltage
+_LENGTH = 4096  # rows
 _STEPS = 4001  # of the table by which the curve is inverted
 _MOST = 5.0  # V, its end
 
@@ -118,3 +122,17 @@ def needed(log: FlightLog, name: str) -> Samples:
     if samples is None:
         raise ValueError(f"{log.name}: {name} was not logged")
     return samples
+
+
+def for_each_row(run: Callable[[Array], Array], inputs: np.ndarray) -> np.ndarray:
+    """Return the outputs of a compiled function for the rows of its inputs, in single precision.
+
+    Inputs are lengthened, so that flights of about the same length share a compilation.
+
+    Args:
+        run: From (m, i) to (m, o), where no output depends on later inputs.
+        inputs: (n, i), n at least 1.
+    """
+    length = -len(inputs) % _LENGTH
+    padded = np.pad(inputs, ((0, length), (0, 0)), mode="edge")
+    return np.asarray(run(jnp.asarray(padded, jnp.float32)), float)[: len(inputs)]
