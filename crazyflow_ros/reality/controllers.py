@@ -98,9 +98,10 @@ def replayed(log: FlightLog) -> Commands:
     Raises:
         ValueError: The log lacks what this needs, or the controller is not PID or Mellinger's.
     """
-    controller = Controller(log.controller or "")
-    if controller not in POSITION_RATES:
-        raise ValueError(f"{log.name}: expected pid or mellinger, got {controller}")
+    controller = next((each for each in POSITION_RATES if each == log.controller), None)
+    if controller is None:
+        known = " or ".join(POSITION_RATES)
+        raise ValueError(f"{log.name}: expected a flight of {known}, got {log.controller}")
     estimate, gyro = needed(log, "estimate"), needed(log, "gyro")
     setpoint, (start, end) = needed(log, "setpoint"), in_flight(log)
     times = np.arange(start, end, 1 / ATTITUDE_RATE)
