@@ -103,7 +103,7 @@ def flight_log(name: str, tables: Sequence[Table], pose: Samples | None = None) 
         pose=pose,
         pose_is_estimate=captured is None,
         setpoint=_setpoint(tables, pose),
-        position_output=_where(found(_POSITION_OUTPUT), lambda output: output[:, 3] > 0),
+        position_output=_without(found(_POSITION_OUTPUT), lambda output: output[:, 3] <= 0),
         gyro=found(*_GYRO),
         accelerometer=found(*_ACCELEROMETER),
         pwm=_without(found(*_PWM), lambda pwm: pwm.max(axis=1) > _PWM_MAX),

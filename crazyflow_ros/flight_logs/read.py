@@ -38,8 +38,9 @@ def read_flight_log(path: str | Path, drone: str = "cf0", clock: float | None = 
 
     Args:
         path: Log of the firmware's SD card; CSV of a log block of cflib, of NanoBench, of
-            `Crazyflie-2.0-battery-data`, or of poses and attitude commands; NPZ; MCAP; all of them also compressed by `xz`. Or a folder with
-            the CSV files of several log blocks of one connection.
+            `Crazyflie-2.0-battery-data`, or of poses and attitude commands; NPZ; MCAP; all of them
+            also compressed by `xz`. Or a folder with the CSV files of several log blocks of one
+            connection.
         drone: Name of the drone in an MCAP file.
         clock: Seconds per second of the Crazyflie's clock in an SD card's or cflib's log. By
             default, the former tells it, see `sd_card.clock_scale`, and the latter is right.

@@ -157,7 +157,7 @@ def _in_flight(log: FlightLog) -> tuple[float, float]:
     drops = np.flatnonzero(np.diff(voltage.values[:, 0]) < -_DROP)
     if not len(drops):
         raise ValueError(f"{log.name}: the voltage never drops by {_DROP:g} V")
-    return float(voltage.time[drops[0]]), float(voltage.time[-1])
+    return float(voltage.time[drops[0] + 1]), float(voltage.time[-1])
 
 
 def _load(log: FlightLog, time: np.ndarray, start: float, end: float) -> np.ndarray:

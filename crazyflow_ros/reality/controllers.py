@@ -46,7 +46,7 @@ _DELAYS = np.arange(-0.03, 0.0501, 0.002)  # s, of the logged commands
 
 
 @dataclass(frozen=True)
-class Commands:
+class FirmwareCommands:
     """What a controller commands, in the firmware's units."""
 
     time: np.ndarray
@@ -58,11 +58,11 @@ class Commands:
     torque: np.ndarray
     """(n, 3) about the body axes FLU, in the units of the thrust."""
 
-    def at(self, times: np.ndarray) -> Commands:
+    def at(self, times: np.ndarray) -> FirmwareCommands:
         """Return the commands at other times [s]."""
         values = np.column_stack([self.rpy, self.thrust, self.torque])
         new = Samples(self.time, values).at(times)
-        return Commands(times, new[:, :3], new[:, 3], new[:, 4:])
+        return FirmwareCommands(times, new[:, :3], new[:, 3], new[:, 4:])
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class ControllerErrors:
     """RMS of the logged motor commands themselves in the band."""
 
 
-def replayed(log: FlightLog) -> Commands:
+def replayed(log: FlightLog) -> FirmwareCommands:
     """Run our controller on the logged states and setpoints, from the start of the motors.
 
     Raises:
@@ -113,7 +113,7 @@ def replayed(log: FlightLog) -> Commands:
     lever = 2 * load_drone(DRONE)["L"]
     yaw_lever = 4 * load_mellinger(DRONE, "attitude")["thrust2torque"]
     torque = outputs[:, 4:] / (newton * np.array([lever, lever, yaw_lever]))
-    return Commands(times, outputs[:, :3], outputs[:, 3] / (4 * newton), torque)
+    return FirmwareCommands(times, outputs[:, :3], outputs[:, 3] / (4 * newton), torque)
 
 
 @partial(jax.jit, static_argnames="controller")
@@ -170,11 +170,12 @@ def controller_errors(
     Raises:
         ValueError: See `replayed`; or the flight is too short.
     """
-    ours, pwm, volts = replayed(log), needed(log, "pwm"), needed(log, "voltage")
+    volts, (start, end) = needed(log, "voltage"), in_flight(log)
     voltage = Samples(volts.time, motors.filtered_voltage(volts)[:, None])
-    judged = pwm.between(ours.time[0] + _TAKE_OFF, ours.time[-1] - _LANDING)
+    judged = needed(log, "pwm").between(start + _TAKE_OFF, end - _LANDING)
     if judged is None or len(judged.time) < _LEAST:
         raise ValueError(f"{log.name}: expected a flight of {_TAKE_OFF + _LANDING + 1:g} s or more")
+    ours = replayed(log)
     times, slow = judged.time, voltage.at(judged.time)[:, 0]
     logged = _Judged(judged.values, compensation.command(judged.values, slow), times)
 
