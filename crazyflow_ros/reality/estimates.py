@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from math import degrees
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -53,6 +53,7 @@ TRUSTS = {
 }
 """Usual ones, by whose they are; logs do not tell."""
 _DT = 1 / kalman.PREDICTION_RATE
+_QUEUED = 0.002  # s until the filter's task takes what has arrived, and the log shows it
 _AT_ONCE = 4  # poses that a prediction can be followed by
 _SETTLING = 1.5  # s that are not judged
 _DELAYS = np.arange(-0.01, 0.061, 0.002)  # s, of the logged estimate behind ours
@@ -127,26 +128,46 @@ def replayed_estimate(log: FlightLog, trust: Trust) -> Samples:
     """
     estimate, gyro, acc = (needed(log, name) for name in ("estimate", "gyro", "accelerometer"))
     start, end = in_flight(log)
-    common = [estimate.time, gyro.time, acc.time, log.pose.time]
+    common = [gyro.time, acc.time, log.pose.time]
     first, last = max(time[0] for time in common), min(end, *(time[-1] for time in common))
-    times = np.arange(first + _DT, last, _DT)
-    if len(times) < _LEAST:
+    logged = estimate.between(first, last)
+    rows = None if logged is None else _predictions(logged)
+    if rows is None or len(rows.time) <= _LEAST:
         raise ValueError(f"{log.name}: expected {_LEAST * _DT:g} s of flight or more")
-    poses, arrived = _arrivals(log.pose, times)
-    flies = times > start
-    rows = [_mean(gyro, times), _mean(acc, times), flies, arrived, poses.reshape(len(times), -1)]
-    begun = jnp.asarray(estimate.at(times[:1] - _DT)[0], jnp.float32)
+    before, times = rows.time[:-1], rows.time[1:]
+    poses, arrived = _arrivals(log.pose, before, times)
+    sensed = [_mean(samples, before, times) for samples in (gyro, acc)]
+    inputs = [*sensed, times - before, times > start, arrived, poses.reshape(len(times), -1)]
+    begun = jnp.asarray(rows.values[0], jnp.float32)
     run = partial(_run, begun=begun, trust=jnp.array(trust, jnp.float32))
-    return Samples(times, for_each_row(run, np.column_stack(rows)))
+    return Samples(times, for_each_row(run, np.column_stack(inputs)))
+
+
+def _predictions(logged: Samples) -> Samples:
+    """Return the logged estimates right after predictions, of those that were logged.
+
+    The firmware predicts a hundred times a second. Its SD card logs more often, so that one of
+    several samples is the first with the motion of a period: which one changes slowly, because
+    predictions and samples have different clocks.
+    """
+    gaps = np.diff(logged.time)
+    period = float(np.median(gaps))
+    every = max(1, round(_DT / period))
+    phases = np.append(0, np.cumsum(np.round(gaps / period))).astype(int) % every  # over gaps, too
+    moved = np.append(0, np.linalg.norm(np.diff(logged.values[:, :3], axis=0), axis=1))
+    chosen = np.zeros(len(phases), bool)
+    for part in np.array_split(np.arange(len(phases)), max(1, round(len(phases) * period))):
+        chosen[part] = phases[part] == np.argmax(np.bincount(phases[part], moved[part]))
+    return Samples(logged.time[chosen], logged.values[chosen])
 
 
 @jax.jit
 def _run(inputs: Array, begun: Array, trust: Array) -> Array:
-    """Return the estimates (n, 10) after each prediction and the poses that followed it.
+    """Return the estimates (n, 10) after each prediction.
 
     Args:
-        inputs: (n, 7 + 8 k) angular velocity, specific force, whether the drone flies; of up to k
-            poses, which there are, and the poses.
+        inputs: (n, 8 + 8 k) angular velocity, specific force, time step, whether the drone flies;
+            of up to k poses before it, which there are, and the poses.
         begun: (10,) the estimate before.
         trust: (2,) `Trust`.
     """
@@ -154,10 +175,7 @@ def _run(inputs: Array, begun: Array, trust: Array) -> Array:
     body_vel = transform(transpose(rotation_matrix(quat)), vel)
 
     def step(belief: Belief, row: Array) -> tuple[Belief, Array]:
-        valid, found = row[7 : 7 + _AT_ONCE], row[7 + _AT_ONCE :].reshape(_AT_ONCE, 7)
-        gyro, acc, rot = vector(row[:3]), vector(row[3:6]), rotation_matrix(belief.quat)
-        belief = kalman.predicted(belief, rot, gyro, acc, _DT, row[6] > 0, quat)
-        belief = kalman.diffused(belief, _DT)
+        valid, found = row[8 : 8 + _AT_ONCE], row[8 + _AT_ONCE :].reshape(_AT_ONCE, 7)
 
         def told(belief: Belief, pose: tuple[Array, Array]) -> tuple[Belief, None]:
             values, valid = pose
@@ -166,9 +184,13 @@ def _run(inputs: Array, begun: Array, trust: Array) -> Array:
                 belief = kalman.updated(belief, measured._replace(valid=valid > 0))
             for measured in kalman.attitude(belief, _quat(values[3:]), trust[1]):
                 belief = kalman.updated(belief, measured._replace(valid=valid > 0))
-            return belief, None
+            return kalman.settled(belief), None
 
-        belief = kalman.settled(jax.lax.scan(told, belief, (found, valid))[0])
+        belief = jax.lax.scan(told, belief, (found, valid))[0]
+        gyro, acc, rot = vector(row[:3]), vector(row[3:6]), rotation_matrix(belief.quat)
+        dt: Any = row[6]
+        belief = kalman.predicted(belief, rot, gyro, acc, dt, row[7] > 0, quat)
+        belief = kalman.settled(kalman.diffused(belief, dt))
         world_vel = transform(rotation_matrix(belief.quat), belief.vel)
         return belief, stack((*belief.pos, *belief.quat, *world_vel))
 
@@ -180,26 +202,27 @@ def _quat(values: Array) -> Vec4:
     return (x, y, z, w)
 
 
-def _arrivals(poses: Samples, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return poses (n, k, 7) that arrived in the period before each time, and which there are."""
+def _arrivals(
+    poses: Samples, before: np.ndarray, times: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return poses (n, k, 7) that arrived between times (n,), and which there are (n, k)."""
     found, arrived = np.zeros((len(times), _AT_ONCE, 7)), np.zeros((len(times), _AT_ONCE))
     found[..., 6] = 1.0
-    ticks = np.searchsorted(times, poses.time)
-    count = np.arange(len(ticks)) - np.searchsorted(ticks, ticks)  # in the same period before
-    used = (poses.time > times[0] - _DT) & (ticks < len(times)) & (count < _AT_ONCE)
-    found[ticks[used], count[used]] = poses.values[used]
-    arrived[ticks[used], count[used]] = 1.0
+    steps = np.searchsorted(times, poses.time + _QUEUED)
+    count = np.arange(len(steps)) - np.searchsorted(steps, steps)  # in the same step before
+    used = (poses.time + _QUEUED > before[0]) & (steps < len(times)) & (count < _AT_ONCE)
+    found[steps[used], count[used]] = poses.values[used]
+    arrived[steps[used], count[used]] = 1.0
     return found, arrived
 
 
-def _mean(samples: Samples, times: np.ndarray) -> np.ndarray:
-    """Return means of the samples in the period before each time, or else the value amid it."""
+def _mean(samples: Samples, before: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Return means of the samples between times (n,), or else the value amid them."""
     sums = np.cumsum(np.vstack([np.zeros(samples.values.shape[1]), samples.values]), axis=0)
-    first, last = (np.searchsorted(samples.time, t, side="right") for t in (times - _DT, times))
+    first, last = (np.searchsorted(samples.time, t, side="right") for t in (before, times))
     count = (last - first)[:, None]
-    return np.where(
-        count > 0, (sums[last] - sums[first]) / np.maximum(count, 1), samples.at(times - _DT / 2)
-    )
+    means = (sums[last] - sums[first]) / np.maximum(count, 1)
+    return np.where(count > 0, means, samples.at((before + times) / 2))
 
 
 def _differences(ours: Samples, logged: Samples, delay: float) -> tuple[float, float, float]:
