@@ -14,6 +14,7 @@ from crazyflow_ros.flight_logs import FlightLog, read_flight_log
 from crazyflow_ros.reality.battery import BatteryErrors, battery_errors
 from crazyflow_ros.reality.controllers import ControllerErrors, controller_errors
 from crazyflow_ros.reality.estimates import EstimateErrors, estimate_errors
+from crazyflow_ros.reality.report import markdown
 
 T = TypeVar("T")
 
@@ -86,18 +87,18 @@ def row(errors: PartErrors) -> list[str]:
 
 def main(paths: Sequence[str]) -> int:
     """Print the errors of flights; returns 1 if one cannot be read, else 0."""
-    print(" | ".join(HEAD))
-    code = 0
+    rows, code = list[list[str]](), 0
     for path in paths:
         try:
             errors = part_errors(read_flight_log(path))
         except (ValueError, OSError) as error:
-            print(error, file=sys.stderr)
+            print(error, file=sys.stderr, flush=True)
             code = 1
             continue
-        print(" | ".join(row(errors)), flush=True)
+        rows.append(row(errors))
         for refusal in errors.refusals:
-            print(f"not judged: {refusal}", file=sys.stderr)
+            print(f"not judged: {refusal}", file=sys.stderr, flush=True)
+    print(markdown(HEAD, rows))
     return code
 
 

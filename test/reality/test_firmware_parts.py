@@ -25,9 +25,13 @@ def test_reasons_and_unreadable_files_are_told(
     path.write_text("x_estimate,y_estimate,z_estimate,battery_voltage\n" + rows)
     assert main([str(path)]) == 0
     told = capsys.readouterr()
-    assert told.out.splitlines()[1].startswith("Real_path_7 |")
-    for reason in ("pid or mellinger, got None", "estimate was not logged", "never drops by 0.1 V"):
+    assert "| Real_path_7 " in told.out
+    for reason in (
+        "Real_path_7: pwm was not logged",
+        "estimate was not logged",
+        "never drops by 0.1 V",
+    ):
         assert reason in told.err
     assert main([str(tmp_path / "none.csv"), str(path)]) == 1
     told = capsys.readouterr()
-    assert "none.csv" in told.err and "Real_path_7 |" in told.out
+    assert "none.csv" in told.err and "| Real_path_7 " in told.out
