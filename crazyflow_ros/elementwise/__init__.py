@@ -66,6 +66,11 @@ def sqrt(x: Array) -> Array:
     return library(x).sqrt(x)
 
 
+def exp(x: Array) -> Array:
+    """Return the exponential function."""
+    return library(x).exp(x)
+
+
 def rsqrt(x: Array) -> Array:
     """Return the inverse of the square root."""
     lib = library(x)

@@ -6,12 +6,12 @@ from typing import Any
 
 import casadi as cs
 from casadi import atan2 as arctan2
-from casadi import cos, sin, sqrt
+from casadi import cos, exp, sin, sqrt
 from casadi import fabs as abs
 from casadi import fmax as maximum
 
 __all__ = [
-    "abs", "arctan2", "clip", "cos", "maximum", "ones_like", "sin", "sqrt", "where",
+    "abs", "arctan2", "clip", "cos", "exp", "maximum", "ones_like", "sin", "sqrt", "where",
     "zeros_like",
 ]  # fmt: skip
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import abs, arctan2, clip, cos, ones_like, round, sin, sqrt, where, zeros_like
+from torch import abs, arctan2, clip, cos, exp, ones_like, round, sin, sqrt, where, zeros_like
 
 __all__ = [
-    "abs", "arctan2", "clip", "constant", "cos", "maximum", "ones_like", "round", "sin",
-    "sqrt", "stack", "where", "zeros_like",
+    "abs", "arctan2", "clip", "constant", "cos", "exp", "maximum", "ones_like", "round",
+    "sin", "sqrt", "stack", "where", "zeros_like",
 ]  # fmt: skip
 
 

@@ -65,6 +65,10 @@ _PWM = (_in("motor", "m1 m2 m3 m4"), _in("pwm", "m1_pwm m2_pwm m3_pwm m4_pwm"))
 _ROTOR_VEL = (_in("rpm", "m1 m2 m3 m4"),)
 _VOLTAGE = (_in("pm", "vbat"), _in("pm", "vbatMV", 1e-3))
 _TARGETS = (("ctrltarget", 1.0), ("ctrltargetZ", 1e-3))  # and their units
+_POSITION_OUTPUT = _Source(
+    tuple(f"controller.{name}" for name in ("roll", "pitch", "yaw", "cmd_thrust")),
+    lambda values: values * np.array([np.pi / 180, -np.pi / 180, np.pi / 180, 1]),
+)
 _YAW = _in("controller", "yaw", np.pi / 180)
 _YAW_RATE = _in("ctrltarget", "yaw", np.pi / 180)
 
@@ -99,6 +103,7 @@ def flight_log(name: str, tables: Sequence[Table], pose: Samples | None = None) 
         pose=pose,
         pose_is_estimate=captured is None,
         setpoint=_setpoint(tables, pose),
+        position_output=_without(found(_POSITION_OUTPUT), lambda output: output[:, 3] <= 0),
         gyro=found(*_GYRO),
         accelerometer=found(*_ACCELEROMETER),
         pwm=_without(found(*_PWM), lambda pwm: pwm.max(axis=1) > _PWM_MAX),

@@ -72,6 +72,7 @@ _LIMITS = {
     "pose": (7, Limit(max(POSITION.most, QUATERNION.most), "")),
     "setpoint": (16, Limit(max(POSITION.most, ACCELERATION.most), "")),
     "attitude_command": (4, Limit(1e3, "")),
+    "position_output": (4, Limit(1e6, "")),
     "gyro": (3, ANGULAR_VELOCITY),
     "accelerometer": (3, ACCELERATION),
     "pwm": (4, _PWM),
@@ -99,6 +100,9 @@ class FlightLog:
     [m/s^2], quaternion, rates [rad/s]; what was not commanded is 0. Each holds until the next."""
     attitude_command: Samples | None = None
     """(n, 4) commanded roll, pitch, yaw [rad] and collective thrust [N]."""
+    position_output: Samples | None = None
+    """(n, 4) what the firmware's position controller wants: roll, pitch, yaw [rad], and collective
+    thrust, 0 to 65535 as the firmware has it."""
     gyro: Samples | None = None
     """(n, 3) angular velocity, body frame, rad/s."""
     accelerometer: Samples | None = None

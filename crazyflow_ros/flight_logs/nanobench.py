@@ -31,10 +31,13 @@ def flight_log(name: str, columns: dict[str, np.ndarray]) -> FlightLog:
     time = columns["t"] - columns["t"][0]
     pose = stacked(columns, ("px", "py", "pz", "qx", "qy", "qz", "qw"))
     variables = dict(_variable(*column) for column in columns.items())
+    controller = _controller(name, columns)
+    if controller != "pid":  # these are what the PID wanted when it flew last
+        variables = {n: v for n, v in variables.items() if not n.startswith("controller.")}
     end = _end_of_log(time, variables)
     table = Table(time[:end], {name: values[:end] for name, values in variables.items()})
     log = firmware.flight_log(name, [table], Samples(time, pose))
-    return replace(log, controller=_controller(name, columns))
+    return replace(log, controller=controller)
 
 
 def _end_of_log(time: np.ndarray, variables: dict[str, np.ndarray]) -> int:

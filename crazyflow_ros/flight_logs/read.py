@@ -11,7 +11,14 @@ import numpy as np
 
 from crazyflow_ros.checks.archive import read_arrays
 from crazyflow_ros.checks.limits import Limit, number, open_file, shown_path
-from crazyflow_ros.flight_logs import attitude_commands, nanobench, radio, recordings, sd_card
+from crazyflow_ros.flight_logs import (
+    attitude_commands,
+    battery_data,
+    nanobench,
+    radio,
+    recordings,
+    sd_card,
+)
 from crazyflow_ros.flight_logs.flight_log import FlightLog
 from crazyflow_ros.flight_logs.tables import read_columns
 
@@ -30,9 +37,10 @@ def read_flight_log(path: str | Path, drone: str = "cf0", clock: float | None = 
     """Read a flight; the content of the file tells its format, as docs/flight_logs.md lists them.
 
     Args:
-        path: Log of the firmware's SD card; CSV of a log block of cflib, of NanoBench, or of poses
-            and attitude commands; NPZ; MCAP; all of them also compressed by `xz`. Or a folder with
-            the CSV files of several log blocks of one connection.
+        path: Log of the firmware's SD card; CSV of a log block of cflib, of NanoBench, of
+            `Crazyflie-2.0-battery-data`, or of poses and attitude commands; NPZ; MCAP; all of them
+            also compressed by `xz`. Or a folder with the CSV files of several log blocks of one
+            connection.
         drone: Name of the drone in an MCAP file.
         clock: Seconds per second of the Crazyflie's clock in an SD card's or cflib's log. By
             default, the former tells it, see `sd_card.clock_scale`, and the latter is right.
@@ -64,8 +72,10 @@ def _read(name: str, file: BinaryIO, drone: str, clock: float | None) -> FlightL
         if radio.is_block(columns):
             return radio.flight_log(stem, [columns], clock)
         _refuse(clock)
-        of_columns = nanobench if columns.keys() >= nanobench.COLUMNS else attitude_commands
-        return of_columns.flight_log(stem, columns)
+        for known in (nanobench, battery_data):
+            if columns.keys() >= known.COLUMNS:
+                return known.flight_log(stem, columns)
+        return attitude_commands.flight_log(stem, columns)
     _refuse(clock)
     if kind == ".mcap":
         return recordings.flight_log(stem, file, drone)

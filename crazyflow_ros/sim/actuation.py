@@ -5,10 +5,10 @@ They change `data.controls.actuators`, which each tick recomputes.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from math import exp, isfinite
 
 import jax.numpy as jnp
 from jax import Array
@@ -16,6 +16,7 @@ from jax import Array
 from crazyflow_ros.drones import AnyDrone, load_battery
 from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.elementwise import exp, maximum, sqrt
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.stages import THRUST_MAX
@@ -76,7 +77,7 @@ class MotorFailure:
         """
         if self.rotor not in range(4):
             raise ValueError(f"rotor must be one of 0 to 3, got {self.rotor}")
-        if not isfinite(self.time):
+        if not math.isfinite(self.time):
             raise ValueError(f"time must be finite, got {self.time}")
 
     def begin(self, data: SimData) -> SimData:
@@ -179,7 +180,9 @@ class Battery:
         rising = all(a < b for a, b in pairwise(charges))
         falling = all(a > b for a, b in pairwise(volts))
         figures = (*charges, *volts, self.resistance, self.current, self.fastest_from, self.empty)
-        proper = all(map(isfinite, figures)) and self.resistance >= 0 and 0 < self.efficiency <= 1
+        proper = (
+            all(map(math.isfinite, figures)) and self.resistance >= 0 and 0 < self.efficiency <= 1
+        )
         proper &= 0 < self.fastest_from <= self.full and 0 < self.empty < self.full
         if not (rising and falling and proper):
             raise ValueError(f"the curve has to fall from full to knee, nominal, empty, got {self}")
@@ -194,16 +197,28 @@ class Battery:
         fall, (charge, volts) = 3 / self.knee[0], self.nominal
         bump = self.full - self.knee[1]
         slope = (
-            (self.full - volts + bump * (exp(-fall * charge) - 1))
+            (self.full - volts + bump * (math.exp(-fall * charge) - 1))
             * (self.capacity - charge)
             / charge
         )
         level = self.full + slope + self.resistance * self.current - bump
         # The formula diverges for an empty battery.
-        left = jnp.maximum(self.capacity - drawn, 1e-3 * self.capacity)
-        return jnp.maximum(
-            level - slope * self.capacity / left + bump * jnp.exp(-fall * drawn), 0.0
-        )
+        left = maximum(self.capacity - drawn, 1e-3 * self.capacity)
+        return maximum(level - slope * self.capacity / left + bump * exp(-fall * drawn), 0.0)
+
+    def loaded(self, drawn: Array, power: Array) -> tuple[Array, Array]:
+        """Return voltage [V] and current [A] under load.
+
+        Args:
+            drawn: A h drawn so far; array of JAX or NumPy.
+            power: Electrical power, W.
+        """
+        source = self.voltage(drawn)
+        # V = E - R I with I = P / V; at most half of E drops in the resistance.
+        least = 1e-6 * self.full**2  # so that the root has a derivative
+        root = sqrt(maximum(source * source - 4 * self.resistance * power, least))
+        volts = (source + root) / 2
+        return volts, power / maximum(volts, 1e-3 * self.full)
 
     def begin(self, data: SimData) -> SimData:
         """Return the data with full batteries."""
@@ -221,12 +236,7 @@ class Battery:
         for i, speed in enumerate(split(data.states.rotor_vel)):
             t0, t1, t2 = split(params.rpm2torque[..., i % params.rpm2torque.shape[-2], :])
             power += speed * RPM * (t0 + speed * (t1 + speed * t2)) / self.efficiency
-        source = self.voltage(drawn)
-        # V = E - R I with I = P / V; at most half of E drops in the resistance.
-        least = 1e-6 * self.full**2  # so that the root has a derivative
-        root = jnp.sqrt(jnp.maximum(source * source - 4 * self.resistance * power, least))
-        volts = (source + root) / 2
-        return volts, power / jnp.maximum(volts, 1e-3 * self.full)
+        return self.loaded(drawn, power)
 
     def __call__(self, data: SimData) -> SimData:
         """Draw the rotors' power for a tick, and limit their speed."""

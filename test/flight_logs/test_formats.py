@@ -154,6 +154,25 @@ def test_nanobench(truth: FlightLog, tmp_path: Path, compress: bool) -> None:
     check(read, truth, QUANTITIES)
 
 
+@pytest.mark.parametrize("thrust", [0.0, 40_000.0])
+def test_an_idle_pid_tells_that_mellinger_flew(
+    truth: FlightLog, tmp_path: Path, thrust: float
+) -> None:
+    """Names of NanoBench's flights do not, in 22 cases."""
+    path = writers.write_nanobench(truth, tmp_path / "trefoil.csv")
+    names, *lines = path.read_text().splitlines()
+    missing = [n for n in ("roll", "pitch", "yaw") if f"pid_controller_{n}" not in names]
+    more = [*(f"pid_controller_{n}" for n in missing), "pid_controller_cmd_thrust"]
+    rows = [f"{line},{'0.1,' * len(missing)}{thrust}" for line in lines]
+    path.write_text("\n".join([",".join([names, *more]), *rows]))
+    read = read_flight_log(path)
+    assert read.controller == ("pid" if thrust else "mellinger")
+    assert (read.position_output is not None) == bool(thrust)
+    if read.position_output is not None:
+        assert (read.position_output.values[:, 3] == thrust).all()
+        assert read.position_output.values[0, 1] == pytest.approx(-np.radians(0.1))
+
+
 def test_the_straight_end_of_nanobench_is_cut(truth: FlightLog, tmp_path: Path) -> None:
     """Where Vicon went on, the table continues what the drone had logged in a straight line."""
     path = writers.write_nanobench(truth, tmp_path / "ramp.csv")
