@@ -8,22 +8,33 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.output import quiet_if_unread
 
 if TYPE_CHECKING:
-    from crazyflow_ros.reality.closed_loop import Flown, Replay
+    from crazyflow_ros.flight_logs import FlightLog
+    from crazyflow_ros.identification.open_loop import OpenLoop
+    from crazyflow_ros.reality.closed_loop import Replay
     from crazyflow_ros.reality.comparison import Comparison
+    from crazyflow_ros.reality.firmware_parts import PartErrors
     from crazyflow_ros.reality.recorded import Recorded
+
+T = TypeVar("T")
 
 FLIGHTS = 10_000
 """Most flights."""
+TABLES = {
+    "closed-loop": "the recorded setpoints, from the recorded start, by the simulated controllers",
+    "open-loop": "the recorded rotor speeds, or duty cycles and voltage, for half a second each",
+    "parts": "controllers, Kalman filter and battery, each given what it was given in flight",
+}
+"""What is judged, by the names of the tables."""
 
 _SUFFIXES = (".csv", ".csv.xz")  # of flights that are sought in folders
 
@@ -49,12 +60,20 @@ def main(words: Sequence[str] | None = None, program: str = "reality") -> int:
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Fly recorded flights again in closed loop: the recorded setpoints, from the "
-        "recorded start. Prints how far the simulated drone is from the real one.",
+        description="Fly recorded flights again, and print how far the simulated drone is from the "
+        "real one.",
         epilog=f"example: {program} flights/ --drone my_drone --pictures out --json out.json",
     )
     parser.add_argument(
         "flights", nargs="+", help="logs of flights, or folders with .csv and .csv.xz files"
+    )
+    parser.add_argument(
+        "--tables",
+        nargs="+",
+        choices=TABLES,
+        default=[*TABLES],
+        metavar="TABLE",
+        help="; ".join(f"{name}: {meaning}" for name, meaning in TABLES.items()) + "; default: all",
     )
     parser.add_argument("--drone", help="name of a drone, or path of a drone's folder")
     parser.add_argument("--dynamics", help="model, default: first_principles")
@@ -85,8 +104,8 @@ def _run(given: argparse.Namespace) -> int:
         if not (folder := path.absolute().parent).is_dir():
             raise ValueError(f"there is no folder {shown_path(folder)}")
     # After the words have been checked, so that the help is quick.
-    from crazyflow_ros.reality.closed_loop import Replay, fly
-    from crazyflow_ros.reality.comparison import between_repetitions, compare
+    from crazyflow_ros.reality.closed_loop import Replay
+    from crazyflow_ros.reality.report import as_json
 
     options = {
         name: value
@@ -94,13 +113,21 @@ def _run(given: argparse.Namespace) -> int:
         if (value := getattr(given, name)) is not None
     }
     replay = Replay(**options)
-    flights, refused = _flights(paths, given, replay)
-    flown = fly(flights, replay, _say)
-    pairs = between_repetitions(flights)
-    found = [replace(compare(each), repetitions=pairs.get(each.real.log.name)) for each in flown]
-    _print(found, refused)
-    _save(given, replay, list(zip(flown, found)), refused)
-    return 0 if found else 1
+    logs, refused = _logs(paths, given)
+    tables: dict[str, Callable[[], Sequence[object]]] = {
+        "closed-loop": lambda: _closed_loop(logs, given, replay, refused),
+        "open-loop": lambda: _open_loop(logs, replay, refused),
+        "parts": lambda: _parts(logs, replay, refused),
+    }
+    judged = {name: tables[name]() for name in TABLES if name in given.tables}
+    for reason in refused:
+        print(f"not judged: {reason}")
+    if given.json:
+        settings = {k: v and str(v) for k, v in vars(replay).items()} | {"mass": replay.mass}
+        settings |= {"lateness": given.lateness, "start": given.start, "end": given.end}
+        write_file(given.json, as_json(settings, judged, refused).encode())
+        _say(f"wrote {given.json}")
+    return 0 if any(judged.values()) else 1
 
 
 def _files(given: Sequence[str]) -> list[Path]:
@@ -124,69 +151,94 @@ def _files(given: Sequence[str]) -> list[Path]:
     return found
 
 
-def _flights(
-    paths: Sequence[Path], given: argparse.Namespace, replay: Replay
-) -> tuple[list[Recorded], dict[str, str]]:
-    """Read flights; return those that can be judged, and why others cannot, by name."""
+def _logs(paths: Sequence[Path], given: argparse.Namespace) -> tuple[list[FlightLog], list[str]]:
+    """Read flights; return them without copies, and which are copies."""
     from crazyflow_ros.flight_logs import read_flight_log
-    from crazyflow_ros.reality.comparison import judged_part
-    from crazyflow_ros.reality.recorded import recorded
 
-    flights: list[Recorded] = []
-    refused: dict[str, str] = {}
+    logs: dict[str, FlightLog] = {}
+    copies = list[str]()
     known = dict[bytes, str]()
     for number, path in enumerate(paths, 1):
         _say(f"reading {number} of {len(paths)}: {path.name}")
         log = read_flight_log(path).between(given.start, given.end)
-        if any(log.name == flight.log.name for flight in flights) or log.name in refused:
+        if log.name in logs:
             log = replace(log, name=f"{path.absolute().parent.name}_{log.name}")
         first = known.setdefault(log.pose.values.tobytes(), log.name)
-        try:
-            if first != log.name:
-                raise ValueError(f"{log.name} is a copy of {first}")
-            flight = recorded(log, given.lateness)
-            judged_part(flight)
-            replay.controller_of(log)
-        except ValueError as error:
-            refused[log.name] = str(error)
+        if first != log.name:
+            copies.append(f"{log.name} is a copy of {first}")
         else:
-            flights.append(flight)
-    return flights, refused
+            logs[log.name] = log
+    return [*logs.values()], copies
 
 
-def _print(found: Sequence[Comparison], refused: Mapping[str, str]) -> None:
+def _closed_loop(
+    logs: Sequence[FlightLog], given: argparse.Namespace, replay: Replay, refused: list[str]
+) -> list[Comparison]:
+    from crazyflow_ros.reality.closed_loop import fly
+    from crazyflow_ros.reality.comparison import between_repetitions, compare, judged_part
+    from crazyflow_ros.reality.pictures import draw
+    from crazyflow_ros.reality.recorded import recorded
     from crazyflow_ros.reality.report import table
 
+    def flight_of(log: FlightLog) -> Recorded:
+        flight = recorded(log, given.lateness)
+        judged_part(flight)
+        replay.controller_of(log)
+        return flight
+
+    flights = _each(logs, flight_of, refused)
+    flown = fly(flights, replay, _say)
+    pairs = between_repetitions(flights)
+    found = [replace(compare(each), repetitions=pairs.get(each.real.log.name)) for each in flown]
     if found:
-        print(table(found))
+        print(f"\nclosed loop: {TABLES['closed-loop']}\n\n{table(found)}\n")
     for each in found:
         if each.fall:
             print(f"the simulated drone falls: {each.name}: {each.fall}")
-    for reason in refused.values():
-        print(f"not judged: {reason}")
-
-
-def _save(
-    given: argparse.Namespace,
-    replay: Replay,
-    results: Sequence[tuple[Flown, Comparison]],
-    refused: Mapping[str, str],
-) -> None:
-    from crazyflow_ros.reality.pictures import draw
-    from crazyflow_ros.reality.report import as_json
-
-    if given.json:
-        settings = {k: v and str(v) for k, v in vars(replay).items()} | {"mass": replay.mass}
-        settings |= {"lateness": given.lateness, "start": given.start, "end": given.end}
-        text = as_json(settings, [found for _, found in results], refused)
-        write_file(given.json, text.encode())
-        _say(f"wrote {given.json}")
     if given.pictures:
         given.pictures.mkdir(exist_ok=True)
-        for number, (flown, found) in enumerate(results, 1):
-            _say(f"drawing {number} of {len(results)}: {found.name}")
-            draw(flown, found, given.pictures / f"{found.name}.png")
-        _say(f"wrote {len(results)} pictures into {given.pictures}")
+        for number, (again, errors) in enumerate(zip(flown, found), 1):
+            _say(f"drawing {number} of {len(found)}: {errors.name}")
+            draw(again, errors, given.pictures / f"{errors.name}.png")
+        _say(f"wrote {len(found)} pictures into {given.pictures}")
+    return found
+
+
+def _open_loop(logs: Sequence[FlightLog], replay: Replay, refused: list[str]) -> list[OpenLoop]:
+    from crazyflow_ros.reality.open_loop import open_loop, table
+
+    found = _each(logs, lambda log: open_loop(log, str(replay.drone), replay.mass), refused)
+    if found:
+        print(f"\nopen loop: {TABLES['open-loop']}\n\n{table(found)}\n")
+    return found
+
+
+def _parts(logs: Sequence[FlightLog], replay: Replay, refused: list[str]) -> list[PartErrors]:
+    from crazyflow_ros.reality.firmware_parts import part_errors, table
+
+    def judged(log: FlightLog) -> PartErrors:
+        errors = part_errors(log, replay.mass)
+        refused.extend(errors.refusals)
+        return errors
+
+    found = _each(logs, judged, refused)
+    if found:
+        print(f"\nparts: {TABLES['parts']}\n\n{table(found)}\n")
+    return found
+
+
+def _each(
+    logs: Sequence[FlightLog], judge: Callable[[FlightLog], T], refused: list[str]
+) -> list[T]:
+    """Return the results for flights that can be judged; note why others cannot."""
+    found = list[T]()
+    for number, log in enumerate(logs, 1):
+        _say(f"{number} of {len(logs)}: {log.name}")
+        try:
+            found.append(judge(log))
+        except ValueError as error:
+            refused.append(str(error))
+    return found
 
 
 def _say(text: str) -> None:

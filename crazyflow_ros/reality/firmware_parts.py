@@ -1,16 +1,12 @@
-"""The firmware's own parts, judged by flights: controllers, Kalman filter, battery.
-
-python -m crazyflow_ros.reality.firmware_parts FLIGHTS...
-"""
+"""The firmware's own parts, judged by flights: controllers, Kalman filter, battery."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from crazyflow_ros.flight_logs import FlightLog, read_flight_log
+from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.reality.battery import BatteryErrors, battery_errors
 from crazyflow_ros.reality.controllers import ControllerErrors, controller_errors
 from crazyflow_ros.reality.estimates import EstimateErrors, estimate_errors
@@ -31,7 +27,7 @@ class PartErrors:
     """Why parts are None."""
 
 
-HEAD = (
+_HEAD = (
     "flight",
     "roll, pitch [deg]",
     "thrust: offset, band [%]",
@@ -43,7 +39,6 @@ HEAD = (
     "own cell [mV]",
     "[Ohm]",
 )
-"""Columns of `row`."""
 
 
 def part_errors(log: FlightLog, mass: float | None = None) -> PartErrors:
@@ -68,9 +63,14 @@ def part_errors(log: FlightLog, mass: float | None = None) -> PartErrors:
     return PartErrors(log.name, controller, estimate, battery, tuple(refusals))
 
 
-def row(errors: PartErrors) -> list[str]:
-    """Return a row of a table under `HEAD`, with empty cells for what was not judged."""
-    cells = [errors.flight, *[""] * (len(HEAD) - 1)]
+def table(found: Sequence[PartErrors]) -> str:
+    """Return a row for each flight."""
+    return markdown(_HEAD, [_row(each) for each in found])
+
+
+def _row(errors: PartErrors) -> list[str]:
+    """Return a row of a table with empty cells for what was not judged."""
+    cells = [errors.flight, *[""] * (len(_HEAD) - 1)]
     if (c := errors.controller) is not None:
         if c.roll is not None and c.pitch is not None:
             cells[1] = f"{c.roll:.2f}, {c.pitch:.2f}"
@@ -83,24 +83,3 @@ def row(errors: PartErrors) -> list[str]:
     if (b := errors.battery) is not None:
         cells[7:] = f"{1e3 * b.nominal:.0f}", f"{1e3 * b.own:.0f}", f"{b.resistance:.2f}"
     return cells
-
-
-def main(paths: Sequence[str]) -> int:
-    """Print the errors of flights; returns 1 if one cannot be read, else 0."""
-    rows, code = list[list[str]](), 0
-    for path in paths:
-        try:
-            errors = part_errors(read_flight_log(path))
-        except (ValueError, OSError) as error:
-            print(error, file=sys.stderr, flush=True)
-            code = 1
-            continue
-        rows.append(row(errors))
-        for refusal in errors.refusals:
-            print(f"not judged: {refusal}", file=sys.stderr, flush=True)
-    print(markdown(HEAD, rows))
-    return code
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -72,20 +72,20 @@ def summary(found: Sequence[Comparison]) -> dict[str, dict[str, float]]:
 
 
 def as_json(
-    settings: Mapping[str, Any], found: Sequence[Comparison], refused: Mapping[str, str]
+    settings: Mapping[str, Any], judged: Mapping[str, Sequence[Any]], refused: Sequence[str]
 ) -> str:
-    """Return the figures of the table in SI units, in JSON.
+    """Return the figures of tables in SI units, in JSON.
 
     Args:
         settings: How the flights were flown.
-        found: The flights.
-        refused: Why flights were not judged, by name.
+        judged: Dataclasses of errors by the names of tables.
+        refused: Why flights were not judged.
     """
     content = {
         "settings": dict(settings),
-        "summary": summary(found),
-        "flights": [asdict(each) for each in found],
-        "not_judged": dict(refused),
+        "summary": summary(judged.get("closed-loop", ())),
+        **{name: [asdict(each) for each in found] for name, found in judged.items()},
+        "not_judged": list(refused),
     }
     return json.dumps(_finite(content), indent=1) + "\n"
 
@@ -142,6 +142,8 @@ def _finite(value: Any) -> Any:
     """Return JSON values without numbers that JSON does not have."""
     if isinstance(value, dict):
         return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -252,13 +252,13 @@ def test_the_program_prints_writes_and_draws(
 
     monkeypatch.setattr(closed_loop, "fly", flown_before)  # it is tested above
     words = [str(flights), "--json", str(tmp_path / "a.json"), "--pictures", str(tmp_path / "p")]
-    assert main(words) == 0
+    assert main([*words, "--tables", "closed-loop"]) == 0
     shown = capsys.readouterr().out
     assert "| synthetic_rep1 | pid" in shown and "**median**" in shown
     assert "not judged: two is a copy of synthetic_rep1" in shown
     content = json.loads((tmp_path / "a.json").read_text())
     assert content["summary"]["pid"]["flights"] == 1
-    assert content["flights"][0]["rmse"] < 2e-3
+    assert content["closed-loop"][0]["rmse"] < 2e-3
     assert content["settings"]["known"] == "recorded"
     assert (tmp_path / "p" / "synthetic_rep1.png").read_bytes().startswith(b"\x89PNG")
 
@@ -303,6 +303,6 @@ def test_real_flights_are_repeated(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main([*map(str, files), "--json", str(tmp_path / "six.json")]) == 0
     assert not capsys.readouterr().out.count("not judged")
     found = json.loads((tmp_path / "six.json").read_text())
-    assert [each["fall"] for each in found["flights"]] == [None] * 6
+    assert [each["fall"] for each in found["closed-loop"]] == [None] * 6
     assert found["summary"]["pid"]["median_rmse"] < 0.06
     assert found["summary"]["pid"]["worst_shifted_rmse"] < 0.08
