@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log, pi
+from math import log, sqrt
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from crazyflow_ros.dynamics.components import (
     Wrench,
     add,
     cross,
-    drag_force,
+    dot,
     no_wrench,
     rotation_matrix,
     scale,
@@ -26,14 +26,14 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.dynamics.forces.external import DroneForce, each_of
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
-AIR_DENSITY = 1.225  # kg/m^3, at sea level
 _LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground effect is valid
 _HIGHEST = 25.0  # rotor radii, maximum height at which the ground effect is computed
-# Distance from the axis, in rotor radii plus a share of the distance below the drone, beyond which
-# the jet has less than 1e-8 of its speed.
-_NARROW, _WIDE = 9.0, 0.5
-_LEAST = 1e-6  # N, minimum thrust of a jet
-_JET_SPREAD = 0.094  # of a round jet: distance from the axis, per length, at half the speed
+# Of a round jet: distance from the axis, per length, at 1 / e of the speed; at half, it is 0.094.
+_JET_SPREAD = 0.094 / sqrt(log(2))
+_RESISTANCE = (
+    1.37  # of turning rotors in a jet, over its dynamic pressure and the area of the discs
+)
+_REACH = 9.2  # squared distance from the axis, over b^2, beyond which a jet has 1e-8 of its force
 
 
 def ground_effect(drone: str | Sequence[str]) -> DroneForce:
@@ -77,41 +77,49 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
 def downwash(drone: str | Sequence[str]) -> DroneForce:
     """Build the downwash of drones above others in the same world.
 
-    The air below a drone is a round vertical jet with the momentum of the thrust: first as wide as
-    the rotors, with the speed of momentum theory; then with a Gaussian profile whose speed is
+    Below a drone, against its thrust, the jets of its rotors merge. As in H. Reichardt's theory of
+    free turbulence (1942) their momenta add up, and each spreads like a round jet, whose speed is
     halved at 0.094 times the distance below, from the axis (S. B. Pope, "Turbulent Flows", 2000,
-    section 5.1; K. P. Jain et al., "Modeling of aerodynamic disturbances for proximity flight of
-    multirotors", ICRA 2019). It acts on the drone below through its drag.
+    section 5.1). So at the depth z the momentum, whose flux is the thrust T, has a Gaussian
+    profile; its mean square radius is that of the rotor discs plus that of the spreading. The
+    drone below loses thrust: 1.37 times the dynamic pressure of the air, averaged over its rotor
+    discs, times their area. At the distance r from the axis that is
+
+        1.37 * 4 R^2 T / b^2 * exp(-2 r^2 / b^2),    b^2 = w_above + w_below + (0.113 z)^2
+                                                     w = 4 L^2 + R^2
+
+    with the radius R of its rotors; L is their distance from the body's x and y axes. 1.37 is
+    fitted to flights of Crazyflies, see docs/dynamics.md. Left out are the motion of the drone
+    below, the time that the air takes, and the torque where the flow differs among rotors.
 
     Args:
-        drone: Name of the drone, or of each drone of a world, for its rotors and its drag.
+        drone: Name of the drone, or of each drone of a world, for its rotors.
     """
     figures = _figures(drone)
-    decay = float(np.sqrt(log(2)) / _JET_SPREAD)
+    resistance = _RESISTANCE * 4 * figures["rotor_radius"] ** 2
+    spread = 4 * figures["L"] ** 2 + figures["rotor_radius"] ** 2
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
-        dtype = state.pos[0].dtype
+        shape, dtype = state.pos[0].shape, state.pos[0].dtype
         a, b, c, d = params.rotor_thrust(state)
+        R = rotation_matrix(state.quat)
+        up = (R[0][2], R[1][2], R[2][2])
         # Drone [..., i, :] acts on drone [..., :, j].
-        thrust = jnp.broadcast_to(a + b + c + d, state.pos[2].shape)[..., None]
-        radius = jnp.asarray(figures["rotor_radius"], dtype)[..., None]
+        thrust = jnp.broadcast_to(a + b + c + d, shape)[..., None]
         x, y, z = (p[..., :, None] - p[..., None, :] for p in state.pos)
-        reach = _NARROW * radius + _WIDE * z
+        depth = dot((x, y, z), (up[0][..., None], up[1][..., None], up[2][..., None]))
+        aside = dot((x, y, z), (x, y, z)) - depth * depth
+        own = jnp.broadcast_to(jnp.asarray(spread, dtype), shape[-1:])
+        width = own[:, None] + own + (_JET_SPREAD * depth) ** 2
         # False for pairs with a lost drone, whose state may be NaN.
-        meets = (z > 0) & (x * x + y * y < reach * reach) & (thrust > _LEAST)
+        meets = (depth > 0) & (aside < _REACH * width) & (thrust > 0)
 
         def blown() -> Wrench:
-            momentum = 2 * jnp.where(meets, thrust, 1.0) / (pi * AIR_DENSITY)
-            far = jnp.sqrt(momentum) * decay / jnp.where(meets, z, 1.0)
-            axis = jnp.minimum(far, jnp.sqrt(momentum) / (2 * radius))
-            # The width at which the jet has the momentum of the thrust.
-            fraction = jnp.exp(-(x * x + y * y) * axis * axis / momentum)
-            speed = total(jnp.where(meets, axis * fraction, 0.0))
-            zero = jnp.zeros_like(speed)
-            drag = jnp.asarray(figures["drag_matrix"], dtype)
-            # Air that moves down past a body at rest is like a body that moves up in
-            # air at rest.
-            return Wrench(drag_force(state.quat, (zero, zero, speed), drag), (zero, zero, zero))
+            pressure = thrust / width * jnp.exp(-2 * aside / width)
+            loss = jnp.asarray(resistance, dtype) * total(jnp.where(meets, pressure, 0.0))
+            zero = jnp.zeros_like(loss)
+            # The share of a flow downwards that goes through the discs of a tilted drone.
+            return Wrench(scale(up, -loss * up[2]), (zero, zero, zero))
 
         return jax.lax.cond(jnp.any(meets), blown, lambda: no_wrench(state.pos[0]))
 
@@ -123,8 +131,7 @@ def _figures(drone: str | Sequence[str]) -> dict[str, np.ndarray]:
 
     def of(name: str) -> dict[str, np.ndarray]:
         figures = load_drone(name)
-        names = ("L", "drag_matrix")
-        return figures["geometry"] | {k: np.asarray(figures[k]) for k in names}
+        return figures["geometry"] | {"L": np.asarray(figures["L"])}
 
     if isinstance(drone, str):
         return of(drone)
