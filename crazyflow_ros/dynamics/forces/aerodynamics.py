@@ -30,9 +30,7 @@ _LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground 
 _HIGHEST = 25.0  # rotor radii, maximum height at which the ground effect is computed
 # Of a round jet: distance from the axis, per length, at 1 / e of the speed; at half, it is 0.094.
 _JET_SPREAD = 0.094 / sqrt(log(2))
-_RESISTANCE = (
-    1.37  # of turning rotors in a jet, over its dynamic pressure and the area of the discs
-)
+_RESISTANCE = 1.35  # of turning rotors in a jet, over dynamic pressure and the area of the discs
 _REACH = 9.2  # squared distance from the axis, over b^2, beyond which a jet has 1e-8 of its force
 
 
@@ -82,13 +80,13 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
     halved at 0.094 times the distance below, from the axis (S. B. Pope, "Turbulent Flows", 2000,
     section 5.1). So at the depth z the momentum, whose flux is the thrust T, has a Gaussian
     profile; its mean square radius is that of the rotor discs plus that of the spreading. The
-    drone below loses thrust: 1.37 times the dynamic pressure of the air, averaged over its rotor
+    drone below loses thrust: 1.35 times the dynamic pressure of the air, averaged over its rotor
     discs, times their area. At the distance r from the axis that is
 
-        1.37 * 4 R^2 T / b^2 * exp(-2 r^2 / b^2),    b^2 = w_above + w_below + (0.113 z)^2
+        1.35 * 4 R^2 T / b^2 * exp(-2 r^2 / b^2),    b^2 = w_above + w_below + (0.113 z)^2
                                                      w = 4 L^2 + R^2
 
-    with the radius R of its rotors; L is their distance from the body's x and y axes. 1.37 is
+    with the radius R of its rotors; L is their distance from the body's x and y axes. 1.35 is
     fitted to flights of Crazyflies, see docs/dynamics.md. Left out are the motion of the drone
     below, the time that the air takes, and the torque where the flow differs among rotors.
 

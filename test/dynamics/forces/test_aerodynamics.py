@@ -86,8 +86,8 @@ def test_the_momentum_of_the_air_is_the_thrust_at_every_depth() -> None:
     radii = np.linspace(0, 5, 20_001)
     for depth in (0.05, 0.5, 5.0):
         lost = loss(np.stack([radii, 0 * radii, 0 * radii - depth], -1))
-        # Twice the dynamic pressure is the flux of momentum; 1.37 as in the documentation.
-        momentum = 2 * lost / (1.37 * 4 * np.pi * RADIUS**2)
+        # Twice the dynamic pressure is the flux of momentum; 1.35 as in the documentation.
+        momentum = 2 * lost / (1.35 * 4 * np.pi * RADIUS**2)
         assert np.trapezoid(momentum * 2 * np.pi * radii, radii) == pytest.approx(
             thrust(), rel=1e-5
         )
