@@ -105,7 +105,7 @@ def simulated(samples: Meetings) -> np.ndarray:
     pos = np.stack([np.zeros((n, 3)), samples.way], axis=1)
     speed = speeds_of(np.maximum(samples.thrust, 0.0) / 4, load_drone(DRONE))
     arrays = pos, samples.quat, 0 * pos, 0 * pos, np.broadcast_to(speed[:, None, None], (n, 2, 4))
-    state = BodyState(*(split(jnp.asarray(a)) for a in arrays))
+    state = BodyState(*(split(jnp.asarray(a)) for a in arrays))  # type: ignore[arg-type]
     force = downwash(DRONE)(state, Params.create(DRONE)).force
     return -np.asarray(force[2])[:, 1]
 
