@@ -230,9 +230,12 @@ def test_a_drone_is_blown_down_by_the_one_above(engine: Engine) -> None:
     for name in NAMES:
         engine.set_commands([name], rows(Level.rotor_vel, np.full((1, 4), HOVER)))
     above, below = fly(engine, 0).acc[:, 2]
-    # On its axis a round jet has the speed sqrt(2 T / (pi rho)) sqrt(ln 2) / (0.094 z).
-    speed = math.sqrt(2 * thrust() / (math.pi * 1.225)) * math.sqrt(math.log(2)) / 0.094
-    assert above - below == pytest.approx(-DRAG[2] * speed / MASS, rel=1e-3)
+    # 1.35 times half the flux of momentum on the axis 1 m below, times the area of the discs.
+    radius, arm = DRONE["geometry"]["rotor_radius"], DRONE["L"]
+    square = 2 * (4 * arm**2 + radius**2) + 0.094**2 / math.log(2)
+    momentum = 2 * thrust() / (math.pi * square)
+    loss = 1.35 * momentum / 2 * 4 * math.pi * radius**2
+    assert above - below == pytest.approx(loss / MASS, rel=1e-3)
     put(engine, z=(10.0, 9.0), x=2.0, rotor_vel=HOVER)
     np.testing.assert_allclose(*fly(engine, 0).acc[:, 2], rtol=1e-6)  # beside the jet
 
