@@ -104,22 +104,25 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
         up = (R[0][2], R[1][2], R[2][2])
         # Drone [..., i, :] acts on drone [..., :, j].
         thrust = jnp.broadcast_to(a + b + c + d, shape)[..., None]
-        x, y, z = (p[..., :, None] - p[..., None, :] for p in state.pos)
-        depth = dot((x, y, z), (up[0][..., None], up[1][..., None], up[2][..., None]))
-        aside = dot((x, y, z), (x, y, z)) - depth * depth
         own = jnp.broadcast_to(jnp.asarray(spread, dtype), shape[-1:])
-        width = own[:, None] + own + (_JET_SPREAD * depth) ** 2
-        # False for pairs with a lost drone, whose state may be NaN.
-        meets = (depth > 0) & (aside < _REACH * width) & (thrust > 0)
+
+        def jets() -> tuple[jax.Array, jax.Array, jax.Array]:
+            x, y, z = (p[..., :, None] - p[..., None, :] for p in state.pos)
+            depth = dot((x, y, z), (up[0][..., None], up[1][..., None], up[2][..., None]))
+            aside = dot((x, y, z), (x, y, z)) - depth * depth
+            width = own[:, None] + own + (_JET_SPREAD * depth) ** 2
+            # False for pairs with a lost drone, whose state may be NaN.
+            return aside, width, (depth > 0) & (aside < _REACH * width) & (thrust > 0)
 
         def blown() -> Wrench:
+            aside, width, meets = jets()  # again, which is cheaper than to store them
             pressure = thrust / width * jnp.exp(-2 * aside / width)
             loss = jnp.asarray(resistance, dtype) * total(jnp.where(meets, pressure, 0.0))
             zero = jnp.zeros_like(loss)
             # The share of a flow downwards that goes through the discs of a tilted drone.
             return Wrench(scale(up, -loss * up[2]), (zero, zero, zero))
 
-        return jax.lax.cond(jnp.any(meets), blown, lambda: no_wrench(state.pos[0]))
+        return jax.lax.cond(jnp.any(jets()[2]), blown, lambda: no_wrench(state.pos[0]))
 
     return DroneForce("downwash", each_of(drone), None, force)
 
