@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crazyflow_ros.reality.battery import BatteryErrors
 from crazyflow_ros.reality.__main__ import main
+from crazyflow_ros.reality.battery import BatteryErrors
 from crazyflow_ros.reality.firmware_parts import PartErrors, table
 
 
