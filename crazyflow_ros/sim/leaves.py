@@ -53,11 +53,39 @@ def traced(fn: Callable[[T], T], tree: T) -> Jaxpr:
 
 def changed_leaves(jaxpr: Jaxpr) -> list[bool]:
     """Return for each leaf whether the computation changes it."""
-    return [a is not b for a, b in zip(jaxpr.invars, jaxpr.outvars)]
+    _, results = _flow(jaxpr)
+    return [a is not b for a, b in zip(jaxpr.invars, results)]
 
 
 def read_leaves(jaxpr: Jaxpr) -> list[bool]:
     """Return for each leaf whether the computation uses it, or returns it as another leaf."""
-    used = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
-    used |= {b for a, b in zip(jaxpr.invars, jaxpr.outvars) if a is not b and isinstance(b, Var)}
+    used, results = _flow(jaxpr)
+    used |= {b for a, b in zip(jaxpr.invars, results) if a is not b and isinstance(b, Var)}
     return [v in used for v in jaxpr.invars]
+
+
+def _flow(jaxpr: Jaxpr) -> tuple[set[Var], list[Any]]:
+    """Return the variables that a computation uses, and the variable that each result is.
+
+    What a called function only passes on is its argument: since JAX 0.11, calls with `inline=True`
+    are not inlined before compilation.
+    """
+    used: set[Var] = set()
+    passed_on: dict[Var, Any] = {}
+
+    def origin(v: Any) -> Any:
+        return passed_on.get(v, v) if isinstance(v, Var) else v
+
+    for eqn in jaxpr.eqns:
+        given = [origin(v) for v in eqn.invars]
+        if eqn.primitive.name != "jit":
+            used.update(v for v in given if isinstance(v, Var))
+            continue
+        inner = eqn.params["jaxpr"].jaxpr
+        inner_used, results = _flow(inner)
+        outer = dict(zip(inner.invars, given))
+        used.update(v for k, v in outer.items() if k in inner_used and isinstance(v, Var))
+        passed_on |= {
+            a: outer[b] for a, b in zip(eqn.outvars, results) if isinstance(b, Var) and b in outer
+        }
+    return used, [origin(v) for v in jaxpr.outvars]

@@ -55,6 +55,27 @@ def has_one_kernel() -> bool:
     return works(is_called, f"the attributes {', '.join(ONE_KERNEL)} of the compiler")
 
 
+@cache
+def has_kernels_of_threads() -> bool:
+    """Return whether JAX compiles kernels of Pallas for the GPU by Triton, see `threads`."""
+
+    def compiles() -> bool:
+        pallas = import_module("jax.experimental.pallas")
+        triton = import_module("jax.experimental.pallas.triton")
+
+        def double(x: Any, y: Any) -> None:
+            y[...] = 2 * x[...]
+
+        numbers = jax.ShapeDtypeStruct((64,), np.float32)
+        params = triton.CompilerParams(num_warps=2, num_stages=1)
+        call = pallas.pallas_call(double, out_shape=numbers, compiler_params=params)
+        with jax.default_device(jax.local_devices(backend="gpu")[0]):
+            jax.jit(call).lower(numbers).compile()
+        return True
+
+    return works(compiles, "kernels of Pallas by Triton")
+
+
 def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return those options of XLA that it supports."""
     return {name: value for name, value in options.items() if _has_option(name, value)}

@@ -1,8 +1,8 @@
 """Functions of many worlds, computed block by block in one kernel.
 
-Each block of worlds is computed to the end before the next one starts, so that everything a tick
-reads or writes stays in the first-level cache; and each component is a contiguous array, so that
-all arithmetic is vectorised.
+On the CPU, each block of worlds is computed to the end before the next one starts, so that
+everything a tick reads or writes stays in the first-level cache; and each component is a contiguous
+array, so that all arithmetic is vectorised. On a GPU, each world has a thread, see `threads`.
 
 Arrays have the axes (rows, worlds, drones), with a row for each component. As a view of a leaf
 (worlds, drones, components), such an array costs nothing: XLA stores the leaf in this order.
@@ -18,7 +18,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.xla.compiler import has_kernels_of_threads
 from crazyflow_ros.xla.kernels import apart, fits_one_kernel, one_kernel, separate_kernels, zero
+from crazyflow_ros.xla.threads import in_threads
 
 LANES = 128  # drones in a block
 
@@ -53,7 +55,9 @@ def at_once(
 def in_blocks(
     fn: BlockFn, own: Sequence[Array], shared: Sequence[Array], into: Sequence[int | None]
 ) -> Results:
-    """Compute `fn` block by block, if the device is a CPU and `fn` consists of plain arithmetic.
+    """Compute `fn` block by block, or on a GPU, in one thread for each world.
+
+    This is for plain arithmetic; other functions are computed for all worlds at once.
 
     Args:
         fn: A function whose result for a world does not depend on the other worlds.
@@ -64,6 +68,8 @@ def in_blocks(
     Returns:
         The results of `fn`, with arrays (rows, worlds, drones) in place of rows.
     """
+    if jax.default_backend() == "gpu":
+        return _in_threads(fn, own, shared, into)
     n_worlds = own[0].shape[1]
     worlds = _worlds_of_a_block(n_worlds, max(a.shape[2] for a in own))
     blocks = [(jax.ShapeDtypeStruct((worlds, a.shape[2]), a.dtype),) * a.shape[0] for a in own]
@@ -114,6 +120,21 @@ def in_blocks(
     padding = ((0, 0), (0, missing), (0, 0))
     results, _ = one_kernel(kernel)([jnp.pad(a, padding, "edge") for a in own], list(shared))
     return [a[:, :n_worlds] for a in results], []
+
+
+def _in_threads(
+    fn: BlockFn, own: Sequence[Array], shared: Sequence[Array], into: Sequence[int | None]
+) -> Results:
+    """Compute `fn` in a thread for each world, if that is possible."""
+    if has_kernels_of_threads():
+
+        def otherwise(own: list[Array], shared: list[Array]) -> list[Array]:
+            return at_once(fn, own, shared)[0]
+
+        changed = in_threads(fn, own, shared, into, otherwise)
+        if changed is not None:
+            return changed, []
+    return at_once(fn, own, shared)
 
 
 def _worlds_of_a_block(n_worlds: int, n_drones: int) -> int:
