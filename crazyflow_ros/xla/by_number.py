@@ -18,16 +18,30 @@ import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
-_MOVING = """
-broadcast_in_dim concatenate copy expand_dims reshape rev slice split squeeze stack transpose
-unstack
-"""
+_MOVES: dict[str, Callable[..., Any]] = {
+    "broadcast_in_dim": lambda x, shape, broadcast_dimensions, **_: np.broadcast_to(
+        x[tuple(slice(None) if i in broadcast_dimensions else None for i in range(len(shape)))],
+        shape,
+    ),
+    "concatenate": lambda *parts, dimension: np.concatenate(parts, dimension),
+    "copy": lambda x: x,
+    "reshape": lambda x, new_sizes, **_: x.reshape(new_sizes),
+    "rev": lambda x, dimensions: np.flip(x, dimensions),
+    "slice": lambda x, start_indices, limit_indices, strides: x[
+        tuple(map(slice, start_indices, limit_indices, strides or x.ndim * (None,)))
+    ],
+    "split": lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis),
+    "squeeze": lambda x, dimensions: x.squeeze(tuple(dimensions)),
+    "stack": lambda *parts, axis: np.stack(parts, axis),
+    "transpose": lambda x, permutation: x.transpose(permutation),
+    "unstack": lambda x, axis: [part.squeeze(axis) for part in np.split(x, x.shape[axis], axis)],
+}
 _ARITHMETIC = """
 abs acos add add_any and asin atan2 ceil clamp convert_element_type cos div eq exp floor ge gt
 integer_pow is_finite le log log1p lt max min mul ne neg not or pow rem rsqrt select_n sign sin sqrt
 square stop_gradient sub tan tanh xor
 """
-_MOVES, _ELEMENTWISE = frozenset(_MOVING.split()), frozenset(_ARITHMETIC.split())
+_ELEMENTWISE = frozenset(_ARITHMETIC.split())
 _CALLS = {
     "jit": "jaxpr",
     "custom_jvp_call": "call_jaxpr",
@@ -124,7 +138,8 @@ def _array(objects: Sequence[Any], shape: tuple[int, ...]) -> np.ndarray:
 def _result(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
     name, params = eqn.primitive.name, eqn.params
     if name in _MOVES:
-        return _moved(eqn, args)
+        moved = _MOVES[name](*args, **params)
+        return moved if isinstance(moved, list) else [moved]
     if name in _CALLS:
         return _called(params[_CALLS[name]], args)
     if name == "while":
@@ -157,20 +172,6 @@ def _alike(numbers: Sequence[Any]) -> list[Any]:
     """Return numbers as vectors if one of them is."""
     shape = max((x.shape for x in numbers), key=len)
     return [x if x.shape == shape else jnp.broadcast_to(x, shape) for x in numbers]
-
-
-def _moved(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the results of a primitive that moves numbers, found by moving their indices."""
-    ends = np.cumsum([a.size for a in args])
-    with jax.ensure_compile_time_eval():
-        indices = [
-            jnp.asarray(np.arange(end - a.size, end, dtype=np.int32).reshape(a.shape))
-            for a, end in zip(args, ends)
-        ]
-        moved = eqn.primitive.bind(*indices, **eqn.params)
-        places = [np.asarray(x) for x in (moved if eqn.primitive.multiple_results else [moved])]
-    numbers = np.concatenate([a.ravel() for a in args])
-    return [numbers[place.ravel()].reshape(place.shape) for place in places]
 
 
 def _reduced(fn: Callable[[Any, Any], Any], array: np.ndarray, axes: Sequence[int]) -> np.ndarray:

@@ -29,7 +29,10 @@ def worlds(*shape):
 def moved(x):
     rows = jnp.stack([x[:, 0], 2 * x[:, 1], x[:, 2]])
     first, rest = jnp.split(rows, [1])
-    return jnp.concatenate([rest, first[::-1]]).T.reshape(-1), jnp.broadcast_to(x[None, 0, 1], (5,))
+    a, b, c = jnp.unstack(rows[:, 1])
+    d, *_ = jnp.unstack(rows[:, ::2], axis=1)
+    spread = jnp.broadcast_to(x[:, 0, None], (2, 3, 4))
+    return jnp.concatenate([rest, first[::-1]]).T.reshape(-1), c - a * b, d, spread
 
 
 def reduced(x):
@@ -49,12 +52,37 @@ def in_a_loop(x):
     return jax.lax.fori_loop(0, jnp.int32(5), body, (jnp.zeros_like(x), 3.0))
 
 
+@jax.custom_jvp
+def tripled(x):
+    return 3 * x
+
+
+@jax.custom_vjp
+def quadrupled(x):
+    return 4 * x
+
+
+tripled.defjvp(lambda x, dx: (tripled(*x), 3 * dx[0]))
+quadrupled.defvjp(lambda x: (quadrupled(x), None), lambda _, dy: (4 * dy,))
+
+
+def with_derivatives_of_its_own(x):
+    return jax.checkpoint(tripled)(x) + quadrupled(x)
+
+
 def of_a_key_that_nothing_draws_from(x):
     _, y = jax.jit(lambda key, x: (key, x + 1))(jax.random.wrap_key_data(jnp.zeros(2, "u4")), x)
     return y
 
 
-FUNCTIONS = [moved, reduced, in_branches, in_a_loop, of_a_key_that_nothing_draws_from]
+FUNCTIONS = [
+    moved,
+    reduced,
+    in_branches,
+    in_a_loop,
+    with_derivatives_of_its_own,
+    of_a_key_that_nothing_draws_from,
+]
 
 
 @pytest.mark.parametrize("fn", FUNCTIONS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Packing
-from crazyflow_ros.sim.leaves import changed_leaves, traced
+from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
 Tree = dict[str, jax.Array]
 
@@ -51,6 +51,18 @@ def test_changed_leaves() -> None:
     assert changed(lambda t: t | {"fixed": jnp.zeros((2, 3))}) == {"fixed"}
     with pytest.raises(TypeError, match="changed the structure"):
         changed(lambda t: {"count": t["count"]})
+
+
+def test_a_call_changes_and_reads_what_its_function_does() -> None:
+    @jax.jit
+    def inner(t: Tree) -> Tree:
+        return advance(t) | {"swapped": t["swapped"][::-1][::-1]}
+
+    jaxpr = traced(lambda t: jax.jit(inner)(t) | {"swapped": t["swapped"]}, tree())
+    names = sorted(tree())
+    assert {n for n, c in zip(names, changed_leaves(jaxpr)) if c} == {"count", "moving"}
+    read = {n for n, r in zip(names, read_leaves(jaxpr)) if r}
+    assert {"count", "fixed", "moving"} <= read and "flag" not in read
 
 
 def test_moving_leaves() -> None:
