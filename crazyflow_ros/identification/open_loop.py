@@ -28,7 +28,7 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.dynamics.first_principles import Params, rotor_acceleration
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.flight_logs.motion import Motion, motion_of
-from crazyflow_ros.identification.rotor_forces import motor_thrusts, rotor_speeds, speeds_of
+from crazyflow_ros.identification.rotor_forces import commanded_speeds, rotor_speeds
 
 RATE = 200.0
 """Steps per second."""
@@ -192,7 +192,7 @@ def open_loop_errors(log: FlightLog, params: Params, figures: Mapping[str, Any])
     if log.rotor_vel is not None:
         source, speeds = "rotor speeds", jnp.asarray(rotor_speeds(log, motion.time))
     else:
-        source, asked = "duty cycles", speeds_of(motor_thrusts(log, figures, motion.time), figures)
+        source, asked = "duty cycles", commanded_speeds(log, figures, motion.time)
         speeds = motor_speeds(params, jnp.asarray(asked), 1 / RATE)
     start, end = float(motion.time[0]), float(motion.time[-1])
     third = start + (end - start) / 3
