@@ -63,10 +63,13 @@ def motion_of(log: FlightLog, rate: float = 200.0) -> Motion:
         raise ValueError(f"{log.name}: a flight must last 0.5 s, got {seconds:g} s")
     time = poses.time[0] + np.arange(int(seconds * rate) + 1) * dt
     attitudes = _attitudes(poses, time)
+    if log.gyro is not None:
+        late = _lateness(attitudes, time, log.gyro)
+        poses = Samples(poses.time - late, poses.values)
+        attitudes = _attitudes(poses, time)
     if log.gyro is not None and _rate(log.gyro.time) >= _FAST:
-        poses = Samples(poses.time - _lateness(attitudes, time, log.gyro), poses.values)
         ang_vel = _smooth(log.gyro.at(time), _RATES, dt)
-        quat = _corrected(_integrated(ang_vel, dt), _attitudes(poses, time), dt)
+        quat = _corrected(_integrated(ang_vel, dt), attitudes, dt)
     else:
         quat, ang_vel = _smooth_attitudes(attitudes, dt)
     pos = poses.at(time)[:, :3]
@@ -175,7 +178,10 @@ def in_the_air(log: FlightLog) -> FlightLog:
     edges = np.flatnonzero(np.diff(np.concatenate([[0], is_up, [0]]))).reshape(-1, 2)
     starts, ends = time[edges[:, 0]], time[edges[:, 1] - 1]
     is_landing = starts[1:] - ends[:-1] > _LAPSE
-    starts, ends = starts[np.append(True, is_landing)[: len(starts)]], ends[np.append(is_landing, True)[: len(ends)]]
+    starts, ends = (
+        starts[np.append(True, is_landing)[: len(starts)]],
+        ends[np.append(is_landing, True)[: len(ends)]],
+    )
     longest, start, end = max(zip(ends - starts, starts, ends), default=(0.0, 0.0, 0.0))
     if longest < (needed := 2 * _TRANSIENT + 1):
         raise ValueError(

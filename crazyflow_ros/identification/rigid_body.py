@@ -32,7 +32,6 @@ from crazyflow_ros.identification.rotor_forces import (
 _LEAST_SEGMENTS = 10
 _LAG = 0.05  # s, first guess
 _LAGS = (0.005, 0.3)  # s
-_DELAYS = (-0.1, 0.1)  # s
 _ITERATIONS = 20
 _SETTLED = 1e-5  # s
 _LEAST_EXPLAINED = 0.1  # of what a figure acts in, or it is taken from the known drone
@@ -45,12 +44,11 @@ UNITS = {
     "rotor_moment": "N m/(m/s)",
     "thrust_offset": "m",
     "motor_lag": "s",
-    "delay": "s",
 }
 """What is identified, and its unit."""
 
 _TORQUE = ("J_x", "J_y", "J_z", "moment_y", "moment_x")
-_OFFSET = ("offset_x", "offset_y", "offset_z", "delay")
+_OFFSET = ("offset_x", "offset_y", "offset_z")
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,7 @@ def identify_rigid_body(logs: Sequence[FlightLog], drone: str, mass: float | Non
     """Fit thrust, inertia, drag, moments and lag of a drone that follows `first_principles`.
 
     Where a flight has measured rotor speeds, flights without them are not used. If none has them,
-    duty cycles and voltage tell the thrust, and the lag of the motors is identified, too. A
-    constant delay between the motors' log and the motion's is found for each flight.
+    duty cycles and voltage tell the thrust, and the lag of the motors is identified, too.
 
     Args:
         logs: Flights in the air, see `flight_logs.motion.in_the_air`.
@@ -84,9 +81,9 @@ def identify_rigid_body(logs: Sequence[FlightLog], drone: str, mass: float | Non
         mass: kg; by default that of the known drone.
 
     Returns:
-        Values by the names in `UNITS`; the offset of the thrust and the delay as the mean of all
-        flights. `motor_lag` is missing where speeds were measured. What the flights do not
-        determine is the known drone's, with a deviation of nan. The residuals are torques, N m.
+        Values by the names in `UNITS`, the offset of the thrust as the mean of all flights;
+        `motor_lag` is missing where speeds were measured. What the flights do not determine is
+        the known drone's, with a deviation of nan. The residuals are torques, N m.
 
     Raises:
         ValueError: The flights are too short, or lack what is needed.
@@ -99,20 +96,15 @@ def identify_rigid_body(logs: Sequence[FlightLog], drone: str, mass: float | Non
         flights = [flight for flight in flights if flight.is_measured]
     if (n := sum(segments(len(flight.time)) for flight in flights)) < _LEAST_SEGMENTS:
         raise ValueError(f"the flights must have {_LEAST_SEGMENTS} s in the air, got {n} s")
-    lag, delays = None if flights[0].is_measured else _LAG, np.zeros(len(flights))
+    lag = None if flights[0].is_measured else _LAG
     unknown = np.append(np.diag(figures["J"]), figures.get("rotor_moment", np.zeros(2)))
     for _ in range(_ITERATIONS):
-        solution = _solved(flights, figures, lag, delays, unknown)
-        turn = solution.turn
-        unknown = np.array([turn.values[name] for name in _TORQUE])
-        steps = turn.own["delay"]
-        delays = np.clip(delays + steps, *_DELAYS)
-        if lag is not None:
-            steps = np.append(steps, turn.values["lag"])
-            lag = float(np.clip(lag + turn.values["lag"], *_LAGS))
-        if np.abs(steps).max() < _SETTLED:
+        solution = _solved(flights, figures, lag, unknown)
+        unknown = np.array([solution.turn.values[name] for name in _TORQUE])
+        if lag is None or abs(step := solution.turn.values["lag"]) < _SETTLED:
             break
-    return _fit(solution, figures, lag, delays)
+        lag = float(np.clip(lag + step, *_LAGS))
+    return _fit(solution, figures, lag)
 
 
 def with_fit(params: Params, fit: Fit, mass: float | None = None) -> Params:
@@ -178,11 +170,11 @@ def _seen(attitude: Rotation, force: np.ndarray) -> np.ndarray:
 
 
 class _Solution(NamedTuple):
-    """Equations at one lag and one delay of each flight, with k, the scale of the thrust.
+    """Equations at one lag, with k, the scale of the thrust.
 
     Unknowns are on the side of the recorded motion, which is known far better than what the rotors
-    did: so noise of their speeds or commands does not bias anything. This is also why the columns
-    of lag and delay are not derivatives of the rotors' torque, but of that which the motion needs
+    did: so noise of their speeds or commands does not bias anything. This is also why the column of
+    the lag is not the derivative of the rotors' torque, but of that which the motion needs
     (instrumental variables; L. Ljung, "System Identification", 1999, section 7.6).
     """
 
@@ -202,12 +194,9 @@ def _solved(
     flights: Sequence[_Flight],
     figures: dict[str, Any],
     lag: float | None,
-    delays: np.ndarray,
     unknown: np.ndarray,
 ) -> _Solution:
-    wrenches = [
-        _wrench(flight, figures, lag, delay) for flight, delay in zip(flights, delays.tolist())
-    ]
+    wrenches = [_wrench(flight, figures, lag) for flight in flights]
     pushes = []
     for flight, wrench in zip(flights, wrenches):
         seen = [_seen(flight.attitude, wrench.thrust[:, None] * axis) for axis in np.eye(3)]
@@ -236,14 +225,13 @@ def _solved(
     )
     rows = []
     for flight, wrench in zip(flights, wrenches):
-        changes = [np.gradient(flight.torque @ unknown, 1 / RATE, axis=0)]
+        common = flight.torque
         if lag is not None:
-            changes.append(lagging(changes[0], lag, 1 / RATE))
-        of_delay, *of_lag = [chosen(change)[..., None] for change in changes]
-        offset = -k * chosen(smoothed(wrench.thrust))[..., None, None] * np.eye(3)
-        common = np.concatenate([chosen(flight.torque), *of_lag], axis=-1)
-        own = np.concatenate([offset, of_delay], axis=-1)
-        rows.append((chosen(smoothed(wrench.torque(k))), common, own))
+            change = np.gradient(flight.torque @ unknown, 1 / RATE, axis=0)
+            late = lagging(change, lag, 1 / RATE)
+            common = np.concatenate([common, late[..., None]], axis=-1)
+        own = -k * chosen(smoothed(wrench.thrust))[..., None, None] * np.eye(3)
+        rows.append((chosen(smoothed(wrench.torque(k))), chosen(common), own))
     names = (*_TORQUE, "lag") if lag is not None else _TORQUE
     return _Solution(heave, sway, Equations(rows, names, _OFFSET))
 
@@ -263,10 +251,9 @@ class _Wrench:
         return k * self.lift + self.spin
 
 
-def _wrench(flight: _Flight, figures: dict[str, Any], lag: float | None, delay: float) -> _Wrench:
+def _wrench(flight: _Flight, figures: dict[str, Any], lag: float | None) -> _Wrench:
     speeds = flight.speeds if lag is None else lagging(flight.speeds, lag, 1 / RATE)
-    late = [np.interp(flight.time - delay, flight.time, column) for column in speeds.T]
-    speeds, mixing = np.stack(late, axis=1), figures["mixing_matrix"]
+    mixing = figures["mixing_matrix"]
     thrusts, drags = (
         np.polynomial.polynomial.polyval(speeds, figures[curve])
         for curve in ("rpm2thrust", "rpm2torque")
@@ -278,9 +265,7 @@ def _wrench(flight: _Flight, figures: dict[str, Any], lag: float | None, delay: 
     return _Wrench(thrusts.sum(axis=1), lift, spin)
 
 
-def _fit(
-    solution: _Solution, figures: dict[str, Any], lag: float | None, delays: np.ndarray
-) -> Fit:
+def _fit(solution: _Solution, figures: dict[str, Any], lag: float | None) -> Fit:
     inertia, drag = np.diag(figures["J"]), -np.diag(figures["drag_matrix"])
     known = dict(zip(_TORQUE, (*inertia, *figures.get("rotor_moment", np.zeros(2)))))
     known |= {"drag_xy": float(drag[:2].mean()), "drag_z": float(drag[2] / solution.k)}
@@ -292,8 +277,7 @@ def _fit(
         for name, explained in equations.explained().items():
             if name in known and (explained < _LEAST_EXPLAINED or values[name] <= 0):
                 values[name], spreads[name] = known[name], np.nan
-    own = solution.turn.own | {"delay": delays}
-    for name, each in own.items():
+    for name, each in solution.turn.own.items():
         values[name] = float(each.mean())
         spreads[name] = float(np.hypot(each.std(), own_spread[name].mean()))
     k = solution.k
@@ -306,7 +290,6 @@ def _fit(
         "drag_z": ("drag_z",),
         "rotor_moment": _TORQUE[3:],
         "thrust_offset": _OFFSET[:3],
-        "delay": ("delay",),
     }
     if lag is not None:
         values["lag"] = lag
