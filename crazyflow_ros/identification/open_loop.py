@@ -39,6 +39,7 @@ APART = 0.1
 
 STEPS = round(HORIZON * RATE)
 _EVERY = round(APART * RATE)
+_SUBSTEPS = 4  # of a step, for rotors that follow in some hundredths of a second
 
 
 class Windows(NamedTuple):
@@ -81,14 +82,18 @@ def windows_of(motion: Motion, start: float, end: float) -> Windows:
 
 
 def motor_speeds(params: Params, command: Array, dt: float) -> Array:
-    """Return the speeds of rotors (n, 4) [RPM] that follow commands (n, 4) [RPM], from rest."""
+    """Return the speeds (n, 4) [RPM] of rotors that follow commands (n, 4) [RPM]."""
 
-    def step(speeds: Array, command: Array) -> tuple[Array, Array]:
-        rates = rotor_acceleration(split(speeds), split(command), params.rotor_dyn_coef)  # type: ignore[arg-type]
-        speeds = speeds + dt * stack(rates)
+    def step(speeds: Array, commands: tuple[Array, Array]) -> tuple[Array, Array]:
+        for i in range(_SUBSTEPS):
+            share = (i + 0.5) / _SUBSTEPS
+            command = (1 - share) * commands[0] + share * commands[1]
+            rates = rotor_acceleration(split(speeds), split(command), params.rotor_dyn_coef)  # type: ignore[arg-type]
+            speeds = speeds + dt / _SUBSTEPS * stack(rates)
         return speeds, speeds
 
-    return jax.lax.scan(step, command[0], command)[1]
+    _, later = jax.lax.scan(step, command[0], (command[:-1], command[1:]))
+    return jnp.concatenate([command[:1], later])
 
 
 def flown(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Array]:
