@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
@@ -39,89 +41,123 @@ def chosen(signals: np.ndarray) -> np.ndarray:
     return rows.reshape(n, _SEGMENT, *signals.shape[1:])
 
 
+class Terms(NamedTuple):
+    """The equations of a flight: response = common unknowns times columns + the same of its own."""
+
+    response: np.ndarray
+    """(segments, m, axes)."""
+    common: np.ndarray
+    """(segments, m, axes, k)."""
+    own: np.ndarray
+    """(segments, m, axes, l)."""
+
+
 class Equations:
-    """Equations of several axes and flights: response = sum of unknowns times columns.
+    """Equations of several axes and flights, which weigh by how well those of an axis hold."""
 
-    The axes weigh by how well their equations hold. Unknowns are common to all flights, or a
-    flight's own.
-    """
-
-    def __init__(
-        self,
-        flights: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
-        common: Sequence[str],
-        own: Sequence[str],
-    ) -> None:
+    def __init__(self, flights: Sequence[Terms], common: Sequence[str], own: Sequence[str]) -> None:
         """Solve the equations.
 
         Args:
-            flights: Of each flight the response (segments, m, axes), and the columns
-                (segments, m, axes, k) of common unknowns and of own ones.
-            common: Names of the common unknowns.
+            flights: Terms of each flight.
+            common: Names of the unknowns that all flights share.
             own: Names of each flight's own ones.
         """
-        self._common, self._own = list(common), list(own)
-        n, k = len(flights), len(own)
-        tables, axes = [], flights[0][0].shape[-1]
-        for i, (response, shared, private) in enumerate(flights):
-            padded = np.zeros((*private.shape[:-1], n * k))
-            padded[..., i * k : (i + 1) * k] = private
-            tables.append(np.concatenate([response[..., None], shared, padded], axis=-1))
-        table, self._flights = np.concatenate(tables), [len(each) for each in tables]
-        weight = np.ones(axes)
+        self._names, self._own_names = list(common), list(own)
+        weight = np.ones(flights[0].response.shape[-1])
         for _ in range(2):  # the errors of the first solution are the weights of the second
-            scaled = table * weight[:, None]
-            rows = scaled.reshape(-1, scaled.shape[-1])
-            self._all = _least_squares(rows[:, 1:], rows[:, 0])
-            self.errors = table[..., 0] - table[..., 1:] @ self._all
+            self._flights = [_Rows.of(flight, weight) for flight in flights]
+            rows = np.concatenate([flight.reduced for flight in self._flights])
+            self._common = _least_squares(rows[:, 1:], rows[:, 0])
+            self._own = [flight.own_unknowns(self._common) for flight in self._flights]
+            self.errors = np.concatenate(
+                [
+                    flight.response - flight.common @ self._common - flight.own @ own
+                    for flight, own in zip(flights, self._own)
+                ]
+            )
             weight = 1 / np.maximum(np.sqrt(np.mean(np.square(self.errors), axis=(0, 1))), 1e-15)
-        self._rows = scaled.reshape(len(table), -1, scaled.shape[-1])
 
     @property
     def values(self) -> dict[str, float]:
         """The common unknowns."""
-        return dict(zip(self._common, self._all.tolist()))
+        return dict(zip(self._names, self._common.tolist()))
 
     @property
     def own(self) -> dict[str, np.ndarray]:
         """(flights,) each of the other unknowns."""
-        own = self._all[len(self._common) :].reshape(len(self._flights), len(self._own))
-        return dict(zip(self._own, own.T))
+        return dict(zip(self._own_names, np.reshape(self._own, (len(self._own), -1)).T))
 
-    def spread(self) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-        """Return the standard deviations of the common unknowns, and of each flight's own.
+    def spread(self) -> dict[str, float]:
+        """Return the standard deviations of the common unknowns.
 
         They are those of the jackknife by seconds, or by flights where these are larger: what is
         different in each flight does not become less with its seconds.
         """
-        errors = [rows[:, 0] - rows[:, 1:] @ self._all for rows in self._rows]
-        slopes = [rows[:, 1:] for rows in self._rows]
-        found, common = deviations(errors, slopes), len(self._common)
+        parts = [part for flight in self._flights for part in flight.segments(flight.reduced)]
+        found = _deviations(parts, self._common)
         if len(self._flights) >= _LEAST_FLIGHTS:
-            ends = np.cumsum(self._flights)[:-1].tolist()
-            of_flights = [
-                [np.concatenate(group) for group in _grouped(parts, ends)]
-                for parts in (errors, slopes)
-            ]
-            own = found[common:]
-            found = np.maximum(found, deviations(*of_flights))
-            found[common:] = own
-        own = found[common:].reshape(len(self._flights), len(self._own))
-        return dict(zip(self._common, found.tolist())), dict(zip(self._own, own.T))
+            whole = [flight.reduced for flight in self._flights]
+            found = np.maximum(found, _deviations(whole, self._common))
+        return dict(zip(self._names, found.tolist()))
 
-    def explained(self) -> Mapping[str, float]:
+    def own_spread(self) -> dict[str, np.ndarray]:
+        """Return the standard deviations (flights,) of each flight's own unknowns."""
+        found = []
+        for flight, own in zip(self._flights, self._own):
+            errors = flight.rows[:, 0] - flight.rows[:, 1:] @ self._common
+            rows = np.hstack([errors[:, None], flight.own])
+            found.append(_deviations(flight.segments(rows), own))
+        return dict(zip(self._own_names, np.transpose(found)))
+
+    def explained(self) -> dict[str, float]:
         """Return what share of the errors without a common unknown it removes (partial R^2)."""
-        rows = np.concatenate(self._rows)
-        columns, errors = rows[:, 1:], rows[:, 0] - rows[:, 1:] @ self._all
-        inverse = np.diag(np.linalg.pinv(columns.T @ columns, hermitian=True))
-        more = np.divide(self._all**2, inverse, out=np.zeros_like(inverse), where=inverse > 0)
+        rows = np.concatenate([flight.reduced for flight in self._flights])
+        columns, errors = rows[:, 1:], rows[:, 0] - rows[:, 1:] @ self._common
+        size = np.sqrt(np.mean(np.square(columns), axis=0))
+        scaled = columns / np.where(size > 0, size, 1.0)
+        inverse = np.diag(np.linalg.pinv(scaled.T @ scaled, hermitian=True))
+        unknowns = self._common * size
+        more = np.divide(unknowns**2, inverse, out=np.zeros_like(inverse), where=inverse > 0)
         total = more + errors @ errors
         shares = np.divide(more, total, out=np.zeros_like(total), where=total > 0)
-        return dict(zip(self._common, shares.tolist()))
+        return dict(zip(self._names, shares.tolist()))
 
 
-def _grouped(parts: list[np.ndarray], ends: list[int]) -> list[list[np.ndarray]]:
-    return [parts[start:end] for start, end in zip([0, *ends], [*ends, len(parts)])]
+@dataclass(frozen=True)
+class _Rows:
+    """The weighted equations of a flight."""
+
+    count: int
+    """Segments."""
+    rows: np.ndarray
+    """(n, 1 + k) responses and columns of common unknowns."""
+    own: np.ndarray
+    """(n, l) columns of the flight's own unknowns."""
+    reduced: np.ndarray
+    """The rows without what the own unknowns explain of them, which leaves the same solution
+    (R. Frisch, F. Waugh, "Partial time regressions as compared with individual trends", 1933)."""
+
+    @classmethod
+    def of(cls, flight: Terms, weight: np.ndarray) -> _Rows:
+        table = np.concatenate([flight.response[..., None], flight.common], axis=-1)
+        n = flight.response.size
+        rows, own = (
+            (part * weight[:, None]).reshape(n, part.shape[-1]) for part in (table, flight.own)
+        )
+        base, _ = np.linalg.qr(own)
+        return cls(len(flight.response), rows, own, rows - base @ (base.T @ rows))
+
+    def own_unknowns(self, common: np.ndarray) -> np.ndarray:
+        return _least_squares(self.own, self.rows[:, 0] - self.rows[:, 1:] @ common)
+
+    def segments(self, rows: np.ndarray) -> list[np.ndarray]:
+        return np.split(rows, self.count) if self.count else []
+
+
+def _deviations(parts: Sequence[np.ndarray], unknowns: np.ndarray) -> np.ndarray:
+    errors = [part[:, 0] - part[:, 1:] @ unknowns for part in parts]
+    return deviations(errors, [part[:, 1:] for part in parts])
 
 
 def _least_squares(columns: np.ndarray, response: np.ndarray) -> np.ndarray:

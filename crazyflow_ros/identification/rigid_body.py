@@ -21,7 +21,14 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM, Params
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.flight_logs.motion import motion_of
-from crazyflow_ros.identification.equations import RATE, Equations, chosen, segments, smoothed
+from crazyflow_ros.identification.equations import (
+    RATE,
+    Equations,
+    Terms,
+    chosen,
+    segments,
+    smoothed,
+)
 from crazyflow_ros.identification.fit import Fit
 from crazyflow_ros.identification.rotor_forces import (
     commanded_speeds,
@@ -44,6 +51,7 @@ UNITS = {
     "rotor_moment": "N m/(m/s)",
     "thrust_offset": "m",
     "motor_lag": "s",
+    "voltage": "V, of the battery, mean of the flights",
 }
 """What is identified, and its unit."""
 
@@ -82,8 +90,8 @@ def identify_rigid_body(logs: Sequence[FlightLog], drone: str, mass: float | Non
 
     Returns:
         Values by the names in `UNITS`, the offset of the thrust as the mean of all flights;
-        `motor_lag` is missing where speeds were measured. What the flights do not determine is
-        the known drone's, with a deviation of nan. The residuals are torques, N m.
+        `motor_lag` and `voltage` are missing where speeds were measured. What the flights do not
+        determine is the known drone's, with a deviation of nan. The residuals are torques, N m.
 
     Raises:
         ValueError: The flights are too short, or lack what is needed.
@@ -104,7 +112,12 @@ def identify_rigid_body(logs: Sequence[FlightLog], drone: str, mass: float | Non
         if lag is None or abs(step := solution.turn.values["lag"]) < _SETTLED:
             break
         lag = float(np.clip(lag + step, *_LAGS))
-    return _fit(solution, figures, lag)
+    fit = _fit(solution, figures, lag)
+    if lag is not None:
+        volts = [log.voltage.values for log in logs if log.voltage is not None]
+        fit.values["voltage"] = np.array([np.mean(np.concatenate(volts))])
+        fit.deviations["voltage"] = np.array([np.std([each.mean() for each in volts])])
+    return fit
 
 
 def with_fit(params: Params, fit: Fit, mass: float | None = None) -> Params:
@@ -197,43 +210,28 @@ def _solved(
     unknown: np.ndarray,
 ) -> _Solution:
     wrenches = [_wrench(flight, figures, lag) for flight in flights]
-    pushes = []
+    mass, heaves, sways, turns = figures["mass"], [], [], []
     for flight, wrench in zip(flights, wrenches):
-        seen = [_seen(flight.attitude, wrench.thrust[:, None] * axis) for axis in np.eye(3)]
-        pushes.append(chosen(np.stack(seen, axis=-1)))
-    mass = figures["mass"]
-    heave = Equations(
-        [
-            (
-                push[..., 2:, 2],
-                np.stack([mass * flight.acc[..., 2:], flight.vel[..., 2:, 1]], axis=-1),
-                push[..., 2:, :0],
-            )
-            for flight, push in zip(flights, pushes)
-        ],
-        ("1/thrust", "drag_z"),
-        (),
-    )
+        thrust = _seen(flight.attitude, wrench.thrust[:, None] * np.array([0, 0, 1]))
+        force, lift = mass * flight.acc[..., 2:], chosen(thrust)[..., 2:]
+        common = np.stack([force, flight.vel[..., 2:, 1]], axis=-1)
+        heaves.append(Terms(lift, common, np.zeros((*lift.shape, 0))))
+    heave = Equations(heaves, ("1/thrust", "drag_z"), ())
     k = 1 / heave.values["1/thrust"]
-    sway = Equations(
-        [
-            (mass * flight.acc[..., :2], -flight.vel[..., :2, :1], k * push[..., :2, :2])
-            for flight, push in zip(flights, pushes)
-        ],
-        ("drag_xy",),
-        ("tilt_x", "tilt_y"),
-    )
-    rows = []
     for flight, wrench in zip(flights, wrenches):
+        tilts = [_seen(flight.attitude, wrench.thrust[:, None] * axis) for axis in np.eye(3)[:2]]
+        tilted = k * chosen(np.stack(tilts, axis=-1))[..., :2, :]
+        sways.append(Terms(mass * flight.acc[..., :2], -flight.vel[..., :2, :1], tilted))
         common = flight.torque
         if lag is not None:
             change = np.gradient(flight.torque @ unknown, 1 / RATE, axis=0)
             late = lagging(change, lag, 1 / RATE)
             common = np.concatenate([common, late[..., None]], axis=-1)
-        own = -k * chosen(smoothed(wrench.thrust))[..., None, None] * np.eye(3)
-        rows.append((chosen(smoothed(wrench.torque(k))), chosen(common), own))
+        offset = -k * chosen(smoothed(wrench.thrust))[..., None, None] * np.eye(3)
+        turns.append(Terms(chosen(smoothed(wrench.torque(k))), chosen(common), offset))
+    sway = Equations(sways, ("drag_xy",), ("tilt_x", "tilt_y"))
     names = (*_TORQUE, "lag") if lag is not None else _TORQUE
-    return _Solution(heave, sway, Equations(rows, names, _OFFSET))
+    return _Solution(heave, sway, Equations(turns, names, _OFFSET))
 
 
 @dataclass(frozen=True)
@@ -272,11 +270,11 @@ def _fit(solution: _Solution, figures: dict[str, Any], lag: float | None) -> Fit
     values, spreads = dict[str, float](), dict[str, float]()
     for equations in (solution.heave, solution.sway, solution.turn):
         values |= equations.values
-        spread, own_spread = equations.spread()
-        spreads |= spread
+        spreads |= equations.spread()
         for name, explained in equations.explained().items():
             if name in known and (explained < _LEAST_EXPLAINED or values[name] <= 0):
                 values[name], spreads[name] = known[name], np.nan
+    own_spread = solution.turn.own_spread()
     for name, each in solution.turn.own.items():
         values[name] = float(each.mean())
         spreads[name] = float(np.hypot(each.std(), own_spread[name].mean()))
