@@ -116,10 +116,8 @@ def rigid_body_lines(known: Mapping[str, Any], fit: Fit) -> dict[str, str]:
 
     def said(name: str, unit: str) -> str:
         spread = 2 * fit.deviations[name]
-        known_ones = " and ".join("xyz"[i] for i in np.flatnonzero(np.isnan(spread)))
-        shown = ", ".join(f"{x:.2g}" for x in spread)
-        rest = f"; the known drone's in {known_ones}" if len(spread) > 1 and known_ones else ""
-        return f"{unit}; ± {shown}{rest}" if not np.isnan(spread).all() else f"{unit}; as known"
+        shown = ", ".join("as known" if np.isnan(x) else f"± {x:.2g}" for x in spread)
+        return f"{unit}; {shown}"
 
     drag = [*values["drag_xy"], *values["drag_xy"], *values["drag_z"]]
     spreads = [2 * fit.deviations[name][0] for name in ("drag_xy", "drag_z")]
@@ -136,7 +134,8 @@ def rigid_body_lines(known: Mapping[str, Any], fit: Fit) -> dict[str, str]:
         lines[name] = _line(name, values[name], said(name, unit))
     if "motor_lag" in values:
         rate = 1 / float(values["motor_lag"][0])
-        lag = said("motor_lag", f"a lag of {1e3 / rate:.1f} ms; s")
+        spread = 2e3 * fit.deviations["motor_lag"][0]
+        lag = f"1/s; a lag of {1e3 / rate:.1f} ± {spread:.2g} ms"
         lines["rotor_dyn_coef"] = _line("rotor_dyn_coef", [rate, 0.0, rate, 0.0], lag)
     return lines
 

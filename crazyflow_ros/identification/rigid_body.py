@@ -120,13 +120,12 @@ def identify_rigid_body(logs: Sequence[FlightLog], drone: str, mass: float | Non
     return fit
 
 
-def with_fit(params: Params, fit: Fit, mass: float | None = None) -> Params:
+def with_fit(params: Params, fit: Fit) -> Params:
     """Return the parameters of a known drone with what was identified.
 
     Args:
-        params: Of the known drone.
+        params: Of the known drone, with the mass for which it was identified.
         fit: Of `identify_rigid_body`.
-        mass: kg, if it is not the known drone's.
     """
     values = {name: jnp.asarray(value) for name, value in fit.values.items()}
     k, drag = values["thrust"][0], jnp.concatenate([values["drag_xy"]] * 2 + [values["drag_z"]])
@@ -141,8 +140,6 @@ def with_fit(params: Params, fit: Fit, mass: float | None = None) -> Params:
     if "motor_lag" in values:
         rate = 1 / values["motor_lag"][0]
         changes["rotor_dyn_coef"] = jnp.array([[rate, 0, rate, 0]])
-    if mass is not None:
-        changes["mass"] = jnp.array([mass])
     return params.replace(**changes)
 
 
