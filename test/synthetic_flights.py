@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ _MOMENT, _OFFSET, _LAG = 6e-4, 1.5e-3, 0.05  # N m/(m/s), m, s
 _POSE_RATE = 100  # Hz
 _POSITION, _ANGLE = 0.5e-3, 3e-3  # m, rad
 _GYRO, _RPM, _VOLTS = 0.03, 60.0, 0.01  # rad/s, RPM, V
-_EDGE = 1.0  # s before the first pose and after the last one
 
 
 def truths(drones: int, seed: int) -> dict[str, np.ndarray]:
@@ -172,3 +171,50 @@ def measured(log: FlightLog, seed: int, delay: float = 0.0) -> FlightLog:
         changed[name] = Samples(exact.time, exact.values + noise)
     changed["estimate"] = Samples(poses.time, np.hstack((pose, 0 * pose[:, :3])))
     return replace(log, **changed)
+
+
+def _at_radio(log: FlightLog) -> FlightLog:
+    """What a radio's log has of the drone: the clock of the log is 1.2 % from that of the loop.
+
+    So the log does not always see the same phase of loops that run at its own rate.
+    """
+    time = np.arange(log.gyro.time[0], log.gyro.time[-1], 1.012 / 100)
+    pwm = Samples(time, log.pwm.held_at(time))
+    return replace(log, pwm=pwm, gyro=Samples(time, log.gyro.at(time)), rotor_vel=None)
+
+
+def _write_sd_card(log: FlightLog, path: Path) -> Path:
+    late = Samples(log.pose.time + _DELAY, log.pose.values)
+    return writers.write_sd_card(replace(log, pose=late), path)
+
+
+def _write_nanobench(log: FlightLog, path: Path) -> Path:
+    late = Samples(log.pose.time + _DELAY, log.pose.values)
+    full = replace(_at_radio(log), pose=late, rotor_vel=log.rotor_vel)
+    return writers.write_nanobench(full, path.with_suffix(".csv"))
+
+
+def _write_radio(log: FlightLog, path: Path) -> Path:
+    return writers.write_radio(replace(_at_radio(log), rotor_vel=log.rotor_vel), path)
+
+
+def _write_mcap(log: FlightLog, path: Path) -> Path:
+    time = log.gyro.time[:: FREQ // _TOPIC_RATE]
+    slower = {
+        name: Samples(time, getattr(log, name).at(time))
+        for name in ("gyro", "accelerometer", "rotor_vel", "voltage")
+    }
+    late = Samples(log.pose.time + _DELAY, log.pose.values)
+    messages = writers.entries(replace(log, pose=late, **slower))
+    return writers.write_mcap(path.with_suffix(".mcap"), messages)
+
+
+_DELAY = 0.008  # s, of motion capture and its radio
+_TOPIC_RATE = 250  # Hz
+FORMATS: tuple[Callable[[FlightLog, Path], Path], ...] = (
+    _write_sd_card,
+    _write_nanobench,
+    _write_mcap,
+    _write_radio,
+)
+"""Writers of the formats, with the delays that their streams have."""
