@@ -173,6 +173,11 @@ def measured(log: FlightLog, seed: int, delay: float = 0.0) -> FlightLog:
     return replace(log, **changed)
 
 
+def without_speeds(log: FlightLog) -> FlightLog:
+    """Return the log of a drone that measures no rotor speeds."""
+    return replace(log, rotor_vel=None)
+
+
 def _at_radio(log: FlightLog) -> FlightLog:
     """What a radio's log has of the drone: the clock of the log is 1.2 % from that of the loop.
 
