@@ -91,11 +91,12 @@ class Equations:
     def spread(self) -> dict[str, float]:
         """Return the standard deviations of the common unknowns.
 
-        They are those of the jackknife by seconds, or by flights where these are larger: what is
-        different in each flight does not become less with its seconds.
+        They are the largest of those of the jackknife by seconds, by two seconds, because some
+        errors last longer than one, and by flights: what is different in each flight does not
+        become less with its seconds.
         """
-        parts = [part for flight in self._flights for part in flight.segments(flight.reduced)]
-        found = _deviations(parts, self._common)
+        parts = [flight.segments(flight.reduced) for flight in self._flights]
+        found = _by_seconds(parts, self._common)
         if len(self._flights) >= _LEAST_FLIGHTS:
             whole = [flight.reduced for flight in self._flights]
             found = np.maximum(found, _deviations(whole, self._common))
@@ -107,7 +108,7 @@ class Equations:
         for flight, own in zip(self._flights, self._own):
             errors = flight.rows[:, 0] - flight.rows[:, 1:] @ self._common
             rows = np.hstack([errors[:, None], flight.own])
-            found.append(_deviations(flight.segments(rows), own))
+            found.append(_by_seconds([flight.segments(rows)], own))
         return dict(zip(self._own_names, np.transpose(found)))
 
     def explained(self) -> dict[str, float]:
@@ -153,6 +154,12 @@ class _Rows:
 
     def segments(self, rows: np.ndarray) -> list[np.ndarray]:
         return np.split(rows, self.count) if self.count else []
+
+
+def _by_seconds(flights: Sequence[list[np.ndarray]], unknowns: np.ndarray) -> np.ndarray:
+    seconds = [part for parts in flights for part in parts]
+    pairs = [np.concatenate(parts[i : i + 2]) for parts in flights for i in range(0, len(parts), 2)]
+    return np.maximum(_deviations(seconds, unknowns), _deviations(pairs, unknowns))
 
 
 def _deviations(parts: Sequence[np.ndarray], unknowns: np.ndarray) -> np.ndarray:

@@ -39,6 +39,7 @@ from crazyflow_ros.identification.rotor_forces import (
 _LEAST_SEGMENTS = 10
 _LAG = 0.05  # s, first guess
 _LAGS = (0.005, 0.3)  # s
+_NUMERIC = 1e-3  # s, step of derivatives with respect to the lag
 _ITERATIONS = 20
 _SETTLED = 1e-5  # s
 _LEAST_EXPLAINED = 0.1  # of what a figure acts in, or it is taken from the known drone
@@ -114,6 +115,10 @@ def identify_rigid_body(logs: Sequence[FlightLog], drone: str, mass: float | Non
         lag = float(np.clip(lag + step, *_LAGS))
     fit = _fit(solution, figures, lag)
     if lag is not None:
+        later = _solved(flights, figures, lag + _NUMERIC, unknown)
+        for name, slope in _slopes(solution, later).items():  # the lag is not known exactly
+            by_lag = slope * fit.deviations["motor_lag"]
+            fit.deviations[name] = np.hypot(fit.deviations[name], by_lag)
         volts = [log.voltage.values for log in logs if log.voltage is not None]
         fit.values["voltage"] = np.array([np.mean(np.concatenate(volts))])
         fit.deviations["voltage"] = np.array([np.std([each.mean() for each in volts])])
@@ -258,6 +263,12 @@ def _wrench(flight: _Flight, figures: dict[str, Any], lag: float | None) -> _Wre
     x, y, _ = flight.ang_vel.T
     spin = np.stack([y * momentum, -x * momentum, np.gradient(momentum, 1 / RATE)], axis=1)
     return _Wrench(thrusts.sum(axis=1), lift, spin)
+
+
+def _slopes(solution: _Solution, later: _Solution) -> dict[str, float]:
+    """Return the derivatives of thrust and drag_z with respect to the lag."""
+    found = [{"thrust": x.k, "drag_z": x.k * x.heave.values["drag_z"]} for x in (solution, later)]
+    return {name: (found[1][name] - found[0][name]) / _NUMERIC for name in found[0]}
 
 
 def _fit(solution: _Solution, figures: dict[str, Any], lag: float | None) -> Fit:
