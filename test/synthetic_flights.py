@@ -81,7 +81,7 @@ def fly(
     )
     states = sim.data.states
     states = states.replace(pos=states.pos.at[..., 2].set(5.0))
-    commands = jnp.asarray(_places(drones, seconds, seed))
+    commands = jnp.asarray(_places(drones, seconds, seed, _REACH[controller]))
     pipeline = sim.step_pipeline
 
     def tick(data: Any, command: Any) -> tuple[Any, Any]:
@@ -104,17 +104,19 @@ def fly(
 
 
 _PERIOD = 5  # ticks
+_REACH = {"pid": 0.7, "mellinger": 0.4}  # m, of the places; Mellinger goes there faster
 
 
-def _places(drones: int, seconds: float, seed: int) -> np.ndarray:
+def _places(drones: int, seconds: float, seed: int, reach: float) -> np.ndarray:
     """Return commands (n, drones, 16), one for each period, that move every 0.6 to 1.5 s."""
+    far = np.array([reach, reach, 0.7 * reach, 0.7])
     rng, n = np.random.default_rng([seed, 1]), round(seconds * FREQ) // _PERIOD
     commands = np.zeros((n, drones, 16))
     for drone in range(drones):
         goals, i = np.zeros((n, 4)), 0
         while i < n:
             until = i + int(rng.integers(60, 150))
-            goals[i:until] = rng.uniform([-0.7, -0.7, 4.5, -0.7], [0.7, 0.7, 5.5, 0.7])
+            goals[i:until] = (0, 0, 5, 0) + far * rng.uniform(-1, 1, 4)
             i = until
         move = np.hanning(_MOVE + 2)
         padded = np.vstack([np.tile([0, 0, 5.0, 0], (_MOVE, 1)), goals, goals[-1:]])
