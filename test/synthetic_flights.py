@@ -18,7 +18,7 @@ from numpy.polynomial.polynomial import polyval
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.functional import state_control
 
@@ -155,7 +155,7 @@ def _log(
         "setpoint": np.hstack((pos, np.zeros((len(pos), 9)), quat[:, :1], 0 * pos)),
     }
     parts["setpoint"][:, 12] = 1
-    return FlightLog(f"drone{drone}", **{k: Samples(time, v) for k, v in parts.items()})
+    return FlightLog(f"drone{drone}", **{k: TimedValues(time, v) for k, v in parts.items()})
 
 
 def measured(log: FlightLog, seed: int, delay: float = 0.0) -> FlightLog:
@@ -165,13 +165,13 @@ def measured(log: FlightLog, seed: int, delay: float = 0.0) -> FlightLog:
     pose[:, :3] += _POSITION * rng.normal(size=(len(pose), 3))
     turns = Rotation.from_rotvec(_ANGLE * rng.normal(size=(len(pose), 3)))
     pose[:, 3:] = (Rotation.from_quat(pose[:, 3:]) * turns).as_quat()
-    poses = Samples(log.pose.time[::every] + delay, pose)
+    poses = TimedValues(log.pose.time[::every] + delay, pose)
     changed: dict[str, Any] = {"pose": poses}
     for name, spread in (("gyro", _GYRO), ("rotor_vel", _RPM), ("voltage", _VOLTS)):
         exact = getattr(log, name)
         noise = spread * rng.normal(size=exact.values.shape)
-        changed[name] = Samples(exact.time, exact.values + noise)
-    changed["estimate"] = Samples(poses.time, np.hstack((pose, 0 * pose[:, :3])))
+        changed[name] = TimedValues(exact.time, exact.values + noise)
+    changed["estimate"] = TimedValues(poses.time, np.hstack((pose, 0 * pose[:, :3])))
     return replace(log, **changed)
 
 
@@ -186,17 +186,17 @@ def _at_radio(log: FlightLog) -> FlightLog:
     So the log does not always see the same phase of loops that run at its own rate.
     """
     time = np.arange(log.gyro.time[0], log.gyro.time[-1], 1.012 / 100)
-    pwm = Samples(time, log.pwm.held_at(time))
-    return replace(log, pwm=pwm, gyro=Samples(time, log.gyro.at(time)), rotor_vel=None)
+    pwm = TimedValues(time, log.pwm.held_at(time))
+    return replace(log, pwm=pwm, gyro=TimedValues(time, log.gyro.at(time)), rotor_vel=None)
 
 
 def _write_sd_card(log: FlightLog, path: Path) -> Path:
-    late = Samples(log.pose.time + _DELAY, log.pose.values)
+    late = TimedValues(log.pose.time + _DELAY, log.pose.values)
     return writers.write_sd_card(replace(log, pose=late), path)
 
 
 def _write_nanobench(log: FlightLog, path: Path) -> Path:
-    late = Samples(log.pose.time + _DELAY, log.pose.values)
+    late = TimedValues(log.pose.time + _DELAY, log.pose.values)
     full = replace(_at_radio(log), pose=late, rotor_vel=log.rotor_vel)
     return writers.write_nanobench(full, path.with_suffix(".csv"))
 
@@ -208,10 +208,10 @@ def _write_radio(log: FlightLog, path: Path) -> Path:
 def _write_mcap(log: FlightLog, path: Path) -> Path:
     time = log.gyro.time[:: FREQ // _TOPIC_RATE]
     slower = {
-        name: Samples(time, getattr(log, name).at(time))
+        name: TimedValues(time, getattr(log, name).at(time))
         for name in ("gyro", "accelerometer", "rotor_vel", "voltage")
     }
-    late = Samples(log.pose.time + _DELAY, log.pose.values)
+    late = TimedValues(log.pose.time + _DELAY, log.pose.values)
     messages = writers.entries(replace(log, pose=late, **slower))
     return writers.write_mcap(path.with_suffix(".mcap"), messages)
 

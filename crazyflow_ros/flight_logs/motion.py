@@ -14,7 +14,7 @@ import numpy as np
 from scipy.signal import savgol_filter
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.flight_logs.flight_log import FlightLog, Samples
+from crazyflow_ros.flight_logs.flight_log import FlightLog, TimedValues
 
 _CLEAR = 0.15  # m above the lowest place of a flight
 _TURNING = 0.5  # of the usual mean speed of the rotors, or of their duty cycles
@@ -30,7 +30,7 @@ _FAST = 200.0  # Hz; slower logs of a gyroscope alias the vibration of the motor
 
 
 @dataclass(frozen=True)
-class Motion:
+class FlightMotion:
     """Smoothed motion, sampled evenly."""
 
     time: np.ndarray
@@ -45,7 +45,7 @@ class Motion:
     """(n, 3) rad/s, body frame."""
 
 
-def motion_of(log: FlightLog, rate: float = 200.0) -> Motion:
+def motion_of(log: FlightLog, rate: float = 200.0) -> FlightMotion:
     """Return the motion of a flight.
 
     Attitudes and rates are those of a gyroscope, whose drift the poses correct, if it was logged at
@@ -65,7 +65,7 @@ def motion_of(log: FlightLog, rate: float = 200.0) -> Motion:
     attitudes = _attitudes(poses, time)
     if log.gyro is not None:
         late = _lateness(attitudes, time, log.gyro)
-        poses = Samples(poses.time - late, poses.values)
+        poses = TimedValues(poses.time - late, poses.values)
         attitudes = _attitudes(poses, time)
     if log.gyro is not None and _rate(log.gyro.time) >= _FAST:
         ang_vel = _smooth(log.gyro.at(time), _RATES, dt)
@@ -73,7 +73,7 @@ def motion_of(log: FlightLog, rate: float = 200.0) -> Motion:
     else:
         quat, ang_vel = _smooth_attitudes(attitudes, dt)
     pos = poses.at(time)[:, :3]
-    return Motion(
+    return FlightMotion(
         time,
         _smooth(pos, _POSITION, dt),
         _smooth(pos, _POSITION, dt, derivative=1),
@@ -82,7 +82,7 @@ def motion_of(log: FlightLog, rate: float = 200.0) -> Motion:
     )
 
 
-def _lateness(attitudes: Rotation, time: np.ndarray, gyro: Samples) -> float:
+def _lateness(attitudes: Rotation, time: np.ndarray, gyro: TimedValues) -> float:
     """Return how much later the attitudes tell rotations than a gyroscope [s].
 
     It is where the slow rates of both, their mean subtracted, are nearest to one another: where a
@@ -113,7 +113,7 @@ def _smooth(values: np.ndarray, seconds: float, dt: float, derivative: int = 0) 
     return smooth
 
 
-def _attitudes(poses: Samples, time: np.ndarray) -> Rotation:
+def _attitudes(poses: TimedValues, time: np.ndarray) -> Rotation:
     """Return the attitudes of the poses, interpolated along the shortest rotations."""
     recorded, given = Rotation.from_quat(poses.values[:, 3:]), poses.time
     index = np.clip(np.searchsorted(given, time, side="right") - 1, 0, len(given) - 2)

@@ -27,7 +27,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.first_principles import Params, rotor_acceleration
 from crazyflow_ros.flight_logs import FlightLog
-from crazyflow_ros.flight_logs.motion import Motion, motion_of
+from crazyflow_ros.flight_logs.motion import FlightMotion, motion_of
 from crazyflow_ros.identification.rotor_forces import commanded_speeds, rotor_speeds
 
 RATE = 200.0
@@ -62,7 +62,7 @@ class Windows(NamedTuple):
         return APART * np.arange(1, self.pos.shape[1] + 1)
 
 
-def windows_of(motion: Motion, start: float, end: float) -> Windows:
+def windows_of(motion: FlightMotion, start: float, end: float) -> Windows:
     """Cut a flight into windows.
 
     Args:
@@ -225,7 +225,7 @@ def _padded(array: Array | np.ndarray, size: int) -> Array:
 
 
 def _offsets(
-    params: Params, motion: Motion, speeds: np.ndarray, known: np.ndarray
+    params: Params, motion: FlightMotion, speeds: np.ndarray, known: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what explains the mean torque (3,) [m] and force (2,) [rad] of a part of a flight.
 

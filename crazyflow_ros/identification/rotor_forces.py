@@ -10,7 +10,7 @@ from numpy.polynomial.polynomial import polyval
 from scipy.ndimage import median_filter
 from scipy.signal import lfilter
 
-from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.flight_logs import FlightLog, TimedValues
 
 _PWM_MAX = 65535.0
 _GLITCH = 0.02  # s, of neighbours whose median a measured speed cannot leave by
@@ -42,13 +42,13 @@ def rotor_speeds(log: FlightLog, time: np.ndarray) -> np.ndarray:
     middle = median_filter(speeds, size=(samples, 1), mode="nearest")
     possible = np.abs(speeds - middle) <= _FURTHEST * usual
     columns = [
-        averaged(Samples(given[known], column[known, None]), time)
+        averaged(TimedValues(given[known], column[known, None]), time)
         for known, column in zip(possible.T, speeds.T)
     ]
     return np.hstack(columns)
 
 
-def averaged(samples: Samples, time: np.ndarray) -> np.ndarray:
+def averaged(samples: TimedValues, time: np.ndarray) -> np.ndarray:
     """Return means (m, k) of values at even times (m,), each over the time until the next.
 
     What was logged faster is not folded into slower changes, as it is where samples are picked.
@@ -56,7 +56,7 @@ def averaged(samples: Samples, time: np.ndarray) -> np.ndarray:
     half = (time[1] - time[0]) / 2
     mean = (samples.values[1:] + samples.values[:-1]) / 2
     sums = np.cumsum(mean * np.diff(samples.time)[:, None], axis=0)
-    whole = Samples(samples.time, np.vstack([np.zeros_like(sums[:1]), sums]))
+    whole = TimedValues(samples.time, np.vstack([np.zeros_like(sums[:1]), sums]))
     start, end = (np.clip(time + x, *samples.time[[0, -1]]) for x in (-half, half))
     between = (end - start)[:, None]
     means = (whole.at(end) - whole.at(start)) / np.maximum(between, 1e-9)
@@ -82,7 +82,7 @@ def commanded_speeds(log: FlightLog, figures: Mapping[str, Any], time: np.ndarra
     volts = log.voltage.at(log.pwm.time) * log.pwm.values / _PWM_MAX
     curve: np.ndarray = polyval(volts, figures["voltage2thrust"])
     thrusts = np.where(volts > 0, np.maximum(curve, 0.0), 0.0)
-    return averaged(Samples(log.pwm.time, speeds_of(thrusts, figures)), time)
+    return averaged(TimedValues(log.pwm.time, speeds_of(thrusts, figures)), time)
 
 
 def speeds_of(thrusts: np.ndarray, figures: Mapping[str, Any]) -> np.ndarray:

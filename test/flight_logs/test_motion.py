@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.flight_logs.motion import in_the_air, motion_of
 
 SECONDS = 6.0
@@ -34,11 +34,11 @@ def places(time: np.ndarray) -> np.ndarray:
 def log(gyro_rate: float | None = 500, late: float = 0.0) -> FlightLog:
     """With poses at 100 Hz that arrive late [s]."""
     time = np.arange(0, SECONDS, 0.01)
-    pose = Samples(time + late, np.hstack([places(time), attitudes(time)]))
+    pose = TimedValues(time + late, np.hstack([places(time), attitudes(time)]))
     if gyro_rate is None:
         return FlightLog("a", pose)
     at = np.arange(0, SECONDS, 1 / gyro_rate)
-    return FlightLog("a", pose, gyro=Samples(at, rates(at)))
+    return FlightLog("a", pose, gyro=TimedValues(at, rates(at)))
 
 
 @pytest.mark.parametrize("gyro_rate", [500, 100, None])
@@ -59,7 +59,7 @@ def test_noise_is_smoothed() -> None:
     exact, rng = log(None), np.random.default_rng(0)
     values = exact.pose.values.copy()
     values[:, :3] += 1e-3 * rng.normal(size=(len(values), 3))
-    motion = motion_of(replace(exact, pose=Samples(exact.pose.time, values)))
+    motion = motion_of(replace(exact, pose=TimedValues(exact.pose.time, values)))
     middle = slice(60, -60)
     errors = motion.pos[middle] - places(motion.time[middle])
     assert np.sqrt(np.mean(errors**2)) < 0.6e-3
@@ -72,8 +72,10 @@ def test_short_flights_are_refused() -> None:
 
 def flight(duty: np.ndarray, rate: float = 100) -> FlightLog:
     time = np.arange(len(duty)) / rate
-    pwm = Samples(time, np.repeat(duty[:, None], 4, axis=1))
-    return FlightLog("a", Samples(time, np.tile([0, 0, 0, 0, 0, 0, 1.0], (len(time), 1))), pwm=pwm)
+    pwm = TimedValues(time, np.repeat(duty[:, None], 4, axis=1))
+    return FlightLog(
+        "a", TimedValues(time, np.tile([0, 0, 0, 0, 0, 0, 1.0], (len(time), 1))), pwm=pwm
+    )
 
 
 def test_the_part_in_the_air_is_the_longest_with_turning_rotors() -> None:
@@ -89,7 +91,7 @@ def test_without_motors_height_tells() -> None:
     time = np.arange(0, 20, 0.01)
     pose = np.tile([0, 0, 0, 0, 0, 0, 1.0], (len(time), 1))
     pose[500:1500, 2] = 1.0
-    found = in_the_air(FlightLog("a", Samples(time, pose))).pose.time
+    found = in_the_air(FlightLog("a", TimedValues(time, pose))).pose.time
     np.testing.assert_allclose(found[[0, -1]], [6.0, 13.99], atol=0.011)
 
 

@@ -13,7 +13,7 @@ import synthetic_flights as synthetic
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import Params
-from crazyflow_ros.flight_logs import FlightLog, Samples, read_flight_log
+from crazyflow_ros.flight_logs import FlightLog, TimedValues, read_flight_log
 from crazyflow_ros.flight_logs.motion import in_the_air
 from crazyflow_ros.identification import (
     Fit,
@@ -151,7 +151,7 @@ def without(name: str) -> Callable[[FlightLog], FlightLog]:
 def dead(log: FlightLog) -> FlightLog:
     speeds = log.rotor_vel
     assert speeds is not None
-    return replace(log, rotor_vel=Samples(speeds.time, speeds.values * (1, 1, 0.5, 1)))
+    return replace(log, rotor_vel=TimedValues(speeds.time, speeds.values * (1, 1, 0.5, 1)))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,9 @@ def test_what_flights_do_not_tell_stays(flown: tuple[Truth, list[FlightLog]]) ->
     time, rng = np.arange(2000) / 100, np.random.default_rng(0)
     still[:, :3] += 1e-4 * rng.normal(size=(2000, 3))
     speeds = np.full((2000, 4), 18000.0) + 20 * rng.normal(size=(2000, 4))
-    hover = replace(log, pose=Samples(time, still), gyro=None, rotor_vel=Samples(time, speeds))
+    hover = replace(
+        log, pose=TimedValues(time, still), gyro=None, rotor_vel=TimedValues(time, speeds)
+    )
     fit, known = identify_rigid_body([hover], DRONE), load_drone(DRONE)
     np.testing.assert_array_equal(fit.values["J"], np.diag(known["J"]))
     assert np.isnan(fit.deviations["J"]).all() and "(as known)" in str(fit)
