@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.flight_logs import FlightLog, TimedValues
 
 GRAVITY = 9.81  # m/s^2
 PERIODIC = 0xFFFF
@@ -45,14 +45,16 @@ def flight(seconds: float = 3.0, rate: int = 500) -> FlightLog:
         "voltage": np.round(3.9 - 0.01 * time[:, None], 3),
         "estimate": np.hstack((pos + 0.01, quat, vel)),
     }
-    return FlightLog("flight", **{name: Samples(time, values) for name, values in parts.items()})
+    return FlightLog(
+        "flight", **{name: TimedValues(time, values) for name, values in parts.items()}
+    )
 
 
 def measured(log: FlightLog, rng: np.random.Generator, delay: float, noise: float) -> FlightLog:
     """The flight with poses that arrive late [s], with errors of their positions [m]."""
     values = log.pose.values.copy()
     values[:, :3] += noise * rng.standard_normal((len(values), 3))
-    return replace(log, pose=Samples(log.pose.time + delay, values))
+    return replace(log, pose=TimedValues(log.pose.time + delay, values))
 
 
 def variables(log: FlightLog, time: np.ndarray) -> dict[str, tuple[str, np.ndarray]]:

@@ -74,6 +74,12 @@ def _reality(words: Sequence[str]) -> int:
     return main(words, f"{program_name()} reality")
 
 
+def _identify(words: Sequence[str]) -> int:
+    from crazyflow_ros.identification.__main__ import main
+
+    return main(words, f"{program_name()} identify")
+
+
 def _build_messages(words: Sequence[str]) -> int:
     CommandParser("build-messages", _BUILD_MESSAGES).parse_args(words)
     try:
@@ -115,6 +121,9 @@ COMMANDS: tuple[Command | ProgramCommand, ...] = (
     ),
     ProgramCommand(
         "reality", "fly recorded flights of real drones again, and compare the paths", _reality
+    ),
+    ProgramCommand(
+        "identify", "fit the models of a drone to recorded flights, and write its folder", _identify
     ),
     ProgramCommand("build-messages", _BUILD_MESSAGES, _build_messages),
 )

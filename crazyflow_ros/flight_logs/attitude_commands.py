@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from crazyflow_ros.checks.limits import ANGLE, POSITION, QUATERNION, vector
-from crazyflow_ros.flight_logs.flight_log import SAMPLES, FlightLog, Samples
+from crazyflow_ros.flight_logs.flight_log import SAMPLES, FlightLog, TimedValues
 from crazyflow_ros.flight_logs.tables import stacked
 
 _ARRAYS = {
@@ -56,6 +56,6 @@ def of_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> FlightLog:
     )
     return FlightLog(
         name,
-        pose=Samples(arrays["time"], np.hstack((pos, quat))),
-        attitude_command=Samples(arrays["time"], command),
+        pose=TimedValues(arrays["time"], np.hstack((pos, quat))),
+        attitude_command=TimedValues(arrays["time"], command),
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from crazyflow_ros.flight_logs.flight_log import FlightLog, Samples
+from crazyflow_ros.flight_logs.flight_log import FlightLog, TimedValues
 
 COLUMNS = frozenset(("x_estimate", "y_estimate", "z_estimate", "battery_voltage"))
 """Names by which the table is recognised."""
@@ -33,5 +33,8 @@ def flight_log(name: str, table: Mapping[str, np.ndarray]) -> FlightLog:
     pose[:, 6] = 1.0
     voltage = table["battery_voltage"][:, None]
     return FlightLog(
-        name, pose=Samples(time, pose), voltage=Samples(time, voltage), pose_is_estimate=True
+        name,
+        pose=TimedValues(time, pose),
+        voltage=TimedValues(time, voltage),
+        pose_is_estimate=True,
     )

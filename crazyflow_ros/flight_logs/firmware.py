@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.checks.limits import Limit, vector
 from crazyflow_ros.compressed_quaternions import decompressed
-from crazyflow_ros.flight_logs.flight_log import FlightLog, Samples
+from crazyflow_ros.flight_logs.flight_log import FlightLog, TimedValues
 from crazyflow_ros.flight_logs.tables import Table, stacked
 
 _GRAVITY = 9.81  # m/s^2, of the accelerometer's unit
@@ -73,7 +73,7 @@ _YAW = _in("controller", "yaw", np.pi / 180)
 _YAW_RATE = _in("ctrltarget", "yaw", np.pi / 180)
 
 
-def flight_log(name: str, tables: Sequence[Table], pose: Samples | None = None) -> FlightLog:
+def flight_log(name: str, tables: Sequence[Table], pose: TimedValues | None = None) -> FlightLog:
     """Return the flight of which the firmware's variables were logged.
 
     Args:
@@ -86,7 +86,7 @@ def flight_log(name: str, tables: Sequence[Table], pose: Samples | None = None) 
             of its limits.
     """
 
-    def found(*sources: _Source) -> Samples | None:
+    def found(*sources: _Source) -> TimedValues | None:
         return _found(tables, sources)
 
     attitude = _without(found(*_ATTITUDE), _is_unknown)
@@ -113,21 +113,23 @@ def flight_log(name: str, tables: Sequence[Table], pose: Samples | None = None) 
     )
 
 
-def _found(tables: Sequence[Table], sources: Sequence[_Source]) -> Samples | None:
+def _found(tables: Sequence[Table], sources: Sequence[_Source]) -> TimedValues | None:
     """Return the samples of the first source all variables of which are in one table."""
     for source in sources:
         for table in tables:
             if table.columns.keys() >= set(source.names):
                 values = stacked(table.columns, source.names)
-                return Samples(table.time, source.convert(values))
+                return TimedValues(table.time, source.convert(values))
     return None
 
 
-def _without(samples: Samples | None, left: Callable[[np.ndarray], np.ndarray]) -> Samples | None:
+def _without(
+    samples: TimedValues | None, left: Callable[[np.ndarray], np.ndarray]
+) -> TimedValues | None:
     """Return the samples without those that are left out."""
     if samples is None or (rows := left(samples.values)).all():
         return None
-    return Samples(samples.time[~rows], samples.values[~rows])
+    return TimedValues(samples.time[~rows], samples.values[~rows])
 
 
 def _is_unknown(quats: np.ndarray) -> np.ndarray:
@@ -142,7 +144,7 @@ def _is_held(poses: np.ndarray) -> np.ndarray:
     return is_same | _is_unknown(poses[:, 3:])
 
 
-def _joined(samples: Samples | None, more: Samples | None) -> Samples | None:
+def _joined(samples: TimedValues | None, more: TimedValues | None) -> TimedValues | None:
     """Return both side by side, the second one interpolated to the times of the first."""
     if samples is None or more is None:
         return None
@@ -153,11 +155,11 @@ def _joined(samples: Samples | None, more: Samples | None) -> Samples | None:
     if values.shape[1] == 4:  # quaternions, which have two signs
         turned = np.where((values[1:] * values[:-1]).sum(axis=1) < 0, -1, 1)
         values = values * np.cumprod(np.append(1, turned))[:, None]
-    interpolated = Samples(more.time, values).at(common.time)
-    return Samples(common.time, np.hstack((common.values, interpolated)))
+    interpolated = TimedValues(more.time, values).at(common.time)
+    return TimedValues(common.time, np.hstack((common.values, interpolated)))
 
 
-def _setpoint(tables: Sequence[Table], pose: Samples) -> Samples | None:
+def _setpoint(tables: Sequence[Table], pose: TimedValues) -> TimedValues | None:
     """Return the setpoints from the first position.
 
     Of the desired yaw, the firmware logs the rate (`ctrltarget.yaw` is
@@ -187,4 +189,4 @@ def _setpoint(tables: Sequence[Table], pose: Samples) -> Samples | None:
         first = Rotation.from_quat(pose.held_at(time[:1])[:, 3:]).as_euler("xyz")[0, 2]
         yaw = (first + turned)[:, None]
     values[:, 9:13] = Rotation.from_euler("z", yaw).as_quat()
-    return Samples(time, values)
+    return TimedValues(time, values)

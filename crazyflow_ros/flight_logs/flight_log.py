@@ -27,7 +27,7 @@ _ROTOR_VEL = Limit(1e6, "RPM")
 
 
 @dataclass(frozen=True)
-class Samples:
+class TimedValues:
     """Samples of a quantity."""
 
     time: np.ndarray
@@ -62,10 +62,10 @@ class Samples:
         held: np.ndarray = self.values[np.maximum(latest, 0)]
         return held
 
-    def between(self, start: float, end: float) -> Samples | None:
+    def between(self, start: float, end: float) -> TimedValues | None:
         """Return the samples from one time to another [s], None if there are none."""
         chosen = (self.time >= start) & (self.time <= end)
-        return Samples(self.time[chosen], self.values[chosen]) if chosen.any() else None
+        return TimedValues(self.time[chosen], self.values[chosen]) if chosen.any() else None
 
 
 _LIMITS = {
@@ -92,28 +92,28 @@ class FlightLog:
 
     name: str
     """Name for tables and files, such as that of the file."""
-    pose: Samples
+    pose: TimedValues
     """(n, 7) position [m] and quaternion, by motion capture or, of a simulated flight, the true
     one; the drone's estimate if `pose_is_estimate`."""
-    setpoint: Samples | None = None
+    setpoint: TimedValues | None = None
     """(n, 16) as `Sim.state_control` takes them: position [m], velocity [m/s], acceleration
     [m/s^2], quaternion, rates [rad/s]; what was not commanded is 0. Each holds until the next."""
-    attitude_command: Samples | None = None
+    attitude_command: TimedValues | None = None
     """(n, 4) commanded roll, pitch, yaw [rad] and collective thrust [N]."""
-    position_output: Samples | None = None
+    position_output: TimedValues | None = None
     """(n, 4) what the firmware's position controller wants: roll, pitch, yaw [rad], and collective
     thrust, 0 to 65535 as the firmware has it."""
-    gyro: Samples | None = None
+    gyro: TimedValues | None = None
     """(n, 3) angular velocity, body frame, rad/s."""
-    accelerometer: Samples | None = None
+    accelerometer: TimedValues | None = None
     """(n, 3) specific force, body frame, m/s^2; at rest +g upwards."""
-    pwm: Samples | None = None
+    pwm: TimedValues | None = None
     """(n, 4) duty cycles of the motors as the firmware has them, 0 to 65535."""
-    rotor_vel: Samples | None = None
+    rotor_vel: TimedValues | None = None
     """(n, 4) measured rotor speeds, RPM."""
-    voltage: Samples | None = None
+    voltage: TimedValues | None = None
     """(n, 1) of the battery, V."""
-    estimate: Samples | None = None
+    estimate: TimedValues | None = None
     """(n, 10) what the drone estimated: position [m], quaternion, velocity [m/s, world frame]."""
     controller: str | None = None
     """Controller of the firmware that flew, such as `pid` or `mellinger`."""
@@ -130,7 +130,7 @@ class FlightLog:
         """
         for field in fields(self):
             samples = getattr(self, field.name)
-            if not isinstance(samples, Samples):
+            if not isinstance(samples, TimedValues):
                 continue
             size, limit = _LIMITS[field.name]
             values = vector(field.name, samples.values, (len(samples.time), size), limit)
@@ -140,13 +140,13 @@ class FlightLog:
                     sample = int(norms.argmin())
                     raise ValueError(f"{field.name} of sample {sample} has the zero quaternion")
                 values[:, 3:7] /= norms
-            object.__setattr__(self, field.name, Samples(samples.time, values))
+            object.__setattr__(self, field.name, TimedValues(samples.time, values))
 
     @property
-    def quantities(self) -> dict[str, Samples]:
+    def quantities(self) -> dict[str, TimedValues]:
         """What was logged, by name."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: part for name, part in found.items() if isinstance(part, Samples)}
+        return {name: part for name, part in found.items() if isinstance(part, TimedValues)}
 
     def between(self, start: float, end: float) -> Self:
         """Return the part between two times since the first pose [s].

@@ -14,20 +14,23 @@ import numpy as np
 from scipy.signal import savgol_filter
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.flight_logs.flight_log import FlightLog
+from crazyflow_ros.flight_logs.flight_log import FlightLog, TimedValues
 
 _CLEAR = 0.15  # m above the lowest place of a flight
-_TURNING = 0.5  # of the usual speed of a rotor, or of its duty cycle
+_TURNING = 0.5  # of the usual mean speed of the rotors, or of their duty cycles
+_LAPSE = 0.5  # s, for which rotors may turn slower in the air
 _TRANSIENT = 1.0  # s, after take-off and before landing
 _POSITION = 0.12  # s, length of the polynomials of positions and velocities
 _ATTITUDE = 0.08  # s, of attitudes and rates from poses alone
 _DRIFT = 0.4  # s, of the difference between integrated rates and poses
 _RATES = 0.03  # s, of rates from a gyroscope
+_LATEST = 0.06  # s, by which poses may be late
+_SHIFT = 0.01  # s, between delays that are tried
 _FAST = 200.0  # Hz; slower logs of a gyroscope alias the vibration of the motors
 
 
 @dataclass(frozen=True)
-class Motion:
+class FlightMotion:
     """Smoothed motion, sampled evenly."""
 
     time: np.ndarray
@@ -42,7 +45,7 @@ class Motion:
     """(n, 3) rad/s, body frame."""
 
 
-def motion_of(log: FlightLog, rate: float = 200.0) -> Motion:
+def motion_of(log: FlightLog, rate: float = 200.0) -> FlightMotion:
     """Return the motion of a flight.
 
     Attitudes and rates are those of a gyroscope, whose drift the poses correct, if it was logged at
@@ -59,19 +62,45 @@ def motion_of(log: FlightLog, rate: float = 200.0) -> Motion:
     if (seconds := poses.time[-1] - poses.time[0]) < 0.5:
         raise ValueError(f"{log.name}: a flight must last 0.5 s, got {seconds:g} s")
     time = poses.time[0] + np.arange(int(seconds * rate) + 1) * dt
-    pos = poses.at(time)[:, :3]
+    attitudes = _attitudes(poses, time)
+    if log.gyro is not None:
+        late = _lateness(attitudes, time, log.gyro)
+        poses = TimedValues(poses.time - late, poses.values)
+        attitudes = _attitudes(poses, time)
     if log.gyro is not None and _rate(log.gyro.time) >= _FAST:
         ang_vel = _smooth(log.gyro.at(time), _RATES, dt)
-        quat = _corrected(_integrated(ang_vel, dt), _attitudes(log, time), dt)
+        quat = _corrected(_integrated(ang_vel, dt), attitudes, dt)
     else:
-        quat, ang_vel = _smooth_attitudes(_attitudes(log, time), dt)
-    return Motion(
+        quat, ang_vel = _smooth_attitudes(attitudes, dt)
+    pos = poses.at(time)[:, :3]
+    return FlightMotion(
         time,
         _smooth(pos, _POSITION, dt),
         _smooth(pos, _POSITION, dt, derivative=1),
         quat.as_quat(),
         ang_vel,
     )
+
+
+def _lateness(attitudes: Rotation, time: np.ndarray, gyro: TimedValues) -> float:
+    """Return how much later the attitudes tell rotations than a gyroscope [s].
+
+    It is where the slow rates of both, their mean subtracted, are nearest to one another: where a
+    parabola through the errors has its vertex.
+    """
+    dt = float(time[1] - time[0])
+    _, seen = _smooth_attitudes(attitudes, dt)
+    shifts = np.arange(-_LATEST, _LATEST + _SHIFT / 2, _SHIFT)
+    kept = slice(round(0.5 / dt), -round(0.5 / dt))
+    errors = []
+    for shift in shifts:
+        difference = _smooth(gyro.at(time - shift), _ATTITUDE, dt) - seen
+        errors.append(float(np.var(difference[kept], axis=0).sum()))
+    best = int(np.clip(np.argmin(errors), 1, len(shifts) - 2))
+    before, least, after = errors[best - 1 : best + 2]
+    if (bend := before - 2 * least + after) <= 0:
+        return 0.0
+    return float(shifts[best] + _SHIFT / 2 * (before - after) / bend)
 
 
 def _rate(time: np.ndarray) -> float:
@@ -84,9 +113,9 @@ def _smooth(values: np.ndarray, seconds: float, dt: float, derivative: int = 0) 
     return smooth
 
 
-def _attitudes(log: FlightLog, time: np.ndarray) -> Rotation:
+def _attitudes(poses: TimedValues, time: np.ndarray) -> Rotation:
     """Return the attitudes of the poses, interpolated along the shortest rotations."""
-    recorded, given = Rotation.from_quat(log.pose.values[:, 3:]), log.pose.time
+    recorded, given = Rotation.from_quat(poses.values[:, 3:]), poses.time
     index = np.clip(np.searchsorted(given, time, side="right") - 1, 0, len(given) - 2)
     share = np.clip((time - given[index]) / (given[index + 1] - given[index]), 0.0, 1.0)
     turns = (recorded[:-1].inv() * recorded[1:]).as_rotvec()
@@ -132,25 +161,28 @@ def _corrected(integrated: Rotation, measured: Rotation, dt: float) -> Rotation:
 def in_the_air(log: FlightLog) -> FlightLog:
     """Return the longest part of a flight in the air, without take-off and landing.
 
-    It is where all rotors turn or, if nothing tells that, where the drone is not at its lowest.
+    It is where the rotors turn or, if nothing tells that, where the drone is not at its lowest.
 
     Raises:
         ValueError: The drone is not in the air for long enough.
     """
     rotors = log.rotor_vel or log.pwm
     if rotors is not None:
-        slowest = rotors.values.min(axis=1)
-        turning = slowest[slowest > 0]
+        mean = rotors.values.mean(axis=1)
+        turning = mean[mean > 0]
         least = _TURNING * float(np.median(turning)) if len(turning) else np.inf
-        is_up, time = slowest > least, rotors.time
+        is_up, time = mean > least, rotors.time
     else:
         height = log.pose.values[:, 2]
         is_up, time = height > height.min() + _CLEAR, log.pose.time
     edges = np.flatnonzero(np.diff(np.concatenate([[0], is_up, [0]]))).reshape(-1, 2)
-    longest, start, end = max(
-        ((time[end - 1] - time[start], time[start], time[end - 1]) for start, end in edges),
-        default=(0.0, 0.0, 0.0),
+    starts, ends = time[edges[:, 0]], time[edges[:, 1] - 1]
+    is_landing = starts[1:] - ends[:-1] > _LAPSE
+    starts, ends = (
+        starts[np.append(True, is_landing)[: len(starts)]],
+        ends[np.append(is_landing, True)[: len(ends)]],
     )
+    longest, start, end = max(zip(ends - starts, starts, ends), default=(0.0, 0.0, 0.0))
     if longest < (needed := 2 * _TRANSIENT + 1):
         raise ValueError(
             f"{log.name}: a flight must be {needed:g} s in the air, got {max(longest, 0.0):.1f} s"

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from crazyflow_ros.flight_logs import firmware
-from crazyflow_ros.flight_logs.flight_log import FlightLog, Samples
+from crazyflow_ros.flight_logs.flight_log import FlightLog, TimedValues
 from crazyflow_ros.flight_logs.tables import Table, stacked
 
 COLUMNS = frozenset(("t", "px", "py", "pz", "qx", "qy", "qz", "qw", "motor_motor_m1"))
@@ -36,7 +36,7 @@ def flight_log(name: str, columns: dict[str, np.ndarray]) -> FlightLog:
         variables = {n: v for n, v in variables.items() if not n.startswith("controller.")}
     end = _end_of_log(time, variables)
     table = Table(time[:end], {name: values[:end] for name, values in variables.items()})
-    log = firmware.flight_log(name, [table], Samples(time, pose))
+    log = firmware.flight_log(name, [table], TimedValues(time, pose))
     return replace(log, controller=controller)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.extras import extra
-from crazyflow_ros.flight_logs.flight_log import SAMPLES, FlightLog, Samples
+from crazyflow_ros.flight_logs.flight_log import SAMPLES, FlightLog, TimedValues
 
 MAGIC = b"\x89MCAP0\r\n"
 _CHUNK_BYTES = 1 << 29
@@ -201,8 +201,8 @@ def _commands(rows: list[_Timed], control: object) -> dict[str, list[_Timed]]:
     return {}
 
 
-def _samples(rows: list[_Timed]) -> Samples:
+def _samples(rows: list[_Timed]) -> TimedValues:
     """Return the samples; of messages at the same time, as while paused, the last one."""
     time = np.array([time for time, _ in rows])
     is_last = np.append(np.diff(time) != 0, True)
-    return Samples(time[is_last], np.array([row for _, row in rows], float)[is_last])
+    return TimedValues(time[is_last], np.array([row for _, row in rows], float)[is_last])

@@ -1,7 +1,23 @@
-"""Identification of the fitted models, `so_rpy` and those with rotors and drag, from flights."""
+"""Identification of drones from flights: `first_principles` and the `so_rpy` models."""
 
 from crazyflow_ros.identification.drone_folder import write_drone
 from crazyflow_ros.identification.fit import Fit, identify
 from crazyflow_ros.identification.flight import RecordedFlight, read_flight
+from crazyflow_ros.identification.judgement import Judgement, judged, leave_one_out
+from crazyflow_ros.identification.open_loop import OpenLoop, open_loop_errors
+from crazyflow_ros.identification.rigid_body import identify_rigid_body, with_fit
 
-__all__ = ["Fit", "RecordedFlight", "identify", "read_flight", "write_drone"]
+__all__ = [
+    "Fit",
+    "Judgement",
+    "OpenLoop",
+    "RecordedFlight",
+    "identify",
+    "identify_rigid_body",
+    "judged",
+    "leave_one_out",
+    "open_loop_errors",
+    "read_flight",
+    "with_fit",
+    "write_drone",
+]

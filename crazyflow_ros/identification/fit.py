@@ -7,7 +7,7 @@ used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -42,24 +42,30 @@ _FALL = 20.0  # m/s, at which the first guess of the drag balances the weight
 
 @dataclass(frozen=True)
 class Fit:
-    """Parameters of the rotation, or of the translation of a model."""
+    """Identified parameters: of a rigid body, or the rotation or translation of a fitted model."""
 
     values: dict[str, np.ndarray]
-    """Values by name: (2,) for roll and pitch, and for yaw; or (1,)."""
+    """Values by name, one for each axis."""
     deviations: dict[str, np.ndarray]
-    """Standard deviations of the parameters, see `deviations`."""
+    """Standard deviations of the parameters, see `deviations`; nan of what is not determined."""
     rms: float
-    """Root mean square of the residuals, rad or m."""
+    """Root mean square of the residuals, rad, m or N m."""
 
     def __str__(self) -> str:
+        """Lines of values, with two standard deviations: they hold in 95 % of cases."""
         return "\n".join(
-            f"  {name} = "
-            + ", ".join(f"{v:.5g} ± {d:.2g}" for v, d in zip(value, self.deviations[name]))
+            f"  {name} = " + ", ".join(map(_shown, value, self.deviations[name]))
             for name, value in self.values.items()
         )
 
 
-def identify(flights: Sequence[RecordedFlight], drone: str) -> dict[str, Fit]:
+def _shown(value: float, deviation: float) -> str:
+    return f"{value:.5g} " + ("(as known)" if np.isnan(deviation) else f"± {2 * deviation:.2g}")
+
+
+def identify(
+    flights: Sequence[RecordedFlight], drone: str, mass: float | None = None
+) -> dict[str, Fit]:
     """Fit the models to flights.
 
     Roll and pitch have the same parameters, and `acc_coef` is 0, as in Crazyflow. The commands have
@@ -68,6 +74,7 @@ def identify(flights: Sequence[RecordedFlight], drone: str) -> dict[str, Fit]:
     Args:
         flights: Recorded in the air, away from the floor and from obstacles.
         drone: Name of the drone with the mass, or path of its folder.
+        mass: kg; by default that of the drone.
 
     Returns:
         `rotation`, and the translation by the name of each fitted model.
@@ -79,26 +86,34 @@ def identify(flights: Sequence[RecordedFlight], drone: str) -> dict[str, Fit]:
     if not flights:
         raise ValueError("identification needs at least one flight")
     figures = load_drone(drone)
-    drag = figures["mass"] * -figures["gravity_vec"][2] / _FALL
+    mass = figures["mass"] if mass is None else mass
+    drag = mass * -figures["gravity_vec"][2] / _FALL
     guesses = _AT_REST | {"drag_xy": drag, "drag_z": drag}
     with jax.enable_x64(True):
         return {
             kind: _solve(residuals, guesses, names, size)
-            for kind, names, size, residuals in _problems(flights, figures["mass"])
+            for kind, names, size, residuals in _problems(flights, mass)
         }
 
 
-def rms_of(fits: dict[str, Fit], flights: Sequence[RecordedFlight], drone: str) -> dict[str, float]:
+def rms_of(
+    fits: Mapping[str, Fit],
+    flights: Sequence[RecordedFlight],
+    drone: str,
+    mass: float | None = None,
+) -> dict[str, float]:
     """Return the root mean square of the residuals on other flights, by the names of the fits.
 
     Args:
         fits: Results of `identify`.
         flights: The other flights.
         drone: As for `identify`.
+        mass: As for `identify`.
     """
+    mass = load_drone(drone)["mass"] if mass is None else mass
     with jax.enable_x64(True):
         found = {}
-        for kind, _, _, residuals in _problems(flights, load_drone(drone)["mass"]):
+        for kind, _, _, residuals in _problems(flights, mass):
             theta = np.log(np.abs(np.concatenate([*fits[kind].values.values()])))
             found[kind] = _rms(_all(residuals, theta))
     return found

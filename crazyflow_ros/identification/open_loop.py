@@ -27,8 +27,8 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.first_principles import Params, rotor_acceleration
 from crazyflow_ros.flight_logs import FlightLog
-from crazyflow_ros.flight_logs.motion import Motion, motion_of
-from crazyflow_ros.identification.rotor_forces import motor_thrusts, rotor_speeds, speeds_of
+from crazyflow_ros.flight_logs.motion import FlightMotion, motion_of
+from crazyflow_ros.identification.rotor_forces import commanded_speeds, rotor_speeds
 
 RATE = 200.0
 """Steps per second."""
@@ -39,6 +39,9 @@ APART = 0.1
 
 STEPS = round(HORIZON * RATE)
 _EVERY = round(APART * RATE)
+_SAMPLES = 4000  # of a flight, up to a multiple of which it is padded
+_WINDOWS = 100  # the same of windows
+_SUBSTEPS = 4  # of a step, for rotors that follow in some hundredths of a second
 
 
 class Windows(NamedTuple):
@@ -59,7 +62,7 @@ class Windows(NamedTuple):
         return APART * np.arange(1, self.pos.shape[1] + 1)
 
 
-def windows_of(motion: Motion, start: float, end: float) -> Windows:
+def windows_of(motion: FlightMotion, start: float, end: float) -> Windows:
     """Cut a flight into windows.
 
     Args:
@@ -81,14 +84,18 @@ def windows_of(motion: Motion, start: float, end: float) -> Windows:
 
 
 def motor_speeds(params: Params, command: Array, dt: float) -> Array:
-    """Return the speeds of rotors (n, 4) [RPM] that follow commands (n, 4) [RPM], from rest."""
+    """Return the speeds (n, 4) [RPM] of rotors that follow commands (n, 4) [RPM]."""
 
-    def step(speeds: Array, command: Array) -> tuple[Array, Array]:
-        rates = rotor_acceleration(split(speeds), split(command), params.rotor_dyn_coef)  # type: ignore[arg-type]
-        speeds = speeds + dt * stack(rates)
+    def step(speeds: Array, commands: tuple[Array, Array]) -> tuple[Array, Array]:
+        for i in range(_SUBSTEPS):
+            share = (i + 0.5) / _SUBSTEPS
+            command = (1 - share) * commands[0] + share * commands[1]
+            rates = rotor_acceleration(split(speeds), split(command), params.rotor_dyn_coef)  # type: ignore[arg-type]
+            speeds = speeds + dt / _SUBSTEPS * stack(rates)
         return speeds, speeds
 
-    return jax.lax.scan(step, command[0], command)[1]
+    _, later = jax.lax.scan(step, command[0], (command[:-1], command[1:]))
+    return jnp.concatenate([command[:1], later])
 
 
 def flown(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Array]:
@@ -192,36 +199,50 @@ def open_loop_errors(log: FlightLog, params: Params, figures: Mapping[str, Any])
     if log.rotor_vel is not None:
         source, speeds = "rotor speeds", jnp.asarray(rotor_speeds(log, motion.time))
     else:
-        source, asked = "duty cycles", speeds_of(motor_thrusts(log, figures, motion.time), figures)
-        speeds = motor_speeds(params, jnp.asarray(asked), 1 / RATE)
+        source, asked = "duty cycles", commanded_speeds(log, figures, motion.time)
+        speeds = motor_speeds(params, _padded(asked, _SAMPLES), 1 / RATE)[: len(asked)]
     start, end = float(motion.time[0]), float(motion.time[-1])
     third = start + (end - start) / 3
     known = motion.time < third
     offset, tilt = _offsets(params, motion, np.asarray(speeds), known)
     windows = _tilted(windows_of(motion, third, end), jnp.asarray(tilt))
     flown_params = params.replace(thrust_offset=jnp.asarray(offset))
-    distance, angle = _mean_errors(flown_params, windows, speeds)
-    return OpenLoop(log.name, source, np.asarray(distance), np.asarray(angle))
+    n = len(windows.first)
+    padded = jax.tree.map(lambda array: _padded(array, _WINDOWS), windows)
+    found = _errors(flown_params, padded, _padded(speeds, _SAMPLES))
+    distance, angle = (np.linalg.norm(x[:n], axis=-1).mean(axis=0) for x in found)
+    return OpenLoop(log.name, source, distance, angle)
+
+
+def _padded(array: Array | np.ndarray, size: int) -> Array:
+    """Return an array whose length is a multiple of `size`, its last row repeated.
+
+    So flights of about the same length need no further compilation.
+    """
+    array = np.asarray(array)
+    last = np.repeat(array[-1:], -len(array) % size, axis=0)
+    return jnp.asarray(np.concatenate([array, last]))
 
 
 def _offsets(
-    params: Params, motion: Motion, speeds: np.ndarray, known: np.ndarray
+    params: Params, motion: FlightMotion, speeds: np.ndarray, known: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what explains the mean torque (3,) [m] and force (2,) [rad] of a part of a flight.
 
     The model without an offset is asked for the accelerations of the recorded motion.
     """
-    columns = [jnp.asarray(x) for x in (motion.pos, motion.quat, motion.vel, motion.ang_vel)]
-    parts: Any = (*(split(x) for x in columns), split(jnp.asarray(speeds)))
+    recorded = (motion.pos, motion.quat, motion.vel, motion.ang_vel, speeds)
+    columns = [_padded(x, _SAMPLES) for x in recorded]
+    parts: Any = (split(x) for x in columns)
     body = BodyState(*parts)
     level = params.replace(
         thrust_offset=jnp.zeros(3), rotor_dyn_coef=jnp.array([[RATE, 0.0, RATE, 0.0]])
     )
-    ahead: Any = split(jnp.asarray(speeds + np.gradient(speeds, axis=0)))
-    rate = level.derivative(body, ahead, no_wrench(columns[0][:, 0]))
-    thrust = np.asarray(sum(level.rotor_thrust(body)))[known].mean()
-    turn = np.gradient(motion.ang_vel, 1 / RATE, axis=0) - np.asarray(stack(rate.ang_acc))
-    force = np.gradient(motion.vel, 1 / RATE, axis=0) - np.asarray(stack(rate.acc))
+    ahead: Any = split(_padded(speeds + np.gradient(speeds, axis=0), _SAMPLES))
+    rate, n = level.derivative(body, ahead, no_wrench(columns[0][:, 0])), len(speeds)
+    thrust = np.asarray(sum(level.rotor_thrust(body)))[:n][known].mean()
+    turn = np.gradient(motion.ang_vel, 1 / RATE, axis=0) - np.asarray(stack(rate.ang_acc))[:n]
+    force = np.gradient(motion.vel, 1 / RATE, axis=0) - np.asarray(stack(rate.acc))[:n]
     push = Rotation.from_quat(motion.quat).inv().apply(force)[known].mean(axis=0)
     offset = np.asarray(params.J) @ turn[known].mean(axis=0) / thrust
     return offset, float(params.mass[0]) / thrust * np.array([-push[1], push[0]])
@@ -238,10 +259,4 @@ def _tilted(windows: Windows, tilt: Array) -> Windows:
     return windows._replace(start=start, quat=turned(windows.quat))
 
 
-@jax.jit
-def _mean_errors(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Array]:
-    """Return the mean distance [m] and angle [rad] at each horizon, (h,) and (h,)."""
-    distance, angle = (
-        jnp.linalg.norm(x, axis=-1).mean(axis=0) for x in errors(params, windows, rotor_vel)
-    )
-    return distance, angle
+_errors = jax.jit(errors)

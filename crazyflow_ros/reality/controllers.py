@@ -23,7 +23,7 @@ from crazyflow_ros.control import Controller, PowerDistribution
 from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import BodyState, split
-from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.reality import motors
 from crazyflow_ros.reality.motors import in_flight, needed
 
@@ -61,7 +61,7 @@ class FirmwareCommands:
     def at(self, times: np.ndarray) -> FirmwareCommands:
         """Return the commands at other times [s]."""
         values = np.column_stack([self.rpy, self.thrust, self.torque])
-        new = Samples(self.time, values).at(times)
+        new = TimedValues(self.time, values).at(times)
         return FirmwareCommands(times, new[:, :3], new[:, 3], new[:, 4:])
 
 
@@ -171,7 +171,7 @@ def controller_errors(
         ValueError: See `replayed`; or the flight is too short.
     """
     volts, (start, end) = needed(log, "voltage"), in_flight(log)
-    voltage = Samples(volts.time, motors.filtered_voltage(volts)[:, None])
+    voltage = TimedValues(volts.time, motors.filtered_voltage(volts)[:, None])
     judged = needed(log, "pwm").between(start + _TAKE_OFF, end - _LANDING)
     if judged is None or len(judged.time) < _LEAST:
         raise ValueError(f"{log.name}: expected a flight of {_TAKE_OFF + _LANDING + 1:g} s or more")

@@ -30,7 +30,7 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.estimation import kalman
 from crazyflow_ros.estimation.estimate import EXTERNAL_POS_STD, EXTERNAL_QUAT_STD
 from crazyflow_ros.estimation.kalman import Belief
-from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.reality.motors import for_each_row, in_flight, needed
 
 
@@ -119,7 +119,7 @@ def estimate_errors(log: FlightLog) -> EstimateErrors:
     )
 
 
-def replayed_estimate(log: FlightLog, trust: Trust) -> Samples:
+def replayed_estimate(log: FlightLog, trust: Trust) -> TimedValues:
     """Return our filter's estimates (n, 10), as `FlightLog.estimate`, from that at the start on.
 
     Args:
@@ -140,10 +140,10 @@ def replayed_estimate(log: FlightLog, trust: Trust) -> Samples:
     inputs = [*sensed, times - before, times > start, arrived, poses.reshape(len(times), -1)]
     begun = jnp.asarray(rows.values[0], jnp.float32)
     run = partial(_run, begun=begun, trust=jnp.array(trust, jnp.float32))
-    return Samples(times, for_each_row(run, np.column_stack(inputs)))
+    return TimedValues(times, for_each_row(run, np.column_stack(inputs)))
 
 
-def _predictions(logged: Samples) -> Samples:
+def _predictions(logged: TimedValues) -> TimedValues:
     """Return the logged estimates right after predictions, of those that were logged.
 
     The firmware predicts a hundred times a second. Its SD card logs more often, so that one of
@@ -158,7 +158,7 @@ def _predictions(logged: Samples) -> Samples:
     chosen = np.zeros(len(phases), bool)
     for part in np.array_split(np.arange(len(phases)), max(1, round(len(phases) * period))):
         chosen[part] = phases[part] == np.argmax(np.bincount(phases[part], moved[part]))
-    return Samples(logged.time[chosen], logged.values[chosen])
+    return TimedValues(logged.time[chosen], logged.values[chosen])
 
 
 @jax.jit
@@ -203,7 +203,7 @@ def _quat(values: Array) -> Vec4:
 
 
 def _arrivals(
-    poses: Samples, before: np.ndarray, times: np.ndarray
+    poses: TimedValues, before: np.ndarray, times: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return poses (n, k, 7) that arrived between times (n,), and which there are (n, k)."""
     found, arrived = np.zeros((len(times), _AT_ONCE, 7)), np.zeros((len(times), _AT_ONCE))
@@ -216,7 +216,7 @@ def _arrivals(
     return found, arrived
 
 
-def _mean(samples: Samples, before: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _mean(samples: TimedValues, before: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return means of the samples between times (n,), or else the value amid them."""
     sums = np.cumsum(np.vstack([np.zeros(samples.values.shape[1]), samples.values]), axis=0)
     first, last = (np.searchsorted(samples.time, t, side="right") for t in (before, times))
@@ -225,7 +225,9 @@ def _mean(samples: Samples, before: np.ndarray, times: np.ndarray) -> np.ndarray
     return np.where(count > 0, means, samples.at((before + times) / 2))
 
 
-def _differences(ours: Samples, logged: Samples, delay: float) -> tuple[float, float, float]:
+def _differences(
+    ours: TimedValues, logged: TimedValues, delay: float
+) -> tuple[float, float, float]:
     """Return RMS differences of position [m], tilt and yaw [rad]."""
     other = logged.at(ours.time + delay)
     off = np.linalg.norm(ours.values[:, :3] - other[:, :3], axis=1)

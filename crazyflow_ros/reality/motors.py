@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from scipy.signal import lfilter
 
-from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.flight_logs import FlightLog, TimedValues
 
 PWM_MAX = 65535.0
 MIXING = np.array([[-0.5, -0.5, 0.5, 0.5], [-0.5, 0.5, 0.5, -0.5], [-1.0, 1.0, -1.0, 1.0]])
@@ -86,7 +86,7 @@ def capped(duty: np.ndarray) -> np.ndarray:
     return np.maximum(duty - excess[:, None], 0.0)
 
 
-def filtered_voltage(voltage: Samples) -> np.ndarray:
+def filtered_voltage(voltage: TimedValues) -> np.ndarray:
     """Return the voltage that the firmware compensates for, (n,) V, at the times of the samples.
 
     It follows the measured one with a time constant of 0.1 s.
@@ -112,7 +112,7 @@ def in_flight(log: FlightLog) -> tuple[float, float]:
     return float(runs[0]), float(runs[-1])
 
 
-def needed(log: FlightLog, name: str) -> Samples:
+def needed(log: FlightLog, name: str) -> TimedValues:
     """Return a quantity of a flight.
 
     Raises:

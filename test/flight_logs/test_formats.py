@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.flight_logs import FlightLog, Samples, read_flight_log
+from crazyflow_ros.flight_logs import FlightLog, TimedValues, read_flight_log
 
 QUANTITIES = {"pose", "setpoint", "gyro", "accelerometer", "pwm", "voltage", "estimate"}
 TOLERANCES = {
@@ -44,7 +44,7 @@ def test_an_sd_card(truth: FlightLog, tmp_path: Path, clock: float) -> None:
     written = writers.write_sd_card(truth, tmp_path / "log00", clock * 1.001)
     read = read_flight_log(written)
     stretched = {
-        name: Samples(part.time / 1.001, part.values) for name, part in truth.quantities.items()
+        name: TimedValues(part.time / 1.001, part.values) for name, part in truth.quantities.items()
     }
     expected = replace(truth, **stretched)
     check(read, expected, QUANTITIES | {"rotor_vel"}, pose=3e-5)
@@ -237,7 +237,7 @@ def test_recorded_commands(truth: FlightLog, tmp_path: Path) -> None:
     kind, topic = "std_msgs/Float64MultiArray", "/cf0/command"
 
     def read(
-        rows: Samples, convert: Callable[[np.ndarray], np.ndarray], control: str | None
+        rows: TimedValues, convert: Callable[[np.ndarray], np.ndarray], control: str | None
     ) -> FlightLog:
         commands: list[writers.Entry] = [
             (time, topic, kind, {"data": convert(row).tolist()})

@@ -12,7 +12,7 @@ import flight_writers as writers
 import numpy as np
 import pytest
 
-from crazyflow_ros.flight_logs import FlightLog, Samples, read, read_flight_log, recordings
+from crazyflow_ros.flight_logs import FlightLog, TimedValues, read, read_flight_log, recordings
 
 HEADER = struct.pack("<BHH", 0xBC, 2, 1) + struct.pack("<H", 7) + b"name\0"
 
@@ -113,7 +113,7 @@ def test_times_and_numbers_of_an_sd_card(short: FlightLog, tmp_path: Path) -> No
     short_log = writers.sd_card(writers.sd_events(short, 85 / 84))
     refused(path, short_log, "does not tell which clock it has: .* at least 1 s", None)
     odd = writers.flight(2.0)
-    other = {name: Samples(p.time * 1.03, p.values) for name, p in odd.quantities.items()}
+    other = {name: TimedValues(p.time * 1.03, p.values) for name, p in odd.quantities.items()}
     unknown = writers.sd_card(writers.sd_events(FlightLog("other", **other), 1.0))
     refused(path, unknown, "does not tell which clock it has", None)
     for clock, message in ((np.nan, "clock must be finite"), (0, "time must increase")):

@@ -11,7 +11,7 @@ from real_flights import MISSING, flights_folder
 from scipy.integrate import solve_ivp
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.flight_logs import FlightLog, Samples, read_flight_log
+from crazyflow_ros.flight_logs import FlightLog, TimedValues, read_flight_log
 from crazyflow_ros.reality.battery import battery_errors, fitted_battery
 from crazyflow_ros.sim.actuation import Battery
 
@@ -55,7 +55,7 @@ def flight(name: str, cell: Battery, drawn: float, duration: float = 60.0) -> Fl
     pose[:, 6] = 1.0
     since = np.maximum(time - START, 0)
     pose[:, 2] = 0.5 * (1 - np.cos(1.3 * since)) / 1.3**2
-    return FlightLog(name, Samples(time, pose), voltage=Samples(time, volts[:, None]))
+    return FlightLog(name, TimedValues(time, pose), voltage=TimedValues(time, volts[:, None]))
 
 
 @pytest.fixture(scope="module")

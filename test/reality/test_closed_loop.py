@@ -12,7 +12,7 @@ import pytest
 from real_flights import MISSING, flights_folder
 
 from crazyflow_ros.dynamics import floor_contact, ground_effect
-from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.reality import closed_loop
 from crazyflow_ros.reality.__main__ import main
 from crazyflow_ros.reality.closed_loop import Flown, KnownState, Replay, fly
@@ -66,8 +66,8 @@ def log() -> FlightLog:
     table[:, 2] += REST - height
     return FlightLog(
         "synthetic_rep1",
-        Samples(time, table),
-        Samples(time, setpoints(time)),
+        TimedValues(time, table),
+        TimedValues(time, setpoints(time)),
         controller="pid",
     )
 
@@ -81,10 +81,12 @@ def flown(log: FlightLog) -> dict[str, Flown]:
     late = np.array([0, *(time + DELAY)])
     logs = {
         "same": log,
-        "late": replace(log, name="late", pose=Samples(late, pose[[0, *range(len(pose))]])),
-        "errs": replace(log, name="errs", estimate=Samples(time, estimate)),
+        "late": replace(log, name="late", pose=TimedValues(late, pose[[0, *range(len(pose))]])),
+        "errs": replace(log, name="errs", estimate=TimedValues(time, estimate)),
         "air": replace(log.between(3, SECONDS), name="air"),
-        "empty": replace(log, name="empty", voltage=Samples(time, np.full((len(time), 1), 1.5))),
+        "empty": replace(
+            log, name="empty", voltage=TimedValues(time, np.full((len(time), 1), 1.5))
+        ),
     }
     told: list[str] = []
     found = fly([recorded(log) for log in logs.values()], Replay(DRONE), told.append)
@@ -140,7 +142,7 @@ def made(pos: np.ndarray, quat: np.ndarray, name: str = "a") -> tuple[Recorded, 
     setpoint = np.zeros((len(pos), 16))
     setpoint[:, :3] = pos
     empty = np.zeros((len(pos), 10))
-    log = FlightLog(name, Samples(time, np.hstack([pos, quat])), controller="pid")
+    log = FlightLog(name, TimedValues(time, np.hstack([pos, quat])), controller="pid")
     return Recorded(log, time, 0.0, True, pos, quat, 0 * pos, setpoint, empty[:, :1], empty), time
 
 

@@ -9,7 +9,7 @@ import pytest
 from real_flights import MISSING, flights_folder
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.flight_logs import FlightLog, Samples, read_flight_log
+from crazyflow_ros.flight_logs import FlightLog, TimedValues, read_flight_log
 from crazyflow_ros.reality.estimates import (
     IGNORED,
     TRUSTS,
@@ -46,11 +46,11 @@ def circle() -> FlightLog:
     poses = slice(0, None, 10)
     return FlightLog(
         "circle",
-        pose=Samples(time[poses], np.hstack([pos, quat])[poses]),
-        gyro=Samples(time, np.vstack([rates[:1], rates])),
-        accelerometer=Samples(time, np.stack([zero, zero, size], axis=1)),
-        pwm=Samples(time, np.full((len(time), 4), 30_000.0)),
-        estimate=Samples(time, np.hstack([pos, quat, vel])),
+        pose=TimedValues(time[poses], np.hstack([pos, quat])[poses]),
+        gyro=TimedValues(time, np.vstack([rates[:1], rates])),
+        accelerometer=TimedValues(time, np.stack([zero, zero, size], axis=1)),
+        pwm=TimedValues(time, np.full((len(time), 4), 30_000.0)),
+        estimate=TimedValues(time, np.hstack([pos, quat, vel])),
     )
 
 
@@ -63,7 +63,7 @@ def test_exact_readings_give_the_true_state(circle: FlightLog) -> None:
 def test_an_estimate_beside_ours_is_found(circle: FlightLog) -> None:
     assert circle.estimate is not None
     off = circle.estimate.values + np.r_[0, 0, 0.05, [0] * 7]
-    errors = estimate_errors(replace(circle, estimate=Samples(circle.estimate.time, off)))
+    errors = estimate_errors(replace(circle, estimate=TimedValues(circle.estimate.time, off)))
     assert errors.position == pytest.approx(0.05, abs=0.005)
     assert errors.onboard_position == pytest.approx(0.05, abs=1e-3)
 
@@ -74,7 +74,7 @@ def test_the_drone_is_where_trusted_poses_say(circle: FlightLog) -> None:
     values[:, 0] += 0.04
     turned = Rotation.from_euler("z", 10, degrees=True) * Rotation.from_quat(values[:, 3:])
     values[:, 3:] = turned.as_quat()
-    log = replace(circle, pose=Samples(circle.pose.time, values))
+    log = replace(circle, pose=TimedValues(circle.pose.time, values))
     off = {}
     for name, trust in (("both", TRUSTS["crazyswarm2"]), ("position", Trust(1e-3, IGNORED))):
         found = replayed_estimate(log, trust)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from real_flights import MISSING, flights_folder
 
-from crazyflow_ros.flight_logs import FlightLog, Samples, read_flight_log
+from crazyflow_ros.flight_logs import FlightLog, TimedValues, read_flight_log
 from crazyflow_ros.reality.controllers import controller_errors, replayed
 
 G = 9.81
@@ -36,12 +36,12 @@ def still(name: str, controller: str, thrust: np.ndarray, time: np.ndarray) -> F
     motor_volts = np.array([r[np.abs(r.imag) < 1e-9].real.max() for r in roots])
     return FlightLog(
         name,
-        pose=Samples(time, at_rest[:, :7]),
-        setpoint=Samples(time, setpoint),
-        gyro=Samples(time, np.zeros((n, 3))),
-        pwm=Samples(time, np.tile(motor_volts[:, None] / VOLTS * 65535, 4)),
-        voltage=Samples(time, np.full((n, 1), VOLTS)),
-        estimate=Samples(time, at_rest),
+        pose=TimedValues(time, at_rest[:, :7]),
+        setpoint=TimedValues(time, setpoint),
+        gyro=TimedValues(time, np.zeros((n, 3))),
+        pwm=TimedValues(time, np.tile(motor_volts[:, None] / VOLTS * 65535, 4)),
+        voltage=TimedValues(time, np.full((n, 1), VOLTS)),
+        estimate=TimedValues(time, at_rest),
         controller=controller,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crazyflow_ros.flight_logs import FlightLog, Samples
+from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.reality import motors
 
 VOLTS = np.array([3.2, 3.7, 4.1])
@@ -53,7 +53,7 @@ def test_the_cap_keeps_differences_until_a_motor_stops() -> None:
 def test_compensation_follows_the_voltage_within_a_tenth_of_a_second() -> None:
     time = np.arange(0, 2, 0.01)
     volts = np.where(time < 1, 4.0, 3.5)
-    slow = motors.filtered_voltage(Samples(time, volts[:, None]))
+    slow = motors.filtered_voltage(TimedValues(time, volts[:, None]))
     np.testing.assert_allclose(slow[time < 0.99], 4.0)
     after = (time >= 1.0) & (time < 1.5)
     wanted = 3.5 + 0.5 * np.exp(-(time[after] - 1) / 0.1)
@@ -61,9 +61,9 @@ def test_compensation_follows_the_voltage_within_a_tenth_of_a_second() -> None:
 
 
 def test_what_was_not_logged_is_named() -> None:
-    pose = Samples(np.array([0.0, 1.0]), np.tile([0, 0, 0, 0, 0, 0, 1.0], (2, 1)))
+    pose = TimedValues(np.array([0.0, 1.0]), np.tile([0, 0, 0, 0, 0, 0, 1.0], (2, 1)))
     with pytest.raises(ValueError, match="short: pwm was not logged"):
         motors.in_flight(FlightLog("short", pose))
-    still = FlightLog("still", pose, pwm=Samples(pose.time, np.zeros((2, 4))))
+    still = FlightLog("still", pose, pwm=TimedValues(pose.time, np.zeros((2, 4))))
     with pytest.raises(ValueError, match="still: the motors do not run"):
         motors.in_flight(still)
