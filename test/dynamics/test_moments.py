@@ -120,7 +120,7 @@ def test_some_of_several_drones_have_moments(tmp_path: Path) -> None:
     ],
 )
 def test_impossible_figures_are_refused(line: str, message: str, tmp_path: Path) -> None:
-    source = folder_of("cf21B_500")
+    source = folder_of("hb_x500")
     folder = shutil.copytree(source, tmp_path / "drone")
     (folder / FIGURES).write_text(f"{line}\n" + (source / FIGURES).read_text())
     with pytest.raises(ValueError, match=message):

@@ -165,7 +165,7 @@ def test_the_program_says_what_is_wrong(
         ([sd_card, "--drone", DRONE, "--mass", "-1"], "--mass must be above 0 kg, got -1 kg"),
         ([sd_card, "--drone", DRONE, "--mass", "nan"], "--mass must be"),
         ([sd_card, "--drone", DRONE, "--end", "5"], "must have 10 s in the air, got"),
-        ([duty, "--drone", "cf21B_500"], "cf21B_500 has no voltage2thrust"),
+        ([duty, "--drone", "hb_x500"], "hb_x500 has no voltage2thrust"),
     ):
         assert main([*words, "--output", output]) == 1
         assert message in capsys.readouterr().err

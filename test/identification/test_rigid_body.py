@@ -120,7 +120,7 @@ def test_late_poses_are_noticed(flown: tuple[Truth, list[FlightLog]]) -> None:
 def test_flights_are_judged_by_the_fit_of_others(flown: tuple[Truth, list[FlightLog]]) -> None:
     """Two parts of the flight of one drone."""
     log = in_the_air(synthetic.measured(flown[1][2], 2))
-    parts = [log.between(0, 17), log.between(17, 34)]
+    parts = [log.between(0, 14), log.between(14, 28)]
     found = leave_one_out(parts, DRONE)
     assert len(found) == 2
     for each in found:
@@ -159,7 +159,7 @@ def dead(log: FlightLog) -> FlightLog:
     [
         (without("pwm"), DRONE, "drone0: there are no duty cycles with a voltage"),
         (without("voltage"), DRONE, "drone0: there are no duty cycles with a voltage"),
-        (without("gyro"), "cf21B_500", "the drone has no voltage2thrust"),
+        (without("gyro"), "hb_x500", "the drone has no voltage2thrust"),
         (dead, DRONE, r"drone0: rotor 2 was measured at \d+ RPM, the others at \d+ RPM"),
         (lambda log: log.between(0, 6), DRONE, "the flights must have 10 s in the air, got 5 s"),
     ],
