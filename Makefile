@@ -66,13 +66,13 @@ flights: $(VENV)/.ready ## Fly random missions and name the worst (ARGS="--missi
 # Real flights are not part of the repository: this folder has some, in folders such as nanobench.
 CRAZYFLOW_ROS_FLIGHTS ?= ../shared/data
 
-reality: $(VENV)/.ready ## Fly real flights again; tables, and pictures into out/reality (CRAZYFLOW_ROS_FLIGHTS=folder, ARGS="--mass 0.03")
+reality: $(VENV)/.ready ## Fly real flights again; tables, and pictures into out/reality (CRAZYFLOW_ROS_FLIGHTS=folder, ARGS="--known true")
 	@test -d "$(CRAZYFLOW_ROS_FLIGHTS)/nanobench" || { \
 		echo "there are no real flights in $(CRAZYFLOW_ROS_FLIGHTS)/nanobench: see docs/flight_logs.md, and set" \
 		"CRAZYFLOW_ROS_FLIGHTS to a folder with a folder nanobench" >&2; exit 1; }
 	@mkdir -p out/reality
-	@$(PYTHON) -m crazyflow_ros reality "$(CRAZYFLOW_ROS_FLIGHTS)/nanobench" --pictures out/reality \
-		--json out/reality/figures.json $(ARGS)
+	@$(PYTHON) -m crazyflow_ros reality "$(CRAZYFLOW_ROS_FLIGHTS)/nanobench" --drone examples/14_real_drone \
+		--pictures out/reality --json out/reality/figures.json $(ARGS)
 
 bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)

@@ -265,7 +265,12 @@ def own_drone() -> Image.Image:
     return Image.fromarray(np.asarray(pixels))
 
 
-DRAWN = {"08_rerun_layout": rerun_layout, "12_drone": own_drone}
+def real_drone() -> Image.Image:
+    """A smaller copy of a picture that the program reality draws."""
+    return Image.open(ROOT / "docs" / "reality" / "star.webp")
+
+
+DRAWN = {"08_rerun_layout": rerun_layout, "12_drone": own_drone, "14_real_drone": real_drone}
 
 
 def seconds(stamp: Any) -> float:
