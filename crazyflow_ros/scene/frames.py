@@ -4,7 +4,8 @@ The world is ENU (x east, y north, z up), bodies are FLU (x forward, y left, z u
 A quaternion is the active rotation from world to body, so that it converts body coordinates to
 world coordinates. It is scalar-last (xyzw) in this package and in ROS, scalar-first (wxyz) in
 MuJoCo. Every function accepts NumPy or JAX arrays with any leading axes, and returns the same kind;
-quaternions must be normalised.
+quaternions must be normalised. Autopilots have their world in NED (x north, y east, z down) and
+their bodies in FRD (x forward, y right, z down).
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import numpy as np
 __all__ = [
     "body_to_world",
     "camera_link",
+    "enu_to_ned",
+    "flu_to_frd",
+    "frd_in_ned",
     "heading_to_world",
     "mujoco_camera",
     "multiply",
@@ -40,6 +44,10 @@ _LINK_IN_MUJOCO_CAMERA = np.array([0.5, -0.5, -0.5, -0.5])
 """Attitude (xyzw) of the FLU link of a camera in MuJoCo's camera frame (-z forward, y up)."""
 
 
+_ENU_IN_NED = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
+_FRD_IN_FLU = np.array([1.0, 0.0, 0.0, 0.0])
+
+
 def xyzw_to_wxyz(quat: A) -> A:
     """Reorder quaternions (..., 4) of this package and ROS for MuJoCo."""
     xp = quat.__array_namespace__()
@@ -50,6 +58,24 @@ def wxyz_to_xyzw(quat: A) -> A:
     """Reorder quaternions (..., 4) of MuJoCo for this package and ROS."""
     xp = quat.__array_namespace__()
     return xp.concat([quat[..., 1:], quat[..., :1]], axis=-1)
+
+
+def enu_to_ned(vector: A) -> A:
+    """Convert vectors (..., 3) of the world to axes north, east, down."""
+    x, y, z = (vector[..., i] for i in range(3))
+    return vector.__array_namespace__().stack([y, x, -z], axis=-1)
+
+
+def flu_to_frd(vector: A) -> A:
+    """Convert vectors (..., 3) of a body to axes forward, right, down."""
+    x, y, z = (vector[..., i] for i in range(3))
+    return vector.__array_namespace__().stack([x, -y, -z], axis=-1)
+
+
+def frd_in_ned(quat: A) -> A:
+    """Return the attitude xyzw (..., 4) of a body in axes FRD in a world in NED."""
+    xp = quat.__array_namespace__()
+    return multiply(multiply(xp.asarray(_ENU_IN_NED), quat), xp.asarray(_FRD_IN_FLU))
 
 
 def multiply(first: A, second: A) -> A:

@@ -1,0 +1,5 @@
+"""PX4 flies the drones, in lock-step. docs/autopilots.md explains it."""
+
+from crazyflow_ros.doors.px4.door import Px4
+
+__all__ = ["Px4"]

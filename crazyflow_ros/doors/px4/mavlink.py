@@ -1,0 +1,279 @@
+"""The messages of MAVLink 2 that PX4's simulator interface uses, and their frames.
+
+Source: https://mavlink.io/en/guide/serialization.html, and the definitions of the messages in
+`common.xml`. Each message has its fields in the order of the wire: by size, then those that came
+later.
+"""
+
+from __future__ import annotations
+
+import struct
+from binascii import crc_hqx
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+Vector3: TypeAlias = tuple[float, float, float]
+
+
+class Heartbeat(NamedTuple):
+    """HEARTBEAT: who is there."""
+
+    custom_mode: int
+    type: int
+    autopilot: int
+    """12 is PX4."""
+    base_mode: int
+    system_status: int
+    mavlink_version: int
+
+
+class CommandLong(NamedTuple):
+    """COMMAND_LONG: PX4 asks for messages with it, which a simulator sends in any case."""
+
+    params: tuple[float, ...]
+    command: int
+    target_system: int
+    target_component: int
+    confirmation: int
+
+
+class HilSensor(NamedTuple):
+    """HIL_SENSOR: readings in body axes forward, right, down; the one of id 0 is PX4's clock."""
+
+    time_usec: int
+    acc: Vector3
+    """Specific force [m/s^2]."""
+    gyro: Vector3
+    """Angular velocity [rad/s]."""
+    mag: Vector3
+    """Magnetic field [gauss]."""
+    abs_pressure: float
+    """hPa."""
+    diff_pressure: float
+    """hPa."""
+    pressure_alt: float
+    """Altitude of that pressure in the standard atmosphere [m]."""
+    temperature: float
+    """Degrees Celsius."""
+    fields_updated: int
+    """Bits of the fields above that are new."""
+    id: int
+    """Number of the IMU."""
+
+
+class HilGps(NamedTuple):
+    """HIL_GPS: a fix; the last two fields are not part of the first version."""
+
+    time_usec: int
+    lat: int
+    """1e-7 degrees."""
+    lon: int
+    alt: int
+    """Above mean sea level [mm]."""
+    eph: int
+    """Standard deviation of the horizontal position as PX4 takes it [cm]."""
+    epv: int
+    vel: int
+    """Ground speed [cm/s]."""
+    velocity: tuple[int, int, int]
+    """North, east, down [cm/s]."""
+    cog: int
+    """Direction of movement [0.01 degrees], 65535 if unknown."""
+    fix_type: int
+    """3 is a fix in three dimensions."""
+    satellites_visible: int
+    id: int
+    yaw: int
+    """0 if unknown."""
+
+
+class HilStateQuaternion(NamedTuple):
+    """HIL_STATE_QUATERNION: the true state, which PX4 only logs."""
+
+    time_usec: int
+    attitude: tuple[float, float, float, float]
+    """wxyz, of the body (forward, right, down) in axes north, east, down."""
+    rates: Vector3
+    """rad/s, body axes."""
+    lat: int
+    """1e-7 degrees."""
+    lon: int
+    alt: int
+    """mm."""
+    velocity: tuple[int, int, int]
+    """North, east, down [cm/s]."""
+    ind_airspeed: int
+    """cm/s."""
+    true_airspeed: int
+    acc: tuple[int, int, int]
+    """Body axes [mg]."""
+
+
+class HilActuatorControls(NamedTuple):
+    """HIL_ACTUATOR_CONTROLS: PX4's outputs, from the frame of HIL_SENSOR with the same time."""
+
+    time_usec: int
+    flags: int
+    """1: in lock-step."""
+    controls: tuple[float, ...]
+    """16 numbers; 0 to 1 of a motor."""
+    mode: int
+    """`ARMED` is one of its bits."""
+
+
+class DistanceSensor(NamedTuple):
+    """DISTANCE_SENSOR: the reading of a range finder."""
+
+    time_boot_ms: int
+    min_distance: int
+    """cm."""
+    max_distance: int
+    current_distance: int
+    type: int
+    """0 is a laser."""
+    id: int
+    orientation: int
+    """25 looks down."""
+    covariance: int
+    """cm^2; 255 if unknown."""
+    horizontal_fov: float
+    """rad."""
+    vertical_fov: float
+    quaternion: tuple[float, float, float, float]
+    signal_quality: int
+    """Percent; 0 if unknown, 1 if there is no signal."""
+
+
+ARMED = 128
+"""Bit of `HilActuatorControls.mode`."""
+
+Message: TypeAlias = (
+    Heartbeat
+    | CommandLong
+    | HilSensor
+    | HilGps
+    | HilStateQuaternion
+    | HilActuatorControls
+    | DistanceSensor
+)
+
+
+class _Wire(NamedTuple):
+    """How a message is sent."""
+
+    type: type[Message]
+    number: int
+    crc_extra: int
+    """Digest of its definition, which is part of the check sum."""
+    payload: struct.Struct
+    sizes: tuple[int, ...]
+    """Numbers of each field."""
+
+
+def _wire(type: type[Message], number: int, crc_extra: int, fields: str) -> _Wire:
+    formats = fields.split()
+    sizes = tuple(int(format[:-1] or 1) for format in formats)
+    return _Wire(type, number, crc_extra, struct.Struct("<" + "".join(formats)), sizes)
+
+
+_WIRES = (
+    _wire(Heartbeat, 0, 50, "I B B B B B"),
+    _wire(CommandLong, 76, 152, "7f H B B B"),
+    _wire(HilActuatorControls, 93, 47, "Q Q 16f B"),
+    _wire(HilSensor, 107, 108, "Q 3f 3f 3f f f f f I B"),
+    _wire(HilGps, 113, 124, "Q i i i H H H 3h H B B B H"),
+    _wire(HilStateQuaternion, 115, 4, "Q 4f 3f i i i 3h H H 3h"),
+    _wire(DistanceSensor, 132, 85, "I H H H B B B B f f 4f B"),
+)
+_BY_TYPE = {wire.type: wire for wire in _WIRES}
+_BY_NUMBER = {wire.number: wire for wire in _WIRES}
+
+_MAGIC = 0xFD
+_HEADER_SIZE, _CHECK_SUM_SIZE, _SIGNATURE_SIZE = 10, 2, 13
+_SIGNED = 1  # the only flag that makes a frame longer
+_SYSTEM, _COMPONENT = 1, 200  # of the simulator
+
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+def check_sum(data: bytes, crc_extra: int) -> int:
+    """Return MAVLink's check sum, CRC-16/MCRF4XX.
+
+    It is the CRC of `binascii` with the bits of all bytes, and of the result, in reverse order.
+    """
+    crc = crc_hqx(data.translate(_REVERSED) + _REVERSED[crc_extra : crc_extra + 1], 0xFFFF)
+    return _REVERSED[crc >> 8] | _REVERSED[crc & 0xFF] << 8
+
+
+def encode(message: Message, sequence: int) -> bytes:
+    """Return the frame of a message.
+
+    Args:
+        message: The message.
+        sequence: Number of the frames before it on the same link; only its lowest byte is sent.
+
+    Raises:
+        struct.error: A number does not fit into its field.
+    """
+    wire = _BY_TYPE[type(message)]
+    numbers = [n for part in message for n in (part if isinstance(part, tuple) else (part,))]
+    payload = wire.payload.pack(*numbers)
+    payload = payload.rstrip(b"\0") or payload[:1]
+    number = (wire.number & 0xFF, wire.number >> 8 & 0xFF, wire.number >> 16)
+    head = bytes((len(payload), 0, 0, sequence & 0xFF, _SYSTEM, _COMPONENT, *number))
+    body = head + payload
+    return b"\xfd" + body + check_sum(body, wire.crc_extra).to_bytes(2, "little")
+
+
+class Parser:
+    """Finds the messages in a stream of bytes, whatever is between them.
+
+    Attributes:
+        refused: Number of bytes since the last message that were part of none.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = b""
+        self.refused = 0
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Yield the messages that are complete with these bytes.
+
+        Frames of other messages and damaged ones are passed over. Signatures are not checked.
+        """
+        data, at = self._bytes + data, 0
+        while True:
+            begins = data.find(_MAGIC, at)
+            self.refused += (len(data) if begins < 0 else begins) - at
+            at = len(data) if begins < 0 else begins
+            if len(data) - at < _HEADER_SIZE:
+                break
+            size = _HEADER_SIZE + data[at + 1] + _CHECK_SUM_SIZE
+            number = int.from_bytes(data[at + 7 : at + 10], "little")
+            wire, flags = _BY_NUMBER.get(number), data[at + 2]
+            length = size + _SIGNATURE_SIZE * (flags & _SIGNED)
+            is_ours = wire is not None and not flags & ~_SIGNED
+            if is_ours and len(data) - at < length:
+                break
+            if wire is None or not is_ours or not _is_whole(data[at : at + size], wire):
+                self.refused += 1
+                at += 1  # another frame may begin in what looked like this one
+                continue
+            at, payload = at + length, data[at + _HEADER_SIZE : at + size - _CHECK_SUM_SIZE]
+            self.refused = 0
+            yield _decoded(payload, wire)
+        self._bytes = data[at:]
+
+
+def _is_whole(frame: bytes, wire: _Wire) -> bool:
+    sent = int.from_bytes(frame[-_CHECK_SUM_SIZE:], "little")
+    return check_sum(frame[1:-_CHECK_SUM_SIZE], wire.crc_extra) == sent
+
+
+def _decoded(payload: bytes, wire: _Wire) -> Message:
+    """Return a message; zeros at its end are not sent, and fields of later versions are cut off."""
+    size = wire.payload.size
+    numbers = iter(wire.payload.unpack(payload[:size].ljust(size, b"\0")))
+    return wire.type._make(
+        next(numbers) if n == 1 else tuple(next(numbers) for _ in range(n)) for n in wire.sizes
+    )

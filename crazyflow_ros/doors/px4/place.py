@@ -1,0 +1,52 @@
+"""Where the world is on earth, and what the sensors of an autopilot read there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from crazyflow_ros.sensors.barometer import SEA_LEVEL_PRESSURE
+
+_TEMPERATURE, _LAPSE_RATE = 288.15, 0.0065  # K, K/m; the standard atmosphere, ISO 2533
+_EXPONENT = 8.31446261815324 * _LAPSE_RATE / (9.80665 * 0.0289644)
+_FREEZING = 273.15  # K
+
+
+@dataclass(frozen=True)
+class Place:
+    """The origin of the world."""
+
+    latitude: float
+    """Degrees."""
+    longitude: float
+    altitude: float
+    """Above mean sea level [m]; the difference between that and the ellipsoid is neglected."""
+    declination: float
+    """Of the magnetic field, degrees, positive to the east."""
+    inclination: float
+    """Degrees, positive down."""
+    strength: float
+    """Microtesla."""
+
+    @property
+    def field(self) -> tuple[float, float, float]:
+        """Magnetic field in axes east, north, up [T]."""
+        declination, inclination = math.radians(self.declination), math.radians(self.inclination)
+        strength = 1e-6 * self.strength
+        level = strength * math.cos(inclination)
+        return (
+            level * math.sin(declination),
+            level * math.cos(declination),
+            -strength * math.sin(inclination),
+        )
+
+    def altitude_of(self, pressure: np.ndarray) -> np.ndarray:
+        """Return the altitudes [m] of pressures [Pa] in the standard atmosphere."""
+        ratio = np.maximum(pressure, 1.0) / SEA_LEVEL_PRESSURE
+        return _TEMPERATURE / _LAPSE_RATE * (1 - ratio**_EXPONENT)
+
+    def temperature(self, height: np.ndarray) -> np.ndarray:
+        """Return temperatures [degrees Celsius] at heights above the origin [m]."""
+        return _TEMPERATURE - _FREEZING - _LAPSE_RATE * (self.altitude + height)

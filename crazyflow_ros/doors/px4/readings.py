@@ -1,0 +1,234 @@
+"""What PX4's sensors read, as messages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from crazyflow_ros.doors.px4.mavlink import (
+    DistanceSensor,
+    HilGps,
+    HilSensor,
+    HilStateQuaternion,
+    Message,
+)
+from crazyflow_ros.doors.px4.place import Place
+from crazyflow_ros.doors.samples import DRONE, Samples
+from crazyflow_ros.doors.settings import DoorContext
+from crazyflow_ros.drones.instruments import (
+    BMI088_ACCELEROMETER,
+    BMI088_GYRO,
+    VL53L1X,
+    NoiseCfg,
+)
+from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene import Mirror
+from crazyflow_ros.scene.frames import enu_to_ned, flu_to_frd, frd_in_ned, xyzw_to_wxyz
+from crazyflow_ros.sensors import (
+    BarometerSensorCfg,
+    GnssData,
+    GnssSensorCfg,
+    ImuSensorCfg,
+    MagnetometerSensorCfg,
+    ObjRef,
+)
+from crazyflow_ros.sensors.barometer import BMP388
+from crazyflow_ros.sensors.gnss import enu_to_geodetic
+from crazyflow_ros.sensors.noise import Noise
+
+SLOW_RATE, GNSS_RATE = 50, 10
+"""Rates of magnetometer, barometer, range finder and true state, and of the receiver [Hz]."""
+
+_G = 9.80665  # m/s^2
+# A calibrated IMU: what remains of the offsets is assumed. PX4 stores 16 bits, which 16 g and
+# 2000 degrees a second nearly fill, so that anything beyond would change its sign.
+_GYRO = replace(BMI088_GYRO, bias=1e-3, scale=0.0, saturation=math.radians(2000) * (1 - 2**-14))
+_ACCELEROMETER = replace(BMI088_ACCELEROMETER, bias=0.02, saturation=16 * _G)
+_MAGNETOMETER = NoiseCfg(std=0.2e-6)  # T; assumed, as are those of the receiver
+_GNSS = NoiseCfg(std=(0.05, 0.05, 0.1))  # m
+_GNSS_VELOCITY = NoiseCfg(std=0.05)  # m/s
+_EPH, _EPV = 30, 40  # cm, what a receiver says with a good view of the sky
+_SATELLITES = 14
+
+_IMU_FIELDS, _MAG_FIELDS, _BARO_FIELDS = 0x03F, 0x1C0, 0x1A00
+_GAUSS, _HPA = 1e4, 1e-2  # of a tesla, of a pascal
+_INT16, _UINT16 = 32767, 65535
+_DOWN, _LASER, _UNKNOWN = 25, 0, 255
+_NEAREST, _FARTHEST, _FIELD_OF_VIEW = 0.04, 4.0, 0.471  # m, rad; VL53L1X, its data sheet
+
+
+class Readings:
+    """The sensors of all drones.
+
+    Args:
+        place: Where the world's origin is.
+        rate: Control ticks per second.
+        range_finder: Whether the drones have range finders that look down.
+        context: The simulation.
+
+    Raises:
+        ValueError: The rate of a sensor does not divide `rate`; the message names both.
+    """
+
+    def __init__(
+        self, place: Place, rate: int, *, range_finder: bool, context: DoorContext
+    ) -> None:
+        self._place, self._range_finder = place, range_finder
+        n, seed = len(context.drones), context.seed
+        at = ObjRef("site", "imu", DRONE)
+        common: dict[str, Any] = {"frame": at, "seed": seed, "debug_vis": False}
+        imu = ImuSensorCfg(name="imu", gyro=_GYRO, accelerometer=_ACCELEROMETER, **common)
+        mag = MagnetometerSensorCfg(
+            name="magnetometer", field=place.field, noise=_MAGNETOMETER, **common
+        )
+        baro = BarometerSensorCfg(name="barometer", altitude=place.altitude, noise=BMP388, **common)
+        gnss = GnssSensorCfg(
+            name="gnss",
+            latitude=place.latitude,
+            longitude=place.longitude,
+            altitude=place.altitude,
+            noise=_GNSS,
+            **common,
+        )
+        sensors = ((imu, rate), (mag, SLOW_RATE), (baro, SLOW_RATE), (gnss, GNSS_RATE))
+        self._samples = Samples(
+            context.drone_model, context.drones, sensors, context.freq, context.freq // rate
+        )
+        keys = [tuple(drone.encode()) for drone in context.drones]
+        self._velocity = Noise(_GNSS_VELOCITY, n, 3, (seed, *b"gnss velocity"), keys)
+        self._range = Noise(VL53L1X, n, 1, (seed, *b"range finder"), keys)
+        self._field, self._pressure = np.zeros((n, 3)), np.zeros(n)
+
+    def take(self, snapshot: Snapshot, mirror: Mirror, time_usec: int) -> list[list[Message]]:
+        """Return what each drone's PX4 gets at a control tick; HIL_SENSOR is last, for all waits.
+
+        Args:
+            snapshot: The state, at a control tick that is not the one before.
+            mirror: The MuJoCo side, in the same state.
+            time_usec: PX4's time.
+        """
+        due = self._samples.take(snapshot)
+        messages: list[list[Message]] = [[] for _ in snapshot.names]
+
+        def add(row_by_row: Sequence[Message]) -> None:
+            for own, message in zip(messages, row_by_row):
+                own.append(message)
+
+        if "gnss" in due:
+            add(self._fixes(due["gnss"], snapshot, time_usec))
+        fields = _IMU_FIELDS
+        if "magnetometer" in due:
+            fields |= _MAG_FIELDS
+            self._field = flu_to_frd(due["magnetometer"].magnetic_field) * _GAUSS
+        if "barometer" in due:
+            fields |= _BARO_FIELDS
+            self._pressure = due["barometer"].pressure
+            add(self._truth(snapshot, time_usec))
+            if self._range_finder:
+                add(self._distances(mirror, time_usec))
+        imu = due["imu"]
+        force = flu_to_frd(imu.linear_acceleration).tolist()
+        rates, mag = flu_to_frd(imu.angular_velocity).tolist(), self._field.tolist()
+        altitudes = self._place.altitude_of(self._pressure).tolist()
+        temperatures = self._place.temperature(snapshot.pos[:, 2]).tolist()
+        pressures = (self._pressure * _HPA).tolist()
+        add(
+            [
+                HilSensor(
+                    time_usec, (*acc,), (*gyro,), (*mag,), pressure, 0.0, height, warmth, fields, 0
+                )
+                for acc, gyro, mag, pressure, height, warmth in zip(
+                    force, rates, mag, pressures, altitudes, temperatures
+                )
+            ]
+        )
+        return messages
+
+    def forget(self, drones: np.ndarray) -> None:
+        """Begin again with other errors for some drones, by index, because they were reset."""
+        self._samples.forget(drones)
+        self._velocity.reset(drones)
+        self._range.reset(drones)
+
+    def _fixes(self, gnss: GnssData, snapshot: Snapshot, time_usec: int) -> list[HilGps]:
+        velocities = 100 * enu_to_ned(self._velocity.apply(snapshot.vel, 1 / GNSS_RATE))
+        return [
+            HilGps(
+                time_usec,
+                *_geodetic(latitude, longitude, altitude),
+                _EPH,
+                _EPV,
+                min(round(math.hypot(*velocity[:2])), _UINT16),
+                _three(velocity),
+                round(100 * math.degrees(math.atan2(velocity[1], velocity[0]))) % 36_000,
+                3,
+                _SATELLITES,
+                0,
+                0,
+            )
+            for latitude, longitude, altitude, velocity in zip(
+                gnss.latitude.tolist(),
+                gnss.longitude.tolist(),
+                gnss.altitude.tolist(),
+                velocities.tolist(),
+            )
+        ]
+
+    def _truth(self, snapshot: Snapshot, time_usec: int) -> list[HilStateQuaternion]:
+        place = self._place
+        fixes = enu_to_geodetic(snapshot.pos, place.latitude, place.longitude, place.altitude)
+        attitudes = xyzw_to_wxyz(frd_in_ned(snapshot.quat)).tolist()
+        rates, velocities = flu_to_frd(snapshot.ang_vel), 100 * enu_to_ned(snapshot.vel)
+        forces = flu_to_frd(snapshot.specific_force) * (1000 / _G)
+        return [
+            HilStateQuaternion(
+                time_usec,
+                tuple(attitude),
+                tuple(rate),
+                *_geodetic(*fix),
+                _three(velocity),
+                0,  # no airspeed: the drones have no such sensor
+                0,
+                _three(force),
+            )
+            for attitude, rate, fix, velocity, force in zip(
+                attitudes, rates.tolist(), np.array(fixes).T.tolist(), velocities, forces
+            )
+        ]
+
+    def _distances(self, mirror: Mirror, time_usec: int) -> list[DistanceSensor]:
+        below = mirror.ranges()[:, 5]
+        seen = np.isfinite(below)
+        read = self._range.apply(np.where(seen, below, 0.0)[:, None], 1 / SLOW_RATE)[:, 0]
+        return [
+            DistanceSensor(
+                time_usec // 1000,
+                round(100 * _NEAREST),
+                round(100 * _FARTHEST),
+                round(100 * max(distance, 0.0)) if hits else round(100 * _FARTHEST) + 1,
+                _LASER,
+                0,
+                _DOWN,
+                _UNKNOWN,
+                _FIELD_OF_VIEW,
+                _FIELD_OF_VIEW,
+                (0.0, 0.0, 0.0, 0.0),
+                100 if hits else 1,
+            )
+            for distance, hits in zip(read.tolist(), seen.tolist())
+        ]
+
+
+def _geodetic(latitude: float, longitude: float, altitude: float) -> tuple[int, int, int]:
+    """Return degrees and metres in the units of MAVLink."""
+    return round(1e7 * latitude), round(1e7 * longitude), round(1e3 * altitude)
+
+
+def _three(vector: Sequence[float]) -> tuple[int, int, int]:
+    """Return a vector as 16 bits hold it."""
+    x, y, z = (max(-_INT16, min(_INT16, round(value))) for value in vector)
+    return x, y, z
