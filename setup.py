@@ -70,7 +70,10 @@ setup(
     cmdclass={"bdist_wheel": Wheel},
     # Instead of those of setup.cfg, which `ros2 run` finds in a folder of this package: without ROS
     # installed they would be in everybody's PATH, under names such as `view`.
-    entry_points={"console_scripts": [f"{name} = {name}.__main__:main"]},
+    entry_points={
+        "console_scripts": [f"{name} = {name}.__main__:main"],
+        f"{name}.doors": [f"px4 = {name}.doors.px4:Px4"],
+    },
     package_data={
         "": ["py.typed"],
         f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"],
@@ -131,6 +134,7 @@ setup(
             "xacro",
             "hypothesis",
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
+            "pymavlink>=2.4.40,<3",  # speaks MAVLink as PX4 does
             "playwright",  # drives a Chromium, which looks at the page
             "robo-ws-bridge",  # a client of Foxglove's protocol
             "rosbags>=0.11,<0.12",  # reads our messages and recordings without ROS

@@ -45,7 +45,7 @@ _LINK_IN_MUJOCO_CAMERA = np.array([0.5, -0.5, -0.5, -0.5])
 
 
 _ENU_IN_NED = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
-_FRD_IN_FLU = np.array([1.0, 0.0, 0.0, 0.0])
+_FRD_IN_FLU = np.array([-1.0, 0.0, 0.0, 0.0])  # so that w is positive to the north and east
 
 
 def xyzw_to_wxyz(quat: A) -> A:

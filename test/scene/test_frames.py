@@ -138,3 +138,20 @@ def test_camera_link_looks_forward_and_optical_frame_looks_along_z() -> None:
     optical = Rotation.from_quat(frames.multiply(link_quat, frames.OPTICAL_IN_LINK)).as_matrix()
     np.testing.assert_allclose(optical, np.column_stack([right, -up, forward]), atol=1e-12)
     np.testing.assert_allclose(optical, camera.as_matrix() @ np.diag([1, -1, -1]), atol=1e-12)
+
+
+NED_OF_ENU = np.array([[0, 1, 0], [1, 0, 0], [0, 0, -1]])
+FRD_OF_FLU = np.diag([1, -1, -1])
+
+
+def test_frames_of_autopilots(array: Array) -> None:
+    close(frames.enu_to_ned(array(VECTORS)), VECTORS @ NED_OF_ENU.T, array)
+    close(frames.flu_to_frd(array(VECTORS)), VECTORS @ FRD_OF_FLU.T, array)
+    attitudes = frames.rotation_matrix(frames.frd_in_ned(array(QUATS)))
+    flu_in_enu = Rotation.from_quat(QUATS).as_matrix()
+    close(attitudes, NED_OF_ENU @ flu_in_enu @ FRD_OF_FLU, array)
+
+
+def test_who_faces_east_has_a_heading_of_90_degrees(array: Array) -> None:
+    quat = frames.frd_in_ned(array([0.0, 0.0, 0.0, 1.0]))
+    close(quat, [0, 0, np.sqrt(0.5), np.sqrt(0.5)], array)

@@ -26,7 +26,7 @@ from crazyflow_ros.doors.commands import Commands
 from crazyflow_ros.doors.patience import Patience
 from crazyflow_ros.doors.px4.mavlink import Message
 from crazyflow_ros.doors.px4.motors import Motors
-from crazyflow_ros.doors.px4.place import Place
+from crazyflow_ros.doors.px4.origin import Origin
 from crazyflow_ros.doors.px4.readings import Readings
 from crazyflow_ros.doors.px4.vehicle import Vehicle
 from crazyflow_ros.doors.settings import DoorContext
@@ -91,9 +91,9 @@ class Px4:
         return Px4Door(self, context)
 
     @property
-    def place(self) -> Place:
+    def origin(self) -> Origin:
         """Where the world's origin is."""
-        return Place(
+        return Origin(
             *(self.latitude, self.longitude, self.altitude),
             *(self.declination, self.inclination, self.magnetic_field),
         )
@@ -131,7 +131,7 @@ class Px4Door:
         self._settings, self._log, rate = settings, context.logger, settings.rate
         self._motors = Motors(context.drone_model)
         self._readings = Readings(
-            settings.place, rate, range_finder=settings.range_finder, context=context
+            settings.origin, rate, range_finder=settings.range_finder, context=context
         )
         self._commands = Commands(drones, OnLoss.stop, self._log)
         self._patience = Patience(NAME, 1 / rate, settings.timeout, self._log)

@@ -16,7 +16,7 @@ from crazyflow_ros.doors.px4.mavlink import (
     HilStateQuaternion,
     Message,
 )
-from crazyflow_ros.doors.px4.place import Place
+from crazyflow_ros.doors.px4.origin import Origin
 from crazyflow_ros.doors.samples import DRONE, Samples
 from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.drones.instruments import (
@@ -65,7 +65,7 @@ class Readings:
     """The sensors of all drones.
 
     Args:
-        place: Where the world's origin is.
+        origin: Where the world's origin is.
         rate: Control ticks per second.
         range_finder: Whether the drones have range finders that look down.
         context: The simulation.
@@ -75,22 +75,23 @@ class Readings:
     """
 
     def __init__(
-        self, place: Place, rate: int, *, range_finder: bool, context: DoorContext
+        self, origin: Origin, rate: int, *, range_finder: bool, context: DoorContext
     ) -> None:
-        self._place, self._range_finder = place, range_finder
+        self._origin, self._range_finder = origin, range_finder
         n, seed = len(context.drones), context.seed
         at = ObjRef("site", "imu", DRONE)
+        height = origin.altitude
         common: dict[str, Any] = {"frame": at, "seed": seed, "debug_vis": False}
         imu = ImuSensorCfg(name="imu", gyro=_GYRO, accelerometer=_ACCELEROMETER, **common)
         mag = MagnetometerSensorCfg(
-            name="magnetometer", field=place.field, noise=_MAGNETOMETER, **common
+            name="magnetometer", field=origin.field, noise=_MAGNETOMETER, **common
         )
-        baro = BarometerSensorCfg(name="barometer", altitude=place.altitude, noise=BMP388, **common)
+        baro = BarometerSensorCfg(name="barometer", altitude=height, noise=BMP388, **common)
         gnss = GnssSensorCfg(
             name="gnss",
-            latitude=place.latitude,
-            longitude=place.longitude,
-            altitude=place.altitude,
+            latitude=origin.latitude,
+            longitude=origin.longitude,
+            altitude=height,
             noise=_GNSS,
             **common,
         )
@@ -133,8 +134,8 @@ class Readings:
         imu = due["imu"]
         force = flu_to_frd(imu.linear_acceleration).tolist()
         rates, mag = flu_to_frd(imu.angular_velocity).tolist(), self._field.tolist()
-        altitudes = self._place.altitude_of(self._pressure).tolist()
-        temperatures = self._place.temperature(snapshot.pos[:, 2]).tolist()
+        altitudes = self._origin.altitude_of(self._pressure).tolist()
+        temperatures = self._origin.temperature(snapshot.pos[:, 2]).tolist()
         pressures = (self._pressure * _HPA).tolist()
         add(
             [
@@ -179,8 +180,8 @@ class Readings:
         ]
 
     def _truth(self, snapshot: Snapshot, time_usec: int) -> list[HilStateQuaternion]:
-        place = self._place
-        fixes = enu_to_geodetic(snapshot.pos, place.latitude, place.longitude, place.altitude)
+        origin = self._origin
+        fixes = enu_to_geodetic(snapshot.pos, origin.latitude, origin.longitude, origin.altitude)
         attitudes = xyzw_to_wxyz(frd_in_ned(snapshot.quat)).tolist()
         rates, velocities = flu_to_frd(snapshot.ang_vel), 100 * enu_to_ned(snapshot.vel)
         forces = flu_to_frd(snapshot.specific_force) * (1000 / _G)

