@@ -34,6 +34,19 @@ def dialect() -> ModuleType:
     return pytest.importorskip("pymavlink.dialects.v20.common", reason=reason)
 
 
+def free_ports() -> int:
+    """Return the first of two free ports."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = int(first.getsockname()[1])
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
 class Hover:
     """Arms a Holybro X500, and holds it above where it was: PX4's frames, the drone's figures."""
 

@@ -80,6 +80,12 @@ def _identify(words: Sequence[str]) -> int:
     return main(words, f"{program_name()} identify")
 
 
+def _px4(words: Sequence[str]) -> int:
+    from crazyflow_ros.doors.px4.program import main
+
+    return main(words, f"{program_name()} px4")
+
+
 def _build_messages(words: Sequence[str]) -> int:
     CommandParser("build-messages", _BUILD_MESSAGES).parse_args(words)
     try:
@@ -125,5 +131,6 @@ COMMANDS: tuple[Command | ProgramCommand, ...] = (
     ProgramCommand(
         "identify", "fit the models of a drone to recorded flights, and write its folder", _identify
     ),
+    ProgramCommand("px4", "simulate drones that PX4 flies, and start PX4, without ROS", _px4),
     ProgramCommand("build-messages", _BUILD_MESSAGES, _build_messages),
 )

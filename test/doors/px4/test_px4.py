@@ -21,13 +21,16 @@ from fake_px4 import RATE, FakePx4, Hover
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.px4 import Px4
 from crazyflow_ros.doors.px4.mavlink import HilActuatorControls, encode
+from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
 T = 120.0  # s, no wait is longer
 NAMES = ("cf0", "cf1")
 FREQ, PERIOD = 500, 2
 FRAME = 1_000_000 // RATE  # microseconds
-CONFIG = SimulationConfig(drone_model="hb_x500", real_time_factor=0.0, start_paused=True)
+CONFIG = SimulationConfig.of(  # which compiles what the program does
+    RealisticOptions(drone_model="hb_x500", real_time_factor=0.0, start_paused=True)
+)
 until = partial(physics_helpers.until, timeout=T)
 
 
@@ -36,24 +39,11 @@ def has_pymavlink() -> None:
     fake_px4.dialect()
 
 
-def free_ports() -> int:
-    """Return the first of two free ports."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = int(first.getsockname()[1])
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
-
-
 class Flight:
     """A simulation whose drones fakes fly."""
 
     def __init__(self, **settings: Any) -> None:
-        self.port, self._fakes = free_ports(), list[FakePx4]()
+        self.port, self._fakes = fake_px4.free_ports(), list[FakePx4]()
         waits = {"timeout": T, "boot_timeout": T} | settings
         context = DoorContext.of(CONFIG, NAMES, logging.getLogger("px4"))
         self.door = Px4(port=self.port, **waits).open(context)
@@ -198,7 +188,7 @@ def test_time_begins_when_all_have_come(start: Start, caplog: pytest.LogCaptureF
     flight.px4(0)
     until(lambda: any("cf0: a PX4 has connected" in text for text in messages(caplog)), "cf0")
     assert not steps.done()
-    assert flight.door.status().attached == ()
+    assert flight.physics.snapshot.tick == PERIOD
     flight.px4(1)
     assert steps.result(T).tick == 101
 
