@@ -72,7 +72,10 @@ setup(
     # installed they would be in everybody's PATH, under names such as `view`.
     entry_points={
         "console_scripts": [f"{name} = {name}.__main__:main"],
-        f"{name}.doors": [f"px4 = {name}.doors.px4:Px4"],
+        f"{name}.doors": [
+            f"betaflight = {name}.doors.betaflight:Betaflight",
+            f"px4 = {name}.doors.px4:Px4",
+        ],
     },
     package_data={
         "": ["py.typed"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crazyflow_ros.doors.px4.motors import ORDER, Motors
+from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import load_drone, model_name
 from crazyflow_ros.dynamics.first_principles import RPM
 
@@ -60,7 +60,7 @@ def _rotors(drone_model: str) -> dict[str, float]:
         figures["rpm2thrust"][::-1], share
     )
     found: dict[str, float] = {}
-    for ours, output in enumerate(ORDER):
+    for ours, output in enumerate(QUAD_X):
         # Thrust on the right, at -y, rolls to the left; one in front, at +x, pitches up, which is
         # a negative torque about y. What turns counter-clockwise pulls the body clockwise.
         found[f"CA_ROTOR{output}_PX"] = -float(pitch[ours])
@@ -79,7 +79,7 @@ def _hover_speed(figures: dict[str, np.ndarray]) -> float:
 def _thrust(drone_model: str) -> dict[str, float]:
     """Return THR_MDL_FAC, the f of PX4's curve f u² + (1 - f) u, and the thrust in hover."""
     figures = load_drone(drone_model)
-    most, fastest = figures["thrust_max"], Motors(drone_model).fastest / RPM
+    most, fastest = figures["thrust_max"], Motors(drone_model, QUAD_X).fastest / RPM
     thrust = np.polyval(figures["rpm2thrust"][::-1], fastest * _POINTS) / most
     curve = _POINTS**2 - _POINTS
     factor = float(curve @ (thrust - _POINTS) / (curve @ curve))

@@ -23,9 +23,9 @@ from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.control import ticks_per_period
 from crazyflow_ros.doors.commands import Commands
+from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.doors.patience import Patience
 from crazyflow_ros.doors.px4.mavlink import Message
-from crazyflow_ros.doors.px4.motors import Motors
 from crazyflow_ros.doors.px4.origin import Origin
 from crazyflow_ros.doors.px4.readings import Readings
 from crazyflow_ros.doors.px4.vehicle import Vehicle
@@ -129,7 +129,7 @@ class Px4Door:
             )
         self.period = ticks_per_period(context.freq, settings.rate, f"{NAME}.rate")
         self._settings, self._log, rate = settings, context.logger, settings.rate
-        self._motors = Motors(context.drone_model)
+        self._motors = Motors(context.drone_model, QUAD_X)
         self._readings = Readings(
             settings.origin, rate, range_finder=settings.range_finder, context=context
         )

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.doors.px4.airframe import airframe, file_name, simulator_model
-from crazyflow_ros.doors.px4.motors import ORDER, Motors
 from crazyflow_ros.drones import Drone, load_drone
 
 
@@ -40,7 +40,7 @@ def test_all_drones_have_airframes_that_hover(drone: str) -> None:
     assert 0 <= factor <= 1
     # The output that PX4 gives for the thrust in hover, and the thrust of our rotors then.
     output = np.roots((factor, 1 - factor, -hover)).max()
-    speeds = Motors(drone).speeds([output] * 4) * 60 / (2 * np.pi)
+    speeds = Motors(drone, QUAD_X).speeds([output] * 4) * 60 / (2 * np.pi)
     lift = np.polyval(figures["rpm2thrust"][::-1], speeds).sum()
     assert lift == pytest.approx(figures["mass"] * 9.81, rel=0.12)
 
@@ -60,5 +60,5 @@ def test_a_torque_that_px4_asks_for_is_the_torque_that_it_gets(axis: int) -> Non
     wanted = np.eye(3)[axis]
     thrusts = np.linalg.pinv(np.transpose(effects)) @ wanted
     levers = np.array((figures["L"], figures["L"], 0.016))
-    torque = levers * (figures["mixing_matrix"] @ thrusts[list(ORDER)])  # forward, left, up
+    torque = levers * (figures["mixing_matrix"] @ thrusts[list(QUAD_X)])  # forward, left, up
     np.testing.assert_allclose(torque * (1, -1, -1), wanted, atol=1e-3)

@@ -1,0 +1,49 @@
+"""Outputs of autopilots and our rotors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from crazyflow_ros.dynamics.first_principles import RPM, Params
+
+Order: TypeAlias = tuple[int, int, int, int]
+"""Outputs for our rotors front right, rear right, rear left, front left, counted from 0."""
+QUAD_X: Order = (0, 3, 1, 2)
+"""PX4's and ArduPilot's quadrotor X: front right, rear left, front left, rear right."""
+_ROUNDING = 1e-3
+
+
+class Motors:
+    """Speed controllers and motors of a drone: speed is proportional to the output.
+
+    An output of 1 gives the speed of the greatest thrust. So do the motor models of PX4's drones in
+    Gazebo; thrust grows about with the square of the output.
+
+    Args:
+        drone_model: Model of the drone.
+        order: The autopilot's.
+
+    Attributes:
+        fastest: Speed of an output of 1 [rad/s].
+    """
+
+    def __init__(self, drone_model: str, order: Order) -> None:
+        self._order = list(order)
+        self.fastest = float(Params.figures(drone_model)["rotor_vel_limits"][1] * RPM)
+
+    def speeds(self, outputs: Sequence[float]) -> np.ndarray:
+        """Return the speeds of our rotors [rad/s], shape (4,).
+
+        Args:
+            outputs: Those of the autopilot, of which the first four are used.
+
+        Raises:
+            ValueError: One of them is not from 0 to 1.
+        """
+        ours = np.array(outputs)[self._order]
+        if not ((ours >= -_ROUNDING) & (ours <= 1 + _ROUNDING)).all():
+            raise ValueError(f"outputs of motors must be from 0 to 1, got {list(outputs[:4])}")
+        return ours.clip(0.0, 1.0) * self.fastest
