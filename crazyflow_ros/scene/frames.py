@@ -44,6 +44,7 @@ _LINK_IN_MUJOCO_CAMERA = np.array([0.5, -0.5, -0.5, -0.5])
 """Attitude (xyzw) of the FLU link of a camera in MuJoCo's camera frame (-z forward, y up)."""
 
 
+_SIGNS_OF_FRD = np.array([1.0, -1.0, -1.0])
 _ENU_IN_NED = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
 _FRD_IN_FLU = np.array([-1.0, 0.0, 0.0, 0.0])  # so that w is positive to the north and east
 
@@ -68,8 +69,7 @@ def enu_to_ned(vector: A) -> A:
 
 def flu_to_frd(vector: A) -> A:
     """Convert vectors (..., 3) of a body to axes forward, right, down."""
-    x, y, z = (vector[..., i] for i in range(3))
-    return vector.__array_namespace__().stack([x, -y, -z], axis=-1)
+    return vector * vector.__array_namespace__().asarray(_SIGNS_OF_FRD)
 
 
 def frd_in_ned(quat: A) -> A:

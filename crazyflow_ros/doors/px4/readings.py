@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -61,6 +61,10 @@ _DOWN, _LASER, _UNKNOWN = 25, 0, 255
 _NEAREST, _FARTHEST, _FIELD_OF_VIEW = 0.04, 4.0, 0.471  # m, rad; VL53L1X, its data sheet
 
 
+_Air: TypeAlias = tuple[float, float, float, float]
+"""The four fields of HIL_SENSOR about the air, from `abs_pressure` on."""
+
+
 class Readings:
     """The sensors of all drones.
 
@@ -102,7 +106,8 @@ class Readings:
         keys = [tuple(drone.encode()) for drone in context.drones]
         self._velocity = Noise(_GNSS_VELOCITY, n, 3, (seed, *b"gnss velocity"), keys)
         self._range = Noise(VL53L1X, n, 1, (seed, *b"range finder"), keys)
-        self._field, self._pressure = np.zeros((n, 3)), np.zeros(n)
+        self._field: np.ndarray = np.zeros((n, 3))
+        self._air: list[_Air] = [(0.0, 0.0, 0.0, 0.0)] * n
 
     def take(self, snapshot: Snapshot, mirror: Mirror, time_usec: int) -> list[list[Message]]:
         """Return what each drone's PX4 gets at a control tick; HIL_SENSOR is last, for all waits.
@@ -127,24 +132,17 @@ class Readings:
             self._field = flu_to_frd(due["magnetometer"].magnetic_field) * _GAUSS
         if "barometer" in due:
             fields |= _BARO_FIELDS
-            self._pressure = due["barometer"].pressure
+            self._air = self._air_of(due["barometer"].pressure, snapshot)
             add(self._truth(snapshot, time_usec))
             if self._range_finder:
                 add(self._distances(mirror, time_usec))
         imu = due["imu"]
         force = flu_to_frd(imu.linear_acceleration).tolist()
         rates, mag = flu_to_frd(imu.angular_velocity).tolist(), self._field.tolist()
-        altitudes = self._origin.altitude_of(self._pressure).tolist()
-        temperatures = self._origin.temperature(snapshot.pos[:, 2]).tolist()
-        pressures = (self._pressure * _HPA).tolist()
         add(
             [
-                HilSensor(
-                    time_usec, (*acc,), (*gyro,), (*mag,), pressure, 0.0, height, warmth, fields, 0
-                )
-                for acc, gyro, mag, pressure, height, warmth in zip(
-                    force, rates, mag, pressures, altitudes, temperatures
-                )
+                HilSensor(time_usec, (*acc,), (*gyro,), (*field,), *air, fields, 0)
+                for acc, gyro, field, air in zip(force, rates, mag, self._air)
             ]
         )
         return messages
@@ -154,6 +152,12 @@ class Readings:
         self._samples.forget(drones)
         self._velocity.reset(drones)
         self._range.reset(drones)
+
+    def _air_of(self, pressure: np.ndarray, snapshot: Snapshot) -> list[_Air]:
+        origin = self._origin
+        warmth = origin.temperature(snapshot.pos[:, 2]).tolist()
+        columns = (pressure * _HPA).tolist(), origin.altitude_of(pressure).tolist(), warmth
+        return [(absolute, 0.0, height, degrees) for absolute, height, degrees in zip(*columns)]
 
     def _fixes(self, gnss: GnssData, snapshot: Snapshot, time_usec: int) -> list[HilGps]:
         velocities = 100 * enu_to_ned(self._velocity.apply(snapshot.vel, 1 / GNSS_RATE))
