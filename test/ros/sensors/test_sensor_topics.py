@@ -388,8 +388,9 @@ def test_the_battery_runs_down(client: Client) -> None:
     client.publish("cf0/cmd_vel", TwistStamped(twist=Twist(linear=Vector3(z=0.5))))
     client.newest(told, client.advance(1000) // 50 * 50)
     first, last = told[-8], told[-1]
-    source = float(Battery.of("cf2x_L250").voltage(np.float64(last.capacity - last.charge)))
-    assert last.voltage == pytest.approx(source + 0.1 * last.current, abs=1e-4)
+    battery = Battery.of("cf2x_L250")
+    source = float(battery.voltage(np.float64(last.capacity - last.charge)))
+    assert last.voltage == pytest.approx(source + battery.resistance * last.current, abs=1e-4)
     assert list(last.cell_voltage) == [last.voltage]
     assert last.charge == pytest.approx(last.percentage * last.capacity, rel=1e-6)
     drawn = (first.charge - last.charge) * 3600  # A s, in 0.7 s
