@@ -38,5 +38,5 @@ def test_a_variable_that_nothing_reads_is_refused_by_name(given: str) -> None:
 def test_the_folder_of_real_flights_can_be_given() -> None:
     end = make("reality", "CRAZYFLOW_ROS_FLIGHTS=/somewhere", "ARGS=--mass 0.03")
     assert end.returncode == 0, end.stderr
-    assert '"/somewhere/nanobench" --pictures out/reality' in end.stdout
+    assert '"/somewhere/nanobench" --drone examples/14_real_drone' in end.stdout
     assert "--mass 0.03" in end.stdout
