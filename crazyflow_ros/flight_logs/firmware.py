@@ -14,11 +14,10 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.checks.limits import Limit, vector
 from crazyflow_ros.compressed_quaternions import decompressed
-from crazyflow_ros.flight_logs.flight_log import FlightLog, TimedValues
+from crazyflow_ros.flight_logs.flight_log import PWM_MAX, FlightLog, TimedValues
 from crazyflow_ros.flight_logs.tables import Table, stacked
 
 _GRAVITY = 9.81  # m/s^2, of the accelerometer's unit
-_PWM_MAX = 65535.0
 _UINT32 = Limit(2**32 - 1, "")
 
 
@@ -106,7 +105,7 @@ def flight_log(name: str, tables: Sequence[Table], pose: TimedValues | None = No
         position_output=_without(found(_POSITION_OUTPUT), lambda output: output[:, 3] <= 0),
         gyro=found(*_GYRO),
         accelerometer=found(*_ACCELEROMETER),
-        pwm=_without(found(*_PWM), lambda pwm: pwm.max(axis=1) > _PWM_MAX),
+        pwm=_without(found(*_PWM), lambda pwm: pwm.max(axis=1) > PWM_MAX),
         rotor_vel=found(*_ROTOR_VEL),
         voltage=found(*_VOLTAGE),
         estimate=_joined(estimated, found(*_VELOCITY)),

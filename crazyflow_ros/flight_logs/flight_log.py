@@ -21,7 +21,9 @@ SAMPLES = 1_000_000
 """Most samples of a quantity."""
 TIME = Limit(1e10, "s")
 """Times, as of a wall clock."""
-_PWM = Limit(65535, "")
+PWM_MAX = 65535.0
+"""Duty cycle of a motor that is always on, and the greatest thrust, in the firmware's units."""
+_PWM = Limit(PWM_MAX, "")
 _VOLTAGE = Limit(100, "V")
 _ROTOR_VEL = Limit(1e6, "RPM")
 

@@ -11,8 +11,8 @@ from scipy.ndimage import median_filter
 from scipy.signal import lfilter
 
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
+from crazyflow_ros.flight_logs.flight_log import PWM_MAX
 
-_PWM_MAX = 65535.0
 _GLITCH = 0.02  # s, of neighbours whose median a measured speed cannot leave by
 _FURTHEST = 0.2  # of the usual speed: in ten milliseconds no rotor changes its speed by more
 _DEAD = 0.6  # of the other rotors' usual speed
@@ -79,7 +79,7 @@ def commanded_speeds(log: FlightLog, figures: Mapping[str, Any], time: np.ndarra
         raise ValueError(f"{log.name}: there are no duty cycles with a voltage")
     if "voltage2thrust" not in figures:
         raise ValueError("the drone has no voltage2thrust, with which duty cycles become thrusts")
-    volts = log.voltage.at(log.pwm.time) * log.pwm.values / _PWM_MAX
+    volts = log.voltage.at(log.pwm.time) * log.pwm.values / PWM_MAX
     curve: np.ndarray = polyval(volts, figures["voltage2thrust"])
     thrusts = np.where(volts > 0, np.maximum(curve, 0.0), 0.0)
     return averaged(TimedValues(log.pwm.time, speeds_of(thrusts, figures)), time)

@@ -24,6 +24,7 @@ from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
+from crazyflow_ros.flight_logs.flight_log import PWM_MAX
 from crazyflow_ros.reality import motors
 from crazyflow_ros.reality.motors import in_flight, needed
 
@@ -211,10 +212,10 @@ class _Judged:
 
     def __init__(self, pwm: np.ndarray, commands: np.ndarray, times: np.ndarray) -> None:
         band = butter(2, BAND, "bandpass", fs=1 / np.median(np.diff(times)), output="sos")
-        thrust, torque = motors.gathered(commands / motors.PWM_MAX)
+        thrust, torque = motors.gathered(commands / PWM_MAX)
         self.mean_thrust = float(thrust.mean())
         self.thrust, self.torque, self.pwm = (
-            sosfiltfilt(band, values, axis=0) for values in (thrust, torque, pwm / motors.PWM_MAX)
+            sosfiltfilt(band, values, axis=0) for values in (thrust, torque, pwm / PWM_MAX)
         )
 
 

@@ -16,9 +16,10 @@ import numpy as np
 from jax import Array
 from scipy.signal import lfilter
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
+from crazyflow_ros.flight_logs.flight_log import PWM_MAX
 
-PWM_MAX = 65535.0
 MIXING = np.array([[-0.5, -0.5, 0.5, 0.5], [-0.5, 0.5, 0.5, -0.5], [-1.0, 1.0, -1.0, 1.0]])
 """Shares of the motors in commanded roll, pitch and yaw, body frame FLU."""
 _FREQ, _FILTER = 1000.0, 0.01  # Hz; share of a new voltage
@@ -37,6 +38,13 @@ class Compensation:
     """N, below which a rotor stops."""
     thrust_max: float
     """N, at a command of 65535."""
+
+    @classmethod
+    def of(cls, drone: str) -> Compensation:
+        """Return the curve of a firmware that is built for a drone's motors and propellers."""
+        figures = load_drone(drone)
+        a, b, c, d = figures["voltage2thrust"].tolist()
+        return cls((a, b, c, d), figures["thrust_min"], figures["thrust_max"])
 
     def _table(self) -> tuple[np.ndarray, np.ndarray]:
         volts = np.linspace(0.0, _MOST, _STEPS)
@@ -62,11 +70,7 @@ class Compensation:
         return np.where(duty > 0, thrust / self.thrust_max * PWM_MAX, 0.0)
 
 
-CF21_PLUS = Compensation(
-    (-0.02476537915958403, 0.06523793527519485, -0.026792504967750107, 0.006776789303971145),
-    0.012817578393224994,
-    0.12,
-)
+CF21_PLUS = Compensation.of("cf2x_P250")
 """Of a stock build for the Crazyflie 2.x: `src/platform/interface/platform_defaults_cf2.h`."""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crazyflow_ros.checks.limits import shown_path
+from crazyflow_ros.checks.limits import read_bytes, shown_path
 
 _TYPES = {"B": "u1", "b": "i1", "H": "u2", "h": "i2", "I": "u4", "i": "i4", "f": "f4"}
 _CRC_BYTES = 4
@@ -26,10 +26,9 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
         ValueError: It is not such a log, it is damaged, or it is larger than 100 MB.
         OSError: The file cannot be read.
     """
-    if (size := path.stat().st_size) > _MOST_BYTES:
-        raise ValueError(f"{shown_path(path)} may have {_MOST_BYTES} bytes, it has {size}")
+    content = read_bytes(path, _MOST_BYTES)
     try:
-        records = _records(path.read_bytes())
+        records = _records(content)
     except ValueError as error:
         raise ValueError(f"{shown_path(path)}: {error}") from None
     tick = records["tick"].astype(float)

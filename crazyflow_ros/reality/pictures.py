@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.extras import extra
+from crazyflow_ros.flight_logs.flight_log import PWM_MAX
 from crazyflow_ros.reality.closed_loop import Flown
 from crazyflow_ros.reality.comparison import Comparison
 
@@ -34,7 +35,6 @@ _STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.2,
 }
-_PWM = 65535.0
 _AFTER = 1.5  # s that are drawn after the judged part
 _LEAST = 5.0  # cm, of the axis of errors
 
@@ -140,7 +140,7 @@ def _draw_motors(axes: Axes, flown: Flown, time: np.ndarray) -> None:
     if flown.rotors is not None:
         shares.append((100 * flown.rotors, SIMULATED, "simulated: speed"))
     if (pwm := flown.real.log.pwm) is not None:
-        shares.insert(0, (100 * pwm.at(flown.real.time) / _PWM, REAL, "real: duty cycle"))
+        shares.insert(0, (100 * pwm.at(flown.real.time) / PWM_MAX, REAL, "real: duty cycle"))
     for values, colour, label in shares:
         axes.fill_between(
             time, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.2, lw=0
