@@ -28,7 +28,7 @@ from benchmark import topic_route
 from benchmark.processes import compiled, running
 from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.levels import OF_DOORS, Level
+from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.lockstep.futex import Futex
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.ros.parameters.groups import PublishRates
@@ -167,7 +167,7 @@ def _delay(log: Path) -> int:
 
 def compiled_call() -> float:
     """Return the seconds of the engine's call for one tick."""
-    engine = Engine(CONFIG, ["cf0"], levels=OF_DOORS)
+    engine = Engine(CONFIG, ["cf0"], by_door=["cf0"])
     engine.level[:] = Level.rotor_velocity
     return _fastest(lambda: engine.advance(1, [1], 0))
 

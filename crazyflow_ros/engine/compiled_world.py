@@ -25,7 +25,6 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import GUSTS, counted
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Leaves
-from crazyflow_ros.engine.levels import Levels
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
 from crazyflow_ros.network_files import MOST_BYTES
@@ -76,15 +75,15 @@ class CompiledWorld:
         config: SimulationConfig,
         n_drones: int,
         *,
-        levels: Levels = (),
+        by_door: int = 0,
         gusts: bool = False,
     ) -> None:
         """Build the simulation; the first call compiles it.
 
         Args:
-            config: Configuration; its control mode is ignored with `levels`.
+            config: Configuration; its control mode is ignored if a door flies all drones.
             n_drones: Number of drones.
-            levels: `OF_DOORS`, or those of the control mode by default.
+            by_door: Number of drones that a door flies, the first ones.
             gusts: The wind has gusts, which make a tick of a single drone a third slower.
 
         Raises:
@@ -93,7 +92,7 @@ class CompiledWorld:
         """
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
         self.controller = member(Controller, config.controller)
-        self._config, self._levels = config, levels
+        self._config, self._by_door = config, by_door
         self.form = form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
@@ -184,7 +183,7 @@ class CompiledWorld:
     @cached_property
     def _function(self) -> WorldFunction:
         """What JAX traces; built if something has to be compiled."""
-        return WorldFunction(self._config, self.n_drones, levels=self._levels, gusts=self.gusts)
+        return WorldFunction(self._config, self.n_drones, by_door=self._by_door, gusts=self.gusts)
 
     @cached_property
     def _kind(self) -> tuple[object, ...]:
@@ -194,7 +193,7 @@ class CompiledWorld:
         weights = ""
         if config.policy:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
-        return config, figures, weights, self.n_drones, self._levels, self.gusts
+        return config, figures, weights, self.n_drones, self._by_door, self.gusts
 
     def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles

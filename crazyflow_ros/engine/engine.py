@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros.control import Controller
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.first_principles import RPM
@@ -20,7 +20,7 @@ from crazyflow_ros.engine.form import POS_LOW, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
-from crazyflow_ros.engine.levels import Level, Levels
+from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
@@ -67,24 +67,25 @@ class Engine:
         names: Sequence[str],
         *,
         n_slots: int = 0,
-        levels: Levels = (),
+        by_door: Sequence[str] = (),
     ) -> None:
         """Build the simulation.
 
         Args:
-            config: Configuration; its control mode is ignored with `levels`.
+            config: Configuration; its control mode is ignored if a door flies all drones.
             names: Names of the drones.
             n_slots: Number of drones for which there is room without recompiling; at least the
                 given ones.
-            levels: `OF_DOORS`, or those of the control mode by default.
+            by_door: Those of the drones that a door flies, in its order; they stay, and have the
+                first slots.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
                 not divide `freq`.
         """
-        self._config, self._levels = config, levels
+        self._config, self._by_door = config, len(by_door)
         n_slots, gusts = max(n_slots, len(names)), config.gust_intensity > 0
-        self._world = world = CompiledWorld(config, n_slots, levels=levels, gusts=gusts)
+        self._world = world = CompiledWorld(config, n_slots, by_door=self._by_door, gusts=gusts)
         self.freq, self.control = world.freq, world.control
         self.control_period = world.control_period
         self._blow(Wind(config.wind, config.gust_intensity, config.gust_altitude))
@@ -93,8 +94,10 @@ class Engine:
         self._set_inputs(world.inputs)
         self._output = Output(config, world.n_drones, world.form.outputs)
         self._initial = InitialState(self._inputs)
-        self._initial.set_poses(range(len(names)), initial_poses(config, len(names)))
-        self._set_slots({name: slot for slot, name in enumerate(names)})
+        in_slots = [*by_door, *(name for name in names if name not in by_door)]
+        slots = {name: in_slots.index(name) for name in names}
+        self._initial.set_poses(list(slots.values()), initial_poses(config, len(names)))
+        self._set_slots(slots)
         self.reset()
 
     @property
@@ -115,6 +118,12 @@ class Engine:
     def initial_poses(self) -> np.ndarray:
         """Return position and attitude (xyzw) of each drone after a reset, shape (M, 7)."""
         return self._initial.poses(self._slots_of(self.names))
+
+    @property
+    def door_commands(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers (n, 4) and levels (n,) of the commands of a door, to write to."""
+        n, size = self._by_door, Control.rotor_vel.sizes[0]
+        return self.command[:n, :size], self.level[:n]
 
     def set_commands(self, names: Sequence[str], commands: np.ndarray) -> None:
         """Set commands of drones, (n, k + 1) with their levels."""
@@ -188,13 +197,13 @@ class Engine:
                 leaves[path][0, slots[moved]] = 0
             self._world.leaves = leaves
 
-    def capture_initial_state(self, state: Snapshot, *, commands: bool) -> None:
-        """Make a state the initial one; with `commands`, include the commands in force."""
+    def capture_initial_state(self, state: Snapshot) -> None:
+        """Make a state the initial one, with the commands in force, except those of a door."""
         slots, inputs = self._slots_of(state.names), self._initial.inputs
         self._initial.set_fields(slots, vars(state))
         inputs[slots] = 0
-        if commands:
-            inputs[slots, : self._given.shape[1]] = self._given[slots]
+        commanded = slots[slots >= self._by_door]
+        inputs[commanded, : self._given.shape[1]] = self._given[commanded]
 
     def add(self, name: str, pose: np.ndarray) -> None:
         """Put a drone into a free slot.
@@ -221,7 +230,7 @@ class Engine:
     def other_world(self, n_slots: int, *, gusts: bool, controller: Controller) -> CompiledWorld:
         """Return a world with at least as many slots, for `move_to`. Thread-safe."""
         config = replace(self._config, controller=controller.value)
-        return CompiledWorld(config, n_slots, levels=self._levels, gusts=gusts)
+        return CompiledWorld(config, n_slots, by_door=self._by_door, gusts=gusts)
 
     def move_to(self, world: CompiledWorld) -> None:
         """Continue in another world; the state of the drones is copied.

@@ -29,7 +29,7 @@ from crazyflow_ros.sim.data import (
     SimControls,
     filled,
 )
-from crazyflow_ros.sim.pipeline import replace
+from crazyflow_ros.sim.pipeline import insert_before, replace
 from crazyflow_ros.sim.stages import (
     control_attitude,
     control_body_rate,
@@ -52,7 +52,7 @@ class Level(IntEnum):
     """
 
     held = 0
-    """No command: the drone is held where it is or, in a world in a control mode, not armed."""
+    """No command: a drone that a door flies is held where it is, another one is not armed."""
     rotor_velocity = 1
     """Speed of each rotor [rad/s], positive in flight."""
     attitude = 2
@@ -71,8 +71,6 @@ class Level(IntEnum):
 
 
 Levels = tuple[Level, ...]
-OF_DOORS: Levels = (Level.held, Level.rotor_velocity, Level.attitude, Level.body_rate)
-"""Levels of the commands of a `Door`, once they are resolved."""
 
 
 def levels_of(control: Control, *, policy: bool) -> Levels:
@@ -122,8 +120,8 @@ class LevelControls(HoldableControls):
 
     level: Array
     """(N, M, 1) levels."""
-    command: Array | None = None
-    """(N, M, 4) numbers of the levels `OF_DOORS`; None in state control."""
+    command: Array | None
+    """(N, M, 4) numbers of the levels of a door; None in state control."""
 
     def with_commands(self, command: Array, level: Array) -> LevelControls:
         """Return a copy with new commands; controllers whose level is not in force get zeros."""
@@ -140,21 +138,55 @@ class LevelControls(HoldableControls):
         )
 
 
-def follow_levels(sim: Sim, config: SimulationConfig, levels: Levels) -> None:
+class SharedControls(LevelControls):
+    """Controls of drones of which a door flies some, and the commander the others.
+
+    Each has controllers of its own: to those of the commander, the drones of the door have an
+    attitude command of zeros, which their position controllers do not remember.
+    """
+
+    of_door: LevelControls
+    """Controls of the drones that the door flies."""
+    by_door: Array
+    """(N, M, 1) bool: whether the door flies the drone."""
+
+    def with_commands(self, command: Array, level: Array) -> LevelControls:
+        """See `LevelControls`."""
+        by_door, size = self.by_door, Control.rotor_vel.sizes[0]
+        of_door = self.of_door.with_commands(
+            command[..., :size], jnp.where(by_door, level, Level.held)
+        )
+        others = super().with_commands(
+            jnp.where(by_door, 0, command), jnp.where(by_door, Level.attitude, level)
+        )
+        return others.replace(of_door=of_door)
+
+
+def follow_levels(sim: Sim, config: SimulationConfig, levels: Levels, by_door: int) -> None:
     """Let the drones of a simulation have commands at several levels.
 
     Args:
-        sim: Simulation in state control, or in rotor_vel mode for the levels `OF_DOORS`.
+        sim: Simulation in state control, or in rotor_vel mode if a door flies all drones.
         config: The rates of the controllers.
-        levels: The levels.
+        levels: The levels of the drones that no door flies.
+        by_door: Number of drones that a door flies, the first ones.
 
     Raises:
         ValueError: The rate of a controller does not divide `freq`.
     """
-    if levels == OF_DOORS:
-        _follow_doors(sim, config)
-    elif Level.state in levels and Level.attitude in levels:
+    if by_door == sim.n_drones:
+        sim.data = sim.data.replace(controls=_controls_of_door(sim, config))
+        sim.step_pipeline = (
+            control_by_level,
+            limit_rotor_vel,
+            integration(sim.integrator, sim.forces),
+            increment_steps,
+        )
+        return
+    if Level.state in levels and Level.attitude in levels:
         _accept_attitudes(sim)
+    if by_door:
+        _share_with_door(sim, config, by_door)
 
 
 def _accept_attitudes(sim: Sim) -> None:
@@ -164,7 +196,7 @@ def _accept_attitudes(sim: Sim) -> None:
     if attitude is not None and CONTROLLERS[attitude.controller].HAS_RATE_MODES:
         controls = controls.replace(attitude=attitude.replace(rate_axes=filled(size, 2)))
     values = {field.name: getattr(controls, field.name) for field in fields(controls)}
-    levels = LevelControls(**values, held=_nobody(size), level=filled(size, 1))
+    levels = LevelControls(**values, held=_nobody(size), level=filled(size, 1), command=None)
     sim.data = sim.data.replace(controls=levels)
 
 
@@ -224,13 +256,35 @@ def control_by_level(data: SimData) -> SimData:
     return data.replace(controls=mixed.replace(rotor_vel=rotor_vel))
 
 
-def _follow_doors(sim: Sim, config: SimulationConfig) -> None:
-    assert sim.control is Control.rotor_vel
+def control_by_door(data: SimData) -> SimData:
+    """Replace the rotor speeds of the drones that a door flies by those of its commands."""
+    now = data.controls
+    assert isinstance(now, SharedControls)
+    own = data.replace(controls=now.of_door.replace(armed=now.armed))
+    of_door = control_by_level(own).controls.replace(armed=now.of_door.armed)
+    rotor_vel = jnp.where(now.by_door, of_door.rotor_vel, now.rotor_vel)
+    return data.replace(controls=now.replace(of_door=of_door, rotor_vel=rotor_vel))
+
+
+def _share_with_door(sim: Sim, config: SimulationConfig, by_door: int) -> None:
+    """Let a door fly the first drones, beside the others with their commander."""
+    controls = sim.data.controls
+    values = {field.name: getattr(controls, field.name) for field in fields(controls)}
+    is_by_door = np.zeros((sim.n_worlds, sim.n_drones, 1), bool)
+    is_by_door[:, :by_door] = True
+    shared = SharedControls(
+        **values, of_door=_controls_of_door(sim, config), by_door=jnp.asarray(is_by_door)
+    )
+    sim.data = sim.data.replace(controls=shared)
+    sim.step_pipeline = insert_before(sim.step_pipeline, "limit_rotor_vel", control_by_door)
+
+
+def _controls_of_door(sim: Sim, config: SimulationConfig) -> LevelControls:
     for name in ("attitude_freq", "body_rate_freq", "force_torque_freq"):
         ticks_per_period(config.freq, getattr(config, name), name)
     size, drone = (sim.n_worlds, sim.n_drones), sim.drone
     controls = sim.data.controls
-    levels = LevelControls(
+    return LevelControls(
         state=None,
         attitude=AttitudeControl.create(*size, drone, config.attitude_freq),
         body_rate=BodyRateControl.create(*size, drone, config.body_rate_freq),
@@ -244,13 +298,6 @@ def _follow_doors(sim: Sim, config: SimulationConfig) -> None:
         command=filled(size, 4),
         level=filled(size, 1),
         held=_nobody(size),
-    )
-    sim.data = sim.data.replace(controls=levels)
-    sim.step_pipeline = (
-        control_by_level,
-        limit_rotor_vel,
-        integration(sim.integrator, sim.forces),
-        increment_steps,
     )
 
 

@@ -72,6 +72,14 @@ class Snapshot(MirrorState):
     [N] and torque [N m] of the attitude controllers; integral of the position error [m s], of
     Mellinger's controller. None without position controllers."""
 
+    def of(self, rows: np.ndarray) -> Snapshot:
+        """Return the state of the drones in some rows, in that order."""
+        values = vars(self)
+        arrays = {name: x[rows] for name, x in values.items() if isinstance(x, np.ndarray)}
+        believed = self.believed and Believed(*(x[rows] for x in self.believed))
+        names = tuple(self.names[row] for row in rows)
+        return Snapshot(**values | arrays | {"names": names, "believed": believed})
+
     @property
     def known(self) -> MirrorState | Believed:
         """What the drones know of their state: the estimates, or else the true state."""

@@ -30,14 +30,7 @@ from crazyflow_ros.engine.form import GROUPS, POS_LOW, Form, input_columns, outp
 from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.holding_step import holding_step
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
-from crazyflow_ros.engine.levels import (
-    OF_DOORS,
-    Level,
-    LevelControls,
-    Levels,
-    follow_levels,
-    levels_of,
-)
+from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels, levels_of
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.policy.files import load
 from crazyflow_ros.scene.frames import world_to_body
@@ -61,24 +54,29 @@ class WorldFunction:
     """
 
     def __init__(
-        self, config: SimulationConfig, n_drones: int, *, levels: Levels, gusts: bool
+        self, config: SimulationConfig, n_drones: int, *, by_door: int, gusts: bool
     ) -> None:
         """Build the simulation, and trace it for its form; see `CompiledWorld`.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
-                not divide `freq`.
+                not divide `freq`, or a door cannot share the drones with it.
         """
+        door_alone = by_door == n_drones
         policy = load(config.policy, config.drone_model) if config.policy else None
         if policy is not None:
-            if levels == OF_DOORS:
+            if by_door:
                 raise ValueError("drones that follow a policy have no individual levels")
             ticks_per_period(config.freq, policy.freq, "the rate of the policy")
+        if by_door and not door_alone and config.control != Control.state:
+            raise ValueError(
+                f"drones beside those of a door need control=state, got {config.control}"
+            )
         self._sim = sim = Sim(
             n_drones=n_drones,
             drone=config.drone_model,
             dynamics=config.dynamics,
-            control=Control.rotor_vel if levels == OF_DOORS else config.control,
+            control=Control.rotor_vel if door_alone else config.control,
             controller=config.controller,
             integrator=config.integrator,
             freq=config.freq,
@@ -94,12 +92,12 @@ class WorldFunction:
             estimator=config.estimator,
             positioning=None if config.estimator == Estimator.none else config.positioning,
         )
-        levels = levels or levels_of(sim.control, policy=policy is not None)
-        self._holds, self._gusts = Level.held in levels, gusts
+        self._by_door, self._gusts = by_door, gusts
         self._cell = Battery.of(config.drone_model) if config.battery else None
         if policy is not None:
             follow_policy(sim, policy)
-        follow_levels(sim, config, levels)
+        levels = levels_of(sim.control, policy=policy is not None)
+        follow_levels(sim, config, levels, by_door)
         stages: list[Stage] = [
             *([self._cell] if self._cell else []),
             *([WeakMotors()] if sim.dynamics.has_rotors else []),
@@ -156,7 +154,13 @@ class WorldFunction:
         return jax.jit(one_kernel(self._advance_packed)).lower(numbers, rest, obstacles)
 
     def _is_held(self, level: Array) -> Array:
-        return level <= Level.held if self._holds else level < Level.held
+        """Return which drones are held, for levels (N, M, 1)."""
+        if not self._by_door:
+            return level < Level.held
+        if self._by_door == self._sim.n_drones:
+            return level <= Level.held
+        is_by_door = np.arange(self._sim.n_drones)[:, None] < self._by_door
+        return jnp.where(is_by_door, level <= Level.held, level < Level.held)
 
     def _step_with_inputs(
         self,

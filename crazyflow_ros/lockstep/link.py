@@ -131,7 +131,7 @@ class SharedMemoryLink:
         """Publish the state."""
         tick, shown, period = snapshot.tick, self._shown_tick, self._range_period
         if tick // period != shown // period or tick <= shown:  # the latter if the state was set
-            self._range[:, 0] = mirror.range()
+            self._range[:, 0] = mirror.range(snapshot.names)
         self._shown_tick = tick
         slot = (self._states.value + 1) & 1
         np.concatenate(

@@ -46,7 +46,7 @@ class StateInterfaces:
         thrust = self._thrust(snapshot.rotor_vel).sum(axis=1, keepdims=True)
         imu = (snapshot.quat, rates, snapshot.specific_force)  # at the centre of mass
         pose, twist = (snapshot.pos, snapshot.quat), (snapshot.body_vel, rates)
-        sensors = (*imu, *pose, *twist, mirror.range()[:, None])
+        sensors = (*imu, *pose, *twist, mirror.range(snapshot.names)[:, None])
         heading = (angles[:, 2:], rates[:, 2:])
         body = (thrust, angles, rates, level[:, None])
         return np.concatenate((*sensors, axes, *heading, *body), axis=1)

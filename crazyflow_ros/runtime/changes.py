@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint
@@ -92,12 +93,15 @@ class Changes(FirmwareChanges):
         return self._request(carry_out)
 
     def capture_initial_state(self) -> Future[Snapshot]:
-        """Make the present state, and the commands in force, the initial ones."""
+        """Make the present state, and the commands in force, the initial ones.
+
+        Those of a door are none: it sends them anew.
+        """
 
         def carry_out() -> None:
-            simulation, commands = self._simulation, self._door is None
+            simulation = self._simulation
             simulation.take_commands()
-            self._engine.capture_initial_state(simulation.snapshot, commands=commands)
+            self._engine.capture_initial_state(simulation.snapshot)
 
         return self._request(carry_out)
 
@@ -206,6 +210,10 @@ class Changes(FirmwareChanges):
     def _restore(self, checkpoint: Checkpoint, prepared: PreparedRoster) -> None:
         simulation, engine, kept = self._simulation, self._engine, checkpoint.about
         checkpoint.check(engine.config, simulation.control, engine.names, engine.capture())
+        by_door = kept.get("by_door", simulation.by_door)  # older versions store none
+        if by_door != simulation.by_door:
+            there, here = shown(by_door), shown(simulation.by_door)
+            raise ValueError(f"in the checkpoint a door flies the drones {there}, here {here}")
         wind = Wind(**kept["wind"])
         engine.check_wind(wind)
         self._news.tell_restore(checkpoint)
@@ -217,7 +225,7 @@ class Changes(FirmwareChanges):
         simulation.wrenches.restore(kept["wrenches"])
         simulation.lives.restore(kept["lives"])
         if self._door is not None:
-            self._door.forget(np.arange(len(engine.names)))
+            self._door.forget(engine.names)
         simulation.note_lost()
         simulation.epoch = kept["epoch"]
         self._news.show(kept["tick"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
 
+from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror
@@ -33,7 +34,7 @@ class DoorStatus:
     """Who flies the drones through a door, and how well commands arrive."""
 
     attached: tuple[str, ...]
-    """Drones with an active controller."""
+    """Those of its drones with an active controller."""
     cycles: int
     """Control periods in which all answers were in time, in lock-step."""
     timeouts: int
@@ -43,7 +44,7 @@ class DoorStatus:
 
 
 class Door(Protocol):
-    """A way in for programs that fly all drones; the physics thread calls it, unless stated.
+    """A way in for programs that fly drones; the physics thread calls it, unless stated.
 
     At each control tick the readings go out with `show`, and then the commands that apply from that
     tick on come in with `collect`, for which time waits. So a program that answers each reading is
@@ -64,8 +65,10 @@ class Door(Protocol):
         Must not wait.
 
         Args:
-            snapshot: The state of all drones, in the order in which the door was given them.
-            mirror: The MuJoCo side, in the same state.
+            snapshot: The state of the drones that the door flies, in the order in which it was
+                given them.
+            mirror: The MuJoCo side of all drones, in the same state; `snapshot.names` are the
+                door's.
         """
 
     def collect(
@@ -106,25 +109,55 @@ class Door(Protocol):
 
 
 class DoorGuard:
-    """Calls a door, and logs what it raises under its name: no door ends the physics thread.
+    """Lets a door fly its drones, and no others.
+
+    What the door raises is logged under its name: no door ends the physics thread.
 
     Args:
         door: The door.
+        drones: Names of the drones that it flies, in its order; they stay the same.
+        names: Names of all drones at the start.
         health: Logs failures; the watchdog names the door in which the thread hangs.
 
     Attributes:
         name: As of the door.
         period: As of the door.
+        drones: As given.
+        flies_all: Whether it flies all drones, so that none can be added.
+
+    Raises:
+        ValueError: It flies no drone, or one that does not exist, or one twice.
     """
 
-    def __init__(self, door: Door, health: Health) -> None:
+    def __init__(
+        self, door: Door, drones: Sequence[str], names: Sequence[str], health: Health
+    ) -> None:
         self._door, self._health = door, health
         self.name, self.period = door.name, door.period
         self._what, self._closed = f"the door {door.name}", False
+        for drone in drones:
+            if drone not in names:
+                raise ValueError(f"{self._what}: {unknown('drone', drone, names)}")
+        if not drones or len(set(drones)) < len(drones):
+            need = "needs drones, each once"
+            raise ValueError(f"{self._what} {need}, got {shown(', '.join(drones)) or 'none'}")
+        self.drones, self.flies_all = tuple(drones), len(drones) == len(names)
+        self._rows: tuple[tuple[str, ...], np.ndarray] = (), np.zeros(0, int)
+
+    def rows(self, names: tuple[str, ...]) -> np.ndarray:
+        """Return the rows of the door's drones among those with these names."""
+        if self._rows[0] is not names:
+            self._rows = names, np.array([names.index(drone) for drone in self.drones])
+        return self._rows[1]
+
+    def _own(self, snapshot: Snapshot) -> Snapshot:
+        if snapshot.names == self.drones:
+            return snapshot
+        return snapshot.of(self.rows(snapshot.names))
 
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
-        """See `Door`."""
-        self._health.call(self._what, self._door.show, snapshot, mirror)
+        """See `Door`; takes the state of all drones."""
+        self._health.call(self._what, self._door.show, self._own(snapshot), mirror)
 
     def collect(
         self,
@@ -133,17 +166,19 @@ class DoorGuard:
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """See `Door`; if it fails, the last commands stay in force."""
+        """See `Door`; takes the state of all drones. If it fails, the last commands stay."""
         self._health.doing = f"waiting for {self._what}"
         try:
-            return self._door.collect(snapshot, command, level, interrupted)
+            return self._door.collect(self._own(snapshot), command, level, interrupted)
         except Exception as error:
             self._health.note_failure(self._what, error)
             return True
 
-    def forget(self, drones: np.ndarray) -> None:
-        """See `Door`."""
-        self._health.call(self._what, self._door.forget, drones)
+    def forget(self, names: Iterable[str]) -> None:
+        """See `Door`; takes the names of any drones."""
+        drones = [self.drones.index(name) for name in names if name in self.drones]
+        if drones:
+            self._health.call(self._what, self._door.forget, np.array(drones))
 
     def interrupt(self) -> None:
         """See `Door`; nothing happens once it is closed."""

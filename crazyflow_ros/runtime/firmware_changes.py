@@ -96,6 +96,8 @@ class FirmwareChanges(PreparedChanges):
         self._simulation.known([name])
         kind = member(Controller, controller)
         checked = {gain: check_gain(kind, gain, value) for gain, value in gains.items()}
+        if self._door is not None and name in self._door.drones and not self._door.flies_all:
+            raise ValueError(f"{name} obeys the door {self._door.name}, gains have no effect on it")
 
         def carry_out() -> None:
             self._simulation.known([name])  # it may have been removed meanwhile
@@ -199,5 +201,4 @@ class FirmwareChanges(PreparedChanges):
         self._simulation.commands.clear(names)
         self._simulation.wrenches.clear(names)
         if self._door is not None:
-            rows = [self._simulation.snapshot.names.index(name) for name in names]
-            self._door.forget(np.array(rows, int))
+            self._door.forget(names)

@@ -16,7 +16,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.levels import OF_DOORS, Level, rows
+from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightState, Setpoint
 from crazyflow_ros.flight.commander import FlightStatus
@@ -48,8 +48,10 @@ class PhysicsThread(Changes):
     Args:
         config: The simulation.
         names: Names of the drones.
-        door: Through which others fly the drones, instead of `command`.
+        door: Through which others fly drones, instead of `command`.
         logger: Logs failures; by default Python's.
+        door_drones: Names of the drones that the door flies, in its order; by default all, and then
+            none can be added.
 
     Attributes:
         config: As given.
@@ -67,13 +69,18 @@ class PhysicsThread(Changes):
         names: Sequence[str],
         door: Door | None = None,
         logger: Logger | None = None,
+        door_drones: Sequence[str] | None = None,
     ) -> None:
         pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
         health = Health(logger or logging.getLogger("crazyflow_ros"), config.watchdog_timeout)
         scene = Roster.checked_scene(config)
-        guard = None if door is None else DoorGuard(door, health)
-        n_slots = 0 if door else config.max_drones
-        engine = Engine(config, names, n_slots=n_slots, levels=OF_DOORS if door else ())
+        guard = None
+        if door is not None:
+            flown = names if door_drones is None else door_drones
+            guard = DoorGuard(door, flown, names, health)
+        n_slots = 0 if guard and guard.flies_all else config.max_drones
+        by_door = guard.drones if guard else ()
+        engine = Engine(config, names, n_slots=n_slots, by_door=by_door)
         roster = Roster(config, names, engine, health, scene)
         simulation = Simulation(
             config, engine, roster.mirror, guard, health, lambda: roster.surroundings
@@ -239,9 +246,12 @@ class PhysicsThread(Changes):
         """Command a drone from the next tick on. The latest setpoint wins.
 
         Raises:
-            ValueError: There is no such drone, or its control mode cannot follow the setpoint.
+            ValueError: There is no such drone, its control mode cannot follow the setpoint, or a
+                door flies it.
         """
         self._check_commands([name], [setpoint])
+        if self._is_by_door(name):
+            raise ValueError(self._obeys_door(name))
         self._simulation.commands.post(name, setpoint)
 
     def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Response]:
@@ -250,9 +260,16 @@ class PhysicsThread(Changes):
         Raises:
             ValueError: There is no such drone, or its control mode cannot follow the setpoint.
         """
-        self._check_commands(setpoints, setpoints.values())
+        free = {name: x for name, x in setpoints.items() if not self._is_by_door(name)}
+        self._check_commands(setpoints, free.values())
+        refused = [self._obeys_door(name) for name in setpoints if name not in free]
         commands = self._simulation.commands
-        return self._loop.ask(lambda: commands.command(setpoints, self.snapshot))
+
+        def carry_out() -> Response:
+            response = commands.command(free, self.snapshot)
+            return Response(refused + response.refused, response.notes)
+
+        return self._loop.ask(carry_out)
 
     def apply_wrench(self, name: str, wrench: TimedWrench, key: Hashable = None) -> Future[None]:
         """Apply an external force and torque to a drone from the next tick on.
@@ -362,10 +379,15 @@ class PhysicsThread(Changes):
         speeds = np.array([commands[name] for name in present]).reshape(-1, 4)
         self._engine.set_commands(present, rows(Level.rotor_vel, speeds))
 
+    def _is_by_door(self, name: str) -> bool:
+        return self._door is not None and name in self._door.drones
+
+    def _obeys_door(self, name: str) -> str:
+        assert self._door is not None
+        return f"{name} obeys the door {self._door.name} alone"
+
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
         self._simulation.known(names)
-        if self._door is not None:
-            raise ValueError(f"the drones obey the door {self._door.name} alone")
         for setpoint in setpoints:
             setpoint.check(self.control)
             if self.config.policy and isinstance(setpoint, AttitudeSetpoint):

@@ -52,7 +52,8 @@ class PreparedChanges:
         engine: Its engine.
         roster: Its drones and scene.
         loop: Carries the requests out between two ticks.
-        door: Through which others fly the drones; None if `simulation.commands` do.
+        door: Through which others fly drones, instead of `simulation.commands`; None if there is
+            none.
         health: Logs failures of callbacks.
         news: Tells others of changes.
     """
@@ -99,11 +100,13 @@ class PreparedChanges:
                 where there is room.
 
         The future raises ValueError if the name or the pose is not usable, or there are too many
-        drones, and InvalidState if they are commanded from outside.
+        drones, and InvalidState if a door flies them all.
         """
 
         def wanted() -> RosterPlan:
-            self._check_roster_is_open()
+            if self._door is not None and self._door.flies_all:
+                flies = f"the door {self._door.name} flies all drones: none can be added"
+                raise InvalidState(f"{flies}, unless the door is given some of them")
             present = self._roster.plan()
             if name in present.poses:
                 raise ValueError(f"there is a drone {name!r} already")
@@ -121,12 +124,13 @@ class PreparedChanges:
     def despawn(self, name: str) -> Future[Snapshot]:
         """Remove a drone between two ticks.
 
-        The future raises ValueError if there is none, and InvalidState if it is the last one or the
-        drones are commanded from outside.
+        The future raises ValueError if there is none, and InvalidState if it is the last one or a
+        door flies it.
         """
 
         def wanted() -> RosterPlan:
-            self._check_roster_is_open()
+            if self._door is not None and name in self._door.drones:
+                raise InvalidState(f"the door {self._door.name} flies {name}: it stays")
             present = self._roster.plan()
             self._simulation.known([name], tuple(present.poses))
             rest = {other: pose for other, pose in present.poses.items() if other != name}
@@ -202,12 +206,12 @@ class PreparedChanges:
             ValueError: There is no such controller.
 
         The future raises ValueError if commands do not pass through the controller, and
-        `InvalidState` if others fly the drones through a door.
+        `InvalidState` if a door flies all drones.
         """
         chosen = member(Controller, controller)
 
         def wanted() -> RosterPlan:
-            if self._door is not None:
+            if self._door is not None and self._door.flies_all:
                 text = f"drones that the door {self._door.name} flies keep their controller"
                 raise InvalidState(text)
             self._engine.check_controller(chosen)
@@ -229,11 +233,6 @@ class PreparedChanges:
             return self._simulation.snapshot
 
         return self._loop.preparation.put(RosterChange(self._roster, wanted, carry_out))
-
-    def _check_roster_is_open(self) -> None:
-        if self._door is not None:
-            flown = f"drones that the door {self._door.name} flies"
-            raise InvalidState(f"{flown} cannot be added or removed")
 
     # In the physics thread.
 

@@ -45,7 +45,7 @@ class Simulation:
         config: The configuration.
         engine: Advances the drones.
         mirror: The MuJoCo side, written before each event.
-        door: Through which others fly the drones; None if `commands` do.
+        door: Through which others fly drones, instead of `commands`; None if there is none.
         health: Logs failures.
         surroundings: Returns the obstacles of the world.
 
@@ -73,7 +73,8 @@ class Simulation:
         self._config, self._engine, self._health = config, engine, health
         self._door, self._mass = door, load_drone(config.drone_model)["mass"]
         self.control: Control = engine.control
-        self.control_period = door.period if door else engine.control_period
+        alone = door is not None and door.flies_all
+        self.control_period = door.period if door and alone else engine.control_period
         self.mirror = mirror
         self.epoch = 0
         (self.snapshot,) = engine.advance(FIRST_TICK, [0], self.epoch)
@@ -105,6 +106,11 @@ class Simulation:
         return self._engine.world.controller
 
     @property
+    def by_door(self) -> list[str]:
+        """Names of the drones that a door flies."""
+        return [] if self._door is None else list(self._door.drones)
+
+    @property
     def wind(self) -> Wind:
         """The present wind."""
         return self._engine.wind
@@ -122,11 +128,13 @@ class Simulation:
 
     @property
     def _commands_change(self) -> bool:
-        """Whether commands may change each time the controllers run."""
-        return bool(self.commands.moving or self.wrenches or self._door is not None)
+        """Whether commands may change each time the controllers run, besides those of a door."""
+        return bool(self.commands.moving or self.wrenches)
 
     def _event_after(self, tick: int, *, commanded: bool) -> int:
         periods = self.events.periods
+        if self._door is not None:
+            periods = periods | {self._door.period}
         if commanded or not periods:
             periods = periods | {self.control_period}
         event = min((tick // period + 1) * period for period in periods)
@@ -137,9 +145,11 @@ class Simulation:
         door, engine = self._door, self._engine
         if door is None or self.snapshot.tick % door.period:
             return True
-        if not door.collect(self.snapshot, engine.command, engine.level, interrupted):
+        command, level = engine.door_commands
+        if not door.collect(self.snapshot, command, level, interrupted):
             return False
-        resolve(engine.command, engine.level, self.snapshot.quat, self._mass)
+        quat = self.snapshot.quat[door.rows(self.snapshot.names)]
+        resolve(command, level, quat, self._mass)
         return True
 
     def advance(self, due: float, limit: float = math.inf) -> int:
@@ -174,7 +184,7 @@ class Simulation:
 
     def add_supervisor(self) -> None:
         """Supervise the flights from now on, once all other events are known."""
-        if self._door is None:
+        if self._door is None or not self._door.flies_all:
             rate = next(rate for rate in range(RATE, 0, -1) if self._config.freq % rate == 0)
             self.events.add(rate, partial(self._supervise, self._config.freq // rate), "supervisor")
 
@@ -220,6 +230,7 @@ class Simulation:
                 wind=asdict(self._engine.wind),
                 gusts=self._engine.world.gusts,
                 gains=self._engine.tuned,
+                by_door=self.by_door,
             ),
         )
 

@@ -155,18 +155,25 @@ class Mirror:
         """Mirror a state, which must not change any more. Physics thread only."""
         self._latest = self._latest[0], state
 
-    def range(self) -> np.ndarray:
+    def range(self, names: Sequence[str] | None = None) -> np.ndarray:
         """Return the readings of the drones' range sensors [m], shape (M,), see `Rangefinder.read`.
 
         Physics thread only.
+
+        Args:
+            names: Names of the drones, one for each row; by default those of all drones.
         """
         mirrored, state = self._latest
-        return mirrored.rangefinder.read(mirrored.kinematics(state))
+        below = mirrored.rangefinder.read(mirrored.kinematics(state))
+        return below[mirrored.index.rows(names)]
 
-    def ranges(self) -> np.ndarray:
+    def ranges(self, names: Sequence[str] | None = None) -> np.ndarray:
         """Return distances to the front, back, left, right, top and bottom [m], shape (M, 6).
 
         Physics thread only.
+
+        Args:
+            names: See `range`.
         """
         mirrored, state = self._latest
         frames = mirrored.kinematics(state)
@@ -174,7 +181,7 @@ class Mirror:
             mirrored.rangefinder.read_around(frames),
             mirrored.rangefinder.read(frames),
         )
-        return np.column_stack((around, below))
+        return np.column_stack((around, below))[mirrored.index.rows(names)]
 
     def neighbour(self, state: MirrorState, drone: str, *, drones: bool) -> str | None:
         """Return the name of what a drone touches, see `neighbours.neighbour`.

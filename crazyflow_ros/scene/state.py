@@ -73,6 +73,10 @@ class DroneIndex:
         self.qvel = np.hstack([free_dof, rotor_dof])
         """Indices of velocity, angular velocity and rotor speeds in qvel, shape (M, 10)."""
 
+    def rows(self, names: Sequence[str] | None) -> slice | list[int]:
+        """Return the rows of some drones, or of all."""
+        return slice(None) if names is None else [self.names.index(name) for name in names]
+
     def write(self, state: MirrorState, data: mujoco.MjData) -> None:
         """Write the state to qpos, qvel, qacc and time of `data`, without rotor accelerations."""
         data.time = state.time_ns / 1e9

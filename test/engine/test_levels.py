@@ -8,7 +8,6 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.levels import OF_DOORS
 from crazyflow_ros.flight import Raw
 from crazyflow_ros.runtime import (
     InvalidState,
@@ -89,7 +88,7 @@ def fly(engine, n_ticks):
 
 @pytest.mark.parametrize("level", COMMANDS)
 def test_a_level_flies_as_the_control_mode_of_its_name(level):
-    by_level = Engine(config(), ["cf0"], levels=OF_DOORS)
+    by_level = Engine(config(), ["cf0"], by_door=["cf0"])
     by_level.command[:], by_level.level[:] = COMMANDS[level], level
     control = {Level.rotor_velocity: "rotor_vel", Level.attitude: "attitude"}.get(
         level, "body_rate"
@@ -108,12 +107,12 @@ def test_a_level_flies_as_the_control_mode_of_its_name(level):
 
 def test_drones_at_all_levels_fly_as_each_would_alone():
     levels = [Level.held, *COMMANDS]
-    together = Engine(config(4), ["a", "b", "c", "d"], levels=OF_DOORS)
+    together = Engine(config(4), list("abcd"), by_door=list("abcd"))
     for i, level in enumerate(levels):
         together.level[i] = level
         together.command[i] = COMMANDS.get(level, 0)
     moved = fly(together, [200])[-1].pos - AIR[:, :3]
-    alone = Engine(config(), ["cf0"], levels=OF_DOORS)
+    alone = Engine(config(), ["cf0"], by_door=["cf0"])
     for i, level in enumerate(levels):
         alone.reset()
         alone.command[:], alone.level[:] = COMMANDS.get(level, 0), level
@@ -211,4 +210,4 @@ def test_an_interrupted_source_is_asked_again(running):
 
 def test_a_controller_rate_that_does_not_divide_the_physics_rate_is_refused():
     with pytest.raises(ValueError, match="attitude_freq must divide"):
-        Engine(config(attitude_freq=300), ["cf0"], levels=OF_DOORS)
+        Engine(config(attitude_freq=300), ["cf0"], by_door=["cf0"])

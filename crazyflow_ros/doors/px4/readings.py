@@ -135,7 +135,7 @@ class Readings:
             self._air = self._air_of(due["barometer"].pressure, snapshot)
             add(self._truth(snapshot, time_usec))
             if self._range_finder:
-                add(self._distances(mirror, time_usec))
+                add(self._distances(snapshot, mirror, time_usec))
         imu = due["imu"]
         force = flu_to_frd(imu.linear_acceleration).tolist()
         rates, mag = flu_to_frd(imu.angular_velocity).tolist(), self._field.tolist()
@@ -205,8 +205,10 @@ class Readings:
             )
         ]
 
-    def _distances(self, mirror: Mirror, time_usec: int) -> list[DistanceSensor]:
-        below = mirror.ranges()[:, 5]
+    def _distances(
+        self, snapshot: Snapshot, mirror: Mirror, time_usec: int
+    ) -> list[DistanceSensor]:
+        below = mirror.ranges(snapshot.names)[:, 5]
         seen = np.isfinite(below)
         read = self._range.apply(np.where(seen, below, 0.0)[:, None], 1 / SLOW_RATE)[:, 0]
         return [
