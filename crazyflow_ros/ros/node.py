@@ -115,7 +115,7 @@ class SimulatorNode(GuardedNode):
 
         Thread(target=load, name="imports", daemon=True).start()
         with StartUp.of_cache(self.log.info).compiling(*p.compiled_for(config)):
-            physics = PhysicsThread(config, p.drones, door, self.log)
+            physics = PhysicsThread(config, p.drones, door, self.log, p.by_door or None)
         return physics, features.result()
 
     def _recorded_commands(self) -> RecordedCommands | None:

@@ -1,11 +1,12 @@
 """URDF of the drones: <drone>/robot_description for RViz and robot_state_publisher.
 
 With ros2_control the URDF includes the hardware: <drone>/robot_description is for a controller
-manager in the drone's namespace, ~/robot_description for one manager of all drones.
+manager in the drone's namespace, ~/robot_description for one manager of all drones that it flies.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from std_msgs.msg import String
@@ -30,25 +31,30 @@ def declare(simulator: Host, door: Door | None) -> None:
     """Add the latched topics and publish them; the URDF has the hardware behind a door."""
     model = simulator.parameters.drone_model
     hardware, parameters = _hardware(simulator, door)
-    if hardware is not Hardware.none:
-        text = urdf(model, simulator.drones, hardware, parameters)
-        publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
-        publisher.publish(String(data=text))
-    describe_each(simulator, urdf(model, NAME, hardware, parameters), NAME)
+    by_door = simulator.parameters.by_door
+    plain = urdf(model, NAME)
+    if hardware is Hardware.none:
+        describe_each(simulator, lambda _: plain, NAME)
+        return
+    text = urdf(model, by_door, hardware, parameters)
+    publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
+    publisher.publish(String(data=text))
+    with_hardware = urdf(model, NAME, hardware, parameters)
+    describe_each(simulator, lambda drone: with_hardware if drone in by_door else plain, NAME)
 
 
-def describe_each(simulator: Host, description: str, name: str) -> None:
+def describe_each(simulator: Host, description: Callable[[str], str], name: str) -> None:
     """Add <drone>/robot_description.
 
     Args:
         simulator: The node.
-        description: The URDF of a drone; to make it takes several milliseconds.
+        description: Returns the URDF of a drone; to make it takes several milliseconds.
         name: What it has in place of the name of the drone.
     """
 
     def add(drone: str) -> None:
         publisher = simulator.create_publisher(String, f"{drone}/robot_description", LATCHED_QOS)
-        publisher.publish(String(data=description.replace(name, drone)))
+        publisher.publish(String(data=description(drone).replace(name, drone)))
 
     simulator.for_each_drone(add)
 

@@ -31,7 +31,7 @@ def opened_door(node: GuardedNode, parameters: Parameters) -> Door | None:
         raise ParameterError("door", str(error)) from None
     settings = declare(node, cls, prefix=f"{p.door}.")
     try:
-        return settings.open(DoorContext(p.drones, p.drone_model, p.freq, p.seed, node.log))
+        return settings.open(DoorContext(p.by_door, p.drone_model, p.freq, p.seed, node.log))
     except OSError as error:
         raise ParameterError("door", f"{p.door} cannot be opened: {error}") from None
 
@@ -42,7 +42,7 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
         return None
     if control.mode == "topic":
         return TopicSource(
-            p.drones,
+            p.by_door,
             freq=p.freq,
             rate=control.rate,
             on_loss=control.on_loss,
@@ -51,7 +51,7 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
     full_name = node.get_fully_qualified_name()
     return SharedMemoryLink(
         control.shared_memory or full_name.strip("/").replace("/", "."),
-        p.drones,
+        p.by_door,
         drone_model=p.drone_model,
         freq=p.freq,
         rate=control.rate,

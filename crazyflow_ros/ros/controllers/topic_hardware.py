@@ -40,14 +40,15 @@ class RobotJointCommands:
 
     def __init__(self, simulator: Host, source: TopicSource) -> None:
         self._source, self._simulator = source, simulator
+        self._drones = simulator.parameters.by_door
         self._places = {
             rotor.name(drone): (i, j)
-            for i, drone in enumerate(simulator.drones)
+            for i, drone in enumerate(self._drones)
             for j, rotor in enumerate(ROTORS)
         }
         self._present = set[str]()  # publishing nodes at the last check
         # Each drone may have its own publisher, and all may publish at once.
-        depth = max(10, 2 * len(simulator.drones))
+        depth = max(10, 2 * len(self._drones))
         qos = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
         simulator.create_subscription(JointState, COMMANDS_TOPIC, self._receive, qos)
         simulator.regular_calls.add(self._look, _LOOK_PERIOD)
@@ -84,17 +85,18 @@ class RobotJointCommands:
         infos = self._simulator.node.get_publishers_info_by_topic(COMMANDS_TOPIC)
         present = {info.node_name for info in infos}
         gone, self._present = self._present - present, present
-        for i, drone in enumerate(self._simulator.drones):
+        for i, drone in enumerate(self._drones):
             if drone.lower() in gone or (gone and not present):
                 self._source.lose(i)
 
 
 class RobotJointStates:
-    """Publisher of robot_joint_states with the rotors of all drones."""
+    """Publisher of robot_joint_states with the rotors of the source's drones."""
 
     def __init__(self, simulator: Host) -> None:
         self._states = StateInterfaces(simulator.parameters.drone_model)
-        names = [rotor.name(drone) for drone in simulator.drones for rotor in ROTORS]
+        drones = simulator.parameters.by_door
+        names = [rotor.name(drone) for drone in drones for rotor in ROTORS]
         zeros = [0.0] * len(names)
         prototype = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
         paths = [elements(field, len(names)) for field in ROTORS[0].states]

@@ -41,10 +41,11 @@ class SensorTopics:
         states = [(c, state) for c in _COMPONENTS for state in c.states]
         prototype = StatisticsValues(values=[0.0] * len(states), names_version=_VERSION)
         paths = [elements("values", len(states))]
-        prototypes = [prototype] * len(simulator.drones)
+        drones = simulator.parameters.by_door
+        prototypes = [prototype] * len(drones)
         self._messages = SerialisedMessages(layout(prototypes, paths))
         self._topics: list[_Topic] = []
-        for i, drone in enumerate(simulator.drones):
+        for i, drone in enumerate(drones):
             names = [f"state_interface.{c.name(drone)}/{state}" for c, state in states]
             # The plugin's node has the name of the component in lower case.
             node = sensors_component(drone).lower()

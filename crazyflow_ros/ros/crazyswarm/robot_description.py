@@ -18,6 +18,7 @@ def declare(simulator: Host) -> None:
         simulator.node.declare_parameter(ROBOT_DESCRIPTION, "")
     given: str = simulator.get_parameter(ROBOT_DESCRIPTION).value
     if given:
-        describe_each(simulator, given, "$NAME")  # as in crazyswarm2's descriptions
+        describe_each(simulator, lambda _: given, "$NAME")  # as in crazyswarm2's descriptions
     else:
-        describe_each(simulator, urdf(simulator.parameters.drone_model, NAME), NAME)
+        description = urdf(simulator.parameters.drone_model, NAME)
+        describe_each(simulator, lambda _: description, NAME)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.plain_values import Names, Numbers, ParameterError, Spec, values_of
-from crazyflow_ros.control import Controller
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.positioning import positioning
@@ -70,10 +70,17 @@ class Parameters(RealisticOptions):
     door: Annotated[
         str,
         Spec(
-            "Name of the door through which other programs fly all drones, from an installed "
-            "package; its parameters begin with that name and a dot; empty: none"
+            "Name of the door through which other programs fly drones, from an installed package; "
+            "its parameters begin with that name and a dot; empty: none"
         ),
     ] = ""
+    door_drones: Annotated[
+        Names,
+        Spec(
+            "Names of the drones that others fly through the door or ros2_control, in its order; "
+            "commands and topics fly the others. Empty: all, and then none can be added"
+        ),
+    ] = ()
     publish_rates: PublishRates = field(default_factory=PublishRates)
     ros2_control: Ros2Control = field(default_factory=Ros2Control)
     crazyflie: CrazyflieLink = field(default_factory=CrazyflieLink)
@@ -103,6 +110,16 @@ class Parameters(RealisticOptions):
         mode = self.ros2_control.mode
         return "" if mode == "off" else f"ros2_control.mode {mode}"
 
+    @property
+    def by_door(self) -> tuple[str, ...]:
+        """Names of the drones that others fly."""
+        return (self.door_drones or self.drones) if self.flown_by else ()
+
+    @property
+    def shares_drones(self) -> bool:
+        """Whether others fly only some of the drones."""
+        return 0 < len(self.by_door) < len(self.drones)
+
     def _refuse(self, name: str, need: str) -> NoReturn:
         raise ParameterError(name, f"{need}, got {getattr(self, name)!r}")
 
@@ -117,7 +134,10 @@ class Parameters(RealisticOptions):
                 self._refuse("drone_model", "a battery needs a table [battery] in drone.toml")
 
     def _check_controller(self) -> None:
-        if self.flown_by and self.controller != Controller.default:
+        if self.shares_drones:
+            if self.control != Control.state:
+                self._refuse("control", f"drones beside those of {self.flown_by} need state")
+        elif self.flown_by and self.controller != Controller.default:
             self._refuse("controller", f"{self.flown_by} needs {Controller.default}")
         modes = modes_of(Controller(self.controller), Dynamics(self.dynamics))
         if self.control not in modes:
@@ -174,11 +194,22 @@ class Parameters(RealisticOptions):
             if self.drones.count(name) > 1:
                 got = limits.shown(list(self.drones))
                 raise ParameterError("drones", f"names must differ, got {got}")
+        self._check_door_drones()
+
+    def _check_door_drones(self) -> None:
+        if self.door_drones and not self.flown_by:
+            self._refuse("door_drones", "without door and ros2_control.mode it must be empty")
+        for name in self.door_drones:
+            if name not in self.drones:
+                raise ParameterError("door_drones", limits.unknown("drone", name, self.drones))
+            if self.door_drones.count(name) > 1:
+                got = limits.shown(list(self.door_drones))
+                raise ParameterError("door_drones", f"names must differ, got {got}")
 
     def compiled_for(self, config: SimulationConfig) -> tuple[object, ...]:
         """Return everything on which the compiled code depends, see `StartUp.compiling`."""
         room, gusts = (len(self.drones), self.max_drones), config.gust_intensity > 0
-        return *room, gusts, bool(self.flown_by), config.compiled_part()
+        return *room, gusts, len(self.by_door), config.compiled_part()
 
     def simulation_config(self) -> SimulationConfig:
         """Return the configuration of the physics thread.

@@ -121,9 +121,8 @@ class _Flight:
             parameters = from_values(Parameters, metadata)
         except ParameterError as error:
             raise ReplayError(f"recorded with different parameters: {error}") from None
-        mode = parameters.ros2_control.mode
-        if mode != "off":
-            raise ReplayError(f"the commands of ros2_control.mode {mode} are not recorded")
+        if parameters.flown_by:
+            raise ReplayError(f"the commands of {parameters.flown_by} are not recorded")
         paused = {"start_paused": True, "real_time_factor": 0.0}
         parameters = from_values(Parameters, values_of(parameters) | paused)
         try:

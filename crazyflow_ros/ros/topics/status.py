@@ -33,6 +33,7 @@ class StatusTopic:
         self._answers, self._guard = simulator.answers, simulator.guard
         self._recorder = recorder
         self._drone_model = simulator.parameters.drone_model
+        self._by_door = simulator.parameters.by_door
         self._name = f"{simulator.get_fully_qualified_name()}: simulation"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
         simulator.regular_calls.add(self._publish, _PERIOD)
@@ -89,11 +90,14 @@ class StatusTopic:
             "resent_answers": str(self._answers.resent),
         }
         states = Counter(map(str, self._physics.flight_states.values()))
-        states["idle"] = len(self._physics.names) - sum(states.values()) + states["idle"]
+        idle = len(self._physics.names) - len(self._by_door) - sum(states.values())
+        states["idle"] += idle
         values["flight_states"] = ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
         values |= self._drones()
         if self._door is not None:
             door = self._door.status()
+            values["door"] = self._door.name
+            values["door_drones"] = ", ".join(self._by_door)
             values["controlled_drones"] = ", ".join(door.attached)
             values["control_cycles"] = str(door.cycles)
             values["control_timeouts"] = str(door.timeouts)
@@ -120,6 +124,8 @@ class StatusTopic:
         """Return state and battery of each drone."""
         now, states = self._physics.snapshot, self._physics.flight_states
         values = {f"state of {name}": str(states.get(name, FlightState.idle)) for name in now.names}
+        if self._door is not None:
+            values |= {f"state of {name}": f"obeys {self._door.name}" for name in self._by_door}
         if now.battery is not None:
             capacity = Battery.of(self._drone_model).capacity
             for name, (volts, _, drawn) in zip(now.names, now.battery.tolist()):

@@ -6,7 +6,6 @@ import logging
 import random
 import socket
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import physics_helpers
 import pytest
 from betaflight_process import own_ports
+from fake_betaflight import FakeBetaflight
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.betaflight import Betaflight
@@ -27,33 +27,6 @@ CONFIG = SimulationConfig.of(
 )
 CONTEXT = DoorContext.of(CONFIG, ["cf0"], logging.getLogger("betaflight"))
 FASTEST = np.sqrt(12.13 / 8.54858e-6)  # rad/s, drone.toml
-
-
-class FakeBetaflight(threading.Thread):
-    """Answers packets with outputs; it begins to listen at once."""
-
-    def __init__(self, outputs: tuple[float, ...]) -> None:
-        super().__init__(daemon=True)
-        self.outputs, self.silent = outputs, False
-        self.packets: list[tuple[float, ...]] = []
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 9003))
-        self.start()
-
-    def run(self) -> None:
-        while packet := self._socket.recv(1000):
-            self.packets.append(struct.unpack("<18d", packet))
-            if not self.silent:
-                self.answer(struct.pack("<4f", *self.outputs))
-
-    def answer(self, packet: bytes) -> None:
-        self._socket.sendto(packet, ("127.0.0.1", 9002))
-
-    def end(self) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
-            end.sendto(b"", ("127.0.0.1", 9003))
-        self.join()
-        self._socket.close()
 
 
 class Flight:

@@ -30,7 +30,7 @@ SETTABLE = (
     *("real_time_factor", "step_ticks", "checkpoint"),
     *("wind", "gust_intensity", "gust_altitude"),
 )
-EMPTY = ("initial_poses", "crazyflie.anchors")
+EMPTY = ("initial_poses", "door_drones", "crazyflie.anchors")
 NAMES = [declaration.name for declaration in declarations(Parameters)]
 
 
@@ -403,6 +403,7 @@ def test_wrong_initial_poses_are_refused(numbers: tuple[float, ...], message: st
         ({"drones": ("cf0", "cf1")}, True),
         ({"max_drones": 2}, True),
         ({"drone_model": "cf2x_P250"}, True),
+        ({"door": "px4"}, True),
     ],
 )
 def test_code_is_compiled_for_what_it_depends_on(values: dict[str, Any], compiles: bool) -> None:

@@ -1,0 +1,100 @@
+"""Doors in the node: `door:=px4` and `door:=betaflight` beside a drone that ROS flies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import fake_px4
+import numpy as np
+from betaflight_process import own_ports
+from diagnostic_msgs.msg import DiagnosticArray
+from fake_betaflight import FakeBetaflight
+from fake_px4 import FakePx4, Hover
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Odometry
+from ros_client import Client, SimulatorProcess, own_domain
+from sensor_msgs.msg import JointState
+
+DOMAIN = own_domain(__name__)
+FREQ = 500
+FASTEST = np.sqrt(12.13 / 8.54858e-6)  # rad/s, drone.toml of hb_x500
+
+
+@contextmanager
+def running(door: str, *parameters: str) -> Iterator[tuple[SimulatorProcess, Client]]:
+    """A paused simulator whose drone cf1 the door flies, and cf0 ROS."""
+    words = [
+        *("drones:=[cf0,cf1]", "drone_model:=hb_x500", f"freq:={FREQ}", "start_paused:=true"),
+        *(f"door:={door}", "door_drones:=[cf1]", *parameters),
+    ]
+    arguments = [word for given in words for word in ("-p", given)]
+    with SimulatorProcess(DOMAIN, arguments) as process:
+        client = Client(DOMAIN)
+        try:
+            yield process, client
+        finally:
+            client.close()
+        assert "ERROR" not in process.log
+        assert process.end()[0] == 0
+
+
+def pose(x: float, y: float, z: float) -> PoseStamped:
+    message = PoseStamped()
+    message.pose.position.x, message.pose.position.y, message.pose.position.z = x, y, z
+    message.pose.orientation.w = 1.0
+    return message
+
+
+def place(client: Client, heard: list[Odometry], tick: int) -> np.ndarray:
+    at = client.newest(heard, tick).pose.pose.position
+    return np.array([at.x, at.y, at.z])
+
+
+def test_px4_hovers_beside_a_drone_that_obeys_ros() -> None:
+    fake_px4.dialect()
+    port = fake_px4.free_ports()
+    given = f"px4.port:={port}", "px4.timeout:=100.0", "px4.boot_timeout:=100.0"
+    with running("px4", *given) as (process, client):
+        assert f"waits for 1 PX4 at 127.0.0.1, TCP port {port}" in process.log
+        cf0, cf1 = (client.listen(Odometry, f"{drone}/odom") for drone in ("cf0", "cf1"))
+        fake = FakePx4(port, Hover(1.0))
+        fake.start()
+        tick = client.advance(2)
+        (x, y, _), before = place(client, cf0, tick), place(client, cf1, tick)
+        client.publish("cf0/cmd_pose", pose(x, y, 1.5))
+        client.publish("cf1/cmd_pose", pose(0.0, 0.0, 3.0))
+        process.wait_for("cf1 obeys the door px4 alone")
+        tick = client.advance(6 * FREQ)
+        up = place(client, cf1, tick) - before
+        np.testing.assert_allclose(up, (0, 0, 1.0), atol=0.05)
+        np.testing.assert_allclose(place(client, cf0, tick), (x, y, 1.5), atol=0.05)
+        (status, *_) = client.latest(DiagnosticArray, "crazyflow/status").status
+        values = {value.key: value.value for value in status.values}
+        assert (values["door"], values["door_drones"]) == ("px4", "cf1")
+        assert values["controlled_drones"] == "cf1" and values["state of cf1"] == "obeys px4"
+        assert values["flight_states"] == "1 flying, 0 idle"
+        client.reset()
+        process.wait_for(
+            "cf1: it was reset, and its PX4 believes that it flies on: start PX4 again"
+        )
+        fake.end()
+        client.advance(2)
+        process.wait_for("is lost, and has to be started again")
+
+
+def test_betaflight_turns_the_rotors_of_its_drone() -> None:
+    given = "betaflight.timeout:=1.0"
+    with own_ports():
+        fake = FakeBetaflight((0.3, 0.35, 0.4, 0.45))
+        try:
+            with running("betaflight", given) as (process, client):
+                rotors = client.listen(JointState, "cf1/joint_states")
+                tick = client.advance(2 * FREQ)
+                process.wait_for("cf1: Betaflight answers")
+                speeds = client.newest(rotors, tick).velocity
+        finally:
+            fake.end()
+    np.testing.assert_allclose(speeds, np.array((0.3, 0.45, 0.35, 0.4)) * FASTEST, rtol=0.01)
+    assert len(fake.packets) == FREQ
+    np.testing.assert_allclose(fake.packets[-1][4:7], (0, 0, -9.81), atol=0.5)  # it stands
