@@ -60,7 +60,7 @@ class Build:
         if self._factor > 1:
             variables["PX4_SIM_SPEED_FACTOR"] = f"{self._factor:g}"
         # As a daemon, without a shell; the last word is the folder with its scripts.
-        command = [self._program, "-i", str(instance), "-d", self._etc]
+        command: list[str | Path] = [self._program, "-i", str(instance), "-d", self._etc]
         return self._processes.start(instance, command, variables)
 
     def close(self) -> None:
