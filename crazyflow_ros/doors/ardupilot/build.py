@@ -14,6 +14,7 @@ FIRST_PORT = 9002
 """UDP port of the simulator for ArduPilot's instance 0."""
 _ANY, _OWN = "0.0.0.0", "127.0.0.1"
 _FILE = "drone.parm"
+_SYSTEMS = 255  # numbers of MAVLink
 _FASTEST = 1000  # --speedup with which ArduPilot never sleeps
 _ADVICE = (
     "build ArduPilot with `./waf configure --board sitl` and `./waf copter`, and name its "
@@ -52,7 +53,7 @@ class ArduPilotBuild:
         (folder / _FILE).write_text(self._parameters)
         command: list[str | Path] = [self._program]
         command += ["--model", f"JSON:{_OWN if address == _ANY else address}"]
-        command += ["-I", str(instance), "--sysid", str(instance + 1)]
+        command += ["-I", str(instance), "--sysid", str(instance % _SYSTEMS + 1)]
         command += ["--home", self._settings.home, "--defaults", _FILE]
         command += ["--speedup", f"{self._speedup:g}"]
         # It would wait for somebody at the first of these ports before it boots.

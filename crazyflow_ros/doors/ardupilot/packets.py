@@ -65,4 +65,4 @@ def encode(timestamp: float, readings: str) -> bytes:
             other as text: no name may be a part of an earlier one.
     """
     # It takes the text between the last two ends of lines.
-    return f'\n{{"timestamp":{timestamp:.9f},{readings}}}\n'.encode()
+    return f'\n{{"timestamp":{timestamp:.12f},{readings}}}\n'.encode()
