@@ -49,9 +49,7 @@ class ArduPilot:
             _LAST_PORT,
         ),
     ] = 9002
-    rate: Annotated[
-        int, Spec("Frames of readings a second [Hz]; must divide freq", 50, 2000)
-    ] = 500
+    rate: Annotated[int, Spec("Frames of readings a second [Hz]; must divide freq", 50, 2000)] = 500
     timeout: Annotated[
         float, Spec("Wall time to wait for the answer to a frame [s]", 0.001, 3600)
     ] = 1.0

@@ -45,7 +45,7 @@ def decode(packet: bytes) -> Request:
             return Request(count, struct.unpack_from(f"<{channels}H", packet, _HEADER.size))
     sizes = " or ".join(str(_HEADER.size + 2 * channels) for channels in _CHANNELS.values())
     magics = " or ".join(map(str, _CHANNELS))
-    shown = packet[:_HEADER.size].hex(" ")
+    shown = packet[: _HEADER.size].hex(" ")
     raise ValueError(
         f"expected {sizes} bytes that begin with {magics}, got {len(packet)}: {shown or 'none'}"
     )

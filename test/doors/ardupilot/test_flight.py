@@ -34,7 +34,10 @@ class Flight:
     def __init__(self, work: Path) -> None:
         fake_px4.dialect()
         config = SimulationConfig.of(RealisticOptions(drone_model="hb_x500", real_time_factor=0.0))
-        settings, logger = ArduPilot(port=FIRST_PORT + 10 * INSTANCE), logging.getLogger("ardupilot")
+        settings, logger = (
+            ArduPilot(port=FIRST_PORT + 10 * INSTANCE),
+            logging.getLogger("ardupilot"),
+        )
         self.door = settings.open(DoorContext.of(config, ["cf0"], logger))
         self.physics = PhysicsThread(config, ["cf0"], self.door)
         self.path: list[np.ndarray] = []
