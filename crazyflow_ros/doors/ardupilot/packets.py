@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 _HEADER = struct.Struct("<HHI")  # magic, frame_rate, frame_count
 _CHANNELS = {18458: 16, 29569: 32}  # by magic
-LARGEST = _HEADER.size + 2 * 32
-"""Bytes of the largest packet."""
 COUNTS = 2**32
 """Numbers of packets begin again at 0 after as many."""
 _LEAST, _RANGE = 1000, 1000  # microseconds, of a pulse that begins to turn a motor

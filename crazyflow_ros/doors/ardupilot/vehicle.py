@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from crazyflow_ros.doors.ardupilot.packets import COUNTS, LARGEST, Request, decode, encode
+from crazyflow_ros.doors.ardupilot.packets import COUNTS, Request, decode, encode
 from crazyflow_ros.throttled_logger import Logger
 
 _IP_RECVERR = 11  # Linux: tells also of packets that nobody took; Python has no name for it
+_RECEIVED = 2048  # bytes, more than a packet has
 _MOST_AT_ONCE = 1000  # packets, more than a socket holds
 _PROBE = 250  # missed deadlines from one empty packet to the next
 _ANCILLARY = 512  # bytes, of an error
@@ -130,7 +131,7 @@ class ArduPilotVehicle:
         self._note_end()
         for _ in range(_MOST_AT_ONCE):
             try:
-                packet, sender = ready.recvfrom(LARGEST + 1)
+                packet, sender = ready.recvfrom(_RECEIVED)
             except BlockingIOError:
                 return
             except OSError:  # as above
