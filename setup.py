@@ -73,6 +73,7 @@ setup(
     entry_points={
         "console_scripts": [f"{name} = {name}.__main__:main"],
         f"{name}.doors": [
+            f"ardupilot = {name}.doors.ardupilot:ArduPilot",
             f"betaflight = {name}.doors.betaflight:Betaflight",
             f"px4 = {name}.doors.px4:Px4",
         ],

@@ -45,6 +45,7 @@ ROOMS = {
     "crazyflow_ros.runtime": "architecture.md",
     "crazyflow_ros.ros": "extend.md",
     "crazyflow_ros.doors": "extend.md",
+    "crazyflow_ros.doors.ardupilot": "autopilots.md",
     "crazyflow_ros.doors.betaflight": "autopilots.md",
     "crazyflow_ros.doors.px4": "autopilots.md",
     "crazyflow_ros.checks": "extend.md",

@@ -67,20 +67,26 @@ class Hover:
             return None
         place = np.array((truth.lat, truth.lon, truth.alt)) * self.METRES
         place[1] *= math.cos(math.radians(truth.lat * 1e-7))
+        velocity = np.array((truth.vx, truth.vy, truth.vz)) / 100
+        rates = np.array((sensor.xgyro, sensor.ygyro, sensor.zgyro))
+        return self.hold(place, velocity, truth.attitude_quaternion, rates)
+
+    def hold(
+        self, place: np.ndarray, velocity: np.ndarray, quat: Sequence[float], rates: np.ndarray
+    ) -> list[float]:
+        """Return the outputs for a state, in NED and FRD, the quaternion wxyz."""
         if self._start is None:
             self._start = place - (0, 0, self._height)
-        w, x, y, z = truth.attitude_quaternion
+        w, x, y, z = quat
         roll = math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
         pitch = math.asin(max(-1.0, min(1.0, 2 * (w * y - z * x))))
         yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-        velocity = np.array((truth.vx, truth.vy, truth.vz)) / 100
         north, east, down = (3 * (self._start - place) - 3 * velocity).clip(-3, 3)
         forward = north * math.cos(yaw) + east * math.sin(yaw)
         right = east * math.cos(yaw) - north * math.sin(yaw)
         wanted = np.array((right / self.G, -forward / self.G, math.pi / 2))
         error = wanted - (roll, pitch, yaw)
         error[2] = (error[2] + math.pi) % (2 * math.pi) - math.pi
-        rates = np.array((sensor.xgyro, sensor.ygyro, sensor.zgyro))
         torque = self.INERTIA * self.SPEED * (self.SPEED * error - 2 * self.DAMPING * rates)
         lift = self.MASS * (self.G - down)
         arms = np.array((self.ARM, self.ARM, self.DRAG_ARM))

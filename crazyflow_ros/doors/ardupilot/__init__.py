@@ -1,0 +1,5 @@
+"""ArduPilot flies the drones, in lock-step. docs/autopilots.md explains it."""
+
+from crazyflow_ros.doors.ardupilot.door import ArduPilot
+
+__all__ = ["ArduPilot"]
