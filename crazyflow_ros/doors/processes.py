@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.throttled_logger import Logger
 
 _CONSOLE = "console.log"
+_DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+"""Of util-linux: an autopilot may keep a core busy for ever once its simulator was killed."""
 _ENDING = 3.0  # s from a polite signal to one that nobody survives
 
 
@@ -48,6 +51,8 @@ class Processes:
     ) -> Path:
         """Start a process in its folder, and return the file with what it prints.
 
+        It does not outlive the thread that calls this, where the machine has setpriv.
+
         Args:
             instance: Its number.
             command: Program and arguments.
@@ -57,15 +62,16 @@ class Processes:
             OSError: It cannot be started, or its folder cannot be written.
         """
         folder = self.folder(instance)
-        console = folder / _CONSOLE
+        console, dies = folder / _CONSOLE, _DIES_WITH_US if shutil.which(_DIES_WITH_US[0]) else ()
         with console.open("wb") as output:
             process = subprocess.Popen(
-                command,
+                [*dies, *command],
                 cwd=folder,
                 env=os.environ | dict(variables or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for this process, which ends the other one
             )
         self._processes.append(process)
         watch = threading.Thread(
