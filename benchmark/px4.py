@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from crazyflow_ros.doors import DoorContext
+from crazyflow_ros.doors.program import Start
 from crazyflow_ros.doors.px4 import Px4
 from crazyflow_ros.doors.px4.build import Build
 from crazyflow_ros.doors.px4.mavlink import HilActuatorControls, HilGps, HilSensor, Parser, encode
@@ -38,7 +39,7 @@ RATE, GNSS_PERIOD = 250, 25  # Hz, frames
 READY, BEGIN, END = 8, 20, 40  # s of simulated time: take-off, and what is measured
 BOOTS, ANSWERS = 0.02, 10.0  # s of wall time for an answer
 SEA_LEVEL = 1013.25  # hPa
-DRONE_MODEL = "hb_x500"
+CONFIG = SimulationConfig.of(RealisticOptions(drone_model="hb_x500", real_time_factor=0.0))
 HEAD = "| vehicles | stub | simulation | share |\n|---:|---:|---:|---:|"
 
 
@@ -46,10 +47,10 @@ HEAD = "| vehicles | stub | simulation | share |\n|---:|---:|---:|---:|"
 def px4(folder: Path, n: int) -> Iterator[Build]:
     """Start PX4 without its state of earlier runs, and end it."""
     with tempfile.TemporaryDirectory() as work:
-        build = Build(folder, Path(work), DRONE_MODEL, logging.getLogger(__name__))
+        build = Build(Start(folder, Path(work), CONFIG, Px4(), logging.getLogger(__name__)))
         try:
             for instance in range(n):
-                build.start(instance, 0.0)
+                build.start(instance)
             yield build
         finally:
             build.close()
@@ -79,9 +80,7 @@ class Stub:
         )
         data = encode(readings, frame)
         if frame % GNSS_PERIOD == 0:
-            fix = HilGps(
-                usec, 474_000_000, 85_000_000, 0, 30, 40, 0, (0, 0, 0), 0, 3, 14, 0, 0
-            )
+            fix = HilGps(usec, 474_000_000, 85_000_000, 0, 30, 40, 0, (0, 0, 0), 0, 3, 14, 0, 0)
             data = encode(fix, frame) + data
         for peer in self._peers:
             peer.sendall(data)
@@ -123,23 +122,27 @@ def stub(folder: Path, n: int) -> float:
 
 def simulation(folder: Path, n: int) -> float:
     """Return the real-time factor of some drones that hover."""
-    config = SimulationConfig.of(RealisticOptions(drone_model=DRONE_MODEL, real_time_factor=0.0))
     names, times = [f"px4_{i}" for i in range(n)], dict[float, float]()
     with ExitStack() as stack:
         stack.callback(open_cache(print).close)
-        context = DoorContext.of(config, names, logging.getLogger(__name__))
-        physics = PhysicsThread(config, names, Px4(port=FIRST_PORT).open(context))
+        context = DoorContext.of(CONFIG, names, logging.getLogger(__name__))
+        physics = PhysicsThread(CONFIG, names, Px4(port=FIRST_PORT).open(context))
         stack.callback(physics.stop)
 
         def note(snapshot: Snapshot) -> None:
-            times.setdefault(snapshot.tick / config.freq, time.perf_counter())
+            times.setdefault(snapshot.tick / CONFIG.freq, time.perf_counter())
 
         physics.every(1, note, "benchmark")
         physics.start()
         stack.enter_context(px4(folder, n))
         _wait_for(physics, READY)
         for instance in range(n):
-            takes_off = [folder / "bin" / "px4-commander", "--instance", str(instance), "takeoff"]
+            takes_off: list[str | Path] = [
+                folder / "bin" / "px4-commander",
+                "--instance",
+                str(instance),
+                "takeoff",
+            ]
             subprocess.run(takes_off, check=True, stdout=subprocess.DEVNULL)
         _wait_for(physics, END)
         if not (physics.snapshot.pos[:, 2] > 1.0).all():

@@ -20,7 +20,14 @@ from launch_ros.actions import Node
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_nodes import described, end, rviz_nodes, typed
-from crazyflow_ros.ros.launch_support import drone_names, factor, flag, read_nodes, whole
+from crazyflow_ros.ros.launch_support import (
+    drone_names,
+    factor,
+    flag,
+    read_nodes,
+    settings,
+    whole,
+)
 
 NODE = "crazyflow"
 ARGUMENTS = {
@@ -37,6 +44,12 @@ ARGUMENTS = {
     "control": "Control mode of the topic command, for example state or attitude",
     "policy": "File of a policy that flies all drones in place of the controllers",
     "freq": "Physics ticks per simulated second",
+    "door": "Door through which other programs fly drones, for example px4",
+    "door_drones": "Names of the drones that they fly, for example [cf1]; the others obey topics",
+    "door_settings": "Parameters of the door as YAML, for example {port: 4570}",
+    "autopilot.build": "Build of the door's autopilot, from which the simulator starts it",
+    "autopilot.work": "Gets a folder for each autopilot, with parameters, logs and console.log",
+    "autopilot.wipe": "true or false: remove these folders first, instead of keeping their state",
     "publish_rates.clock": "Rate of /clock [Hz]",
     "publish_rates.joint_states": "Rate of <drone>/joint_states [Hz]; 0 disables it",
     "ros2_control.mode": "off: topics command the drones; lock_step or free_running: ros2_control",
@@ -146,7 +159,11 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
         parameters["drones"] = drones
     if given["real_time_factor"]:
         parameters["real_time_factor"] = factor(given, "real_time_factor")
-    for key in ("start_paused", "headless"):
+    if given["door_drones"]:
+        parameters["door_drones"] = drone_names({"drones": given["door_drones"]})
+    for key, value in settings(given, "door_settings").items():
+        parameters[f"{given['door']}.{key}"] = value
+    for key in ("start_paused", "headless", "autopilot.wipe"):
         if given[key]:
             parameters[key] = flag(given, key)
     for key in ("freq", "ros2_control.rate", "publish_rates.clock"):
@@ -156,7 +173,7 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
         parameters["publish_rates.joint_states"] = whole(given, "publish_rates.joint_states", 0)
     texts = (
         *("drone_model", "dynamics", "control", "policy", "scene", "sensors", "record"),
-        "ros2_control.mode",
+        *("ros2_control.mode", "door", "autopilot.build", "autopilot.work"),
     )
     parameters.update({key: given[key] for key in texts if given[key]})
     return parameters

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -45,6 +46,44 @@ def free_ports() -> int:
             except (OSError, OverflowError):
                 continue
             return port
+
+
+FIRST_PORT = 4560  # of PX4's instance 0
+_PROGRAM = f"""#!{sys.executable}
+import os, sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from fake_px4 import main
+instance, etc = int(sys.argv[sys.argv.index("-i") + 1]), Path(sys.argv[-1])
+airframes = etc / "init.d-posix" / "airframes"
+(own,) = airframes.glob(os.environ["PX4_SYS_AUTOSTART"] + "_" + os.environ["PX4_SIM_MODEL"])
+print("airframes", sorted(path.name for path in airframes.iterdir()), own.stat().st_size > 100)
+print("scripts", (etc / "init.d-posix" / "rcS").read_text(), (etc / "extras.txt").read_text())
+main({FIRST_PORT} + instance, float(os.environ.get("FAKE_PX4_SECONDS", "2")))
+sys.exit(7)
+"""
+
+
+def build(folder: Path) -> Path:
+    """Write a build of PX4 whose program is a fake that hovers for 2 s, and then ends."""
+    dialect()
+    airframes = folder / "etc" / "init.d-posix" / "airframes"
+    airframes.mkdir(parents=True)
+    (airframes / "10016_none_iris").write_text("an iris")
+    (airframes.parent / "rcS").write_text("rcS")
+    (folder / "etc" / "extras.txt").write_text("extras")
+    program = folder / "bin" / "px4"
+    program.parent.mkdir()
+    program.write_text(_PROGRAM)
+    program.chmod(0o755)
+    return folder
+
+
+def free_instance() -> int:
+    """Return an instance of PX4 whose port is free, as is the next one."""
+    while (port := free_ports()) < FIRST_PORT:
+        pass
+    return port - FIRST_PORT
 
 
 class Hover:

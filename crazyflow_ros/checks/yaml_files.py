@@ -85,6 +85,20 @@ def load_yaml(path: str | Path) -> Any:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, name: str) -> Any:
+    """Return the content of YAML text, None if it is empty.
+
+    Args:
+        text: The text.
+        name: Where it comes from, for messages.
+
+    Raises:
+        ValueError: It is not YAML of plain values; the message has the name, and line and column if
+            known.
+    """
     loader = None
     try:
         loader = _Loader(text)
@@ -92,9 +106,9 @@ def load_yaml(path: str | Path) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ValueError(f"{path}{where}: {error.problem or error.context}") from None
+        raise ValueError(f"{name}{where}: {error.problem or error.context}") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{name}: {' '.join(str(error).split())}") from None
     finally:
         if loader is not None:
             loader.dispose()

@@ -12,7 +12,8 @@ from pathlib import Path
 from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.throttled_logger import Logger
 
-_CONSOLE = "console.log"
+CONSOLE = "console.log"
+"""File in the folder of a process with what it prints."""
 _DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 """Of util-linux: an autopilot may keep a core busy for ever once its simulator was killed."""
 _ENDING = 3.0  # s from a polite signal to one that nobody survives
@@ -62,7 +63,7 @@ class Processes:
             OSError: It cannot be started, or its folder cannot be written.
         """
         folder = self.folder(instance)
-        console, dies = folder / _CONSOLE, _DIES_WITH_US if shutil.which(_DIES_WITH_US[0]) else ()
+        console, dies = folder / CONSOLE, _DIES_WITH_US if shutil.which(_DIES_WITH_US[0]) else ()
         with console.open("wb") as output:
             process = subprocess.Popen(
                 [*dies, *command],

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shutil
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
 from crazyflow_ros.checks.plain_values import declarations
+from crazyflow_ros.doors.processes import CONSOLE
 from crazyflow_ros.doors.settings import DoorContext, DoorSettings
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.engine.config import RealisticOptions
@@ -53,6 +55,8 @@ class Start:
     settings: Any
     """Of the door."""
     logger: Logger
+    wipe: bool = False
+    """Whether the folders of earlier processes are removed first."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,80 @@ class Autopilot:
     """Raises ValueError if the folder has no build, OSError if a file cannot be written."""
     connects: Callable[[int, int], str]
     """Says for a port and an instance who connects where."""
+
+
+class StartedAutopilots:
+    """A process of an autopilot for each drone of its door.
+
+    Args:
+        autopilot: The autopilot.
+        start: The simulation, and the build.
+        drones: Names of the drones, in the order of the door.
+
+    Raises:
+        ValueError: The folder has no build, or the port is not that of an instance.
+        OSError: A file cannot be written.
+    """
+
+    def __init__(self, autopilot: Autopilot, start: Start, drones: Sequence[str]) -> None:
+        self._autopilot, self._drones, self._start = autopilot, drones, start
+        self._first, self._port = (
+            first_instance(autopilot, start.settings.port),
+            start.settings.port,
+        )
+        self._build = autopilot.build(start)
+
+    def start(self) -> Iterator[str]:
+        """Start the processes one after another, and say who connects where and who prints where.
+
+        Raises:
+            OSError: A process cannot be started, or its folder cannot be written.
+        """
+        for i, drone in enumerate(self._drones):
+            yield f"{drone}: {who_connects(self._autopilot, self._port, i)}"
+            if self._start.wipe:
+                _wipe(self._start.work / f"{self._autopilot.name}_{self._first + i}")
+            console = self._build.start(self._first + i)
+            yield f"{drone}: {self._autopilot.title} prints to {console}"
+
+    def close(self) -> None:
+        """End all processes."""
+        self._build.close()
+
+
+def _wipe(folder: Path) -> None:
+    """Remove the folder of an earlier process; others, which have no console, stay."""
+    if (folder / CONSOLE).is_file():
+        shutil.rmtree(folder)
+
+
+def first_instance(autopilot: Autopilot, port: int) -> int:
+    """Return the instance whose port the first drone has.
+
+    Raises:
+        ValueError: No instance has it.
+    """
+    first = autopilot.first_port
+    instance, rest = divmod(port - first, autopilot.ports)
+    if instance < 0 or rest:
+        steps = f", plus a multiple of {autopilot.ports}" if autopilot.ports > 1 else ""
+        raise ValueError(
+            f"port must be at least {first}{steps} with a build, which is that of "
+            f"{autopilot.title}'s instance 0, got {port}"
+        )
+    return instance
+
+
+def who_connects(autopilot: Autopilot, port: int, drone: int) -> str:
+    """Say who connects where.
+
+    Args:
+        autopilot: The autopilot.
+        port: Port of the first drone.
+        drone: Index of the drone.
+    """
+    instance = max(0, (port - autopilot.first_port) // autopilot.ports) + drone
+    return autopilot.connects(port + drone * autopilot.ports, instance)
 
 
 def run(autopilot: Autopilot, words: Sequence[str] | None, program: str) -> int:
@@ -113,6 +191,9 @@ def _parser(autopilot: Autopilot, program: str) -> argparse.ArgumentParser:
         default=Path(f"{autopilot.name}_work"),
         help=f"gets a folder for each {title}, with its parameters, logs and console",
     )
+    parser.add_argument(
+        "--wipe", action="store_true", help="remove these folders first, to begin afresh"
+    )
     parser.add_argument("--model", default="hb_x500", help="drone model, or path of its folder")
     parser.add_argument("--scene", default="floor", help="scene, or path of an MJCF file")
     parser.add_argument("--freq", type=int, default=autopilot.freq, help="physics ticks per second")
@@ -134,22 +215,10 @@ def _parser(autopilot: Autopilot, program: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _first_instance(autopilot: Autopilot, given: Namespace) -> int:
-    first, port = autopilot.first_port, given.port
-    instance, rest = divmod(port - first, autopilot.ports)
-    if given.build is not None and (instance < 0 or rest):
-        steps = f", plus a multiple of {autopilot.ports}" if autopilot.ports > 1 else ""
-        raise ValueError(
-            f"--port must be at least {first}{steps} with --build, which is that of "
-            f"{autopilot.title}'s instance 0, got {port}"
-        )
-    return max(instance, 0)
-
-
 def _run(autopilot: Autopilot, given: Namespace) -> int:
     if not 1 <= given.drones <= _MOST_DRONES:
         raise ValueError(f"--drones must be from 1 to {_MOST_DRONES}, got {given.drones}")
-    first, name = _first_instance(autopilot, given), autopilot.name
+    name = autopilot.name
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logging.getLogger(name).setLevel(logging.INFO)
     logger = ThrottledLogger(logging.getLogger(name))
@@ -163,14 +232,16 @@ def _run(autopilot: Autopilot, given: Namespace) -> int:
         )
     )
     scene_path(config.scene)  # which is known before anything is compiled
+    first = max(0, (given.port - autopilot.first_port) // autopilot.ports)
     names = [f"{name}_{first + i}" for i in range(given.drones)]
     of_door: Any = autopilot.settings
     settings = of_door(**{field.name: getattr(given, field.name) for field in fields(of_door)})
     with ExitStack() as stack:
-        build = None
+        started = None
         if given.build is not None:
-            build = autopilot.build(Start(given.build, given.work, config, settings, logger))
-            stack.callback(build.close)
+            start = Start(given.build, given.work, config, settings, logger, given.wipe)
+            started = StartedAutopilots(autopilot, start, names)
+            stack.callback(started.close)
         door = settings.open(DoorContext.of(config, names, logger))
         stack.callback(door.close)
         code_cache = open_cache(logger.warning)
@@ -182,11 +253,11 @@ def _run(autopilot: Autopilot, given: Namespace) -> int:
         physics.on_failure(lambda _: ends.set())
         on_end(ends.set)
         physics.start()
-        for i, drone in enumerate(names):
-            instance, port = first + i, settings.port + i * autopilot.ports
-            print(f"{drone}: {autopilot.connects(port, instance)}", flush=True)
-            if build is not None:
-                console = build.start(instance)
-                print(f"{drone}: {autopilot.title} prints to {console}", flush=True)
+        if started is None:
+            for i, drone in enumerate(names):
+                print(f"{drone}: {who_connects(autopilot, given.port, i)}", flush=True)
+        else:
+            for line in started.start():
+                print(line, flush=True)
         ends.wait()
     return _FAILED if physics.failed is not None else 0

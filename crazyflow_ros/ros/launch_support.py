@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crazyflow_ros.checks.limits import suggestion
-from crazyflow_ros.checks.yaml_files import load_yaml
+from crazyflow_ros.checks.yaml_files import load_yaml, parse_yaml
 from crazyflow_ros.ros.parameters.parameter_files import read_parameter_file
 
 READY = "ready: "
@@ -93,6 +93,32 @@ def flag(given: Mapping[str, str], name: str) -> bool:
     if given[name] not in ("true", "false"):
         raise ValueError(f"{name}: expected true or false, got {given[name]!r}")
     return given[name] == "true"
+
+
+def place(given: Mapping[str, str], name: str) -> tuple[float, float, float]:
+    """Return an argument that is a latitude, a longitude [degrees] and an altitude [m].
+
+    Raises:
+        ValueError: It does not consist of three numbers.
+    """
+    try:
+        latitude, longitude, altitude = map(float, given[name].split(","))
+    except ValueError:
+        text = "expected latitude, longitude and altitude as 47.4,8.5,488"
+        raise ValueError(f"{name}: {text}, got {given[name]!r}") from None
+    return latitude, longitude, altitude
+
+
+def settings(given: Mapping[str, str], name: str) -> dict[str, Any]:
+    """Return an argument that is a YAML mapping, such as {port: 4570}; empty if it is absent.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    found = parse_yaml(given[name], name) if given[name] else {}
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise ValueError(f"{name}: expected values by name as {{port: 4570}}, got {given[name]!r}")
+    return found
 
 
 def read_nodes(argument: str, path: str) -> dict[str, dict[str, Any]]:

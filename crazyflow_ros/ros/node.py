@@ -70,7 +70,7 @@ class SimulatorNode(GuardedNode):
         if (name := self.get_name()) in self.drones:
             raise ParameterError("drones", f"{name!r} is the name of this node")
         self._refuse_sim_time()
-        door = opened_door(self, p)
+        door, self._autopilots = opened_door(self, p)
         if p.record:
             self.recorder = new_recorder(p, self.log)
             self.record = self.recorder.tap
@@ -138,6 +138,7 @@ class SimulatorNode(GuardedNode):
         if self.recorder is not None:
             self.recorder.start()
         self.physics.start()
+        self._start_autopilots()
         if file := self.physics.config.policy:
             self.log.info(described(file, self.parameters.drone_model))
         p, names = self.parameters, ", ".join(self.drones[:4])
@@ -147,6 +148,17 @@ class SimulatorNode(GuardedNode):
             f"control={p.control}, {p.freq} Hz, real-time factor {p.real_time_factor:g}"
             f"{', paused' if p.start_paused else ''}, in {process_age():.1f} s"
         )
+
+    def _start_autopilots(self) -> None:
+        """Start the processes behind the door, in this thread, which they do not outlive."""
+        if self._autopilots is None:
+            return
+        self.on_close(self._autopilots.close)
+        try:
+            for line in self._autopilots.start():
+                self.log.info(line)
+        except OSError as error:
+            self.log.error(f"autopilot.build: {error}")
 
     def settings(self, cls: type[S], name: str) -> S:
         """See `Host`."""

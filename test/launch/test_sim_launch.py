@@ -34,7 +34,8 @@ ARGUMENTS = {
     "n_drones", "drones", "drone_model", "real_time_factor", "start_paused", "scene", "namespace",
     "params_file", "rviz", "record", "headless", "freq", "publish_rates.clock",
     "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate", "sensors",
-    "dynamics", "control", "policy", "foxglove", "view", "browser",
+    "dynamics", "control", "policy", "foxglove", "view", "browser", "door", "door_drones",
+    "door_settings", "autopilot.build", "autopilot.work", "autopilot.wipe",
 }  # fmt: skip
 
 

@@ -37,9 +37,9 @@ class ArduPilotBuild:
         self._program = folder.resolve() / "bin" / "arducopter"
         if not self._program.exists():
             there = f"there is no {shown_path(self._program)}"
-            raise ValueError(f"--build: {shown_path(folder)} has no ArduPilot: {there}; {_ADVICE}")
+            raise ValueError(f"build: {shown_path(folder)} has no ArduPilot: {there}; {_ADVICE}")
         if not os.access(self._program, os.X_OK):
-            raise ValueError(f"--build: {shown_path(self._program)} cannot be run; {_ADVICE}")
+            raise ValueError(f"build: {shown_path(self._program)} cannot be run; {_ADVICE}")
         self._settings = start.settings
         self._speedup = start.config.real_time_factor or _FASTEST
         self._parameters = parameters(

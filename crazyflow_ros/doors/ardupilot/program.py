@@ -13,7 +13,7 @@ _MAVLINK = 5760  # TCP port of instance 0
 
 def main(words: Sequence[str] | None = None, program: str = "ardupilot") -> int:
     """Run the program until a signal arrives; see `doors.program.run`."""
-    return run(_ARDUPILOT, words, program)
+    return run(ARDUPILOT, words, program)
 
 
 def _who_connects(port: int, instance: int) -> str:
@@ -25,7 +25,7 @@ def _who_connects(port: int, instance: int) -> str:
     )
 
 
-_ARDUPILOT = Autopilot(
+ARDUPILOT = Autopilot(
     name="ardupilot",
     title="ArduPilot",
     settings=ArduPilot,

@@ -38,9 +38,9 @@ class Build:
         for path in (self._program, etc / _AIRFRAMES):
             if not path.exists():
                 there = f"there is no {shown_path(path)}"
-                raise ValueError(f"--build: {shown_path(folder)} has no PX4: {there}; {_ADVICE}")
+                raise ValueError(f"build: {shown_path(folder)} has no PX4: {there}; {_ADVICE}")
         if not os.access(self._program, os.X_OK):
-            raise ValueError(f"--build: {shown_path(self._program)} cannot be run; {_ADVICE}")
+            raise ValueError(f"build: {shown_path(self._program)} cannot be run; {_ADVICE}")
         self._processes = Processes("px4", "PX4", start.work, start.logger)
         with ExitStack() as stack:
             own = tempfile.TemporaryDirectory(prefix="crazyflow_ros_px4_")

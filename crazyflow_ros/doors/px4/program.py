@@ -14,7 +14,7 @@ FIRST_PORT = 4560
 
 def main(words: Sequence[str] | None = None, program: str = "px4") -> int:
     """Run the program until a signal arrives; see `doors.program.run`."""
-    return run(_PX4, words, program)
+    return run(PX4, words, program)
 
 
 def _who_connects(port: int, instance: int) -> str:
@@ -25,7 +25,7 @@ def _who_connects(port: int, instance: int) -> str:
     )
 
 
-_PX4 = Autopilot(
+PX4 = Autopilot(
     name="px4",
     title="PX4",
     settings=Px4,

@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.doors import DoorContext, door_settings
 from crazyflow_ros.lockstep.link import SharedMemoryLink
+from crazyflow_ros.ros.controllers import autopilot_processes
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.runtime import Door
 
+if TYPE_CHECKING:
+    from crazyflow_ros.doors.program import StartedAutopilots
 
-def opened_door(node: GuardedNode, parameters: Parameters) -> Door | None:
-    """Open the door that the parameters ask for; None if topics and services fly the drones.
+
+class OpenedDoor(NamedTuple):
+    """A door, and what is behind it."""
+
+    door: Door | None
+    """None if topics and services fly all drones."""
+    autopilots: StartedAutopilots | None = None
+    """Its processes, still to be started; None if others start them."""
+
+
+def opened_door(node: GuardedNode, parameters: Parameters) -> OpenedDoor:
+    """Open the door that the parameters ask for.
 
     Args:
         node: The node, on which the parameters of the door are declared.
         parameters: Parameters of the simulator.
 
     Raises:
-        ParameterError: There is no such door, or it cannot be opened.
+        ParameterError: There is no such door, it cannot be opened, or there is no build of its
+            autopilot.
     """
     p = parameters
     if not p.door:
-        return _ros2_control(node, p)
+        return OpenedDoor(_ros2_control(node, p))
     try:
         cls = door_settings(p.door)
     except ValueError as error:
         raise ParameterError("door", str(error)) from None
     settings = declare(node, cls, prefix=f"{p.door}.")
+    autopilots = autopilot_processes.prepared(settings, p, node.log)
     try:
-        return settings.open(DoorContext(p.by_door, p.drone_model, p.freq, p.seed, node.log))
+        door = settings.open(DoorContext(p.by_door, p.drone_model, p.freq, p.seed, node.log))
     except OSError as error:
         raise ParameterError("door", f"{p.door} cannot be opened: {error}") from None
+    return OpenedDoor(door, autopilots)
 
 
 def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:

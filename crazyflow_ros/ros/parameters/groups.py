@@ -60,6 +60,22 @@ class Ros2Control:
 
 
 @dataclass(frozen=True)
+class AutopilotProcesses:
+    """Processes of the autopilot of the door, which the node starts and ends."""
+
+    build: Annotated[
+        str, Spec("Build of the autopilot, from which one is started for each drone; empty: none")
+    ] = ""
+    work: Annotated[
+        str,
+        Spec("Gets a folder for each, with its parameters, logs and console; empty: <door>_work"),
+    ] = ""
+    wipe: Annotated[bool, Spec("Remove these folders first, instead of keeping their state")] = (
+        False
+    )
+
+
+@dataclass(frozen=True)
 class CrazyflieLink(LinkConfig):
     """Connection of cflib and cfclient to the drones, by CRTP over UDP."""
 

@@ -18,7 +18,12 @@ from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight.plan import Advice
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
-from crazyflow_ros.ros.parameters.groups import CrazyflieLink, PublishRates, Ros2Control
+from crazyflow_ros.ros.parameters.groups import (
+    AutopilotProcesses,
+    CrazyflieLink,
+    PublishRates,
+    Ros2Control,
+)
 from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.scene import scene_path
@@ -81,6 +86,7 @@ class Parameters(RealisticOptions):
             "commands and topics fly the others. Empty: all, and then none can be added"
         ),
     ] = ()
+    autopilot: AutopilotProcesses = field(default_factory=AutopilotProcesses)
     publish_rates: PublishRates = field(default_factory=PublishRates)
     ros2_control: Ros2Control = field(default_factory=Ros2Control)
     crazyflie: CrazyflieLink = field(default_factory=CrazyflieLink)

@@ -76,7 +76,7 @@ def test_it_starts_ardupilot_and_says_that_it_has_ended(build: Path, tmp_path: P
     [
         (["--build", "nowhere"], "nowhere has no ArduPilot: there is no .*bin/arducopter; build"),
         (["-n", "0"], "--drones must be from 1 to 100, got 0"),
-        (["--build", "x", "--port", "9003"], "--port must be at least 9002.*10.*got 9003"),
+        (["--build", "x", "--port", "9003"], "port must be at least 9002.*10.*got 9003"),
         (["--rate", "300"], "ardupilot.rate.*300"),
         (["--model", "hb_x50"], "hb_x50.*hb_x500"),
     ],

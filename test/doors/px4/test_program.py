@@ -15,46 +15,15 @@ from paths import ROOT
 from crazyflow_ros.doors.px4.program import FIRST_PORT, main
 
 T = 300.0  # s, no wait is longer
-PX4 = f"""#!{sys.executable}
-import os, sys
-from pathlib import Path
-sys.path.insert(0, {str(ROOT / "test")!r})
-from fake_px4 import main
-instance, etc = int(sys.argv[sys.argv.index("-i") + 1]), Path(sys.argv[-1])
-airframes = etc / "init.d-posix" / "airframes"
-(own,) = airframes.glob(os.environ["PX4_SYS_AUTOSTART"] + "_" + os.environ["PX4_SIM_MODEL"])
-print("airframes", sorted(path.name for path in airframes.iterdir()), own.stat().st_size > 100)
-print("scripts", (etc / "init.d-posix" / "rcS").read_text(), (etc / "extras.txt").read_text())
-main({FIRST_PORT} + instance, 2.0)
-sys.exit(7)
-"""
 
 
 @pytest.fixture
 def build(tmp_path: Path) -> Path:
-    fake_px4.dialect()
-    folder = tmp_path / "px4_sitl_default"
-    airframes = folder / "etc" / "init.d-posix" / "airframes"
-    airframes.mkdir(parents=True)
-    (airframes / "10016_none_iris").write_text("an iris")
-    (airframes.parent / "rcS").write_text("rcS")
-    (folder / "etc" / "extras.txt").write_text("extras")
-    program = folder / "bin" / "px4"
-    program.parent.mkdir()
-    program.write_text(PX4)
-    program.chmod(0o755)
-    return folder
-
-
-def free_instance() -> int:
-    """Return an instance of PX4 whose port is free, as is the next one."""
-    while (port := fake_px4.free_ports()) < FIRST_PORT:
-        pass
-    return port - FIRST_PORT
+    return fake_px4.build(tmp_path / "px4_sitl_default")
 
 
 def test_it_starts_px4_and_says_that_it_has_ended(build: Path, tmp_path: Path) -> None:
-    instance = free_instance()
+    instance = fake_px4.free_instance()
     names = [f"px4_{instance + i}" for i in range(2)]
     words = ["-n", "2", "--build", str(build), "--work", str(tmp_path / "work")]
     words += ["--real-time-factor", "0", "--port", str(FIRST_PORT + instance)]
@@ -89,7 +58,7 @@ def test_it_starts_px4_and_says_that_it_has_ended(build: Path, tmp_path: Path) -
     [
         (["--build", "nowhere"], "nowhere has no PX4: there is no .*bin/px4; build PX4 with"),
         (["-n", "0"], "--drones must be from 1 to 100, got 0"),
-        (["--build", "x", "--port", "4000"], "--port must be at least 4560 with --build.*got 4000"),
+        (["--build", "x", "--port", "4000"], "port must be at least 4560 with a build.*got 4000"),
         (["--rate", "300"], "px4.rate.*300"),
         (["--model", "hb_x50"], "hb_x50.*hb_x500"),
         (["--scene", "nowhere"], "nowhere"),

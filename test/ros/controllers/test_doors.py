@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import fake_px4
 import numpy as np
+import pytest
 from betaflight_process import own_ports
 from diagnostic_msgs.msg import DiagnosticArray
 from fake_betaflight import FakeBetaflight
 from fake_px4 import FakePx4, Hover
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
-from ros_client import Client, SimulatorProcess, own_domain
+from ros_client import Client, RosProcess, SimulatorProcess, own_domain
 from sensor_msgs.msg import JointState
 
 DOMAIN = own_domain(__name__)
@@ -36,7 +40,14 @@ def running(door: str, *parameters: str) -> Iterator[tuple[SimulatorProcess, Cli
         finally:
             client.close()
         assert "ERROR" not in process.log
-        assert process.end()[0] == 0
+        if process.process.poll() is None:
+            assert process.end()[0] == 0
+
+
+def children(process: int) -> list[int]:
+    """Processes that all threads of a process have started."""
+    found = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for path in found for child in path.read_text().split()]
 
 
 def pose(x: float, y: float, z: float) -> PoseStamped:
@@ -98,3 +109,40 @@ def test_betaflight_turns_the_rotors_of_its_drone() -> None:
     np.testing.assert_allclose(speeds, np.array((0.3, 0.45, 0.35, 0.4)) * FASTEST, rtol=0.01)
     assert len(fake.packets) == FREQ
     np.testing.assert_allclose(fake.packets[-1][4:7], (0, 0, -9.81), atol=0.5)  # it stands
+
+
+def test_the_node_starts_px4_which_does_not_outlive_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_PX4_SECONDS", "100")
+    instance = fake_px4.free_instance()
+    given = [
+        f"autopilot.build:={fake_px4.build(tmp_path / 'build')}",
+        f"autopilot.work:={tmp_path / 'work'}",
+        f"px4.port:={fake_px4.FIRST_PORT + instance}",
+        *("px4.timeout:=100.0", "px4.boot_timeout:=100.0"),
+    ]
+    console = tmp_path / "work" / f"px4_{instance}" / "console.log"
+    with running("px4", *given) as (process, client):
+        process.wait_for(f"cf1: PX4 prints to {console}")
+        assert f"cf1: PX4 -i {instance} on TCP" in process.log
+        states = client.listen(Odometry, "cf1/odom")
+        tick = client.advance(2 * FREQ)
+        assert client.newest(states, tick).pose.pose.position.z > 0.5
+        (px4,) = children(process.process.pid)
+        process.process.kill()
+        process.wait()
+        client.until(lambda: not Path(f"/proc/{px4}").exists(), "the end of PX4")
+
+
+def test_a_build_that_is_absent_or_of_no_autopilot_is_refused(tmp_path: Path) -> None:
+    for door, message in (
+        ("px4", "autopilot.build: build: .*nowhere has no PX4: there is no .*bin/px4; build PX4"),
+        ("betaflight", "autopilot.build: expected nothing, because the door betaflight starts no"),
+    ):
+        arguments = ["-p", f"door:={door}", "-p", f"autopilot.build:={tmp_path / 'nowhere'}"]
+        with RosProcess(
+            [sys.executable, "-m", "crazyflow_ros", "--ros-args", *arguments], DOMAIN
+        ) as process:
+            assert process.wait() == 2
+            assert re.search(message, process.log), process.log
