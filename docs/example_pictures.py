@@ -256,11 +256,11 @@ def rerun_layout() -> Image.Image:
     return Image.open(ROOT / "docs" / "rerun.jpg")
 
 
-def own_drone() -> Image.Image:
-    """The drone, drawn by MuJoCo."""
-    sim = Sim(drone=EXAMPLES / "12_drone")
+def own_drone(name: str, distance: float) -> Image.Image:
+    """A drone, drawn by MuJoCo."""
+    sim = Sim(drone=EXAMPLES / name)
     width, height = (3 * pixels for pixels in PIXELS)
-    view = {"distance": 0.22, "azimuth": 130.0, "elevation": -25.0, "lookat": (0.0, 0.0, 0.02)}
+    view = {"distance": distance, "azimuth": 130.0, "elevation": -25.0, "lookat": (0.0, 0.0, 0.02)}
     pixels = sim.render("rgb_array", cam_config=view, width=width, height=height)
     return Image.fromarray(np.asarray(pixels))
 
@@ -270,7 +270,12 @@ def real_drone() -> Image.Image:
     return Image.open(ROOT / "docs" / "reality" / "star.webp")
 
 
-DRAWN = {"08_rerun_layout": rerun_layout, "12_drone": own_drone, "14_real_drone": real_drone}
+DRAWN = {
+    "08_rerun_layout": rerun_layout,
+    "12_drone": partial(own_drone, "12_drone", 0.22),
+    "14_real_drone": real_drone,
+    "15_racer": partial(own_drone, "15_racer", 0.62),
+}
 
 
 def seconds(stamp: Any) -> float:

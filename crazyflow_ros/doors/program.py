@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from crazyflow_ros.checks.plain_values import declarations
 from crazyflow_ros.doors.processes import CONSOLE
@@ -24,6 +24,9 @@ from crazyflow_ros.scene import scene_path
 from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
+
+if TYPE_CHECKING:
+    from crazyflow_ros.view import PhysicsView
 
 _MOST_DRONES = 100
 _FAILED, _REFUSED = 1, 2
@@ -169,7 +172,7 @@ def run(autopilot: Autopilot, words: Sequence[str] | None, program: str) -> int:
     given = _parser(autopilot, program).parse_args(words)
     try:
         return _run(autopilot, given)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return _REFUSED
 
@@ -197,6 +200,9 @@ def _parser(autopilot: Autopilot, program: str) -> argparse.ArgumentParser:
     parser.add_argument("--model", default="hb_x500", help="drone model, or path of its folder")
     parser.add_argument("--scene", default="floor", help="scene, or path of an MJCF file")
     parser.add_argument("--freq", type=int, default=autopilot.freq, help="physics ticks per second")
+    parser.add_argument(
+        "--view", action="store_true", help="show and steer the simulation on a page in a browser"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the errors of the sensors")
     parser.add_argument(
         "--real-time-factor",
@@ -213,6 +219,12 @@ def _parser(autopilot: Autopilot, program: str) -> argparse.ArgumentParser:
                 f"--{option.name}", type=option.kind, default=option.default, help=help
             )
     return parser
+
+
+def _page() -> type[PhysicsView]:
+    from crazyflow_ros import view
+
+    return view.PhysicsView  # which imports packages that may be missing
 
 
 def _run(autopilot: Autopilot, given: Namespace) -> int:
@@ -236,6 +248,7 @@ def _run(autopilot: Autopilot, given: Namespace) -> int:
     names = [f"{name}_{first + i}" for i in range(given.drones)]
     of_door: Any = autopilot.settings
     settings = of_door(**{field.name: getattr(given, field.name) for field in fields(of_door)})
+    page = _page() if given.view else None
     with ExitStack() as stack:
         started = None
         if given.build is not None:
@@ -249,6 +262,11 @@ def _run(autopilot: Autopilot, given: Namespace) -> int:
         with StartUp.of_cache(logger.info).compiling(len(names), config.compiled_part()):
             physics = PhysicsThread(config, names, door, logger)
         stack.callback(physics.stop)
+        if page is not None:
+            view = page(physics)
+            stack.callback(view.close)
+            view.start()
+            print(f"the page is at {view.viewer.url}", flush=True)
         ends = threading.Event()
         physics.on_failure(lambda _: ends.set())
         on_end(ends.set)

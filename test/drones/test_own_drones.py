@@ -25,6 +25,7 @@ from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sim import Sim
 
 EXAMPLE = ROOT / "examples" / "12_drone"
+RACER = ROOT / "examples" / "15_racer"
 T = 300.0  # s, no wait of a test is longer
 
 
@@ -43,10 +44,11 @@ def edited(tmp_path: Path) -> Callable[..., str]:
     return edit
 
 
-def test_the_example_flies() -> None:
-    sim = Sim(drone=EXAMPLE, control="state")
-    assert sim.drone == str(EXAMPLE)
-    assert float(sim.data.params.mass[0]) == pytest.approx(0.05)
+@pytest.mark.parametrize(("example", "mass"), [(EXAMPLE, 0.05), (RACER, 0.75)])
+def test_the_example_flies(example: Path, mass: float) -> None:
+    sim = Sim(drone=example, control="state")
+    assert sim.drone == str(example)
+    assert float(sim.data.params.mass[0]) == pytest.approx(mass)
     command = np.zeros((1, 1, 13))
     command[..., :3] = 0.5, -0.3, 1.0
     sim.state_control(command)

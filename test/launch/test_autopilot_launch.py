@@ -1,4 +1,4 @@
-"""`launch/px4.launch.py` and its like under the real `launch`: what starts, with which parameters."""
+"""`launch/px4.launch.py` and its like under the real `launch`: what starts, and with what."""
 
 from __future__ import annotations
 

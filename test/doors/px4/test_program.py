@@ -25,7 +25,7 @@ def build(tmp_path: Path) -> Path:
 def test_it_starts_px4_and_says_that_it_has_ended(build: Path, tmp_path: Path) -> None:
     instance = fake_px4.free_instance()
     names = [f"px4_{instance + i}" for i in range(2)]
-    words = ["-n", "2", "--build", str(build), "--work", str(tmp_path / "work")]
+    words = ["-n", "2", "--view", "--build", str(build), "--work", str(tmp_path / "work")]
     words += ["--real-time-factor", "0", "--port", str(FIRST_PORT + instance)]
     command = [sys.executable, "-m", "crazyflow_ros", "px4", *words]
     with subprocess.Popen(
@@ -41,6 +41,7 @@ def test_it_starts_px4_and_says_that_it_has_ended(build: Path, tmp_path: Path) -
         said += process.stdout
         assert process.wait(T) == 0
     text = "".join(said)
+    assert "the page is at http://" in text
     for i, name in enumerate(names):
         assert f"{name}: PX4 -i {instance + i} on TCP {FIRST_PORT + instance + i}; " in text
         assert f"{name}: a PX4 has connected" in text
