@@ -119,13 +119,18 @@ def test_the_node_starts_px4_which_does_not_outlive_it(
     given = [
         f"autopilot.build:={fake_px4.build(tmp_path / 'build')}",
         f"autopilot.work:={tmp_path / 'work'}",
+        "autopilot.wipe:=true",
         f"px4.port:={fake_px4.FIRST_PORT + instance}",
         *("px4.timeout:=100.0", "px4.boot_timeout:=100.0"),
     ]
     console = tmp_path / "work" / f"px4_{instance}" / "console.log"
+    console.parent.mkdir(parents=True)
+    for name in ("console.log", "parameters.bson"):
+        (console.parent / name).write_text("of an earlier flight")
     with running("px4", *given) as (process, client):
         process.wait_for(f"cf1: PX4 prints to {console}")
         assert f"cf1: PX4 -i {instance} on TCP" in process.log
+        assert not (console.parent / "parameters.bson").exists()
         states = client.listen(Odometry, "cf1/odom")
         tick = client.advance(2 * FREQ)
         assert client.newest(states, tick).pose.pose.position.z > 0.5
