@@ -5,7 +5,8 @@
 Prints a Markdown table. The node runs at real time and as fast as possible, with its default
 topics, while drones hover. Its factor is measured in turns without the page and with it. The tab is
 a program that reads what a browser would. The last column is a real one, Chromium, if it is
-installed: the time until it has drawn something, without a graphics card.
+installed: the time until it has drawn something, without a graphics card. The last line is the same
+for viser alone, with one box: no page that is built on viser can be faster.
 """
 
 from __future__ import annotations
@@ -63,6 +64,12 @@ _WATCH = """(spread) => {
     };
     look();
 }"""
+_ALONE = """
+import sys, threading, viser
+server = viser.ViserServer(host="127.0.0.1", port=int(sys.argv[1]))
+server.scene.add_box("/box", dimensions=(2, 2, 2))
+threading.Event().wait()
+"""
 _CAMERA = {"wxyz": [1, 0, 0, 0], "position": [0, 0, 1], "look_at": [0, 0, 0], "fov": 1.0}
 _CAMERA |= {"near": 0.1, "far": 100.0, "image_height": 720, "image_width": 1280}
 _CAMERA |= {"type": "ViewerCameraMessage", "up_direction": [0, 0, 1]}
@@ -115,11 +122,18 @@ class Tab:
 @contextmanager
 def page() -> Iterator[tuple[int, int]]:
     """Run the page, and yield its port and process."""
+    with serving("-m", "crazyflow_ros.view", "--port") as served:
+        yield served
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[tuple[int, int]]:
+    """Run a program that serves a page on the port behind its arguments; yield port and process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with running(sys.executable, "-m", "crazyflow_ros.view", "--port", str(port)) as process:
+    with running(sys.executable, *arguments, str(port)) as process:
         assert process.stdout is not None
-        assert "http" in process.stdout.readline()
+        assert any("http" in line for line in process.stdout)
         yield port, process.pid
 
 
@@ -210,6 +224,8 @@ def main(seconds: float = 8.0) -> None:
         print(HEAD, flush=True)
         for drones, factor in CASES:
             print(measure(drones, factor, seconds, Path(folder, "log")), flush=True)
+    with serving("-c", _ALONE) as (port, _):
+        print(f"\nviser alone, without a simulator: drawn after {drawn_picture(port)}")
 
 
 if __name__ == "__main__":

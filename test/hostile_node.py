@@ -183,6 +183,8 @@ class Hostile:
         message = self._inputs.fill(of(), wild)
         if wild == 1.0 and self._rng.random() < 0.1:
             message = self._large(message)
+        if not self.client.node.count_subscribers(name):
+            self._restart()  # an input has deleted the drone
         self.client.publisher(of, name).publish(message)
 
     def _large(self, message: Any) -> Any:

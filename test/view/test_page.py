@@ -170,7 +170,7 @@ def test_drones_are_drawn_where_they_are(browser: Any) -> None:
         for _ in range(5):
             check_place()
         assert simulator.end(signal.SIGINT)[0] == 0
-        tab.page.get_by_text("waiting for a simulator").wait_for()
+        tab.page.get_by_text("The simulator ended at").wait_for()
         with SimulatorProcess(DOMAIN, arguments):
             tab.page.get_by_role("tab", name="Fly").wait_for()
             check_place()

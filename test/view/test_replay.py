@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import socket
@@ -38,7 +39,9 @@ from known_recordings import (
 from mcap.reader import make_reader
 from mcap.writer import CompressionType, IndexType
 from nav_msgs.msg import Odometry
-from page_tab import Tab, open_socket, until
+from numpy.testing import assert_allclose
+from page_tab import ShellTab, Tab, open_socket, until
+from PIL import Image
 from rcl_interfaces.msg import Log
 from rclpy.serialization import deserialize_message
 from ros_client import Client, RosProcess, SimulatorProcess, own_domain
@@ -496,6 +499,38 @@ def test_whatever_a_tab_asks_the_page_plays_on(port: int) -> None:
     shell.close()
 
 
+def check_files(tab: BrowserTab, recording: Path) -> None:
+    """The plots as a table have the heights of the file, and as a picture they are one."""
+    with tab.page.expect_download() as saved:
+        tab.page.get_by_role("button", name="Save the curves").click()
+    with Path(saved.value.path()).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    heights = np.array([[row["time [s]"], row["Height: z [m]"]] for row in rows], float)
+    odometry = messages(recording, "/cf0/odom", Odometry)
+    times = np.array([time_ns / NS for time_ns, _ in odometry])
+    expected = np.interp(heights[:, 0], times, [m.pose.pose.position.z for _, m in odometry])
+    assert len(rows) > 100 and {row["run"] for row in rows} == {recording.stem}
+    assert_allclose(heights[:, 1], expected, atol=2e-3)
+    with tab.page.expect_download() as saved:
+        tab.page.get_by_role("button", name="Save the plots").click()
+    with Image.open(saved.value.path()) as picture:
+        assert picture.format == "PNG" and min(picture.size) > 200
+
+
+def test_the_map_shows_where_a_drone_has_crashed(crashed: Path, port: int, run: Run) -> None:
+    (crash,) = (event for event in run.events if event.kind == "crashed")
+    place = dict(messages(crashed, "/cf0/odom", Odometry))[crash.time_ns].pose.pose.position
+    with ShellTab(port) as shell:
+        shell.send("replay", {"do": "seek", "t": run.recording.begin_ns / NS})
+        shell.want("map")
+        first = shell.next("map")
+        assert (first["names"], first["down"], first["canSend"]) == (["cf0"], [], False)
+        shell.send("replay", {"do": "seek", "t": crash.time_ns / NS})
+        change = shell.next("map")
+        assert change["down"] == [0]
+        assert change["drones"]["0"][:2] == pytest.approx([place.x, place.y], abs=0.006)
+
+
 @needs_browser
 def test_a_click_on_the_crash_shows_the_drone_then_and_why(
     crashed: Path, port: int, run: Run
@@ -531,6 +566,8 @@ def test_a_click_on_the_crash_shows_the_drone_then_and_why(
         tab.page.wait_for_function("replay.known.player.t > replay.known.recording.begin")
         tab.page.keyboard.press("Space")
         tab.page.get_by_role("button", name="Pause").wait_for()
+        tab.page.keyboard.press("g")
+        check_files(tab, crashed)
         assert tab.errors == []
         tab.close()
 

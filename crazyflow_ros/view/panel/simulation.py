@@ -1,4 +1,4 @@
-"""Controls of time: pause, step, reset, speed, and the achieved real-time factor."""
+"""Controls of time: pause, step, reset and speed; and what is wrong with the simulator."""
 
 from __future__ import annotations
 
@@ -38,12 +38,8 @@ class SimulationPanel:
         state: SimulatorState,
         requests: ServiceRequests,
     ) -> None:
-        simulator = f"<b>{escape(follower.topic(follower.name))}</b>"
-        self._sought = (
-            f"<i>waiting for a simulator named {simulator} in the ROS domain {follower.domain}</i>"
-        )
         self._follower, self._state, self._requests = follower, state, requests
-        self._text = gui.add_html("", order=0)
+        self._troubles = gui.add_html("", order=0, visible=False)
         self._buttons = gui.add_button_group(
             "Time",
             (_PAUSE, _STEP, _RESET),
@@ -89,20 +85,13 @@ class SimulationPanel:
         """Show the latest state; None without a simulator."""
         state = self._state
         self._buttons.visible = self._speed.visible = frame is not None
+        lines = [] if frame is None else troubles_in_lines(state.troubles)
+        self._troubles.visible = bool(lines)
+        self._troubles.content = _padded("<br>".join(map(escape, lines)))
         if frame is None:
-            self._text.content = _padded(self._sought)
             return
         self._buttons.options = (_RESUME if state.paused else _PAUSE, _STEP, _RESET)
         self._factor.update()
-        seconds = frame.time_ns * 1e-9
-        lines = [
-            f"<b>{seconds:.3f} s</b>, paused"  # a step takes a few milliseconds
-            if state.paused
-            else f"<b>{seconds:.1f} s</b>, real-time factor {state.factor:.2f}"
-        ]
-        for text in troubles_in_lines(state.troubles):
-            lines.append(f'<span style="color:{_ERROR}">{escape(text)}</span>')
-        self._text.content = _padded("<br>".join(lines))
 
 
 def troubles_in_lines(troubles: Mapping[str, str]) -> list[str]:
@@ -114,7 +103,7 @@ def troubles_in_lines(troubles: Mapping[str, str]) -> list[str]:
 
 
 def _padded(text: str) -> str:
-    return f'<div style="padding:0.3em 0.8em">{text}</div>'
+    return f'<div style="padding:0.3em 0.8em;color:{_ERROR}">{text}</div>'
 
 
 def _label(factor: float) -> str:

@@ -15,6 +15,7 @@ import viser
 
 from crazyflow_ros.ros.messages.times import NS
 from crazyflow_ros.scene.shapes import VisibleShape
+from crazyflow_ros.view import map_feed
 from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.picking import drone_at
 from crazyflow_ros.view.recording import Recording
@@ -27,6 +28,8 @@ from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
 _STYLES = ("base", "timebar", "events", "plots")
 _SCRIPTS = ("base", "timebar", "plots", "eventlist", "eventcard", "comparison")
 _OF_SHELL = (
+    *map_feed.SCRIPTS,
+    "files.js",
     *(f"replay/{name}.css" for name in _STYLES),
     *(f"replay/{name}.js" for name in _SCRIPTS),
 )
@@ -77,6 +80,7 @@ class RecordingPage:
         self._shell.on("replay", self._receive)
         self.viewer = Viewer(address, port, self._shell)
         self.viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
+        self._map = map_feed.MapFeed(self.viewer, can_send=False)
         self._analysis = Analysis(self._recordings, self._shell)
 
     def run(self) -> None:
@@ -208,7 +212,8 @@ class RecordingPage:
     def _show(self, elapsed: float) -> None:
         player, time_ns = self._player, self._player.time_ns
         recording = self._recordings[0]
-        self.viewer.drawing.set_world(recording.world(time_ns))
+        world = recording.world(time_ns)
+        self.viewer.drawing.set_world(world)
         frame = recording.frame(time_ns)
         if frame is not None:
             for other in self._recordings[1:]:
@@ -221,6 +226,8 @@ class RecordingPage:
                 looks = [self._looks[name.endswith(f" {OTHER}")] for name in frame.names]
                 self.viewer.drawing.set_looks(looks)
             self.viewer.show(frame, elapsed)
+            if self._map.is_due:
+                self._map.update(frame, world, {}, self._down(time_ns))
         content = {
             "t": self._analysis.seconds(time_ns),
             "plays": player.plays,
@@ -232,6 +239,15 @@ class RecordingPage:
         self._shell.show("player", content)
         self._shell.show("drones", [] if frame is None else frame.names)
         self._analysis.plot(self.viewer.selected.removesuffix(f" {OTHER}"), self._window)
+
+    def _down(self, time_ns: int) -> set[str]:
+        """Return the drones that have crashed, of both runs, at a time in the first file [ns]."""
+        first, *others = self._analysis.runs
+        found = first.down(time_ns)
+        for other in others:
+            names = other.down(time_ns + self._analysis.shift_ns)
+            found |= {f"{name} {OTHER}" for name in names}
+        return found
 
 
 def _is_number(value: object) -> TypeGuard[float]:

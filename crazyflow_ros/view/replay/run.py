@@ -76,6 +76,18 @@ class Run:
         found = read_samples(self.recording, begin_ns, end_ns, most)
         return found.with_plans_of(self.overview)
 
+    def down(self, time_ns: int) -> set[str]:
+        """Return the drones that lie where they have crashed at a time [ns]."""
+        found: set[str] = set()
+        for event in self.events:
+            if event.time_ns > time_ns:
+                break
+            if event.group is Group.CRASH:
+                found.add(event.drone)
+            elif event.kind in ("reset", "recover"):
+                found = found - {event.drone} if event.drone else set()
+        return found
+
     def takeoff_ns(self) -> int | None:
         """Return when a drone first rose from where it began [ns]; None: never."""
         first: dict[str, float] = {}

@@ -1,5 +1,5 @@
 // The map: the world from above with drones, their headings, trails and goals. A click selects a
-// drone; with Send or Shift it sends the selected drone to that place.
+// drone; with Send or Shift it sends the selected drone to that place, unless it is a recording.
 (() => {
   const NEAR = 14; // px, around a drone that is clicked
   const LEAST = 4; // m, shown at least
@@ -41,6 +41,7 @@
   const take = (change) => {
     if (change.names) {
       content = change;
+      mode.hidden = !content.canSend;
       begin();
     } else if (content) {
       for (const [name, value] of Object.entries(change)) {
@@ -173,7 +174,7 @@
     };
     const near = content.names.map((_, number) => number).sort((a, b) => away(a) - away(b))[0];
     if (near !== undefined && away(near) < NEAR) shell.send("map_select", content.names[near]);
-    else if (isSending || event.shiftKey) {
+    else if (content.canSend && (isSending || event.shiftKey)) {
       shell.send("map_send", [(event.offsetX - x0) / metre, (y0 - event.offsetY) / metre]);
     }
   };

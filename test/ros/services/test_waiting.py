@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import rclpy
@@ -22,9 +22,16 @@ DOMAIN = own_domain("test_waiting")
 LIMIT = 0.2  # s
 
 
+class Server(NamedTuple):
+    """A node with the services /wait, and /now, which answers at once."""
+
+    node: Node
+    pending: Future[str]
+    """What /wait waits for."""
+
+
 @pytest.fixture(params=[experimental.EventsExecutor, SingleThreadedExecutor])
-def pending(request: pytest.FixtureRequest) -> Iterator[Future[str]]:
-    """The future that the service /wait waits for; /now answers at once."""
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     context = Context()
     rclpy.init(context=context, domain_id=DOMAIN)
     node, waiting = Node("server", context=context), Waiting()
@@ -52,7 +59,7 @@ def pending(request: pytest.FixtureRequest) -> Iterator[Future[str]]:
 
     thread = threading.Thread(target=spin)
     thread.start()
-    yield future
+    yield Server(node, future)
     ended.set()
     thread.join(TIMEOUT)
     executor.shutdown()
@@ -67,9 +74,12 @@ def client() -> Iterator[Client]:
     client.close()
 
 
-def call(client: Client, give_up: bool = False) -> Any:
+def call(client: Client, server: Server, give_up: bool = False) -> Any:
+    known = server.node.count_clients("wait")
     service = client.node.create_client(SetBool, "wait")
     client.until(service.service_is_ready, "service")
+    # Fast DDS drops the answer to a client that the server has not found within 0.1 s.
+    client.until(lambda: server.node.count_clients("wait") > known, "client")
     return service.call_async(SetBool.Request(data=give_up))
 
 
@@ -81,17 +91,18 @@ def call(client: Client, give_up: bool = False) -> Any:
     ],
 )
 def test_others_are_served_while_one_waits(
-    client: Client, pending: Future[str], complete: Callable[[Future[str]], None], answer: str
+    client: Client, server: Server, complete: Callable[[Future[str]], None], answer: str
 ) -> None:
-    first, second = call(client), call(client)
+    first, second = call(client, server), call(client, server)
     for _ in range(3):
         client.call(Trigger, "now")
     assert not first.done() and not second.done()
-    complete(pending)
+    complete(server.pending)
     assert client.response(first, "wait").message == answer
     assert client.response(second, "wait").message == answer
 
 
-def test_waiting_ends_in_time(client: Client, pending: Future[str]) -> None:
-    assert client.response(call(client, give_up=True), "wait").message == "TimeoutError"
-    assert pending.cancelled()
+def test_waiting_ends_in_time(client: Client, server: Server) -> None:
+    answer = client.response(call(client, server, give_up=True), "wait")
+    assert answer.message == "TimeoutError"
+    assert server.pending.cancelled()

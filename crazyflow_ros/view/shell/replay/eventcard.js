@@ -10,7 +10,7 @@
   const before = button("", "Previous event (P)", "‹");
   const after = button("", "Next event (N)", "›");
   const footer = make("footer", "", again, make("label", "", slowly, "play it slowly"), make("span", "gap"), before, after);
-  const card = make("section", "replay events card", make("header", "", make("span", "dot"), title, close), body, footer);
+  const card = make("section", "replay events why", make("header", "", make("span", "dot"), title, close), body, footer);
   card.ariaLabel = "Explanation of the event";
   card.hidden = true;
 

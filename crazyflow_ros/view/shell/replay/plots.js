@@ -10,7 +10,9 @@
   drone.title = drone.ariaLabel = "Drone";
   const choices = make("span", "kinds");
   const all = button("", "Show the whole flight again", "Whole flight");
-  const head = make("div", "plot-head", drone, choices, make("span", "gap"), all);
+  const table = button("", "Save the curves that are shown as a table", "CSV");
+  const picture = button("", "Save the plots as a picture", "PNG");
+  const head = make("div", "plot-head", drone, choices, make("span", "gap"), all, table, picture);
   const rows = make("div", "plots");
   const pane = make("div", "plot-pane", head, rows);
   pane.hidden = true;
@@ -210,6 +212,69 @@
     pane.hidden = !pane.hidden;
     open.ariaPressed = !pane.hidden;
     redraw();
+  };
+
+  // A table of what is in sight, as the pointer would read it; a second run has lines of its own.
+  const rows_in_sight = () => known.recording.rows.filter((row) => plots.has(row.id));
+  const is_in_sight = (t) => t >= replay.span().begin && t <= replay.span().end;
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const table_of = () => {
+    const shown = rows_in_sight();
+    const labels = shown.flatMap((row) => row.lines.map((label) => `${row.label}: ${label} [${row.unit}]`));
+    const lines = [["run", "time [s]", ...labels].map(quoted)];
+    curves.runs.forEach((run, number) => run.t.forEach((t) => {
+      if (!is_in_sight(t)) return;
+      const values = shown.flatMap((row) => {
+        const at = index_at(times_of(run, row), t);
+        return row.lines.map((_, i) => lines_of(run, row)[i]?.[at] ?? "");
+      });
+      lines.push([quoted(known.recording.names[number]), t, ...values]);
+    }));
+    return lines.map((line) => line.join(",") + "\n").join("");
+  };
+  const name_of_file = (ending) => `${known.recording.names[0]}_${curves.drone}.${ending}`.replace(/[^\w.-]+/g, "_");
+  table.onclick = () => {
+    if (curves) files.save(name_of_file("csv"), new Blob([table_of()], { type: "text/csv" }));
+  };
+
+  // The plots below each other, each with its label and limits.
+  const HEAD = 20; // px, for the label of a plot
+  const SIDE = 60; // px, for the limits
+  const paint = (pen, { row, canvas, top, bottom }, y, ink) => {
+    let x = SIDE;
+    pen.textAlign = "left";
+    [`${row.label} [${row.unit}]`, ...row.lines].forEach((text, i) => {
+      pen.fillStyle = i ? style_of(row, i - 1).color : ink;
+      pen.fillText(text, x, y + 14);
+      x += pen.measureText(text).width + 12;
+    });
+    pen.drawImage(canvas, SIDE, y + HEAD, canvas.clientWidth, canvas.clientHeight);
+    pen.fillStyle = ink;
+    pen.textAlign = "right";
+    pen.fillText(top.textContent, SIDE - 6, y + HEAD + 10);
+    pen.fillText(bottom.textContent, SIDE - 6, y + HEAD + canvas.clientHeight - 1);
+  };
+  picture.onclick = () => {
+    if (!curves || !plots.size) return;
+    const scale = devicePixelRatio || 1;
+    const style = getComputedStyle(pane);
+    const shown = rows_in_sight().map((row) => plots.get(row.id));
+    const heights = shown.map(({ canvas }) => HEAD + canvas.clientHeight);
+    const [width, height] = [SIDE + shown[0].canvas.clientWidth + 8, heights.reduce((sum, one) => sum + one, HEAD)];
+    const sheet = make("canvas", "");
+    [sheet.width, sheet.height] = [Math.round(width * scale), Math.round(height * scale)];
+    const pen = sheet.getContext("2d");
+    pen.fillStyle = style.getPropertyValue("--sheet");
+    pen.fillRect(0, 0, sheet.width, sheet.height);
+    pen.scale(scale, scale);
+    pen.font = "12px system-ui, sans-serif";
+    const ink = style.getPropertyValue("--ink");
+    const end = shown.reduce((y, plot, number) => { paint(pen, plot, y, ink); return y + heights[number]; }, 0);
+    pen.textAlign = "left";
+    pen.fillText(`${replay.seconds(replay.span().begin)}, ${curves.drone}`, SIDE, end + 14);
+    pen.textAlign = "right";
+    pen.fillText(replay.seconds(replay.span().end), width - 8, end + 14);
+    sheet.toBlob((blob) => files.save(name_of_file("png"), blob), "image/png");
   };
 
   const show_drone = () => {
