@@ -205,13 +205,13 @@ class ArduPilotDoor:
         return left
 
     def forget(self, drones: np.ndarray) -> None:
-        """Hold drones that were reset until the next answer. Their ArduPilot cannot follow them."""
+        """Hold drones that were reset until the next answer. Their ArduPilot is not told."""
         self._commands.forget(drones)
         for vehicle in np.array(self._vehicles)[drones]:
             if vehicle.has_answered:
                 self._log.warning(
-                    f"{vehicle.drone}: it was reset, and its ArduPilot believes that it flies on: "
-                    "start ArduPilot again"
+                    f"{vehicle.drone}: it was reset, and its ArduPilot flies on with what it "
+                    "believed: for a new flight, start ArduPilot again"
                 )
 
     def set_paused(self, paused: bool) -> None:
