@@ -15,6 +15,7 @@ HOME = 47.397742, 8.545594  # of the settings
 METRES = 111_318.845  # of a degree, ArduPilot's
 _AGAIN = 1.0  # s of wall time after which a command is sent again
 _SET_MODE, _ARM, _TAKE_OFF, _WAYPOINT, _RTL = 176, 400, 22, 16, 20
+_PLACE = 16  # flag of the filter
 _RELATIVE = 6  # frame, altitude above home
 
 
@@ -29,16 +30,19 @@ class Pilot:
         said: Texts that ArduPilot has sent.
         reached: Numbers of mission items that it has reached.
         armed: Whether it is armed.
+        knows_its_place: Whether its filter has a place on earth.
+        height: Above its home [m].
+        speed: m/s.
     """
 
-    def __init__(self, port: int, timeout: float = 300.0) -> None:
+    def __init__(self, port: int, timeout: float = 600.0) -> None:
         os.environ["MAVLINK20"] = "1"
         from pymavlink import mavutil
 
         self._timeout = timeout
         self.said: list[str] = []
         self.reached: list[int] = []
-        self.armed = False
+        self.armed = self.knows_its_place = False
         self.height = self.speed = math.nan
         self._link = mavutil.mavlink_connection(
             f"tcp:127.0.0.1:{port}", source_system=255, retries=600, dialect="ardupilotmega"
@@ -58,6 +62,8 @@ class Pilot:
             self.armed = bool(message.base_mode & 128)
         elif kind == "MISSION_ITEM_REACHED":
             self.reached.append(message.seq)
+        elif kind == "EKF_STATUS_REPORT":
+            self.knows_its_place = bool(message.flags & _PLACE)
         elif kind == "GLOBAL_POSITION_INT":
             self.height = message.relative_alt / 1000
             self.speed = math.hypot(message.vx, message.vy, message.vz) / 100
@@ -89,6 +95,7 @@ class Pilot:
 
     def take_off(self, height: float) -> None:
         """Arm in GUIDED as soon as ArduPilot is ready, and take off."""
+        self.until(lambda: self.knows_its_place, "its place")
         self.mode(GUIDED)
         self.command(_ARM, 1)
         self.command(_TAKE_OFF, 0, 0, 0, 0, 0, 0, height)

@@ -42,9 +42,7 @@ class ArduPilotBuild:
             raise ValueError(f"build: {shown_path(self._program)} cannot be run; {_ADVICE}")
         self._settings = start.settings
         self._speedup = start.config.real_time_factor or _FASTEST
-        self._parameters = parameters(
-            start.config.drone_model, range_finder=start.settings.range_finder
-        )
+        self._parameters = parameters(start.config.drone_model, start.settings)
         self._processes = Processes("ardupilot", "ArduPilot", start.work, start.logger)
 
     def start(self, instance: int) -> Path:

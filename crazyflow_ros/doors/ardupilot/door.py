@@ -34,6 +34,7 @@ PORTS = 10
 HEADING = 90
 """Degrees: drones face east at the start."""
 _LAST_PORT = 65535
+_LOOP_RATE = 400  # Hz, ArduPilot's default
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ class ArduPilot:
             OSError: A port cannot be opened.
         """
         return ArduPilotDoor(self, context)
+
+    @property
+    def loop_rate(self) -> int:
+        """ArduPilot's SCHED_LOOP_RATE: it does not arm if there are fewer than 1.8 frames each."""
+        return min(_LOOP_RATE, self.rate // 2)
 
     @property
     def home(self) -> str:
@@ -125,7 +131,7 @@ class ArduPilotDoor:
         ports = f"port {settings.port}" + (f" to {last}" if last > settings.port else "")
         self._log.info(
             f"{NAME}: waits for {len(drones)} ArduPilot at {settings.address}, UDP {ports}, with "
-            f"--home {settings.home}"
+            f"--home {settings.home} and a SCHED_LOOP_RATE of at most {settings.loop_rate}"
         )
 
     def _vehicle(self, i: int, drone: str) -> ArduPilotVehicle:
@@ -199,13 +205,13 @@ class ArduPilotDoor:
         return left
 
     def forget(self, drones: np.ndarray) -> None:
-        """Hold drones that were reset until the next answer. Their ArduPilot cannot follow them."""
+        """Hold drones that were reset until the next answer. Their ArduPilot is not told."""
         self._commands.forget(drones)
         for vehicle in np.array(self._vehicles)[drones]:
             if vehicle.has_answered:
                 self._log.warning(
-                    f"{vehicle.drone}: it was reset, and its ArduPilot believes that it flies on: "
-                    "start ArduPilot again"
+                    f"{vehicle.drone}: it was reset, and its ArduPilot flies on with what it "
+                    "believed: for a new flight, start ArduPilot again"
                 )
 
     def set_paused(self, paused: bool) -> None:

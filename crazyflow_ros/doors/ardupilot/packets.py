@@ -19,7 +19,7 @@ _LEAST, _RANGE = 1000, 1000  # microseconds, of a pulse that begins to turn a mo
 class Request(NamedTuple):
     """Outputs of an ArduPilot, which waits for readings."""
 
-    count: int
+    frame_count: int
     """Answers that it has taken so far; it sends a packet again while it gets none."""
     pwm: tuple[int, ...]
     """Microseconds, of 16 or 32 channels."""

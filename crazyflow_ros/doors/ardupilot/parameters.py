@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crazyflow_ros.doors.ardupilot.door import ArduPilot
 from crazyflow_ros.doors.ardupilot.readings import FARTHEST
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import load_drone, model_name
@@ -38,14 +39,15 @@ _RANGE_FINDER = {
 }
 
 
-def parameters(drone_model: str, *, range_finder: bool) -> str:
+def parameters(drone_model: str, settings: ArduPilot) -> str:
     """Return a file for ArduPilot's option --defaults.
 
     It has the frame, the curve of the thrust and the thrust in hover. The gains are ArduPilot's,
     made for drones of a kilogram or two.
     """
-    values: dict[str, float] = _FIXED | _thrust(drone_model)
-    if range_finder:
+    values: dict[str, float] = {"SCHED_LOOP_RATE": settings.loop_rate}
+    values |= _FIXED | _thrust(drone_model)
+    if settings.range_finder:
         values |= _RANGE_FINDER
     lines = (f"{name} {value:.6g}" for name, value in values.items())
     return "\n".join((f"# {model_name(drone_model)} in crazyflow_ros", *lines, ""))

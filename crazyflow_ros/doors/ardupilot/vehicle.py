@@ -144,16 +144,16 @@ class ArduPilotVehicle:
                 self._take(request, sender)
 
     def _take(self, request: Request, sender: _Address) -> None:
-        later = (request.count - self._count) % COUNTS
+        later = (request.frame_count - self._count) % COUNTS
         if sender != self._peer:
             self._meet(request, sender)
-        elif later >= _EARLIER and request.count:
-            what = f"packet {request.count} of ArduPilot"
+        elif later >= _EARLIER and request.frame_count:
+            what = f"packet {request.frame_count} of ArduPilot"
             self._refuse(what, f"expected {self._count} or a later one")
         elif later >= _EARLIER:
             self._begin(request, sender, "has started again")
         elif later:
-            self._count, self._asks, self._missed = request.count, True, 0
+            self._count, self._asks, self._missed = request.frame_count, True, 0
             if self._sent:
                 self._answered = self._sent
                 self._command(request.outputs)
@@ -163,9 +163,13 @@ class ArduPilotVehicle:
     def _meet(self, request: Request, sender: _Address) -> None:
         """Decide about a packet of an ArduPilot that is not the present one."""
         if self._peer is None:
-            what = "has connected" if not request.count else "that has flown before has connected"
+            what = (
+                "has connected"
+                if not request.frame_count
+                else "that has flown before has connected"
+            )
             self._begin(request, sender, what)
-        elif self._missed and not request.count:
+        elif self._missed and not request.frame_count:
             self._begin(request, sender, "has taken the place of one that is silent")
         else:
             what = f"a packet from {_shown(sender)}"
@@ -175,7 +179,7 @@ class ArduPilotVehicle:
         if self._peer is not None:
             self._lost()
         self._logger.info(f"{self.drone}: an ArduPilot {what} at {self._where}: {_shown(sender)}")
-        self._peer, self._count, self._asks = sender, request.count, True
+        self._peer, self._count, self._asks = sender, request.frame_count, True
         self._first = self._sent = self._answered = self._missed = 0
 
     def _note_end(self) -> None:

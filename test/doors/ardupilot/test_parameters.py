@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from crazyflow_ros.doors.ardupilot import ArduPilot
 from crazyflow_ros.doors.ardupilot.parameters import parameters
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import Drone, load_drone
 
 
-def values(drone: str, *, range_finder: bool = False) -> dict[str, float]:
-    lines = parameters(drone, range_finder=range_finder).splitlines()
+def values(drone: str, **settings: Any) -> dict[str, float]:
+    lines = parameters(drone, ArduPilot(**settings)).splitlines()
     assert lines[0].startswith("#")
     return {name: float(value) for name, value in map(str.split, lines[1:])}
 
@@ -41,6 +44,11 @@ def test_thrust_is_proportional_to_what_ardupilot_asks_for(drone: str) -> None:
     assert hover == pytest.approx(figures["mass"] * 9.81, rel=0.1)
     least, half, most = (lift(drone, share) for share in (0.0, 0.5, 1.0))
     assert half == pytest.approx((least + most) / 2, rel=0.05)
+
+
+@pytest.mark.parametrize(("rate", "loop"), [(500, 250), (800, 400), (1000, 400)])
+def test_ardupilots_loop_gets_enough_frames(rate: int, loop: int) -> None:
+    assert values("hb_x500", rate=rate)["SCHED_LOOP_RATE"] == loop
 
 
 def test_a_range_finder_is_told_to_ardupilot() -> None:
