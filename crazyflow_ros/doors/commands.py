@@ -105,8 +105,9 @@ class Commands:
         Returns:
             Whether it is in force.
         """
-        if usable(np.array([level]), values[None])[0]:
-            self.take(drone, level, values)
+        if level in LIMITS and (np.abs(values) <= _MOST[level]).all():
+            self.level[drone], self.values[drone] = level, values
+            self.most[drone] = _MOST[level]
             return True
         self.refuse(drone, *refusal(level, values))
         return False

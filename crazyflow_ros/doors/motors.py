@@ -31,7 +31,7 @@ class Motors:
     """
 
     def __init__(self, drone_model: str, order: Order) -> None:
-        self._order = list(order)
+        self._order = order
         self.fastest = float(Params.figures(drone_model)["rotor_vel_limits"][1] * RPM)
 
     def speeds(self, outputs: Sequence[float]) -> np.ndarray:
@@ -43,7 +43,7 @@ class Motors:
         Raises:
             ValueError: One of them is not from 0 to 1.
         """
-        ours = np.array(outputs)[self._order]
-        if not ((ours >= -_ROUNDING) & (ours <= 1 + _ROUNDING)).all():
+        ours = [outputs[i] for i in self._order]
+        if not all(-_ROUNDING <= output <= 1 + _ROUNDING for output in ours):
             raise ValueError(f"outputs of motors must be from 0 to 1, got {list(outputs[:4])}")
-        return ours.clip(0.0, 1.0) * self.fastest
+        return np.array([min(max(output, 0.0), 1.0) * self.fastest for output in ours])

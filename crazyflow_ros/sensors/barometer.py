@@ -82,4 +82,4 @@ class BarometerSensor(FrameSensor[BarometerSensorCfg, BarometerData]):
         return self._errors.apply(self.cfg.sea_level_pressure * ratio, dt)
 
     def _decode(self, sample: np.ndarray, dt: float) -> BarometerData:
-        return BarometerData(sample[:, 0], float(self.cfg.noise.variance(dt, 1)[0]))
+        return BarometerData(sample[:, 0], float(self._errors.variance(dt)[0]))

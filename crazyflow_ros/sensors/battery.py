@@ -116,6 +116,6 @@ class BatterySensor(SampledSensor[BatterySensorCfg, BatteryData]):
             current,
             charge,
             charge / self.cfg.battery.capacity,
-            float(self.cfg.voltage.variance(dt, 1)[0]),
-            float(self.cfg.current.variance(dt, 1)[0]),
+            float(self._voltage.variance(dt)[0]),
+            float(self._current.variance(dt)[0]),
         )

@@ -81,7 +81,7 @@ class GnssSensor(FrameSensor[GnssSensorCfg, GnssData]):
     def _decode(self, sample: np.ndarray, dt: float) -> GnssData:
         cfg = self.cfg
         fix = enu_to_geodetic(sample, cfg.latitude, cfg.longitude, cfg.altitude)
-        return GnssData(*fix, self.cfg.noise.variance(dt, 3))
+        return GnssData(*fix, self._errors.variance(dt))
 
 
 def enu_to_geodetic(

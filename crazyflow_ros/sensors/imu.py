@@ -119,6 +119,6 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
         return ImuData(
             sample[:, :3],
             sample[:, 3:],
-            self.cfg.gyro.variance(dt, 3),
-            self.cfg.accelerometer.variance(dt, 3),
+            self._gyro_noise.variance(dt),
+            self._accelerometer_noise.variance(dt),
         )

@@ -72,4 +72,4 @@ class MagnetometerSensor(FrameSensor[MagnetometerSensorCfg, MagnetometerData]):
         return self._errors.apply(np.array(self.cfg.field) @ axes, dt)
 
     def _decode(self, sample: np.ndarray, dt: float) -> MagnetometerData:
-        return MagnetometerData(sample, self.cfg.noise.variance(dt, 3))
+        return MagnetometerData(sample, self._errors.variance(dt))

@@ -95,6 +95,6 @@ class MotionCaptureSensor(FrameSensor[MotionCaptureSensorCfg, MotionCaptureData]
             np.isfinite(sample).all(axis=1),
             sample[:, :3],
             sample[:, 3:],
-            self.cfg.position.variance(dt, 3),
-            self.cfg.attitude.variance(dt, 3),
+            self._position.variance(dt),
+            self._attitude.variance(dt),
         )

@@ -53,7 +53,7 @@ class Noise:
         self._numbers = np.zeros((_DRAWN_AT_ONCE, n_worlds, *self._shape))
         self._next = _DRAWN_AT_ONCE
         self._dt = math.nan  # of the next two
-        self._white = self._step = np.zeros(n_axes)
+        self._variance = self._white = self._step = np.zeros(n_axes)
         self._bias = np.zeros((n_worlds, n_axes))
         self._scale = np.zeros((n_worlds, n_axes))
         self.reset()
@@ -144,9 +144,16 @@ class Noise:
             readings += self._white * normal[:, :, -1]
         return readings.clip(-self.cfg.saturation, self.cfg.saturation).reshape(values.shape)
 
+    def variance(self, dt: float) -> np.ndarray:
+        """Return the variance of the white noise at a sampling period [s], (n_axes,), read-only."""
+        self._use(dt)
+        return self._variance
+
     def _use(self, dt: float) -> None:
         if dt != self._dt:
-            self._dt, self._white = dt, np.sqrt(self.cfg.variance(dt, self._axes))
+            self._dt, self._variance = dt, self.cfg.variance(dt, self._axes)
+            self._variance.flags.writeable = False
+            self._white = np.sqrt(self._variance)
             self._step = np.multiply(self.cfg.random_walk, math.sqrt(dt))
 
     def _draw(self, n_samples: int) -> np.ndarray:

@@ -114,4 +114,4 @@ class OpticalFlowSensor(SampledSensor[OpticalFlowSensorCfg, OpticalFlowData]):
         return self._errors.apply(flow, dt)
 
     def _decode(self, sample: np.ndarray, dt: float) -> OpticalFlowData:
-        return OpticalFlowData(sample, float(self.cfg.noise.variance(dt, 1)[0]))
+        return OpticalFlowData(sample, float(self._errors.variance(dt)[0]))

@@ -104,7 +104,7 @@ class RangerSensor(FrameSensor[RangerSensorCfg, RangerData]):
         return ranges
 
     def _decode(self, sample: np.ndarray, dt: float) -> RangerData:
-        return RangerData(sample, float(self.cfg.noise.variance(dt, 1)[0]))
+        return RangerData(sample, float(self._errors.variance(dt)[0]))
 
 
 @dataclass(frozen=True)

@@ -72,19 +72,19 @@ class StateBackend:
     def show(self, states: Sequence[MirrorState], rows: Sequence[int]) -> None:
         """Switch to the states of T moments; `rows` are the indices of the drones."""
         in_order = len(rows) == len(states[0].pos) and list(rows) == list(range(len(rows)))
-
-        @cache
-        def all_of(field: str) -> np.ndarray:
-            values = np.concatenate([getattr(state, field) for state in states])
-            if in_order:
-                return values
-            values = values.reshape(len(states), -1, values.shape[1])[:, rows]
-            return values.reshape(-1, values.shape[2])
-
-        self._pos, self._axes = all_of("pos"), rotation_matrix(all_of("quat"))
-        self._states, self._all_of = states, all_of
+        self._states, self._rows = states, None if in_order else rows
+        self._pos, self._axes = self._all_of("pos"), rotation_matrix(self._all_of("quat"))
         self._has_battery = getattr(states[0], "battery", None) is not None
         self._readings: np.ndarray | None = None
+
+    def _all_of(self, field: str) -> np.ndarray:
+        """Return a field of all moments, shape (T * M, n), not to be written to."""
+        arrays = [getattr(state, field) for state in self._states]
+        values: np.ndarray = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        if self._rows is None:
+            return values
+        values = values.reshape(len(arrays), -1, values.shape[1])[:, self._rows]
+        return values.reshape(-1, values.shape[2])
 
     def sensordata(self) -> np.ndarray:
         """Readings (T * M, nsensordata) of the sensors that were checked; others are zero."""
