@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -15,6 +16,8 @@ from crazyflow_ros.throttled_logger import Logger
 
 _AIRFRAMES = Path("init.d-posix", "airframes")
 _CONSOLE = "console.log"
+_DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+"""Of util-linux: PX4 never ends by itself, but keeps a core busy once its simulator was killed."""
 _ENDING = 3.0  # s from a polite signal to one that nobody survives
 _ADVICE = (
     "build PX4 with `make px4_sitl_default` in PX4-Autopilot, and name its build/px4_sitl_default"
@@ -57,7 +60,7 @@ class Build:
             self._closing = stack.pop_all()
 
     def start(self, instance: int, real_time_factor: float) -> Path:
-        """Start a process, and return the file with what it prints.
+        """Start a process, and return the file with what it prints; it ends with this thread.
 
         Args:
             instance: Its number, which gives all its ports.
@@ -74,16 +77,17 @@ class Build:
         }
         if real_time_factor > 1:
             variables["PX4_SIM_SPEED_FACTOR"] = f"{real_time_factor:g}"
-        console = folder / _CONSOLE
+        console, dies = folder / _CONSOLE, _DIES_WITH_US if shutil.which(_DIES_WITH_US[0]) else ()
         with console.open("wb") as output:
             process = subprocess.Popen(
                 # As a daemon, without a shell; the last word is the folder with its scripts.
-                [self._program, "-i", str(instance), "-d", self._etc],
+                [*dies, self._program, "-i", str(instance), "-d", self._etc],
                 cwd=folder,
                 env=os.environ | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for this process, which ends the other one
             )
         self._processes[instance] = process
         watch = threading.Thread(
