@@ -79,9 +79,7 @@ class Stub:
         )
         data = encode(readings, frame)
         if frame % GNSS_PERIOD == 0:
-            fix = HilGps(
-                usec, 474_000_000, 85_000_000, 0, 30, 40, 0, (0, 0, 0), 0, 3, 14, 0, 0
-            )
+            fix = HilGps(usec, 474_000_000, 85_000_000, 0, 30, 40, 0, (0, 0, 0), 0, 3, 14, 0, 0)
             data = encode(fix, frame) + data
         for peer in self._peers:
             peer.sendall(data)
@@ -139,8 +137,9 @@ def simulation(folder: Path, n: int) -> float:
         stack.enter_context(px4(folder, n))
         _wait_for(physics, READY)
         for instance in range(n):
-            takes_off = [folder / "bin" / "px4-commander", "--instance", str(instance), "takeoff"]
-            subprocess.run(takes_off, check=True, stdout=subprocess.DEVNULL)
+            commander = folder / "bin" / "px4-commander"
+            takes_off = [commander, "--instance", str(instance), "takeoff"]
+            subprocess.run(list(map(str, takes_off)), check=True, stdout=subprocess.DEVNULL)
         _wait_for(physics, END)
         if not (physics.snapshot.pos[:, 2] > 1.0).all():
             raise RuntimeError(f"not all drones fly: {physics.snapshot.pos[:, 2]} m")
