@@ -19,6 +19,7 @@ from benchmark import (
     manager,
     node,
     page,
+    px4,
     real_time,
     scripts,
     sensors,
@@ -46,6 +47,8 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
     "page": page.main,
     "learn": learn.main,
 }
+if px4.VARIABLE in os.environ:  # no registry has a PX4
+    BENCHMARKS["px4"] = px4.main
 
 
 def machine() -> str:
