@@ -7,11 +7,9 @@ readings, whose time is its clock.
 
 from __future__ import annotations
 
-import selectors
-import socket
+import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -30,14 +28,13 @@ from crazyflow_ros.doors.px4.origin import Origin
 from crazyflow_ros.doors.px4.readings import Readings
 from crazyflow_ros.doors.px4.vehicle import Vehicle
 from crazyflow_ros.doors.settings import DoorContext
+from crazyflow_ros.doors.sockets import Sockets
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
 NAME = "px4"
 _ALL_ANSWERED = 250  # Hz, up to which PX4 answers every frame
-_LOOK = 0.1  # s of wall time after which waiting is interrupted for a moment
 _LAST_PORT = 65535
-_MOST_WAKES = 4096
 
 
 @dataclass(frozen=True)
@@ -139,11 +136,7 @@ class Px4Door:
         self._messages: list[list[Message]] = []  # its, for each drone
         self._tick, self._since = -1, 0.0  # its tick, and the wall time since when it waits
         self._have_come = False
-        self._selector = selectors.DefaultSelector()
-        self._wakes, self._waker = socket.socketpair()
-        self._wakes.setblocking(False)
-        self._waker.setblocking(False)
-        self._selector.register(self._wakes, selectors.EVENT_READ, self._drain)
+        self._sockets = Sockets()
         self._vehicles: list[Vehicle] = []
         try:
             for i, drone in enumerate(drones):
@@ -161,7 +154,7 @@ class Px4Door:
             drone,
             self._settings.address,
             self._settings.port + i,
-            self._selector,
+            self._sockets.selector,
             command=partial(self._command, i),
             lost=partial(self._commands.lose, i),
             logger=self._log,
@@ -208,29 +201,19 @@ class Px4Door:
     ) -> bool:
         """Wait for the answers to the frame."""
         del snapshot
-        looks = time.monotonic() + _LOOK
-        self._serve(0.0)
-        while (left := self._left()) > 0:
-            look = looks - time.monotonic()
-            if look <= 0 or interrupted():
-                return False
-            self._serve(min(left, look))
+        if not self._sockets.wait(self._left, interrupted):
+            return False
         command[:], level[:] = self._commands.values, self._commands.level
         return True
 
-    def _serve(self, timeout: float) -> None:
-        """Carry out what arrives within a time [s], if anything does."""
-        for key, _ in self._selector.select(timeout):
-            key.data(key.fileobj)
-        self._send()
-
     def _left(self) -> float:
         """Return how long to go on waiting [s], not positive if time may run on."""
+        self._send()
         if not self._have_come:
             self._have_come = all(vehicle.is_connected for vehicle in self._vehicles)
             self._begin()
             if not self._have_come:
-                return _LOOK
+                return math.inf
         waited_for = [vehicle for vehicle in self._vehicles if vehicle.is_waited_for]
         booting = any(vehicle.is_booting for vehicle in waited_for)
         if not waited_for:
@@ -267,19 +250,13 @@ class Px4Door:
 
     def interrupt(self) -> None:
         """Wake `collect`."""
-        with suppress(BlockingIOError):  # it is awake already
-            self._waker.send(b"\0")
-
-    def _drain(self, wakes: socket.socket) -> None:
-        wakes.recv(_MOST_WAKES)
+        self._sockets.wake()
 
     def close(self) -> None:
         """Close all ports."""
         for vehicle in self._vehicles:
             vehicle.close()
-        self._wakes.close()
-        self._waker.close()
-        self._selector.close()
+        self._sockets.close()
 
     def status(self) -> DoorStatus:
         """Return who flies the drones."""

@@ -1,0 +1,65 @@
+"""The sockets of a door: what has arrived is carried out while time waits."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+_LOOK = 0.1  # s of wall time after which waiting is interrupted for a moment
+_MOST_WAKES = 4096
+
+
+class Sockets:
+    """Sockets that a door waits for, in one thread, until any other thread wakes it.
+
+    Attributes:
+        selector: What to wait for; the data of a socket are called with it when it is ready.
+    """
+
+    def __init__(self) -> None:
+        self.selector = selectors.DefaultSelector()
+        self._wakes, self._waker = socket.socketpair()
+        self._wakes.setblocking(False)
+        self._waker.setblocking(False)
+        self.selector.register(self._wakes, selectors.EVENT_READ, self._drain)
+
+    def serve(self, timeout: float = 0.0) -> None:
+        """Carry out what arrives within a time [s], if anything does."""
+        for key, _ in self.selector.select(timeout):
+            key.data(key.fileobj)
+
+    def wait(self, left: Callable[[], float], interrupted: Callable[[], bool]) -> bool:
+        """Carry out what arrives, until nothing more is waited for; see `Door.collect`.
+
+        Args:
+            left: Returns how long to go on waiting [s], not positive if time may run on.
+            interrupted: As for `Door.collect`.
+
+        Returns:
+            False if it was interrupted, or has waited for long.
+        """
+        looks = time.monotonic() + _LOOK
+        self.serve()
+        while (longest := left()) > 0:
+            look = looks - time.monotonic()
+            if look <= 0 or interrupted():
+                return False
+            self.serve(min(longest, look))
+        return True
+
+    def wake(self) -> None:
+        """Let `wait` look whether it is interrupted. From any thread."""
+        with suppress(BlockingIOError):  # it is awake already
+            self._waker.send(b"\0")
+
+    def _drain(self, wakes: socket.socket) -> None:
+        wakes.recv(_MOST_WAKES)
+
+    def close(self) -> None:
+        """Close what the door has not registered itself."""
+        self._wakes.close()
+        self._waker.close()
+        self.selector.close()
