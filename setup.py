@@ -74,6 +74,7 @@ setup(
         "console_scripts": [f"{name} = {name}.__main__:main"],
         f"{name}.doors": [
             f"betaflight = {name}.doors.betaflight:Betaflight",
+            f"crazyflie_firmware = {name}.doors.crazyflie_firmware:CrazyflieFirmware",
             f"px4 = {name}.doors.px4:Px4",
         ],
     },
