@@ -6,6 +6,8 @@ follow wall time, and so does the simulation behind this door.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ from crazyflow_ros.scene import Mirror
 NAME = "crazyflie_firmware"
 
 _SILENCE = 1  # s of readings without outputs after which a firmware is lost
+_PATIENCE = 0.05  # s of wall time for outputs of a firmware that has much to do
 _CALIBRATION = 10  # s of readings after which one without any outputs is reported
 _LEAST_PORT, _MOST_PORT = 1024, 65535
 
@@ -91,6 +94,7 @@ class CrazyflieFirmwareDoor:
         self._readings = Readings(settings.rate, settings.pose_rate, context)
         self._commands = Commands(drones, OnLoss.stop, self._log)
         self._pace, self._tick = Pace(context.freq), -1
+        self._news = threading.Event()
         self._counts = np.zeros(len(drones), int)  # of the outputs in force
         self._silent = np.zeros(len(drones), int)  # readings since then
         self._flies = np.zeros(len(drones), bool)
@@ -99,7 +103,9 @@ class CrazyflieFirmwareDoor:
             self._links: list[FirmwareLink] = []
             for i, drone in enumerate(drones):
                 ports = settings.port + i, settings.cflib_port + i
-                link = FirmwareLink(drone, settings.address, *ports, self._log)
+                link = FirmwareLink(
+                    drone, settings.address, *ports, logger=self._log, wake=self._news.set
+                )
                 stack.callback(link.close)
                 self._links.append(link)
             self._relay = Relay(self._links)
@@ -131,6 +137,7 @@ class CrazyflieFirmwareDoor:
         """Wait until wall time has reached the tick, and take what has arrived."""
         del interrupted  # the wait is shorter than anybody notices
         self._pace.wait(snapshot.tick)
+        self._wait_for_slow_ones()
         for i, link in enumerate(self._links):
             latest = link.latest
             if latest is not None and latest[1] != self._counts[i]:
@@ -141,6 +148,15 @@ class CrazyflieFirmwareDoor:
                 self._note_silence(i)
         command[:], level[:] = self._commands.values, self._commands.level
         return True
+
+    def _wait_for_slow_ones(self) -> None:
+        """Wait a moment until no firmware has more readings to carry out than it can hold."""
+        deadline = time.monotonic() + _PATIENCE
+        while any(link.is_full for link, flies in zip(self._links, self._flies) if flies):
+            self._news.clear()
+            slow = any(link.is_full for link, flies in zip(self._links, self._flies) if flies)
+            if slow and not self._news.wait(deadline - time.monotonic()):
+                break
 
     def _take(self, drone: int, outputs: Sequence[int]) -> None:
         self._silent[drone] = 0

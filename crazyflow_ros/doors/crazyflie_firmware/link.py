@@ -6,7 +6,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from crazyflow_ros.doors.crazyflie_firmware import packets
 from crazyflow_ros.throttled_logger import Logger
 
 _BURST = 16  # packets of one port that are read before it is the others' turn
+_UNDER_WAY = 4  # packets that a firmware certainly holds: of CrazySim's builds, some lose a sixth
 _ALIVE = 1.0  # s without a packet after which another firmware may take the place of one
 _CLIENTS, _SILENCE = 16, 5.0  # programs, s after which one is forgotten; cflib sends ten a second
 _PROBE = b"\xff"  # cflib's packet without meaning: any answer says that there is a Crazyflie
@@ -33,6 +34,7 @@ class FirmwareLink:
         port: UDP port for the firmware.
         cflib_port: UDP port for programs.
         logger: Says who came, and what is refused.
+        wake: Called when there are new outputs.
 
     Attributes:
         drone: As given.
@@ -44,11 +46,20 @@ class FirmwareLink:
     """
 
     def __init__(
-        self, drone: str, address: str, port: int, cflib_port: int, logger: Logger
+        self,
+        drone: str,
+        address: str,
+        port: int,
+        cflib_port: int,
+        *,
+        logger: Logger,
+        wake: Callable[[], None],
     ) -> None:
-        self.drone, self._port, self._logger = drone, port, logger
+        self.drone, self._port = drone, port
+        self._logger, self._wake = logger, wake
         self.latest: tuple[Sequence[int], int] | None = None
         self._count = 0
+        self._under_way = 0  # packets since the newest outputs
         self._peer: _Address | None = None
         self._heard = 0.0
         self._clients: dict[_Address, float] = {}  # when they were heard
@@ -70,8 +81,14 @@ class FirmwareLink:
         """Send readings to the firmware, if there is one."""
         peer = self._peer
         if peer is not None:
+            self._under_way += len(readings)
             for packet in readings:
                 _send(self._firmware, packet, peer)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a firmware that runs its motors may lose what it is sent now."""
+        return self.latest is not None and self._under_way >= _UNDER_WAY
 
     # In the relay's thread.
 
@@ -110,7 +127,8 @@ class FirmwareLink:
         outputs = packets.outputs(packet)
         if outputs is not None:
             self._count += 1
-            self.latest = outputs, self._count
+            self.latest, self._under_way = (outputs, self._count), 0
+            self._wake()
             return
         if not 1 <= len(packet) <= packets.MOST_BYTES:
             self._refuse(f"a packet of {len(packet)} bytes from the firmware", _HOW_LONG)
