@@ -7,7 +7,6 @@ follow wall time, and so does the simulation behind this door.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from crazyflow_ros.scene import Mirror
 NAME = "crazyflie_firmware"
 
 _SILENCE = 1  # s of readings without outputs after which a firmware is lost
-_PATIENCE = 0.05  # s of wall time for outputs of a firmware that has much to do
+_LOOK = 0.01  # s of wall time after which a firmware that was waited for may be lost
 _CALIBRATION = 10  # s of readings after which one without any outputs is reported
 _LEAST_PORT, _MOST_PORT = 1024, 65535
 
@@ -151,12 +150,11 @@ class CrazyflieFirmwareDoor:
 
     def _wait_for_slow_ones(self) -> None:
         """Wait a moment until no firmware has more readings to carry out than it can hold."""
-        deadline = time.monotonic() + _PATIENCE
-        while any(link.is_full for link, flies in zip(self._links, self._flies) if flies):
+        while True:
             self._news.clear()
-            slow = any(link.is_full for link, flies in zip(self._links, self._flies) if flies)
-            if slow and not self._news.wait(deadline - time.monotonic()):
-                break
+            if not any(link.is_full for link in self._links):
+                return
+            self._news.wait(_LOOK)
 
     def _take(self, drone: int, outputs: Sequence[int]) -> None:
         self._silent[drone] = 0
@@ -188,6 +186,7 @@ class CrazyflieFirmwareDoor:
         self._readings.forget(drones)
         for i in np.arange(len(self._links))[drones].tolist():
             if self._flies[i]:
+                self._flies[i] = False
                 self._log.warning(
                     f"{self._links[i].drone}: it was reset, and its firmware flies on with what it "
                     "was told before: start the firmware again"

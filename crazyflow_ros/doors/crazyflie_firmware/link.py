@@ -15,6 +15,7 @@ from crazyflow_ros.throttled_logger import Logger
 
 _BURST = 16  # packets of one port that are read before it is the others' turn
 _UNDER_WAY = 4  # packets that a firmware certainly holds: of CrazySim's builds, some lose a sixth
+_PATIENCE = 0.1  # s without outputs after which it is not waited for
 _ALIVE = 1.0  # s without a packet after which another firmware may take the place of one
 _CLIENTS, _SILENCE = 16, 5.0  # programs, s after which one is forgotten; cflib sends ten a second
 _PROBE = b"\xff"  # cflib's packet without meaning: any answer says that there is a Crazyflie
@@ -61,7 +62,7 @@ class FirmwareLink:
         self._count = 0
         self._under_way = 0  # packets since the newest outputs
         self._peer: _Address | None = None
-        self._heard = 0.0
+        self._heard = self._answered = 0.0  # wall times of its newest packet and outputs
         self._clients: dict[_Address, float] = {}  # when they were heard
         self._firmware = _opened(drone, address, port)
         try:
@@ -88,7 +89,8 @@ class FirmwareLink:
     @property
     def is_full(self) -> bool:
         """Whether a firmware that runs its motors may lose what it is sent now."""
-        return self.latest is not None and self._under_way >= _UNDER_WAY
+        is_there = time.monotonic() - self._answered < _PATIENCE
+        return is_there and self.latest is not None and self._under_way >= _UNDER_WAY
 
     # In the relay's thread.
 
@@ -126,7 +128,7 @@ class FirmwareLink:
         """Note the outputs of the motors; any other packet is for the programs."""
         outputs = packets.outputs(packet)
         if outputs is not None:
-            self._count += 1
+            self._count, self._answered = self._count + 1, self._heard
             self.latest, self._under_way = (outputs, self._count), 0
             self._wake()
             return

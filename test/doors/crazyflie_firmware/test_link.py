@@ -14,6 +14,7 @@ import physics_helpers
 import pytest
 from fake_firmware import FIRST, FakeFirmware, free_ports
 
+from crazyflow_ros.doors.crazyflie_firmware import link as link_module
 from crazyflow_ros.doors.crazyflie_firmware import packets
 from crazyflow_ros.doors.crazyflie_firmware.link import FirmwareLink, Relay
 from crazyflow_ros.throttled_logger import ThrottledLogger
@@ -128,14 +129,17 @@ def test_a_second_firmware_waits_until_the_first_is_silent(
     assert second.counts[b"\x90\x00"] == FIRST
 
 
-def test_a_full_firmware_is_not_sent_more_than_it_holds(ports: Ports) -> None:
-    firmware = ports.calibrated()
-    assert not ports.link.is_full
-    firmware.silent = True
+def test_a_full_firmware_is_waited_for_if_it_answers(
+    ports: Ports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "_PATIENCE", T)
+    ports.calibrated().silent = True
     ports.link.send(IMU * 3)
     assert not ports.link.is_full
     ports.link.send(IMU)
     assert ports.link.is_full
+    monkeypatch.setattr(link_module, "_PATIENCE", 0.0)
+    assert not ports.link.is_full
 
 
 def test_hostile_packets_change_nothing(ports: Ports, caplog: pytest.LogCaptureFixture) -> None:
