@@ -86,6 +86,12 @@ def _px4(words: Sequence[str]) -> int:
     return main(words, f"{program_name()} px4")
 
 
+def _crazyflie_firmware(words: Sequence[str]) -> int:
+    from crazyflow_ros.doors.crazyflie_firmware.program import main
+
+    return main(words, f"{program_name()} crazyflie_firmware")
+
+
 def _build_messages(words: Sequence[str]) -> int:
     CommandParser("build-messages", _BUILD_MESSAGES).parse_args(words)
     try:
@@ -132,5 +138,10 @@ COMMANDS: tuple[Command | ProgramCommand, ...] = (
         "identify", "fit the models of a drone to recorded flights, and write its folder", _identify
     ),
     ProgramCommand("px4", "simulate drones that PX4 flies, and start PX4, without ROS", _px4),
+    ProgramCommand(
+        "crazyflie_firmware",
+        "simulate drones that the Crazyflie's firmware flies, and start it, without ROS",
+        _crazyflie_firmware,
+    ),
     ProgramCommand("build-messages", _BUILD_MESSAGES, _build_messages),
 )

@@ -34,11 +34,13 @@ class FirmwareBuild:
         if not os.access(self._program, os.X_OK):
             raise ValueError(f"--build: {shown_path(self._program)} cannot be run; {_ADVICE}")
         self._address = _OWN if start.settings.address == _ANY else start.settings.address
-        self._processes = Processes("crazyflie_firmware", "its firmware", start.work, start.logger)
+        self._processes = Processes(
+            "crazyflie_firmware", "Crazyflie firmware", start.work, start.logger
+        )
 
     def start(self, instance: int) -> Path:
         """Start a process; see `AutopilotBuild`."""
-        command = [self._program, str(FIRST_PORT + instance), self._address]
+        command: list[str | Path] = [self._program, str(FIRST_PORT + instance), self._address]
         return self._processes.start(instance, command)
 
     def close(self) -> None:
