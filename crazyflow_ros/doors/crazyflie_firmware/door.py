@@ -29,7 +29,7 @@ from crazyflow_ros.scene import Mirror
 NAME = "crazyflie_firmware"
 
 _SILENCE = 1  # s of readings without outputs after which a firmware is lost
-_LOOK = 0.01  # s of wall time after which a firmware that was waited for may be lost
+_MOMENT = 0.003  # s; a firmware answers the first reading after each of its ticks of 1 ms
 _CALIBRATION = 10  # s of readings after which one without any outputs is reported
 _LEAST_PORT, _MOST_PORT = 1024, 65535
 
@@ -92,7 +92,7 @@ class CrazyflieFirmwareDoor:
         self._rotors = CompensatedRotors(context.drone_model)
         self._readings = Readings(settings.rate, settings.pose_rate, context)
         self._commands = Commands(drones, OnLoss.stop, self._log)
-        self._pace, self._tick = Pace(context.freq), -1
+        self._pace, self._tick = Pace(context.freq, self.period), -1
         self._news = threading.Event()
         self._counts = np.zeros(len(drones), int)  # of the outputs in force
         self._silent = np.zeros(len(drones), int)  # readings since then
@@ -149,12 +149,10 @@ class CrazyflieFirmwareDoor:
         return True
 
     def _wait_for_slow_ones(self) -> None:
-        """Wait a moment until no firmware has more readings to carry out than it can hold."""
-        while True:
-            self._news.clear()
-            if not any(link.is_full for link in self._links):
-                return
-            self._news.wait(_LOOK)
+        """Wait a moment if a firmware has more readings to carry out than it can hold."""
+        self._news.clear()
+        if any(link.is_full for link in self._links):
+            self._news.wait(_MOMENT)
 
     def _take(self, drone: int, outputs: Sequence[int]) -> None:
         self._silent[drone] = 0

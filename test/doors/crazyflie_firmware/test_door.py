@@ -125,22 +125,28 @@ def test_a_reset_and_a_firmware_that_ends_are_told_and_another_one_flies(
 
 def test_time_is_not_faster_than_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now, slept = 100.0, list[float]()
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        slept.append(seconds)
+
     monkeypatch.setattr(pace_module.time, "monotonic", lambda: now)
-    monkeypatch.setattr(pace_module.time, "sleep", slept.append)
-    pace = Pace(1000)
+    monkeypatch.setattr(pace_module.time, "sleep", sleep)
+    pace = Pace(freq=1000, period=2)
     pace.wait(10)
     pace.wait(12)
     assert slept == [pytest.approx(0.002)]
-    now += 0.02
-    pace.wait(15)  # late, and caught up with
-    assert len(slept) == 1
-    pace.wait(40)
-    assert slept[1:] == [pytest.approx(0.010)]
+    now += 0.020
+    for tick in range(14, 100, 2):  # late, and caught up with evenly
+        pace.wait(tick)
+    assert min(slept[1:]) == pytest.approx(0.0015)
+    assert now == pytest.approx(100.088)
     pace.wait(500)  # time was set: a new beginning
-    assert len(slept) == 2
+    assert now == pytest.approx(100.0895)
     pace.begin()
-    pace.wait(501)
-    assert len(slept) == 2
+    pace.wait(700)
+    assert now == pytest.approx(100.091)
 
 
 @pytest.mark.parametrize(
