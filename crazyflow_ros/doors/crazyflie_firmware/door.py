@@ -20,7 +20,7 @@ from crazyflow_ros.control import ticks_per_period
 from crazyflow_ros.doors.commands import Commands
 from crazyflow_ros.doors.crazyflie_firmware.link import FirmwareLink, Relay
 from crazyflow_ros.doors.crazyflie_firmware.pace import Pace
-from crazyflow_ros.doors.crazyflie_firmware.readings import Readings
+from crazyflow_ros.doors.crazyflie_firmware.readings import CrazyflieReadings
 from crazyflow_ros.doors.crazyflie_firmware.rotors import CompensatedRotors
 from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
@@ -48,7 +48,8 @@ class CrazyflieFirmware:
         Spec("UDP port for cflib of the first drone; the others follow", _LEAST_PORT, _MOST_PORT),
     ] = 19850
     rate: Annotated[
-        int, Spec("Readings of the IMU a second [Hz]; the firmware expects 1000", 500, 1000)
+        int,
+        Spec("CrazyflieReadings of the IMU a second [Hz]; the firmware expects 1000", 500, 1000),
     ] = 1000
     pose_rate: Annotated[
         int,
@@ -90,7 +91,7 @@ class CrazyflieFirmwareDoor:
         self.period = ticks_per_period(context.freq, settings.rate, f"{NAME}.rate")
         self._rate, self._log = settings.rate, context.logger
         self._rotors = CompensatedRotors(context.drone_model)
-        self._readings = Readings(settings.rate, settings.pose_rate, context)
+        self._readings = CrazyflieReadings(settings.rate, settings.pose_rate, context)
         self._commands = Commands(drones, OnLoss.stop, self._log)
         self._pace, self._tick = Pace(context.freq, self.period), -1
         self._news = threading.Event()

@@ -31,7 +31,7 @@ _MAGNETOMETER = NoiseCfg(std=0.2e-6)  # T; assumed, as are those of motion captu
 _POSITION, _ATTITUDE = NoiseCfg(std=0.001), NoiseCfg(std=0.002)  # m, rad
 
 
-class Readings:
+class CrazyflieReadings:
     """The sensors of all drones, and a motion capture system.
 
     Args:
