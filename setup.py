@@ -75,6 +75,7 @@ setup(
         f"{name}.doors": [
             f"ardupilot = {name}.doors.ardupilot:ArduPilot",
             f"betaflight = {name}.doors.betaflight:Betaflight",
+            f"crazyflie_firmware = {name}.doors.crazyflie_firmware:CrazyflieFirmware",
             f"px4 = {name}.doors.px4:Px4",
         ],
     },

@@ -47,6 +47,7 @@ ROOMS = {
     "crazyflow_ros.doors": "extend.md",
     "crazyflow_ros.doors.ardupilot": "autopilots.md",
     "crazyflow_ros.doors.betaflight": "autopilots.md",
+    "crazyflow_ros.doors.crazyflie_firmware": "autopilots.md",
     "crazyflow_ros.doors.px4": "autopilots.md",
     "crazyflow_ros.checks": "extend.md",
     "crazyflow_ros.crazyflie": "crazyflie.md",

@@ -92,6 +92,12 @@ def _ardupilot(words: Sequence[str]) -> int:
     return main(words, f"{program_name()} ardupilot")
 
 
+def _crazyflie_firmware(words: Sequence[str]) -> int:
+    from crazyflow_ros.doors.crazyflie_firmware.program import main
+
+    return main(words, f"{program_name()} crazyflie_firmware")
+
+
 def _build_messages(words: Sequence[str]) -> int:
     CommandParser("build-messages", _BUILD_MESSAGES).parse_args(words)
     try:
@@ -142,6 +148,11 @@ COMMANDS: tuple[Command | ProgramCommand, ...] = (
         "ardupilot",
         "simulate drones that ArduPilot flies, and start ArduPilot, without ROS",
         _ardupilot,
+    ),
+    ProgramCommand(
+        "crazyflie_firmware",
+        "simulate drones that the Crazyflie's firmware flies, and start it, without ROS",
+        _crazyflie_firmware,
     ),
     ProgramCommand("build-messages", _BUILD_MESSAGES, _build_messages),
 )

@@ -82,6 +82,10 @@ class Autopilot:
     """Raises ValueError if the folder has no build, OSError if a file cannot be written."""
     connects: Callable[[int, int], str]
     """Says for a port and an instance who connects where."""
+    model: str = "hb_x500"
+    """Default of the drone model."""
+    pace: str = "in lock-step"
+    """How it flies, in the description."""
 
 
 class StartedAutopilots:
@@ -181,7 +185,7 @@ def _parser(autopilot: Autopilot, program: str) -> argparse.ArgumentParser:
     title = autopilot.title
     parser = argparse.ArgumentParser(
         prog=program,
-        description=f"Simulate drones that {title} flies in lock-step, one {title} for each.",
+        description=f"Simulate drones that {title} flies {autopilot.pace}, one for each.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("-n", "--drones", type=int, default=1, help="number of drones")
@@ -197,7 +201,9 @@ def _parser(autopilot: Autopilot, program: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--wipe", action="store_true", help="remove these folders first, to begin afresh"
     )
-    parser.add_argument("--model", default="hb_x500", help="drone model, or path of its folder")
+    parser.add_argument(
+        "--model", default=autopilot.model, help="drone model, or path of its folder"
+    )
     parser.add_argument("--scene", default="floor", help="scene, or path of an MJCF file")
     parser.add_argument("--freq", type=int, default=autopilot.freq, help="physics ticks per second")
     parser.add_argument(

@@ -25,6 +25,12 @@ height; the relative accuracy of ±8 Pa, 0.66 m, is taken for a standard deviati
 _AIR = 9.80665 * 0.0289644 / 8.31446261815324  # g M / R, K/m
 
 
+def standard_altitude(pressure: np.ndarray) -> np.ndarray:
+    """Return the altitudes [m] of pressures [Pa] in the standard atmosphere, up to 11 km."""
+    ratio = np.maximum(pressure, 1.0) / SEA_LEVEL_PRESSURE
+    return _SEA_LEVEL_TEMPERATURE / _LAPSE_RATE * (1 - ratio ** (_LAPSE_RATE / _AIR))
+
+
 @dataclass(kw_only=True)
 class BarometerSensorCfg(FrameSensorCfg):
     """A barometer, exact by default.

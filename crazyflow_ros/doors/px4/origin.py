@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crazyflow_ros.sensors.barometer import SEA_LEVEL_PRESSURE
-
 _TEMPERATURE, _LAPSE_RATE = 288.15, 0.0065  # K, K/m; the standard atmosphere, ISO 2533
-_EXPONENT = 8.31446261815324 * _LAPSE_RATE / (9.80665 * 0.0289644)
 _FREEZING = 273.15  # K
 
 
@@ -41,11 +38,6 @@ class Origin:
             level * math.cos(declination),
             -strength * math.sin(inclination),
         )
-
-    def altitude_of(self, pressure: np.ndarray) -> np.ndarray:
-        """Return the altitudes [m] of pressures [Pa] in the standard atmosphere."""
-        ratio = np.maximum(pressure, 1.0) / SEA_LEVEL_PRESSURE
-        return _TEMPERATURE / _LAPSE_RATE * (1 - ratio**_EXPONENT)
 
     def temperature(self, height: np.ndarray) -> np.ndarray:
         """Return temperatures [degrees Celsius] at heights above the origin [m]."""

@@ -36,7 +36,7 @@ from crazyflow_ros.sensors import (
     MagnetometerSensorCfg,
     ObjRef,
 )
-from crazyflow_ros.sensors.barometer import BMP388
+from crazyflow_ros.sensors.barometer import BMP388, standard_altitude
 from crazyflow_ros.sensors.gnss import enu_to_geodetic
 from crazyflow_ros.sensors.noise import Noise
 
@@ -156,7 +156,7 @@ class Readings:
     def _air_of(self, pressure: np.ndarray, snapshot: Snapshot) -> list[_Air]:
         origin = self._origin
         warmth = origin.temperature(snapshot.pos[:, 2]).tolist()
-        columns = (pressure * _HPA).tolist(), origin.altitude_of(pressure).tolist(), warmth
+        columns = (pressure * _HPA).tolist(), standard_altitude(pressure).tolist(), warmth
         return [(absolute, 0.0, height, degrees) for absolute, height, degrees in zip(*columns)]
 
     def _fixes(self, gnss: GnssData, snapshot: Snapshot, time_usec: int) -> list[HilGps]:

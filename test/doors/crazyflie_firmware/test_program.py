@@ -1,0 +1,92 @@
+"""The program `crazyflie_firmware`: it starts what a build has, here a fake, and says what ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_firmware import free_ports
+from paths import ROOT
+
+from crazyflow_ros.doors.crazyflie_firmware.build import FIRST_PORT
+from crazyflow_ros.doors.crazyflie_firmware.program import main
+
+T = 300.0  # s, no wait is longer
+FIRMWARE = f"""#!{sys.executable}
+import sys
+sys.path.insert(0, {str(ROOT / "test")!r})
+from fake_firmware import FakeFirmware
+firmware = FakeFirmware(int(sys.argv[1]))
+while firmware.counts.get(b"\\x90\\x00", 0) < 200:
+    firmware.join(0.02)
+print("flew at", sys.argv[2])
+firmware.end()
+sys.exit(7)
+"""
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    folder = tmp_path / "build"
+    folder.mkdir()
+    (folder / "cf2").write_text(FIRMWARE)
+    (folder / "cf2").chmod(0o755)
+    return folder
+
+
+def test_it_starts_firmwares_and_says_that_they_have_ended(build: Path, tmp_path: Path) -> None:
+    port = free_ports(4)
+    names = [f"crazyflie_firmware_{port - FIRST_PORT + i}" for i in range(2)]
+    words = ["-n", "2", "--build", str(build), "--work", str(tmp_path / "work")]
+    words += ["--port", str(port), "--cflib_port", str(port + 2)]
+    command = [sys.executable, "-m", "crazyflow_ros", "crazyflie_firmware", *words]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        said: list[str] = []
+        for line in process.stdout:
+            said.append(line)
+            if sum("ended with the exit code 7" in one for one in said) == 2:
+                break
+        process.send_signal(signal.SIGTERM)
+        said += process.stdout
+        assert process.wait(T) == 0
+    text = "".join(said)
+    for i, name in enumerate(names):
+        assert f"{name}: its firmware, `cf2 {port + i} 127.0.0.1`, on UDP {port + i}" in text
+        assert f"{name}: waits for its firmware" in text
+        assert f"cflib: udp://127.0.0.1:{port + 2 + i}" in text
+        assert f"{name}: a firmware has connected to UDP {port + i}" in text
+        assert f"{name}: its firmware runs its motors" in text
+        console = (tmp_path / "work" / name / "console.log").read_text()
+        assert "flew at 127.0.0.1" in console
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--build", "nowhere"], "nowhere has no firmware: there is no .*cf2; build the folder"),
+        (["--build", "x", "--port", "4000"], "--port must be at least 19950 with --build.*4000"),
+        (["--freq", "500"], "crazyflie_firmware.rate.*500 Hz, got 1000"),
+        (["--cflib_port", "19950"], "none of them twice"),
+    ],
+)
+def test_what_cannot_be_started_is_refused(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert re.search(expected, capsys.readouterr().err)
+
+
+def test_a_build_that_cannot_be_run_is_named(
+    build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (build / "cf2").chmod(0o644)
+    assert main(["--build", str(build)]) == 2
+    assert "cf2 cannot be run" in capsys.readouterr().err
