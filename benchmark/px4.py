@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from crazyflow_ros.doors import DoorContext
-from crazyflow_ros.doors.program import Start
+from crazyflow_ros.doors.program import AutopilotStart
 from crazyflow_ros.doors.px4 import Px4
 from crazyflow_ros.doors.px4.build import Build
 from crazyflow_ros.doors.px4.mavlink import HilActuatorControls, HilGps, HilSensor, Parser, encode
@@ -47,7 +47,9 @@ HEAD = "| vehicles | stub | simulation | share |\n|---:|---:|---:|---:|"
 def px4(folder: Path, n: int) -> Iterator[Build]:
     """Start PX4 without its state of earlier runs, and end it."""
     with tempfile.TemporaryDirectory() as work:
-        build = Build(Start(folder, Path(work), CONFIG, Px4(), logging.getLogger(__name__)))
+        build = Build(
+            AutopilotStart(folder, Path(work), CONFIG, Px4(), logging.getLogger(__name__))
+        )
         try:
             for instance in range(n):
                 build.start(instance)

@@ -47,7 +47,7 @@ class AutopilotBuild(Protocol):
 
 
 @dataclass(frozen=True)
-class Start:
+class AutopilotStart:
     """What a build has to know of the simulation that its processes fly in."""
 
     build: Path
@@ -78,7 +78,7 @@ class Autopilot:
     """From one instance to the next."""
     freq: int
     """Default of the physics ticks per second."""
-    build: Callable[[Start], AutopilotBuild]
+    build: Callable[[AutopilotStart], AutopilotBuild]
     """Raises ValueError if the folder has no build, OSError if a file cannot be written."""
     connects: Callable[[int, int], str]
     """Says for a port and an instance who connects where."""
@@ -101,7 +101,7 @@ class StartedAutopilots:
         OSError: A file cannot be written.
     """
 
-    def __init__(self, autopilot: Autopilot, start: Start, drones: Sequence[str]) -> None:
+    def __init__(self, autopilot: Autopilot, start: AutopilotStart, drones: Sequence[str]) -> None:
         self._autopilot, self._drones, self._start = autopilot, drones, start
         self._first, self._port = (
             first_instance(autopilot, start.settings.port),
@@ -258,7 +258,7 @@ def _run(autopilot: Autopilot, given: Namespace) -> int:
     with ExitStack() as stack:
         started = None
         if given.build is not None:
-            start = Start(given.build, given.work, config, settings, logger, given.wipe)
+            start = AutopilotStart(given.build, given.work, config, settings, logger, given.wipe)
             started = StartedAutopilots(autopilot, start, names)
             stack.callback(started.close)
         door = settings.open(DoorContext.of(config, names, logger))

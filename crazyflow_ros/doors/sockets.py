@@ -12,7 +12,7 @@ _LOOK = 0.1  # s of wall time after which waiting is interrupted for a moment
 _MOST_WAKES = 4096
 
 
-class Sockets:
+class DoorSockets:
     """Sockets that a door waits for, in one thread, until any other thread wakes it.
 
     Attributes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.doors.ardupilot.parameters import parameters
 from crazyflow_ros.doors.processes import Processes
-from crazyflow_ros.doors.program import Start
+from crazyflow_ros.doors.program import AutopilotStart
 
 FIRST_PORT = 9002
 """UDP port of the simulator for ArduPilot's instance 0."""
@@ -32,7 +32,7 @@ class ArduPilotBuild:
         ValueError: The folder has no build.
     """
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: AutopilotStart) -> None:
         folder = start.build
         self._program = folder.resolve() / "bin" / "arducopter"
         if not self._program.exists():

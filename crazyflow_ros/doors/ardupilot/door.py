@@ -24,7 +24,7 @@ from crazyflow_ros.doors.commands import Commands
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.doors.patience import Patience
 from crazyflow_ros.doors.settings import DoorContext
-from crazyflow_ros.doors.sockets import Sockets
+from crazyflow_ros.doors.sockets import DoorSockets
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
@@ -120,7 +120,7 @@ class ArduPilotDoor:
         self._frame, self._tick = 0, -1  # number and tick of the latest one
         self._entries: list[str] = []  # its, for each drone
         self._have_come = False
-        self._sockets = Sockets()
+        self._sockets = DoorSockets()
         self._vehicles: list[ArduPilotVehicle] = []
         try:
             for i, drone in enumerate(drones):

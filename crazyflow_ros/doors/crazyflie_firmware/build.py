@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.doors.processes import Processes
-from crazyflow_ros.doors.program import Start
+from crazyflow_ros.doors.program import AutopilotStart
 
 FIRST_PORT = 19950
 """UDP port of the simulator for the first firmware."""
@@ -25,7 +25,7 @@ class FirmwareBuild:
         ValueError: The folder has no build.
     """
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: AutopilotStart) -> None:
         folder = start.build
         self._program = folder.resolve() / "cf2"
         if not self._program.exists():

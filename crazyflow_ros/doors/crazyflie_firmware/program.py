@@ -11,7 +11,7 @@ from crazyflow_ros.doors.program import Autopilot, run
 
 def main(words: Sequence[str] | None = None, program: str = NAME) -> int:
     """Run the program until a signal arrives; see `doors.program.run`."""
-    return run(_FIRMWARE, words, program)
+    return run(FIRMWARE, words, program)
 
 
 def _who_connects(port: int, instance: int) -> str:
@@ -19,7 +19,7 @@ def _who_connects(port: int, instance: int) -> str:
     return f"its firmware, `cf2 {port} 127.0.0.1`, on UDP {port}"
 
 
-_FIRMWARE = Autopilot(
+FIRMWARE = Autopilot(
     name=NAME,
     title="Crazyflie firmware",
     settings=CrazyflieFirmware,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.doors.processes import Processes
-from crazyflow_ros.doors.program import Start
+from crazyflow_ros.doors.program import AutopilotStart
 from crazyflow_ros.doors.px4.airframe import NUMBER, airframe, file_name, simulator_model
 
 _AIRFRAMES = Path("init.d-posix", "airframes")
@@ -29,7 +29,7 @@ class Build:
         OSError: A file cannot be written.
     """
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: AutopilotStart) -> None:
         folder = start.build
         self._program = folder.resolve() / "bin" / "px4"
         self._drone_model = start.config.drone_model

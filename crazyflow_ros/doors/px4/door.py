@@ -28,7 +28,7 @@ from crazyflow_ros.doors.px4.origin import Origin
 from crazyflow_ros.doors.px4.readings import Readings
 from crazyflow_ros.doors.px4.vehicle import Vehicle
 from crazyflow_ros.doors.settings import DoorContext
-from crazyflow_ros.doors.sockets import Sockets
+from crazyflow_ros.doors.sockets import DoorSockets
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
@@ -136,7 +136,7 @@ class Px4Door:
         self._messages: list[list[Message]] = []  # its, for each drone
         self._tick, self._since = -1, 0.0  # its tick, and the wall time since when it waits
         self._have_come = False
-        self._sockets = Sockets()
+        self._sockets = DoorSockets()
         self._vehicles: list[Vehicle] = []
         try:
             for i, drone in enumerate(drones):

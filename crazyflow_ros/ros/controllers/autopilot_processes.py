@@ -34,10 +34,10 @@ def prepared(
     if autopilot is None:
         text = f"nothing, because the door {p.door} starts no autopilot"
         raise ParameterError("autopilot.build", text, given.build)
-    from crazyflow_ros.doors.program import Start, StartedAutopilots
+    from crazyflow_ros.doors.program import AutopilotStart, StartedAutopilots
 
     folders = Path(given.build).expanduser(), Path(given.work or f"{p.door}_work").expanduser()
-    start = Start(*folders, p.simulation_config(), settings, log, given.wipe)
+    start = AutopilotStart(*folders, p.simulation_config(), settings, log, given.wipe)
     try:
         return StartedAutopilots(autopilot, start, p.by_door)
     except (ValueError, OSError) as error:
@@ -55,4 +55,8 @@ def _autopilot(door: str) -> Autopilot | None:
             from crazyflow_ros.doors.ardupilot.program import ARDUPILOT
 
             return ARDUPILOT
+        case "crazyflie_firmware":
+            from crazyflow_ros.doors.crazyflie_firmware.program import FIRMWARE
+
+            return FIRMWARE
     return None
