@@ -18,7 +18,7 @@ from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.control import ticks_per_period
-from crazyflow_ros.doors.ardupilot.readings import RANGE_RATE, Readings
+from crazyflow_ros.doors.ardupilot.readings import RANGE_RATE, ArduPilotReadings
 from crazyflow_ros.doors.ardupilot.vehicle import ArduPilotVehicle
 from crazyflow_ros.doors.commands import Commands
 from crazyflow_ros.doors.motors import QUAD_X, Motors
@@ -114,7 +114,7 @@ class ArduPilotDoor:
         self._settings, self._log, rate = settings, context.logger, settings.rate
         self._motors = Motors(context.drone_model, QUAD_X)
         every = max(1, round(rate / RANGE_RATE)) if settings.range_finder else 0
-        self._readings = Readings(len(drones), every)
+        self._readings = ArduPilotReadings(len(drones), every)
         self._commands = Commands(drones, OnLoss.stop, self._log)
         self._patience = Patience(NAME, 1 / rate, settings.timeout, self._log)
         self._frame, self._tick = 0, -1  # number and tick of the latest one

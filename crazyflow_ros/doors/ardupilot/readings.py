@@ -19,7 +19,7 @@ FARTHEST = 4.0
 _NOTHING = 2 * FARTHEST  # m, of a range finder that sees nothing within its reach
 
 
-class Readings:
+class ArduPilotReadings:
     """The entries of answers, in the order in which ArduPilot looks for them.
 
     Args:

@@ -99,7 +99,7 @@ class ArduPilotVehicle:
         """Send a frame to an ArduPilot that asks, once.
 
         Args:
-            readings: As of `Readings`.
+            readings: As of `ArduPilotReadings`.
             frame: Its number, from 1.
         """
         if self._asks and self._sent != frame:

@@ -25,7 +25,7 @@ from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.doors.patience import Patience
 from crazyflow_ros.doors.px4.mavlink import Message
 from crazyflow_ros.doors.px4.origin import Origin
-from crazyflow_ros.doors.px4.readings import Readings
+from crazyflow_ros.doors.px4.readings import Px4Readings
 from crazyflow_ros.doors.px4.vehicle import Vehicle
 from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.doors.sockets import DoorSockets
@@ -127,7 +127,7 @@ class Px4Door:
         self.period = ticks_per_period(context.freq, settings.rate, f"{NAME}.rate")
         self._settings, self._log, rate = settings, context.logger, settings.rate
         self._motors = Motors(context.drone_model, QUAD_X)
-        self._readings = Readings(
+        self._readings = Px4Readings(
             settings.origin, rate, range_finder=settings.range_finder, context=context
         )
         self._commands = Commands(drones, OnLoss.stop, self._log)

@@ -65,7 +65,7 @@ _Air: TypeAlias = tuple[float, float, float, float]
 """The four fields of HIL_SENSOR about the air, from `abs_pressure` on."""
 
 
-class Readings:
+class Px4Readings:
     """The sensors of all drones.
 
     Args:
