@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.sharding import Mesh
 
 from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
 from crazyflow_ros.envs.configuration import Autoreset, Configuration
@@ -57,17 +58,19 @@ class Environment:
         config: The options.
         observation: Composition of observations.
         action: Meaning of actions.
+        mesh: The devices of the worlds, or None.
         max_episode_steps: Steps after which an episode is truncated.
         sim: The simulation, with its pipelines. Stages that are added to them take part in the next
             step or reset.
     """
 
-    def __init__(self, num_envs: int, task: Task, **options: Any) -> None:
+    def __init__(self, num_envs: int, task: Task, mesh: Mesh | None = None, **options: Any) -> None:
         """Build the worlds.
 
         Args:
             num_envs: Number of worlds.
             task: Task of the drones.
+            mesh: Devices among which the worlds are divided, see `Sim`; None for one device.
             **options: See `Configuration`.
 
         Raises:
@@ -78,6 +81,7 @@ class Environment:
         if not isinstance(task, Task):
             raise ValueError(f"task must be a Task, such as Reach(), got {task!r}")
         self.task, self.config = task, (config := Configuration(**options))
+        self.mesh, self._options = mesh, options
         self.observation, self.action = config.observations, config.actions
         self._noise = config.frame_noise
         steps = config.max_episode_steps
@@ -95,6 +99,7 @@ class Environment:
             scene=config.scene,
             forces=config.forces,
             power_distribution=config.power_distribution,
+            mesh=mesh,
         )
         self._older = -(-config.delay // config.ticks)  # actions before the present one
         self.sim.data = self.sim.data.replace(plugins=self._plugins())
@@ -104,11 +109,20 @@ class Environment:
         self.sim.reset_pipeline = tuple(config.randomizers)
         self._compiled: _Compiled | None = None
 
+    def of_device(self) -> Environment:
+        """Return an environment of the worlds that one device of the mesh has, for `shard_map`."""
+        if self.mesh is None:
+            return self
+        own = Environment(self.num_envs // self.mesh.size, self.task, **self._options)
+        own.sim.step_pipeline = self.sim.step_pipeline
+        own.sim.reset_pipeline = self.sim.reset_pipeline
+        return own
+
     def reset(self, key: Array) -> tuple[SimData, Array]:
         """Begin an episode in each world.
 
         Args:
-            key: A random key, which makes the episodes reproducible.
+            key: A random key, which makes the episodes reproducible, or one for each world.
 
         Returns:
             The state, and observations (num_envs, size), or (num_envs, n_drones, size).

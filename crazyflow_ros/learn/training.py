@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,15 +20,20 @@ from jax.flatten_util import ravel_pytree
 from crazyflow_ros.checks.archive import read_arrays, write_arrays
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file, shown_path
+from crazyflow_ros.learn.division import Division, whole_array
 from crazyflow_ros.learn.worlds import Batch, Scales, Spread
 from crazyflow_ros.policy.network import Dense, Network
 from crazyflow_ros.policy.policy import Policy
+from crazyflow_ros.sim.worlds import put
+
+T = TypeVar("T")
 
 CHUNK = 20
 """Updates in a call of the compiled function, between two lines of progress."""
 
 _MOST_BYTES = 256 * 1024 * 1024  # of a checkpoint
 _MOST = 10_000_000
+_LOST = re.compile("gloo|nccl|connect|peer|task", re.IGNORECASE)  # in errors of JAX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +55,9 @@ class Settings:
     spread: Spread = field(default_factory=dict)
     """How much the drones of the worlds differ. Unlike the `randomizers` of an environment, it
     takes no time to compile."""
+    shards: int = 1
+    """Equal parts of the worlds, each with its own random numbers: a multiple of the devices. The
+    result depends on them, but not on how devices and processes share them, except for rounding."""
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -66,23 +75,38 @@ class Settings:
         if self.updates % CHUNK:
             raise ValueError(f"updates must be a multiple of {CHUNK}, got {self.updates}")
 
-    def rng(self, purpose: int) -> np.random.Generator:
-        """Return the random numbers of the beginning (0), or of the chunk 1, 2, ..."""
-        return np.random.default_rng([self.seed, 2, purpose])
+    def rng(self, purpose: int, shard: int = 0) -> np.random.Generator:
+        """Return the random numbers of the beginning (0), or of the chunk 1, 2, ... of a shard."""
+        return np.random.default_rng([self.seed, 2, purpose, shard])
 
 
 class Learner(Protocol):
-    """A learning algorithm."""
+    """A learning algorithm.
+
+    Attributes:
+        settings: Settings, of which some are those of `Settings`.
+        worlds: The drones that learn, those of one device.
+        axes: For each array of the inputs, its axis of worlds.
+    """
 
     settings: Any
     worlds: Batch
+    axes: Any
 
-    def begin(self) -> Any:
-        """Return everything that an update changes: a pytree of arrays."""
+    def begin(self, shards: Sequence[int] = (0,)) -> Any:
+        """Return everything that an update changes: a named tuple of pytrees of arrays.
+
+        Args:
+            shards: Those whose worlds are the field `worlds`. Other fields do not depend on them.
+        """
         ...
 
-    def inputs(self, rng: np.random.Generator) -> Any:
-        """Return the random inputs of a chunk of updates: arrays with a leading axis of updates."""
+    def inputs(self, rngs: Sequence[np.random.Generator]) -> Any:
+        """Return the random inputs of a chunk of updates: arrays with a leading axis of updates.
+
+        Args:
+            rngs: Random numbers of each of the shards that the worlds consist of.
+        """
         ...
 
     def update(self, now: Any, inputs: Any) -> tuple[Any, Array]:
@@ -113,6 +137,38 @@ class Training(NamedTuple):
     progress: list[Progress]
 
 
+def together(x: T, worlds: Batch, weight: Array | None = None) -> T:
+    """Return means over the devices of arrays that each device has computed for its own worlds.
+
+    Args:
+        x: Arrays.
+        worlds: The worlds of a device.
+        weight: Weight of the device; by default all have the same.
+    """
+    if worlds.mesh is None:
+        return x
+    axes = worlds.mesh.axis_names
+    if weight is None:
+        return jax.lax.pmean(x, axes)
+    most = jax.lax.psum(weight, axes)
+    share = jax.tree.map(lambda x: jnp.where(weight > 0, x * weight, 0), x)
+    return jax.tree.map(lambda x: x / most, jax.lax.psum(share, axes))
+
+
+def check_shards(settings: Settings, worlds: Batch) -> None:
+    """Check that the worlds of each device consist of whole shards of equal size.
+
+    Raises:
+        ValueError: They do not.
+    """
+    devices = 1 if worlds.mesh is None else worlds.mesh.size
+    if settings.shards % devices or worlds.num_envs * devices % settings.shards:
+        raise ValueError(
+            f"shards must be a multiple of the number of devices ({devices}) and a divisor of that "
+            f"of worlds ({worlds.num_envs * devices}), got {settings.shards}"
+        )
+
+
 def train(
     learner: Learner,
     report: Callable[[Progress], None] = lambda _: None,
@@ -127,39 +183,62 @@ def train(
         report: Called after each chunk of updates.
         checkpoint: File that is written after each chunk.
         resume: Continue from that file: the result is the same, to the bit, as without a pause.
+            Devices and processes may have changed, see `Settings.shards`.
         compiled: Called before the first update with the seconds that compiling took.
+
+    With several processes, all have to make the same call; the first one writes the checkpoint.
 
     Raises:
         ValueError: The checkpoint is damaged, or of other settings.
         OSError: The checkpoint cannot be written.
         FloatingPointError: No update of a chunk has a finite cost.
+        ConnectionError: Another process has ended, or cannot be reached.
     """
+    try:
+        return _train(learner, report, checkpoint, resume, compiled)
+    except jax.errors.JaxRuntimeError as error:
+        if jax.process_count() == 1 or not _LOST.search(str(error)):
+            raise
+        reason = str(error).splitlines()[0]
+        raise ConnectionError(
+            f"another process has ended or cannot be reached ({reason}): start all of them again, "
+            "to resume from a checkpoint"
+        ) from error
+
+
+def _train(
+    learner: Learner,
+    report: Callable[[Progress], None],
+    checkpoint: str | Path | None,
+    resume: bool,
+    compiled: Callable[[float], None],
+) -> Training:
     settings, started = learner.settings, time.perf_counter()
-    now, progress = learner.begin(), list[Progress]()
+    division = Division(learner)
+    now, progress = division.begin(), list[Progress]()
     if resume:
         if checkpoint is None:
             raise ValueError("resuming needs a checkpoint")
-        now, progress = _read(checkpoint, learner, now)
+        now, progress = _read(checkpoint, division, now)
         started -= progress[-1].seconds
     first, n_chunks = len(progress), settings.updates // CHUNK
     if first < n_chunks:
         compiling = time.perf_counter()
-        chunk = jax.jit(lambda now, inputs: jax.lax.scan(learner.update, now, inputs))
-        update = chunk.lower(now, learner.inputs(settings.rng(first + 1))).compile()
+        update = division.compiled(now, division.inputs(first + 1))
         compiled(time.perf_counter() - compiling)
     for i in range(first, n_chunks):
-        now, costs = update(now, learner.inputs(settings.rng(i + 1)))
+        now, costs = update(now, division.inputs(i + 1))
         done, costs = (i + 1) * CHUNK, np.asarray(costs)
         usable = costs[np.isfinite(costs)]
         if not usable.size:
             raise FloatingPointError(f"the cost is {costs[-1]} after {done} updates")
         cost = float(np.mean(usable))
-        samples = done * learner.worlds.n * settings.horizon
+        samples = done * division.n_drones * settings.horizon
         progress.append(Progress(done, samples, cost, time.perf_counter() - started))
         if checkpoint is not None:
-            _write(checkpoint, learner, now, progress)
+            _write(checkpoint, division, now, progress)
         report(progress[-1])
-    return Training(policy_of(learner, learner.network(now)), progress)
+    return Training(policy_of(learner, learner.network(division.local(now))), progress)
 
 
 def policy_of(learner: Learner, network: Network) -> Policy:
@@ -206,13 +285,14 @@ def new_network(
     return Network(tuple(layers))
 
 
-def _about(learner: Learner) -> str:
+def _about(division: Division) -> str:
     """Return what must be the same before and after a pause, as far as it can be compared."""
-    worlds = learner.worlds
+    learner, worlds = division.learner, division.learner.worlds
+    n = (division.n_worlds, division.n_drones)
     about = {
         "kind": type(learner).__name__,
         "settings": asdict(learner.settings),
-        "drones": (worlds.num_envs, worlds.n, worlds.drone, worlds.dynamics, worlds.freq),
+        "drones": (*n, worlds.drone, worlds.dynamics, worlds.freq),
         "observation": asdict(worlds.observation),
         "action": asdict(worlds.action),
         **worlds.about,
@@ -224,20 +304,22 @@ def _is_key(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _write(path: str | Path, learner: Learner, now: Any, progress: list[Progress]) -> None:
+def _write(path: str | Path, division: Division, now: Any, progress: list[Progress]) -> None:
+    """Write a checkpoint, the same for any number of processes, in the first of them."""
     leaves = [jax.random.key_data(x) if _is_key(x) else x for x in jax.tree.leaves(now)]
-    arrays = {f"{i}": np.asarray(x) for i, x in enumerate(leaves)}
-    about = np.array(_about(learner))
-    write_file(path, write_arrays({"about": about, "progress": np.array(progress), **arrays}))
+    arrays = {f"{i}": whole_array(x) for i, x in enumerate(leaves)}
+    about = np.array(_about(division))
+    if jax.process_index() == 0:
+        write_file(path, write_arrays({"about": about, "progress": np.array(progress), **arrays}))
 
 
-def _read(path: str | Path, learner: Learner, like: Any) -> tuple[Any, list[Progress]]:
+def _read(path: str | Path, division: Division, like: Any) -> tuple[Any, list[Progress]]:
     """Return the state and the progress of a checkpoint, whose content is not trusted."""
     try:
         with open_file(path, _MOST_BYTES) as file:
             arrays = read_arrays(file, _MOST_BYTES)
         about, rows = arrays.pop("about", None), arrays.pop("progress", None)
-        if about is None or str(about) != _about(learner):
+        if about is None or str(about) != _about(division):
             raise ValueError("it was written with other settings")
         leaves, treedef = jax.tree.flatten(like)
         if rows is None or rows.ndim != 2 or rows.shape[1] != 4 or not np.isfinite(rows).all():
@@ -247,10 +329,11 @@ def _read(path: str | Path, learner: Learner, like: Any) -> tuple[Any, list[Prog
         read: list[Any] = [arrays[f"{i}"] for i in range(len(leaves))]
         for i, leaf in enumerate(leaves):
             array, is_key = read[i], _is_key(leaf)
-            leaf = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-            if array.shape != leaf.shape or array.dtype != leaf.dtype:
-                raise ValueError(f"an array has shape {array.shape}, expected {leaf.shape}")
-            read[i] = jax.random.wrap_key_data(jnp.asarray(array)) if is_key else jnp.asarray(array)
+            known = jax.random.key_data(leaf) if is_key else jnp.asarray(leaf)
+            if array.shape != known.shape or array.dtype != known.dtype:
+                raise ValueError(f"an array has shape {array.shape}, expected {known.shape}")
+            again = put(array, known.sharding) if division.on_mesh else jnp.asarray(array)
+            read[i] = jax.random.wrap_key_data(again) if is_key else again
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot resume from {shown_path(path)}: {error}") from None
     progress = [Progress(int(a), int(b), float(c), float(d)) for a, b, c, d in rows]

@@ -30,11 +30,7 @@ class Worlds:
         """
         self.shapes = Shapes(data, mixed)
         self._n_worlds = data.core.n_worlds
-        if mesh is not None and self._n_worlds % mesh.size:
-            raise ValueError(
-                f"n_worlds must be a multiple of the mesh's {mesh.size} devices, "
-                f"got {self._n_worlds}"
-            )
+        each_of(self._n_worlds, mesh, "n_worlds")
         # Stages need not specify the sharding of their arrays: the compiler infers it.
         self.mesh = mesh and Mesh(mesh.devices, mesh.axis_names)
 
@@ -106,6 +102,18 @@ class Worlds:
             fn, mesh=self.mesh, in_specs=(over, whole), out_specs=over, check_vma=False
         )
         return mapped
+
+
+def each_of(n: int, mesh: Mesh | None, name: str) -> int:
+    """Return how many of `n` worlds each device has.
+
+    Raises:
+        ValueError: They cannot be divided evenly; the message calls them `name`.
+    """
+    size = 1 if mesh is None else mesh.size
+    if n % size:
+        raise ValueError(f"{name} must be a multiple of the mesh's {size} devices, got {n}")
+    return n // size
 
 
 def of_world(array: Array, world: int) -> Array:
