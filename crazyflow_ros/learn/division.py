@@ -7,14 +7,16 @@ update. No process has the worlds of another, except the first one while it writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from jax import Array
-from jax.experimental.multihost_utils import process_allgather
+from jax.experimental.multihost_utils import process_allgather, sync_global_devices
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from crazyflow_ros.learn.worlds import NO_AXIS
@@ -58,6 +60,7 @@ class Division:
         """Return the state before the first update, of which each process makes its own part."""
         if not self.on_mesh:
             return self.learner.begin(self._shards[0])
+        meet()
         states, drones = [], []
         for shards in self._shards:
             states.append(self.learner.begin(shards))
@@ -125,8 +128,42 @@ class Division:
         return jax.tree.map(joined, axes, *parts)
 
 
+def meet() -> None:
+    """Connect the processes. Later they may wait longer for each other, e.g. while one compiles.
+
+    Raises:
+        ConnectionError: Another process has ended, or cannot be reached.
+    """
+    if jax.process_count() > 1:
+        with others_answer():
+            sync_global_devices("crazyflow_ros")
+
+
+_LOST = re.compile("gloo|nccl|heartbeat|coordination service", re.IGNORECASE)
+
+
+@contextmanager
+def others_answer() -> Iterator[None]:
+    """Raise ConnectionError where JAX says that another process does not answer."""
+    try:
+        yield
+    except (jax.errors.JaxRuntimeError, ValueError) as error:  # ValueError from compiled functions
+        if jax.process_count() == 1 or not _LOST.search(str(error)):
+            raise
+        reason = str(error).splitlines()[0]
+        raise ConnectionError(
+            f"another process has ended or cannot be reached ({reason}): start all of them again, "
+            "to resume from a checkpoint"
+        ) from error
+
+
 def whole_array(array: Array | np.ndarray) -> np.ndarray:
-    """Return an array with the parts of all processes, each of which has to call this."""
+    """Return an array with the parts of all processes, each of which has to call this.
+
+    Raises:
+        ConnectionError: Another process has ended, or cannot be reached.
+    """
     if isinstance(array, Array) and not array.is_fully_addressable:
-        return np.asarray(process_allgather(array, tiled=True))
+        with others_answer():
+            return np.asarray(process_allgather(array, tiled=True))
     return np.asarray(array)

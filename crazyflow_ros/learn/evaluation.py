@@ -15,7 +15,7 @@ from crazyflow_ros.envs.beginning import ORIGIN
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.tasks import Task
-from crazyflow_ros.learn.division import whole_array
+from crazyflow_ros.learn.division import meet, others_answer, whole_array
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.sim import SimData
@@ -154,7 +154,9 @@ def evaluate(
         )
         # Each start is that of a single device.
         keys = put(jax.random.split(key, starts), NamedSharding(mesh, worlds))
-        success, gates, numbers = jax.jit(mapped)(keys)
+        meet()
+        with others_answer():
+            success, gates, numbers = jax.jit(mapped)(keys)
     count = whole_array(gates) if isinstance(task, Race) else None
     time = (np.arange(n) + 1) / policy.freq
     error, slip, tilt = map(whole_array, numbers)

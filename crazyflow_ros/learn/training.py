@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -20,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 from crazyflow_ros.checks.archive import read_arrays, write_arrays
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file, shown_path
-from crazyflow_ros.learn.division import Division, whole_array
+from crazyflow_ros.learn.division import Division, others_answer, whole_array
 from crazyflow_ros.learn.worlds import Batch, Scales, Spread
 from crazyflow_ros.policy.network import Dense, Network
 from crazyflow_ros.policy.policy import Policy
@@ -33,7 +32,6 @@ CHUNK = 20
 
 _MOST_BYTES = 256 * 1024 * 1024  # of a checkpoint
 _MOST = 10_000_000
-_LOST = re.compile("gloo|nccl|connect|peer|task", re.IGNORECASE)  # in errors of JAX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,25 +192,6 @@ def train(
         FloatingPointError: No update of a chunk has a finite cost.
         ConnectionError: Another process has ended, or cannot be reached.
     """
-    try:
-        return _train(learner, report, checkpoint, resume, compiled)
-    except jax.errors.JaxRuntimeError as error:
-        if jax.process_count() == 1 or not _LOST.search(str(error)):
-            raise
-        reason = str(error).splitlines()[0]
-        raise ConnectionError(
-            f"another process has ended or cannot be reached ({reason}): start all of them again, "
-            "to resume from a checkpoint"
-        ) from error
-
-
-def _train(
-    learner: Learner,
-    report: Callable[[Progress], None],
-    checkpoint: str | Path | None,
-    resume: bool,
-    compiled: Callable[[float], None],
-) -> Training:
     settings, started = learner.settings, time.perf_counter()
     division = Division(learner)
     now, progress = division.begin(), list[Progress]()
@@ -227,8 +206,9 @@ def _train(
         update = division.compiled(now, division.inputs(first + 1))
         compiled(time.perf_counter() - compiling)
     for i in range(first, n_chunks):
-        now, costs = update(now, division.inputs(i + 1))
-        done, costs = (i + 1) * CHUNK, np.asarray(costs)
+        with others_answer():
+            now, costs = update(now, division.inputs(i + 1))
+            done, costs = (i + 1) * CHUNK, np.asarray(costs)
         usable = costs[np.isfinite(costs)]
         if not usable.size:
             raise FloatingPointError(f"the cost is {costs[-1]} after {done} updates")
