@@ -17,9 +17,10 @@ import jax
 import numpy as np
 from jax import Array
 from jax.experimental.multihost_utils import process_allgather, sync_global_devices
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from crazyflow_ros.learn.worlds import NO_AXIS
+from crazyflow_ros.sim.worlds import inferring
 
 if TYPE_CHECKING:
     from crazyflow_ros.learn.training import Learner
@@ -44,8 +45,7 @@ class Division:
         each = learner.settings.shards // size
         self._shards = [range(each)]
         if mesh is not None:
-            # As in `Worlds`, the compiler infers the sharding of what is in between.
-            self._mesh = Mesh(mesh.devices, mesh.axis_names)
+            self._mesh = inferring(mesh)
             own = jax.process_index()
             mine = [k for k, d in enumerate(mesh.devices.flat) if d.process_index == own]
             self._devices = [mesh.devices.flat[k] for k in mine]

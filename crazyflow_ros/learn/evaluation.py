@@ -19,7 +19,7 @@ from crazyflow_ros.learn.division import meet, others_answer, whole_array
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.sim import SimData
-from crazyflow_ros.sim.worlds import each_of, put
+from crazyflow_ros.sim.worlds import each_of, inferring, put
 
 TOLERANCE = 0.05
 """Distance from the goal [m] that counts as near."""
@@ -143,6 +143,7 @@ def evaluate(
         fly = jax.jit(lambda begin: jax.lax.scan(act, begin, None, length=n))
         (_, _, (_, success, gates, *_)), numbers = fly(begun(key))
     else:
+        mesh = inferring(mesh)
         worlds, later = PartitionSpec(mesh.axis_names), PartitionSpec(None, mesh.axis_names)
 
         def flown(keys: Array) -> tuple[Array, Array, tuple[Array, ...]]:
