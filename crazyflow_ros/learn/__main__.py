@@ -100,9 +100,10 @@ def _train(arguments: argparse.Namespace) -> None:
     from crazyflow_ros.drones import DEFAULT_DRONE
     from crazyflow_ros.learn.bptt import Bptt, BpttSettings
     from crazyflow_ros.learn.curve import draw
+    from crazyflow_ros.learn.learner import Learner
     from crazyflow_ros.learn.ppo import Ppo, PpoSettings
     from crazyflow_ros.learn.ready import READY
-    from crazyflow_ros.learn.training import Learner, Progress, train
+    from crazyflow_ros.learn.training import Progress, train
     from crazyflow_ros.policy.files import save
 
     mesh = mesh_of(arguments)
@@ -170,7 +171,7 @@ class _Pace:
 
     def left(self, done: int) -> str:
         """Return the time that is left after a number of updates, in words."""
-        from crazyflow_ros.learn.training import CHUNK
+        from crazyflow_ros.learn.learner import CHUNK
 
         self._before = self._before or done - CHUNK  # a training that is resumed
         each = (time.perf_counter() - self._begin) / (done - self._before)

@@ -23,7 +23,7 @@ from jax import Array
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.costs import Approach, Cost
-from crazyflow_ros.learn.training import (
+from crazyflow_ros.learn.learner import (
     CHUNK,
     Settings,
     check_shards,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,11 +19,9 @@ from jax import Array
 from jax.experimental.multihost_utils import process_allgather, sync_global_devices
 from jax.sharding import NamedSharding, PartitionSpec
 
+from crazyflow_ros.learn.learner import Learner
 from crazyflow_ros.learn.worlds import NO_AXIS
 from crazyflow_ros.sim.worlds import inferring
-
-if TYPE_CHECKING:
-    from crazyflow_ros.learn.training import Learner
 
 Update = Callable[[Any, Any], tuple[Any, Array]]
 

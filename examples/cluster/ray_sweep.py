@@ -3,9 +3,9 @@
     pip install ray
     python examples/cluster/ray_sweep.py --seeds 3 --rates 0.008 0.016
 
-Without a cluster, Ray divides the cores of this machine; `RAY_ADDRESS=auto` uses the cluster to which
-the machine belongs. Each training is one process on one core or GPU. Larger ones, of which each needs
-several devices, are started as in the other files of this folder.
+Without a cluster, Ray divides the cores of this machine; `RAY_ADDRESS=auto` uses the cluster to
+which the machine belongs. Each training is one process on one core or GPU. Larger ones, which need
+several devices each, are started as in the other files of this folder.
 """
 
 from __future__ import annotations
