@@ -142,7 +142,7 @@ def test_worlds_that_shards_or_devices_cannot_share_are_refused() -> None:
         (["--devices", "0"], "--devices must be from 1 to 256, got 0"),
         (["--host", "0"], "--host needs --hosts"),
         (["--coordinator", "a:1"], "--coordinator needs --hosts"),
-        (["--hosts", "many"], "--hosts must be auto or 1 to 65536, got 'many'"),
+        (["--hosts", "many"], "--hosts must be auto or 1 to 65536, got many"),
         (["--hosts", "2"], "--host must be from 0 to 1, got None"),
         (["--hosts", "2", "--host", "2"], "--host must be from 0 to 1, got 2"),
         (["--hosts", "2", "--host", "1", "--coordinator", "here"], "must be ADDRESS:PORT, got"),
