@@ -116,7 +116,10 @@ class Environment:
         self._compiled: _Compiled | None = None
 
     def of_device(self) -> Environment:
-        """Return an environment of the worlds that one device has, for `jax.shard_map`."""
+        """Return an environment of the worlds that one device has, for `jax.shard_map`.
+
+        It has the same options and the present pipelines.
+        """
         if self.mesh is None:
             return self
         own = Environment(self.num_envs // self.mesh.size, self.task, **self._options)
