@@ -6,6 +6,8 @@ import jax
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.xla.on_device import default_platform
+
 _ALIGNMENT = 64  # bytes; XLA on the CPU copies arrays with less
 
 
@@ -18,7 +20,7 @@ def readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.
     memory = np.zeros(size * dtype.itemsize + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     array = memory[start : start + size * dtype.itemsize].view(dtype)
-    if jax.default_backend() != "cpu":
+    if default_platform() != "cpu":
         return array, array
     alias = jax.device_put(array, may_alias=True)
     same = alias.unsafe_buffer_pointer() == array.ctypes.data

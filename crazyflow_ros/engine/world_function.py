@@ -44,6 +44,7 @@ from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import N_NUMBERS
 from crazyflow_ros.xla.compiler import ONE_KERNEL, has_one_kernel, set_metadata
 from crazyflow_ros.xla.kernels import one_kernel, separate_kernels
+from crazyflow_ros.xla.on_device import default_platform
 
 
 class WorldFunction:
@@ -151,7 +152,8 @@ class WorldFunction:
             obstacles: Obstacles, or None.
         """
         # A new function each time, because JAX keeps compiled code as long as its function exists.
-        return jax.jit(one_kernel(self._advance_packed)).lower(numbers, rest, obstacles)
+        fn = self._advance_packed
+        return jax.jit(one_kernel(fn) if _on_cpu() else fn).lower(numbers, rest, obstacles)
 
     def _is_held(self, level: Array) -> Array:
         """Return which drones are held, for levels (N, M, 1)."""
@@ -218,7 +220,7 @@ class WorldFunction:
         def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
             vectors, phase, given, results = carry
             n_ticks = counts[2 + i]
-            with separate_kernels(n_ticks > -1):
+            with separate_kernels(n_ticks > -1 if _on_cpu() else None):
                 before = self._split.unpack(vectors, self._fixed)
                 data, impact = self._step_with_inputs(
                     before, given, parts["wind"], parts["gains"], phase, n_ticks, obstacles
@@ -319,12 +321,19 @@ class WorldFunction:
 @contextmanager
 def _as_in_kernel() -> Iterator[None]:
     """The context in which `one_kernel` traces, so that JAX reuses there what it traced here."""
+    if not _on_cpu():
+        yield
+        return
     with ExitStack() as stack:
-        if jax.default_backend() == "cpu" and has_one_kernel():
+        if has_one_kernel():
             stack.enter_context(set_metadata(**ONE_KERNEL))
             stack.enter_context(set_metadata(**dict.fromkeys(ONE_KERNEL)))
         stack.enter_context(separate_kernels(jax.device_put(np.array(True))))
         yield
+
+
+def _on_cpu() -> bool:
+    return default_platform() == "cpu"
 
 
 def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:

@@ -98,7 +98,8 @@ class Beginning:
 
     def with_keys(self, key: Array) -> SimData:
         """Return the default data of all worlds, each with its own random key."""
-        keys = jax.random.key_data(jax.random.split(key, self.default.core.n_worlds))[:, None]
+        each = key if key.ndim else jax.random.split(key, self.default.core.n_worlds)
+        keys = jax.random.key_data(each)[:, None]
         return self.default.replace(plugins=self.default.plugins | {KEY: keys})
 
     def all(self, key: Array) -> SimData:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
 from crazyflow_ros.envs.configuration import Autoreset, Configuration
@@ -20,6 +22,7 @@ from crazyflow_ros.sim.compile.programs import Composed, Stepping
 from crazyflow_ros.sim.compile.stepping import tick_of
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import insert_before
+from crazyflow_ros.sim.worlds import inferring, put
 
 ACTION, EARLIER, ENDED = "action", "earlier_actions", "episode_ended"
 OBSERVATION, FINAL = "observation", "final_observation"
@@ -57,17 +60,19 @@ class Environment:
         config: The options.
         observation: Composition of observations.
         action: Meaning of actions.
+        mesh: The devices of the worlds, or None.
         max_episode_steps: Steps after which an episode is truncated.
         sim: The simulation, with its pipelines. Stages that are added to them take part in the next
             step or reset.
     """
 
-    def __init__(self, num_envs: int, task: Task, **options: Any) -> None:
+    def __init__(self, num_envs: int, task: Task, mesh: Mesh | None = None, **options: Any) -> None:
         """Build the worlds.
 
         Args:
             num_envs: Number of worlds.
             task: Task of the drones.
+            mesh: Devices among which the worlds are divided, see `Sim`; None for one device.
             **options: See `Configuration`.
 
         Raises:
@@ -78,6 +83,7 @@ class Environment:
         if not isinstance(task, Task):
             raise ValueError(f"task must be a Task, such as Reach(), got {task!r}")
         self.task, self.config = task, (config := Configuration(**options))
+        self.mesh, self._options = mesh, options
         self.observation, self.action = config.observations, config.actions
         self._noise = config.frame_noise
         steps = config.max_episode_steps
@@ -95,20 +101,37 @@ class Environment:
             scene=config.scene,
             forces=config.forces,
             power_distribution=config.power_distribution,
+            mesh=mesh,
         )
         self._older = -(-config.delay // config.ticks)  # actions before the present one
-        self.sim.data = self.sim.data.replace(plugins=self._plugins())
+        plugins: dict[str, Any] = self._plugins()
+        if mesh is not None:
+            over = NamedSharding(inferring(mesh), PartitionSpec(mesh.axis_names))
+            plugins = {name: put(array, over) for name, array in plugins.items()}
+        self.sim.data = self.sim.data.replace(plugins=plugins)
         self.sim.build_default_data()
         pipeline = insert_before(self.sim.step_pipeline, "integrate", *config.stages)
         self.sim.step_pipeline = (self._apply_action, *pipeline)
         self.sim.reset_pipeline = tuple(config.randomizers)
         self._compiled: _Compiled | None = None
 
+    def of_device(self) -> Environment:
+        """Return an environment of the worlds that one device has, for `jax.shard_map`.
+
+        It has the same options and the present pipelines.
+        """
+        if self.mesh is None:
+            return self
+        own = Environment(self.num_envs // self.mesh.size, self.task, **self._options)
+        own.sim.step_pipeline = self.sim.step_pipeline
+        own.sim.reset_pipeline = self.sim.reset_pipeline
+        return own
+
     def reset(self, key: Array) -> tuple[SimData, Array]:
         """Begin an episode in each world.
 
         Args:
-            key: A random key, which makes the episodes reproducible.
+            key: A random key, which makes the episodes reproducible, or one for each world.
 
         Returns:
             The state, and observations (num_envs, size), or (num_envs, n_drones, size).
@@ -201,8 +224,17 @@ class Environment:
 
     @property
     def compiled(self) -> _Compiled:
-        """The functions that `reset` and `step` consist of, from the present pipelines of `sim`."""
+        """The functions that `reset` and `step` consist of, from the present pipelines of `sim`.
+
+        Raises:
+            ValueError: Other processes have devices of the mesh.
+        """
         sim, known = self.sim, self._compiled
+        if not sim.default_data.core.steps.is_fully_addressable:
+            raise ValueError(
+                "mesh: an environment whose worlds several processes share can be trained, but not "
+                "reset or stepped; use of_device() within jax.shard_map"
+            )
         if (
             known is None
             or sim.step_pipeline is not known.pipelines[0]
@@ -214,25 +246,29 @@ class Environment:
     def _without_drones(self, array: Array) -> Array:
         return array[:, 0] if self.config.n_drones == 1 else array
 
-    def _plugins(self) -> dict[str, Array]:
-        """Return what belongs to episodes, in its shapes."""
+    def _plugins(self) -> dict[str, np.ndarray]:
+        """Return what belongs to episodes, in its shapes: zeros, as views that take no memory."""
         config, dtype = self.config, self.sim.data.states.pos.dtype
         n, m = self.num_envs, config.n_drones
         start = jax.eval_shape(lambda: self.task.begin(jax.random.key(0), m))
-        flag, seen = jnp.zeros((n, 1, 1), bool), jnp.zeros((n, m, self.observation.size), dtype)
+
+        def zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+            return np.broadcast_to(np.zeros((), dtype), (n, *shape))
+
+        flag, seen = zeros((1, 1), bool), zeros((m, self.observation.size), dtype)
         plugins = {
-            KEY: jnp.zeros((n, 1, 2), jnp.uint32),
-            ORIGIN: jnp.zeros((n, *start[1].shape), dtype),
-            ACTION: jnp.zeros((n, m, SIZE), dtype),
+            KEY: zeros((1, 2), np.uint32),
+            ORIGIN: zeros(start[1].shape, dtype),
+            ACTION: zeros((m, SIZE), dtype),
             ENDED: flag,
             OBSERVATION: seen,
-            REWARD: jnp.zeros((n, m, 1), dtype),
+            REWARD: zeros((m, 1), dtype),
             **dict.fromkeys((TERMINATED, TRUNCATED, SUCCESS), flag),
         }
         if config.autoreset == Autoreset.same_step:
             plugins[FINAL] = seen
         if self._older:
-            plugins[EARLIER] = jnp.zeros((n, m, SIZE * self._older), dtype)
+            plugins[EARLIER] = zeros((m, SIZE * self._older), dtype)
         return plugins
 
     def _apply_action(self, data: SimData) -> SimData:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crazyflow_ros.learn.processes import add_options, leave, mesh_of
 from crazyflow_ros.output import quiet_if_unread
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ def main(words: list[str] | None = None) -> int:
             _train(arguments)
     except (ValueError, OSError, FloatingPointError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return leave(2)
     except KeyboardInterrupt:
-        return 130
+        return leave(130)
     return 0
 
 
@@ -53,8 +54,10 @@ def _parser() -> argparse.ArgumentParser:
         train.add_argument("--drone", help="model, or path of a drone's folder")
         for number in ("seed", "updates", "worlds", "horizon"):
             train.add_argument(f"--{number}", type=int)
+        train.add_argument("--shards", type=int, help="see Settings (default: one per device)")
         train.add_argument("--learning-rate", type=float)
         _add_fields(train)
+        add_options(train)
     check = commands.add_parser("evaluate", help="fly a policy from random starts in Sim")
     check.add_argument("policy", type=Path)
     check.add_argument("--task", choices=TASKS, default="hover")
@@ -64,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     check.add_argument("--seed", type=int, default=0)
     _add_fields(check)
+    add_options(check)
     return parser
 
 
@@ -96,14 +100,18 @@ def _train(arguments: argparse.Namespace) -> None:
     from crazyflow_ros.drones import DEFAULT_DRONE
     from crazyflow_ros.learn.bptt import Bptt, BpttSettings
     from crazyflow_ros.learn.curve import draw
+    from crazyflow_ros.learn.learner import Learner
     from crazyflow_ros.learn.ppo import Ppo, PpoSettings
     from crazyflow_ros.learn.ready import READY
-    from crazyflow_ros.learn.training import Learner, Progress, train
+    from crazyflow_ros.learn.training import Progress, train
     from crazyflow_ros.policy.files import save
 
+    mesh = mesh_of(arguments)
     drone, ready = arguments.drone or DEFAULT_DRONE, READY[name]
     task = _task(arguments, name, drone, **ready.training)
-    given = _given(arguments, "seed", "updates", "horizon", "learning_rate")
+    given = _given(arguments, "seed", "updates", "horizon", "learning_rate", "shards")
+    if mesh is not None:
+        given = {"shards": mesh.size, **given}
     is_bptt = arguments.algorithm == "bptt"
     usual = dict(ready.bptt if is_bptt else ready.ppo)
     worlds = usual.pop("worlds", 96 if is_bptt else 512)
@@ -112,15 +120,16 @@ def _train(arguments: argparse.Namespace) -> None:
     settings: Any = {"spread": ready.spread, **usual, **given}
     kind, chosen = (Bptt, BpttSettings) if is_bptt else (Ppo, PpoSettings)
     checked: Any = chosen(**settings)
-    learner: Learner = kind(ready.batch(worlds, task, drone), checked, ready.cost)
+    learner: Learner = kind(ready.batch(worlds, task, drone, mesh), checked, ready.cost)
     out = arguments.out or Path(f"{name}.policy")
     for path in filter(None, (out, arguments.curve, arguments.checkpoint)):
         if not path.absolute().parent.is_dir():
             raise ValueError(f"there is no folder {path.absolute().parent} for {path.name}")
 
-    device, drones = jax.devices()[0].device_kind, learner.worlds.n
+    size, device = 1 if mesh is None else mesh.size, jax.devices()[0].device_kind
+    drones, on = learner.worlds.n * size, device if size == 1 else f"{size} devices ({device})"
     _say(
-        f"{checked.updates} updates of {checked.horizon} actions of {drones} drones, on {device}; "
+        f"{checked.updates} updates of {checked.horizon} actions of {drones} drones, on {on}; "
         "compiling, which takes from some seconds to a minute"
     )
     pace = _Pace(checked.updates)
@@ -137,6 +146,8 @@ def _train(arguments: argparse.Namespace) -> None:
 
     policy, progress = train(learner, report, arguments.checkpoint, arguments.resume, note_compiled)
     took = _passed()
+    if jax.process_index() > 0:
+        return
     save(policy, out)
     _say(f"wrote {out}")
     if arguments.curve:
@@ -160,7 +171,7 @@ class _Pace:
 
     def left(self, done: int) -> str:
         """Return the time that is left after a number of updates, in words."""
-        from crazyflow_ros.learn.training import CHUNK
+        from crazyflow_ros.learn.learner import CHUNK
 
         self._before = self._before or done - CHUNK  # a training that is resumed
         each = (time.perf_counter() - self._begin) / (done - self._before)
@@ -169,6 +180,9 @@ class _Pace:
 
 
 def _say(text: str) -> None:
+    jax = sys.modules.get("jax")
+    if jax is not None and jax.distributed.is_initialized() and jax.process_index() > 0:
+        return
     print(f"{_passed():6.1f} s  {text}", flush=True)
 
 
@@ -178,12 +192,16 @@ def _passed() -> float:
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
+    import jax
+
     from crazyflow_ros.learn.evaluation import evaluate
     from crazyflow_ros.policy.files import load
 
-    policy = load(arguments.policy)
-    task = _task(arguments, arguments.task, policy.drone)
-    print(evaluate(policy, task, arguments.starts, arguments.seconds, arguments.seed))
+    mesh, policy = mesh_of(arguments), load(arguments.policy)
+    task, a = _task(arguments, arguments.task, policy.drone), arguments
+    result = evaluate(policy, task, a.starts, a.seconds, a.seed, mesh=mesh)
+    if jax.process_index() == 0:
+        print(result)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ Visual Features Using Differentiable Simulation", https://arxiv.org/abs/2410.159
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +23,14 @@ from jax import Array
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.costs import Approach, Cost
-from crazyflow_ros.learn.training import CHUNK, Settings, flat, new_network
+from crazyflow_ros.learn.learner import (
+    CHUNK,
+    Settings,
+    check_shards,
+    flat,
+    new_network,
+    together,
+)
 from crazyflow_ros.learn.worlds import Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
@@ -77,6 +85,8 @@ class BpttState(NamedTuple):
 class Bptt:
     """Back-propagation through time, a `Learner`."""
 
+    axes = 1
+
     def __init__(
         self,
         env: Environment | Batch,
@@ -95,22 +105,25 @@ class Bptt:
             ValueError: The environment is not suitable for learning, see `Worlds`.
         """
         self.settings, self.worlds = settings, batch(env, cost, settings.scales)
+        check_shards(settings, self.worlds)
         sizes = (len(self.worlds.scale), settings.hidden, settings.hidden, SIZE)
         bias = np.arctanh(self.worlds.hover_action)
         first = new_network(settings.rng(0), sizes, "tanh", bias, gain=0.1)
         self._weights, self.network_of = flat(first)
-        self._first = self.worlds.begin(settings.seed, settings.spread)
         rate = optax.cosine_decay_schedule(settings.learning_rate, settings.updates, 0.05)
         self._optimizer = optax.chain(
             optax.clip_by_global_norm(settings.clip), optax.adam(rate, b2=0.95)
         )
 
-    def begin(self) -> BpttState:
-        return BpttState(self._weights, self._optimizer.init(self._weights), self._first)
+    def begin(self, shards: Sequence[int] = (0,)) -> BpttState:
+        first = self.worlds.begin(self.settings.seed, self.settings.spread, shards)
+        return BpttState(self._weights, self._optimizer.init(self._weights), first)
 
-    def inputs(self, rng: np.random.Generator) -> np.ndarray:
+    def inputs(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """Return which episodes end, (CHUNK, num_envs) bool."""
-        return rng.random((CHUNK, self.worlds.num_envs)) < 1 / self.settings.episode
+        shape = CHUNK, self.worlds.num_envs // len(rngs)
+        numbers = np.concatenate([rng.random(shape) for rng in rngs], axis=1)
+        return numbers < 1 / self.settings.episode
 
     def cost(self, weights: Array, state: Any) -> tuple[Array, Any]:
         """Return the mean cost of a horizon, and the state after it."""
@@ -130,6 +143,7 @@ class Bptt:
     def update(self, now: BpttState, inputs: Array) -> tuple[BpttState, Array]:
         slope = jax.value_and_grad(self.cost, has_aux=True)
         (cost, state), gradient = slope(now.weights, now.worlds)
+        cost, gradient = together((cost, gradient), self.worlds)
         # The gradient of a drone that turns faster and faster may overflow.
         gradient = jnp.where(jnp.isfinite(gradient).all(), gradient, 0.0)
         change, optimizer = self._optimizer.update(gradient, now.optimizer)

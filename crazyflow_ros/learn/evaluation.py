@@ -8,15 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.envs.beginning import ORIGIN
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.learn.division import meet, others_answer, whole_array
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.sim import SimData
+from crazyflow_ros.sim.worlds import each_of, inferring, put
 
 TOLERANCE = 0.05
 """Distance from the goal [m] that counts as near."""
@@ -76,6 +79,7 @@ def evaluate(
     seconds: float | None = None,
     seed: int = 0,
     freq: int = 500,
+    mesh: Mesh | None = None,
 ) -> Evaluation:
     """Fly a policy from random starts of a task in `Sim`, with the nominal drone.
 
@@ -86,6 +90,8 @@ def evaluate(
         seconds: Maximum duration of a flight; None for that of the task's episodes.
         seed: Seed of the starts.
         freq: Physics ticks per second; the policy's rate must divide it.
+        mesh: Devices among which the flights are divided; None for one. With several processes, all
+            make the same call and get all results.
 
     Raises:
         ValueError: A number is out of range.
@@ -98,8 +104,9 @@ def evaluate(
     if not 1 / policy.freq <= seconds <= 600:
         raise ValueError(f"seconds must be from {1 / policy.freq:g} to 600, got {seconds}")
     ticks_per_period(freq, policy.freq, "the rate of the policy")
+    each = each_of(starts, mesh, "starts")
     env = Environment(
-        starts,
+        each,
         task,
         drone=policy.drone,
         freq=freq,
@@ -126,13 +133,32 @@ def evaluate(
         kept = [jnp.where(over, old, new) for old, new in zip(before, found)]
         return (state, memory, (over | step.terminated, *kept)), tuple(kept[2:])
 
-    state, _ = env.reset(jax.random.key(seed))
-    no, zero = jnp.zeros(starts, bool), jnp.zeros(starts, state.states.pos.dtype)
-    begin = (state, policy.initial_state((starts,)), (no, no, *[zero] * 4))
-    n = round(seconds * policy.freq)
-    fly = jax.jit(lambda begin: jax.lax.scan(act, begin, None, length=n))
-    (_, _, (_, success, gates, *_)), numbers = fly(begin)
-    count = np.asarray(gates) if isinstance(task, Race) else None
+    def begun(key: Array) -> Flying:
+        state, _ = env.reset(key)
+        no, zero = jnp.zeros(each, bool), jnp.zeros(each, state.states.pos.dtype)
+        return state, policy.initial_state((each,)), (no, no, *[zero] * 4)
+
+    n, key = round(seconds * policy.freq), jax.random.key(seed)
+    if mesh is None:
+        fly = jax.jit(lambda begin: jax.lax.scan(act, begin, None, length=n))
+        (_, _, (_, success, gates, *_)), numbers = fly(begun(key))
+    else:
+        mesh = inferring(mesh)
+        worlds, later = PartitionSpec(mesh.axis_names), PartitionSpec(None, mesh.axis_names)
+
+        def flown(keys: Array) -> tuple[Array, Array, tuple[Array, ...]]:
+            (_, _, (_, success, gates, *_)), numbers = jax.lax.scan(act, begun(keys), length=n)
+            return success, gates, numbers
+
+        mapped = jax.shard_map(
+            flown, mesh=mesh, in_specs=worlds, out_specs=(worlds, worlds, later), check_vma=False
+        )
+        # Each start is that of a single device.
+        keys = put(jax.random.split(key, starts), NamedSharding(mesh, worlds))
+        meet()
+        with others_answer():
+            success, gates, numbers = jax.jit(mapped)(keys)
+    count = whole_array(gates) if isinstance(task, Race) else None
     time = (np.arange(n) + 1) / policy.freq
-    error, slip, tilt = map(np.asarray, numbers)
-    return Evaluation(time, error, slip, tilt, np.asarray(success), count)
+    error, slip, tilt = map(whole_array, numbers)
+    return Evaluation(time, error, slip, tilt, whole_array(success), count)

@@ -8,6 +8,7 @@ papers. The physics is not differentiated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +20,14 @@ from jax import Array
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.costs import Cost
-from crazyflow_ros.learn.training import CHUNK, Settings, flat, new_network
+from crazyflow_ros.learn.learner import (
+    CHUNK,
+    Settings,
+    check_shards,
+    flat,
+    new_network,
+    together,
+)
 from crazyflow_ros.learn.worlds import Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
@@ -177,6 +185,8 @@ def clipped_objective(ratio: Array, advantage: Array, clip: float) -> Array:
 class Ppo:
     """Proximal policy optimisation, a `Learner`."""
 
+    axes: Any = RandomInputs(ends=1, action=2, order=2)  # type: ignore[arg-type]
+
     def __init__(
         self,
         env: Environment | Batch,
@@ -197,8 +207,12 @@ class Ppo:
                 environment is not suitable for learning, see `Worlds`.
         """
         self.settings, self.worlds = settings, batch(env, cost, settings.scales)
-        if self.worlds.n % settings.minibatches:
-            parts = f"the number of drones ({self.worlds.n}) must be a multiple of minibatches"
+        check_shards(settings, self.worlds)
+        devices = 1 if self.worlds.mesh is None else self.worlds.mesh.size
+        n = self.worlds.n * devices // settings.shards
+        if n % settings.minibatches:
+            each = "" if settings.shards == 1 else " of each shard"
+            parts = f"the number of drones{each} ({n}) must be a multiple of minibatches"
             raise ValueError(f"{parts}, got {settings.minibatches}")
         rng, size = settings.rng(0), len(self.worlds.scale)
         hidden = (size, settings.hidden, settings.hidden)
@@ -207,23 +221,28 @@ class Ppo:
             new_network(rng, (*hidden, 1), "identity", 0.0, gain=0.1),
         )
         self._weights, self.weights_of = flat(weights)
-        self._first = self.worlds.begin(settings.seed, settings.spread)
         steps = settings.updates * settings.epochs * settings.minibatches
         rate = optax.cosine_decay_schedule(settings.learning_rate, steps, 0.01)
         self._optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate))
 
-    def begin(self) -> PpoState:
+    def begin(self, shards: Sequence[int] = (0,)) -> PpoState:
         optimizer = self._optimizer.init(self._weights)
-        return PpoState(self._weights, optimizer, self._first, jnp.int32(0))
+        first = self.worlds.begin(self.settings.seed, self.settings.spread, shards)
+        return PpoState(self._weights, optimizer, first, jnp.int32(0))
 
-    def inputs(self, rng: np.random.Generator) -> RandomInputs:
-        """Return the noise of a chunk."""
-        s, n = self.settings, self.worlds.n
-        drones = np.arange(n, dtype=np.int32)
-        order: Any = rng.permuted(np.tile(drones, (CHUNK, s.epochs, 1)), axis=-1)
-        ends: Any = rng.random((CHUNK, self.worlds.num_envs)) < 1 / s.episode
-        action: Any = rng.standard_normal((CHUNK, s.horizon, n, SIZE), np.float32)
-        return RandomInputs(ends, action, order)
+    def inputs(self, rngs: Sequence[np.random.Generator]) -> RandomInputs:
+        """Return the noise of a chunk. A minibatch has as many drones of each shard."""
+        s, worlds, n_shards = self.settings, self.worlds, len(rngs)
+        n, orders, ends, actions = worlds.n // n_shards, [], [], []
+        for i, rng in enumerate(rngs):
+            drones = np.arange(i * n, (i + 1) * n, dtype=np.int32)
+            order = rng.permuted(np.tile(drones, (CHUNK, s.epochs, 1)), axis=-1)
+            orders.append(order.reshape(CHUNK, s.epochs, s.minibatches, -1))
+            ends.append(rng.random((CHUNK, worlds.num_envs // n_shards)) < 1 / s.episode)
+            actions.append(rng.standard_normal((CHUNK, s.horizon, n, SIZE), np.float32))
+        joined: Any = np.concatenate
+        order = joined(orders, axis=-1).reshape(CHUNK, s.epochs, worlds.n)
+        return RandomInputs(joined(ends, axis=1), joined(actions, axis=2), order)
 
     def deviation(self, updates: Array) -> Array:
         """Return the standard deviation of the actions after a number of updates.
@@ -283,18 +302,22 @@ class Ppo:
         x = samples
         advantage = advantages(x.reward, x.value, last, x.ended, x.late, s.discount, s.trace)
         target = advantage + samples.value
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        centred = advantage - together(advantage.mean(), self.worlds)
+        deviation_of_all = jnp.sqrt(together((centred**2).mean(), self.worlds))
+        advantage = centred / (deviation_of_all + 1e-8)
 
         def descend(now: tuple[Array, Any], drones: Array) -> tuple[tuple[Array, Any], None]:
             part = jax.tree.map(lambda x: x[:, drones], (samples, advantage, target))
             gradient = jax.grad(self.loss)(now[0], deviation, *part)
+            gradient = together(gradient, self.worlds, part[0].acted.sum())
             change, optimizer = self._optimizer.update(gradient, now[1])
             return (now[0] + change, optimizer), None
 
         order = inputs.order.reshape(s.epochs * s.minibatches, -1)
         (vector, optimizer), _ = jax.lax.scan(descend, (now.weights, now.optimizer), order)
         state = self.worlds.ended(state, inputs.ends)
-        return PpoState(vector, optimizer, state, now.updates + 1), samples.cost.mean()
+        cost = together(samples.cost.mean(), self.worlds)
+        return PpoState(vector, optimizer, state, now.updates + 1), cost
 
     def network(self, now: PpoState) -> Network:
         """Return the network of the mean actions."""

@@ -6,21 +6,34 @@ the other features of an `Environment`, and compiles in two thirds of the time.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, NamedTuple, Self
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, no_wrench, split, stack
 from crazyflow_ros.learn.costs import Approach, Cost, square
-from crazyflow_ros.learn.worlds import FASTEST, Spread, Step, hover_action, scale_of, varied
+from crazyflow_ros.learn.worlds import (
+    FASTEST,
+    NO_AXIS,
+    Spread,
+    Step,
+    hover_action,
+    scale_of,
+    varied,
+)
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.integration import symplectic_euler
+from crazyflow_ros.sim.worlds import each_of
 
 _POS, _QUAT, _VEL, _RATES, _ROTORS = (
     slice(*x) for x in ((3,), (3, 7), (7, 10), (10, 13), (13, 17))
@@ -40,6 +53,14 @@ class QuickState(NamedTuple):
     """() int32, number of the next beginning."""
 
 
+class QuickDrones(NamedTuple):
+    """What is drawn once for N drones."""
+
+    beginnings: Array
+    """(_BEGINNINGS, N, 17) bodies at the beginnings of episodes, see `QuickState`."""
+    params: first_principles.Params
+
+
 class QuickHover:
     """N drones that hover at the origin, from any attitude, a `Batch`."""
 
@@ -50,6 +71,7 @@ class QuickHover:
         drone: AnyDrone = DEFAULT_DRONE,
         freq: int = 50,
         cost: Cost = Approach(),  # noqa: B008, it cannot be changed
+        mesh: Mesh | None = None,
     ) -> None:
         """Prepare the drones.
 
@@ -59,11 +81,14 @@ class QuickHover:
             drone: A `Drone`, or the path of a drone's folder.
             freq: Actions per second, of which each is one step of the integrator.
             cost: Cost of a step.
+            mesh: Devices among which the drones are divided; None for one.
 
         Raises:
-            ValueError: There is no such drone or part, or a number is not positive.
+            ValueError: There is no such drone or part, a number is not positive, or the drones
+                cannot be divided evenly.
         """
-        self.n = self.num_envs = whole("worlds", n)
+        self.mesh = mesh
+        self.n = self.num_envs = each_of(whole("worlds", n), mesh, "worlds")
         self.dynamics = "first_principles"
         self.about: dict[str, Any] = {"task": "hover"}
         self.drone, self.freq, self.has_cost, self._cost = resolve(drone), freq, True, cost
@@ -72,30 +97,41 @@ class QuickHover:
         self.scale = scale_of(self.observation)
         self.hover_action = hover_action(drone, self.action)
 
-    def begin(self, seed: int, spread: Spread) -> QuickState:
+    def begin(self, seed: int, spread: Spread, shards: Sequence[int] = (0,)) -> QuickState:
         """See `Batch`. The other functions fly the drones that were drawn here last.
 
         Drones and beginnings are not part of the state, because the gradient stores the state of
         each step.
         """
-        rng, shape = np.random.default_rng([seed, 3]), (_BEGINNINGS, self.n)
-        quat = rng.normal(size=(*shape, 4))
         nominal = first_principles.Params.create(self.drone)
-        slowest, fastest = nominal.rotor_vel_limits.tolist()
-        body: Any = np.concatenate(
-            [
-                rng.uniform(-1, 1, (*shape, 3)),
-                quat / np.linalg.norm(quat, axis=-1, keepdims=True),
-                rng.uniform(-1, 1, (*shape, 3)),
-                rng.uniform(-4, 4, (*shape, 3)),
-                rng.uniform(slowest, fastest, (*shape, 4)),
-            ],
-            axis=-1,
-        )
-        self._beginnings = jnp.asarray(body.astype(np.float32))
-        self._params = varied(nominal, (self.n,), seed, spread)
+        limits = nominal.rotor_vel_limits.tolist()
+        rngs, each = [np.random.default_rng([seed, 3, k]) for k in shards], self.n // len(shards)
+        bodies = [_beginnings(rng, (_BEGINNINGS, each), *limits) for rng in rngs]
+        beginnings = jnp.asarray(np.concatenate(bodies, axis=1))
+        self._drones = QuickDrones(beginnings, varied(nominal, (self.n,), seed, spread, shards))
         action: Any = np.zeros((self.n, SIZE), np.float32)
-        return QuickState(self._beginnings[0], action, np.int32(1))  # type: ignore[arg-type]
+        return QuickState(beginnings[0], action, np.int32(1))  # type: ignore[arg-type]
+
+    @property
+    def drones(self) -> QuickDrones:
+        """See `Batch`."""
+        return self._drones
+
+    def with_drones(self, drones: QuickDrones) -> Self:
+        """See `Batch`."""
+        new = copy(self)
+        new._drones = drones
+        return new
+
+    def axes(self, state: QuickState, drones: QuickDrones) -> tuple[Any, Any]:
+        """See `Batch`."""
+        del state
+        nominal = jax.tree.leaves(first_principles.Params.create(self.drone))
+        params, treedef = jax.tree.flatten(drones.params)
+        pairs = zip(params, nominal, strict=True)
+        varied = [NO_AXIS if jnp.shape(x) == jnp.shape(same) else 0 for x, same in pairs]
+        of_state: Any = QuickState(0, 0, NO_AXIS)  # type: ignore[arg-type]
+        return of_state, QuickDrones(1, jax.tree.unflatten(treedef, varied))  # type: ignore[arg-type]
 
     def observe(self, state: QuickState) -> Array:
         """See `Batch`."""
@@ -110,7 +146,7 @@ class QuickHover:
 
         def rate(body: BodyState) -> BodyDerivative:
             wrench = no_wrench(command[0])
-            return first_principles.derivative(body, command, wrench, self._params)  # type: ignore[arg-type]
+            return first_principles.derivative(body, command, wrench, self._drones.params)  # type: ignore[arg-type]
 
         flown = symplectic_euler(body, rate, 1 / self.freq)
         after = state._replace(body=stack(sum(flown, ())), action=action)
@@ -121,7 +157,7 @@ class QuickHover:
     def ended(self, state: QuickState, worlds: Array) -> QuickState:
         """See `Batch`. These drones and those that are lost begin an episode at once."""
         begins = (worlds | self._lost(state))[:, None]
-        body = self._beginnings[state.episode % _BEGINNINGS]
+        body = self._drones.beginnings[state.episode % _BEGINNINGS]
         return state._replace(
             body=jnp.where(begins, body, state.body),
             action=jnp.where(begins, 0.0, state.action),
@@ -146,3 +182,21 @@ class QuickHover:
             goal_acc=zero,
             action=state.action,
         )
+
+
+def _beginnings(
+    rng: np.random.Generator, shape: tuple[int, int], slowest: float, fastest: float
+) -> np.ndarray:
+    """Return bodies (*shape, 17) that begin episodes, with speeds of rotors in a range."""
+    quat = rng.normal(size=(*shape, 4))
+    body: np.ndarray = np.concatenate(
+        [
+            rng.uniform(-1, 1, (*shape, 3)),
+            quat / np.linalg.norm(quat, axis=-1, keepdims=True),
+            rng.uniform(-1, 1, (*shape, 3)),
+            rng.uniform(-4, 4, (*shape, 3)),
+            rng.uniform(slowest, fastest, (*shape, 4)),
+        ],
+        axis=-1,
+    )
+    return body.astype(np.float32)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jax.sharding import Mesh
+
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.envs.environment import Environment
@@ -52,11 +54,13 @@ class Ready:
     quick: bool = False
     """Whether it is learned with `QuickHover`."""
 
-    def batch(self, num_envs: int, task: Task, drone: AnyDrone) -> Environment | Batch:
-        """Return the drones that learn the task."""
+    def batch(
+        self, num_envs: int, task: Task, drone: AnyDrone, mesh: Mesh | None = None
+    ) -> Environment | Batch:
+        """Return the drones that learn the task, on the devices of a mesh if there is one."""
         if self.quick:
-            return QuickHover(num_envs, self.parts, drone, cost=self.cost)
-        return self.environment(num_envs, task, drone)
+            return QuickHover(num_envs, self.parts, drone, cost=self.cost, mesh=mesh)
+        return self.environment(num_envs, task, drone, mesh=mesh)
 
     def environment(
         self, num_envs: int, task: Task, drone: AnyDrone, **options: Any

@@ -5,93 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
-from math import isfinite
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from crazyflow_ros.checks.archive import read_arrays, write_arrays
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file, shown_path
-from crazyflow_ros.learn.worlds import Batch, Scales, Spread
-from crazyflow_ros.policy.network import Dense, Network
+from crazyflow_ros.learn.division import Division, others_answer, whole_array
+from crazyflow_ros.learn.learner import CHUNK, Learner
+from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.policy import Policy
-
-CHUNK = 20
-"""Updates in a call of the compiled function, between two lines of progress."""
+from crazyflow_ros.sim.worlds import put
 
 _MOST_BYTES = 256 * 1024 * 1024  # of a checkpoint
-_MOST = 10_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Settings that all algorithms have in common."""
-
-    seed: int = 0
-    horizon: int = 50
-    """Actions of each drone between two updates."""
-    updates: int = 400
-    learning_rate: float = 0.016
-    """Learning rate of the first update; it falls along a cosine."""
-    hidden: int = 64
-    """Units of each of two hidden layers."""
-    episode: int = 4
-    """Mean number of horizons before a world begins a new episode, if its episode does not end."""
-    scales: Scales = field(default_factory=dict)
-    """Numbers by which parts of observations are divided, where `SCALES` do not suit."""
-    spread: Spread = field(default_factory=dict)
-    """How much the drones of the worlds differ. Unlike the `randomizers` of an environment, it
-    takes no time to compile."""
-
-    def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: One is out of range; the message names it.
-        """
-        for item in fields(self):
-            value = getattr(self, item.name)
-            lowest = 0 if item.name == "seed" else 1
-            if item.type == "int" and not (type(value) is int and lowest <= value <= _MOST):
-                raise ValueError(f"{item.name} must be from {lowest} to {_MOST}, got {value!r}")
-            if item.type == "float" and not (isfinite(value) and value > 0):
-                raise ValueError(f"{item.name} must be finite and above 0, got {value!r}")
-        if self.updates % CHUNK:
-            raise ValueError(f"updates must be a multiple of {CHUNK}, got {self.updates}")
-
-    def rng(self, purpose: int) -> np.random.Generator:
-        """Return the random numbers of the beginning (0), or of the chunk 1, 2, ..."""
-        return np.random.default_rng([self.seed, 2, purpose])
-
-
-class Learner(Protocol):
-    """A learning algorithm."""
-
-    settings: Any
-    worlds: Batch
-
-    def begin(self) -> Any:
-        """Return everything that an update changes: a pytree of arrays."""
-        ...
-
-    def inputs(self, rng: np.random.Generator) -> Any:
-        """Return the random inputs of a chunk of updates: arrays with a leading axis of updates."""
-        ...
-
-    def update(self, now: Any, inputs: Any) -> tuple[Any, Array]:
-        """Return the state after an update, and the mean cost of the steps that it saw."""
-        ...
-
-    def network(self, now: Any) -> Network:
-        """Return the policy's network."""
-        ...
 
 
 class Progress(NamedTuple):
@@ -127,39 +58,44 @@ def train(
         report: Called after each chunk of updates.
         checkpoint: File that is written after each chunk.
         resume: Continue from that file: the result is the same, to the bit, as without a pause.
+            Devices and processes may have changed, see `Settings.shards`.
         compiled: Called before the first update with the seconds that compiling took.
+
+    With several processes, all have to make the same call; the first one writes the checkpoint.
 
     Raises:
         ValueError: The checkpoint is damaged, or of other settings.
         OSError: The checkpoint cannot be written.
         FloatingPointError: No update of a chunk has a finite cost.
+        ConnectionError: Another process has ended, or cannot be reached.
     """
     settings, started = learner.settings, time.perf_counter()
-    now, progress = learner.begin(), list[Progress]()
+    division = Division(learner)
+    now, progress = division.begin(), list[Progress]()
     if resume:
         if checkpoint is None:
             raise ValueError("resuming needs a checkpoint")
-        now, progress = _read(checkpoint, learner, now)
+        now, progress = _read(checkpoint, division, now)
         started -= progress[-1].seconds
     first, n_chunks = len(progress), settings.updates // CHUNK
     if first < n_chunks:
         compiling = time.perf_counter()
-        chunk = jax.jit(lambda now, inputs: jax.lax.scan(learner.update, now, inputs))
-        update = chunk.lower(now, learner.inputs(settings.rng(first + 1))).compile()
+        update = division.compiled(now, division.inputs(first + 1))
         compiled(time.perf_counter() - compiling)
     for i in range(first, n_chunks):
-        now, costs = update(now, learner.inputs(settings.rng(i + 1)))
-        done, costs = (i + 1) * CHUNK, np.asarray(costs)
+        with others_answer():
+            now, costs = update(now, division.inputs(i + 1))
+            done, costs = (i + 1) * CHUNK, np.asarray(costs)
         usable = costs[np.isfinite(costs)]
         if not usable.size:
             raise FloatingPointError(f"the cost is {costs[-1]} after {done} updates")
         cost = float(np.mean(usable))
-        samples = done * learner.worlds.n * settings.horizon
+        samples = done * division.n_drones * settings.horizon
         progress.append(Progress(done, samples, cost, time.perf_counter() - started))
         if checkpoint is not None:
-            _write(checkpoint, learner, now, progress)
+            _write(checkpoint, division, now, progress)
         report(progress[-1])
-    return Training(policy_of(learner, learner.network(now)), progress)
+    return Training(policy_of(learner, learner.network(division.local(now))), progress)
 
 
 def policy_of(learner: Learner, network: Network) -> Policy:
@@ -179,40 +115,14 @@ def policy_of(learner: Learner, network: Network) -> Policy:
     )
 
 
-def new_network(
-    rng: np.random.Generator,
-    sizes: tuple[int, ...],
-    last: str,
-    bias: np.ndarray | float,
-    gain: float,
-) -> Network:
-    """Return a network of random dense layers, made by NumPy: JAX would compile for a second.
-
-    Args:
-        rng: Random numbers.
-        sizes: Numbers of inputs, of each hidden layer and of outputs.
-        last: Activation of the last layer.
-        bias: Bias of the last layer.
-        gain: Factor of the weights of the last layer.
-    """
-    layers, n = [], len(sizes) - 1
-    for i in range(n):
-        is_last = i == n - 1
-        weights = rng.normal(size=(sizes[i + 1], sizes[i])) / np.sqrt(sizes[i])
-        weights *= gain if is_last else 1.0
-        biases = np.full(sizes[i + 1], bias if is_last else 0.0, np.float32)
-        name = last if is_last else "fast_tanh"
-        layers.append(Dense(jnp.asarray(weights.astype(np.float32)), jnp.asarray(biases), name))
-    return Network(tuple(layers))
-
-
-def _about(learner: Learner) -> str:
+def _about(division: Division) -> str:
     """Return what must be the same before and after a pause, as far as it can be compared."""
-    worlds = learner.worlds
+    learner, worlds = division.learner, division.learner.worlds
+    n = (division.n_worlds, division.n_drones)
     about = {
         "kind": type(learner).__name__,
         "settings": asdict(learner.settings),
-        "drones": (worlds.num_envs, worlds.n, worlds.drone, worlds.dynamics, worlds.freq),
+        "drones": (*n, worlds.drone, worlds.dynamics, worlds.freq),
         "observation": asdict(worlds.observation),
         "action": asdict(worlds.action),
         **worlds.about,
@@ -224,20 +134,22 @@ def _is_key(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _write(path: str | Path, learner: Learner, now: Any, progress: list[Progress]) -> None:
+def _write(path: str | Path, division: Division, now: Any, progress: list[Progress]) -> None:
+    """Write a checkpoint, the same for any number of processes, in the first of them."""
     leaves = [jax.random.key_data(x) if _is_key(x) else x for x in jax.tree.leaves(now)]
-    arrays = {f"{i}": np.asarray(x) for i, x in enumerate(leaves)}
-    about = np.array(_about(learner))
-    write_file(path, write_arrays({"about": about, "progress": np.array(progress), **arrays}))
+    arrays = {f"{i}": whole_array(x) for i, x in enumerate(leaves)}
+    about = np.array(_about(division))
+    if jax.process_index() == 0:
+        write_file(path, write_arrays({"about": about, "progress": np.array(progress), **arrays}))
 
 
-def _read(path: str | Path, learner: Learner, like: Any) -> tuple[Any, list[Progress]]:
+def _read(path: str | Path, division: Division, like: Any) -> tuple[Any, list[Progress]]:
     """Return the state and the progress of a checkpoint, whose content is not trusted."""
     try:
         with open_file(path, _MOST_BYTES) as file:
             arrays = read_arrays(file, _MOST_BYTES)
         about, rows = arrays.pop("about", None), arrays.pop("progress", None)
-        if about is None or str(about) != _about(learner):
+        if about is None or str(about) != _about(division):
             raise ValueError("it was written with other settings")
         leaves, treedef = jax.tree.flatten(like)
         if rows is None or rows.ndim != 2 or rows.shape[1] != 4 or not np.isfinite(rows).all():
@@ -247,17 +159,12 @@ def _read(path: str | Path, learner: Learner, like: Any) -> tuple[Any, list[Prog
         read: list[Any] = [arrays[f"{i}"] for i in range(len(leaves))]
         for i, leaf in enumerate(leaves):
             array, is_key = read[i], _is_key(leaf)
-            leaf = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-            if array.shape != leaf.shape or array.dtype != leaf.dtype:
-                raise ValueError(f"an array has shape {array.shape}, expected {leaf.shape}")
-            read[i] = jax.random.wrap_key_data(jnp.asarray(array)) if is_key else jnp.asarray(array)
+            known = jax.random.key_data(leaf) if is_key else jnp.asarray(leaf)
+            if array.shape != known.shape or array.dtype != known.dtype:
+                raise ValueError(f"an array has shape {array.shape}, expected {known.shape}")
+            again = put(array, known.sharding) if division.on_mesh else jnp.asarray(array)
+            read[i] = jax.random.wrap_key_data(again) if is_key else again
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot resume from {shown_path(path)}: {error}") from None
     progress = [Progress(int(a), int(b), float(c), float(d)) for a, b, c, d in rows]
     return jax.tree.unflatten(treedef, read), progress
-
-
-def flat(tree: Any) -> tuple[Array, Callable[[Array], Any]]:
-    """Return a pytree as one vector, and the inverse: fewer arrays compile faster."""
-    vector, back = ravel_pytree(tree)
-    return vector, back

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import AnyDrone, resolve
@@ -40,6 +41,9 @@ Scales = Mapping[str, float]
 Spread = Mapping[str, tuple[float, float]]
 """Smallest and largest factor of parameters of the dynamics."""
 
+NO_AXIS = -1
+"""In place of an axis: all worlds share the array."""
+
 FASTEST = 40.0
 """Body rate [rad/s] above which a drone is of no use."""
 
@@ -63,9 +67,13 @@ class Step(NamedTuple):
 class Batch(Protocol):
     """N drones that one policy flies, as pure functions.
 
+    With a mesh, these are the drones of one of its devices, and `jax.shard_map` computes the
+    functions on each of them.
+
     Attributes:
         n: Number of drones.
         num_envs: Number of worlds.
+        mesh: Devices, each of which has so many worlds; None for one.
         has_cost: Whether the costs are other than the reward of an environment, times -1.
         scale: (size,) numbers by which observations are divided.
         hover_action: (4,) action with which a drone approximately hovers.
@@ -75,6 +83,7 @@ class Batch(Protocol):
 
     n: int
     num_envs: int
+    mesh: Mesh | None
     has_cost: bool
     scale: np.ndarray
     hover_action: np.ndarray
@@ -85,17 +94,31 @@ class Batch(Protocol):
     dynamics: str
     about: dict[str, Any]
 
-    def begin(self, seed: int, spread: Spread) -> Any:
+    def begin(self, seed: int, spread: Spread, shards: Sequence[int] = (0,)) -> Any:
         """Return a state: a pytree of arrays.
 
         Args:
             seed: Seed of all episodes, and of the drones.
             spread: How much the drones differ, during all episodes. Factors are uniform in their
                 logarithms.
+            shards: Numbers of the shards, see `Settings.shards`, that the worlds consist of.
 
         Raises:
             ValueError: The dynamics have no such parameter, or its range is empty.
         """
+        ...
+
+    @property
+    def drones(self) -> Any:
+        """What the functions read in addition to the state: a pytree of arrays."""
+        ...
+
+    def with_drones(self, drones: Any) -> Self:
+        """Return these worlds with other `drones`."""
+        ...
+
+    def axes(self, state: Any, drones: Any) -> tuple[Any, Any]:
+        """Return for each array of both its axis of worlds, or `NO_AXIS`."""
         ...
 
     def observe(self, state: Any) -> Array:
@@ -131,6 +154,7 @@ class TrainingWorlds:
                 episodes in the step after the end of one.
         """
         config, task = env.config, env.task
+        self.mesh, env = env.mesh, env.of_device()
         self.env, self._cost, self.has_cost = env, cost, cost is not None
         self.num_envs, self.n = env.num_envs, env.num_envs * config.n_drones
         self.observation, self.action, self.freq = env.observation, env.action, config.action_freq
@@ -143,11 +167,29 @@ class TrainingWorlds:
         self.about = {"task": type(task).__name__, "fields": values, "ticks": config.freq}
         _ = env.ended(env.sim.default_data, jnp.zeros(env.num_envs, bool))
 
-    def begin(self, seed: int, spread: Spread) -> SimData:
+    def begin(self, seed: int, spread: Spread, shards: Sequence[int] = (0,)) -> SimData:
         """See `Batch`. The first step begins the episodes."""
-        state = self.env.before_episodes(jax.random.key(seed))
+        key = jax.random.key(seed)
+        keys, each = [key if k == 0 else jax.random.fold_in(key, k) for k in shards], self.num_envs
+        parts = [jax.random.split(key, each // len(shards)) for key in keys]
+        state = self.env.before_episodes(jnp.concatenate(parts))
         drones = (self.num_envs, self.env.config.n_drones)
-        return state.replace(params=varied(state.params, drones, seed, spread))
+        return state.replace(params=varied(state.params, drones, seed, spread, shards))
+
+    @property
+    def drones(self) -> None:
+        """See `Batch`. The state holds everything."""
+        return None
+
+    def with_drones(self, drones: None) -> Self:
+        """See `Batch`."""
+        del drones
+        return self
+
+    def axes(self, state: SimData, drones: None) -> tuple[Any, None]:
+        """See `Batch`."""
+        axes = [0 if own else NO_AXIS for own in self.env.sim.owned(state)]
+        return jax.tree.unflatten(jax.tree.structure(state), axes), drones
 
     def observe(self, state: SimData) -> Array:
         """See `Batch`."""
@@ -225,16 +267,20 @@ def hover_action(drone: AnyDrone, action: Action) -> np.ndarray:
     return np.asarray((speed - np.array(action.offset)) / np.array(action.scale), np.float32)
 
 
-def varied(params: P, drones: tuple[int, ...], seed: int, spread: Spread) -> P:
+def varied(
+    params: P, drones: tuple[int, ...], seed: int, spread: Spread, shards: Sequence[int] = (0,)
+) -> P:
     """Return parameters that differ from drone to drone, see `Batch.begin`."""
-    rng, changes, nominal = np.random.default_rng([seed, 1]), {}, vars(params)
+    rngs = [np.random.default_rng([seed, 1, shard]) for shard in shards]
+    changes, nominal = {}, vars(params)
+    shape = (drones[0] // len(shards), *drones[1:], 1, 1)
     for name, (low, high) in spread.items():
         if name not in nominal or nominal[name].ndim < 2:
             raise ValueError(f"spread: the dynamics have no matrix {name!r}")
         if not 0 < low <= high < np.inf:
             raise ValueError(f"spread: {name} must rise from above 0, got {(low, high)}")
-        logarithm = rng.uniform(np.log(low), np.log(high), (*drones, 1, 1))
-        factor = np.exp(logarithm).astype(np.float32)
+        logarithms = [rng.uniform(np.log(low), np.log(high), shape) for rng in rngs]
+        factor = np.exp(np.concatenate(logarithms)).astype(np.float32)
         changes[name] = nominal[name] * factor
         if name == "J":
             changes["J_inv"] = nominal["J_inv"] / factor

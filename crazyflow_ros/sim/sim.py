@@ -48,7 +48,7 @@ from crazyflow_ros.sim.one_thread import OneThread
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, reset_fn, restoring
 from crazyflow_ros.sim.stages import Stage
-from crazyflow_ros.sim.worlds import Worlds
+from crazyflow_ros.sim.worlds import Worlds, repeated
 from crazyflow_ros.xla.kernels import inlined
 from crazyflow_ros.xla.on_device import on_device
 
@@ -178,8 +178,10 @@ class Sim:
         )
         self._reset_pipeline: tuple[ResetStage, ...] = ()
         self._memories = Memories()
+        # On a mesh, each process makes its own worlds. Random numbers of estimates differ by world.
+        repeats = mesh is not None and positioning is None
         data = SimData.create(
-            n_worlds,
+            1 if repeats else n_worlds,
             n_drones,
             drone=self.drone,
             dynamics=self.dynamics,
@@ -193,6 +195,8 @@ class Sim:
             power_distribution=member(PowerDistribution, power_distribution),
         )
         data = data.replace(params=data.params.replace(obstacles=obstacles))
+        if repeats:
+            data = repeated(data, n_worlds)
         self._worlds = Worlds(data, not isinstance(self.drone, str), mesh)
         data = self._worlds.placed(data)
         self.device = None if mesh is not None else device_of(device, data.states.pos)

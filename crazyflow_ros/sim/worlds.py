@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,13 +31,8 @@ class Worlds:
         """
         self.shapes = Shapes(data, mixed)
         self._n_worlds = data.core.n_worlds
-        if mesh is not None and self._n_worlds % mesh.size:
-            raise ValueError(
-                f"n_worlds must be a multiple of the mesh's {mesh.size} devices, "
-                f"got {self._n_worlds}"
-            )
-        # Stages need not specify the sharding of their arrays: the compiler infers it.
-        self.mesh = mesh and Mesh(mesh.devices, mesh.axis_names)
+        each_of(self._n_worlds, mesh, "n_worlds")
+        self.mesh = mesh and inferring(mesh)
 
     def owned(self, data: SimData) -> list[bool]:
         """Return for each leaf whether its first axis is that of the worlds.
@@ -51,8 +47,8 @@ class Worlds:
             if is_param(path):
                 lead = self.shapes.lead(path, leaf)
                 flags.append(len(lead) == 2 and lead[0] == self._n_worlds)
-            else:  # all have an axis of worlds, except values common to all worlds
-                flags.append(path[0].name != "core" or path[1].name == "steps")
+            else:
+                flags.append(_has_worlds(path))
         return flags
 
     def specs(self, data: SimData) -> SimData:
@@ -106,6 +102,40 @@ class Worlds:
             fn, mesh=self.mesh, in_specs=(over, whole), out_specs=over, check_vma=False
         )
         return mapped
+
+
+def inferring(mesh: Mesh) -> Mesh:
+    """Return a mesh on which functions need not specify shardings: the compiler infers them."""
+    return Mesh(mesh.devices, mesh.axis_names)
+
+
+def _has_worlds(path: tuple[Any, ...]) -> bool:
+    """Return whether a leaf has an axis of worlds, if it is no parameter."""
+    return path[0].name != "core" or path[1].name == "steps"  # others are common to all worlds
+
+
+def repeated(data: SimData, n_worlds: int) -> SimData:
+    """Return the data of one world as those of many: views of NumPy, which take no memory."""
+
+    def view(path: tuple[Any, ...], leaf: Array) -> Any:
+        if is_param(path) or not _has_worlds(path):
+            return leaf
+        return np.broadcast_to(np.asarray(leaf), (n_worlds, *leaf.shape[1:]))
+
+    many: SimData = jax.tree.map_with_path(view, data)
+    return many.replace(core=many.core.replace(n_worlds=n_worlds))
+
+
+def each_of(n: int, mesh: Mesh | None, name: str) -> int:
+    """Return how many of `n` worlds each device has.
+
+    Raises:
+        ValueError: They cannot be divided evenly; the message calls them `name`.
+    """
+    size = 1 if mesh is None else mesh.size
+    if n % size:
+        raise ValueError(f"{name} must be a multiple of the mesh's {size} devices, got {n}")
+    return n // size
 
 
 def of_world(array: Array, world: int) -> Array:

@@ -47,7 +47,9 @@ def has_one_kernel() -> bool:
 
     def is_called() -> bool:
         # XLA always calls loops over little memory.
-        compiled = jax.jit(outer).lower(jax.ShapeDtypeStruct((100_000,), np.float32)).compile()
+        numbers = jax.ShapeDtypeStruct((100_000,), np.float32)
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            compiled = jax.jit(outer).lower(numbers).compile()
         text = compiled.as_text() or ""
         entry = text[text.index("ENTRY") :]
         return " call(" in entry and " while(" not in entry
@@ -69,8 +71,11 @@ def has_kernels_of_threads() -> bool:
         numbers = jax.ShapeDtypeStruct((64,), np.float32)
         params = triton.CompilerParams(num_warps=2, num_stages=1)
         call = pallas.pallas_call(double, out_shape=numbers, compiler_params=params)
-        with jax.default_device(jax.local_devices(backend="gpu")[0]):
-            jax.jit(call).lower(numbers).compile()
+        lowered = jax.jit(call).trace(numbers).lower(lowering_platforms=("cuda",))
+        # Without a GPU, code for one can be lowered, but not compiled.
+        if jax.default_backend() == "gpu":
+            with jax.default_device(jax.local_devices(backend="gpu")[0]):
+                lowered.compile()
         return True
 
     return works(compiles, "kernels of Pallas by Triton")

@@ -29,13 +29,13 @@ _in_kernel: ContextVar[bool] = ContextVar("in_kernel", default=False)
 
 @contextmanager
 def separate_kernels(true: Array | None) -> Iterator[None]:
-    """Enable `apart` within the context, on the CPU.
+    """Enable `apart` within the context, for code that is compiled for the CPU.
 
     Args:
         true: A scalar that is always true, in a way that the compiler cannot detect; None disables
             `apart`.
     """
-    token = _true.set(true if jax.default_backend() == "cpu" else None)
+    token = _true.set(true)
     try:
         yield
     finally:
@@ -86,11 +86,11 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
     """Return `fn` as a single kernel: XLA on the CPU compiles it as one function, including loops.
 
     Otherwise, XLA's runtime calls the kernels one by one, and hands them to other threads, which
-    takes longer than short kernels run. The function must read all its arguments, see `zero`. On
-    other devices, within another such kernel, and where XLA does not support it, the result is `fn`
-    itself.
+    takes longer than short kernels run. The function must read all its arguments, see `zero`.
+    Within another such kernel, and where XLA does not support it, the result is `fn` itself. What
+    is compiled for other devices must not contain it.
     """
-    if jax.default_backend() != "cpu" or not has_one_kernel():
+    if not has_one_kernel():
         return fn
 
     @jax.jit

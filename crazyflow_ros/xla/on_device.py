@@ -10,6 +10,12 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 
+def default_platform() -> str:
+    """Return the platform of the device for which JAX compiles by default."""
+    device = jax.config.jax_default_device  # type: ignore[attr-defined]
+    return jax.default_backend() if device is None else getattr(device, "platform", str(device))
+
+
 def on_device(values: ArrayLike, device: Any = None) -> Array:
     """Return a copy of numbers in JAX's precision, on a device or JAX's default one.
 

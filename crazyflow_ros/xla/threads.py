@@ -26,25 +26,20 @@ from crazyflow_ros.xla.by_number import CannotEvaluate, evaluate, n_operations
 WORLDS = 64  # in a group of threads
 _MOST_OPERATIONS = 2000  # 1,400 compile for 20 s, twice as many for 85 s
 
-Compute = Callable[[list[Array], list[Array]], list[Array]]
-"""A function of arrays (rows, worlds, drones), and of arrays that all worlds share."""
-
 
 def in_threads(
     fn: Callable[..., tuple[list[Any], list[Any]]],
     own: Sequence[Array],
     shared: Sequence[Array],
     into: Sequence[int | None],
-    otherwise: Compute,
 ) -> list[Array] | None:
-    """Compute `fn` in one kernel on NVIDIA's GPUs; see `blocks.in_blocks`.
+    """Compute `fn` in one kernel on NVIDIA's GPUs; see `blocks.in_threads_or_at_once`.
 
     Args:
         fn: A function whose result for a world does not depend on the other worlds.
         own: Arrays (rows, worlds, drones).
         shared: Arrays of any shape.
         into: For each result, the array of `own` that it may overwrite, if there is one.
-        otherwise: Computes the same on other devices.
 
     Returns:
         The results, arrays (rows, worlds, drones); None if `fn` has results that are sums over the
@@ -61,16 +56,9 @@ def in_threads(
     try:
         if n_operations(jaxpr.jaxpr) > _MOST_OPERATIONS:
             return None
-
-        def threads(own: list[Array], shared: list[Array]) -> list[Array]:
-            return kernel(jaxpr, own, shared, results, into)
-
-        computed: list[Array] = jax.lax.platform_dependent(
-            list(own), list(shared), cuda=threads, default=otherwise
-        )
+        return kernel(jaxpr, own, shared, results, into)
     except CannotEvaluate:
         return None
-    return computed
 
 
 def kernel(

@@ -18,12 +18,21 @@ from jax import Array
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from crazyflow_ros.sim.compile.blocks import Results, Rows, at_once, in_blocks
+from crazyflow_ros.sim.compile.blocks import (
+    Results,
+    Rows,
+    at_once,
+    in_blocks,
+    in_threads_or_at_once,
+)
 from crazyflow_ros.sim.compile.ticks import Packed, Ticks, replaced
 from crazyflow_ros.sim.worlds import Worlds
 
 Args = Sequence[Any]
-Run = Callable[..., Results]  # in_blocks or at_once
+Run = Callable[..., Results]  # a function of `blocks`
+
+RUNS: dict[str | None, Run] = {"cpu": in_blocks, "cuda": in_threads_or_at_once, None: at_once}
+"""By the platform for which a computation is compiled; None for others."""
 
 
 def advance(ticks: Ticks, packed: Packed, n_ticks: Array | int, worlds: Worlds) -> Packed:
@@ -87,7 +96,7 @@ def _fly(call: _Call, run: Run, *args: Array) -> list[Array]:
     def fn(own: list[Rows], shared: list[Array]) -> Results:
         # As an argument, the number may change without recompilation. Outside a kernel, JAX may
         # have to differentiate this, which requires a known number.
-        known = None if run is in_blocks else call.n_ticks
+        known = call.n_ticks if run is at_once else None
         n_ticks = shared[-1] if known is None else known
         return call.ticks.flown([*own, *shared[:-1]], n_ticks)[:n_moving], []
 
@@ -178,7 +187,7 @@ class _Primitive(Primitive):
         """Define the primitive.
 
         Args:
-            compute: Function of `call`, of `in_blocks` or `at_once`, and of arguments.
+            compute: Function of `call`, of a function of `blocks`, and of arguments.
             given: Primals that the arguments after them belong to.
             wanted: Primals that the results belong to.
         """
@@ -187,15 +196,19 @@ class _Primitive(Primitive):
 
         @lru_cache(maxsize=64)
         def compiled(call: _Call) -> Callable[..., list[Array]]:
-            return jax.jit(partial(compute, call, in_blocks))
+            return jax.jit(partial(self.of, call))
 
         define: Any = self  # JAX has no types for what follows
         define.def_impl(lambda *args, call: compiled(call)(*args))
         define.def_abstract_eval(lambda *args, call: [args[i] for i in wanted(call, args)])
-        lowered = mlir.lower_fun(lambda *args, call: compute(call, in_blocks, *args))
-        mlir.register_lowering(self, lowered)
+        for platform in RUNS:
+            lowered = mlir.lower_fun(partial(self._computed_on, platform))
+            mlir.register_lowering(self, lowered, platform=platform)
         batching.primitive_batchers[self] = self._batched
         ad.primitive_jvps[self] = self._differentiated
+
+    def _computed_on(self, platform: str | None, *args: Array, call: _Call) -> list[Array]:
+        return self._compute(call, RUNS[platform], *args)
 
     def of(self, call: _Call, *args: Array) -> list[Array]:
         """Return the results."""

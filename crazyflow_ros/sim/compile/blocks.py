@@ -55,7 +55,7 @@ def at_once(
 def in_blocks(
     fn: BlockFn, own: Sequence[Array], shared: Sequence[Array], into: Sequence[int | None]
 ) -> Results:
-    """Compute `fn` block by block, or on a GPU, in one thread for each world.
+    """Compute `fn` block by block, on a CPU.
 
     This is for plain arithmetic; other functions are computed for all worlds at once.
 
@@ -68,18 +68,13 @@ def in_blocks(
     Returns:
         The results of `fn`, with arrays (rows, worlds, drones) in place of rows.
     """
-    if jax.default_backend() == "gpu":
-        return _in_threads(fn, own, shared, into)
     n_worlds = own[0].shape[1]
     worlds = _worlds_of_a_block(n_worlds, max(a.shape[2] for a in own))
     blocks = [(jax.ShapeDtypeStruct((worlds, a.shape[2]), a.dtype),) * a.shape[0] for a in own]
     jaxpr, (changed, sums) = jax.make_jaxpr(fn, return_shape=True)(blocks, list(shared))
     missing = -n_worlds % worlds
-    if (
-        jax.default_backend() != "cpu"
-        or not fits_one_kernel(jaxpr.jaxpr)
-        or (missing and sums)  # sums must not contain a world twice
-    ):
+    # Sums must not contain a world twice.
+    if not fits_one_kernel(jaxpr.jaxpr) or (missing and sums):
         return at_once(fn, own, shared)
     place = {i: j for j, i in enumerate(into) if i is not None}
 
@@ -122,19 +117,12 @@ def in_blocks(
     return [a[:, :n_worlds] for a in results], []
 
 
-def _in_threads(
+def in_threads_or_at_once(
     fn: BlockFn, own: Sequence[Array], shared: Sequence[Array], into: Sequence[int | None]
 ) -> Results:
-    """Compute `fn` in a thread for each world, if that is possible."""
-    if has_kernels_of_threads():
-
-        def otherwise(own: list[Array], shared: list[Array]) -> list[Array]:
-            return at_once(fn, own, shared)[0]
-
-        changed = in_threads(fn, own, shared, into, otherwise)
-        if changed is not None:
-            return changed, []
-    return at_once(fn, own, shared)
+    """Compute `fn` on NVIDIA's GPUs, in a thread for each world if possible; see `in_blocks`."""
+    changed = in_threads(fn, own, shared, into) if has_kernels_of_threads() else None
+    return at_once(fn, own, shared) if changed is None else (changed, [])
 
 
 def _worlds_of_a_block(n_worlds: int, n_drones: int) -> int:

@@ -1,0 +1,171 @@
+"""What learning algorithms are, and what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from typing import Any, Protocol, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from crazyflow_ros.learn.worlds import Batch, Scales, Spread
+from crazyflow_ros.policy.network import Dense, Network
+
+T = TypeVar("T")
+
+CHUNK = 20
+"""Updates in a call of the compiled function, between two lines of progress."""
+
+_MOST = 10_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings that all algorithms have in common."""
+
+    seed: int = 0
+    horizon: int = 50
+    """Actions of each drone between two updates."""
+    updates: int = 400
+    learning_rate: float = 0.016
+    """Learning rate of the first update; it falls along a cosine."""
+    hidden: int = 64
+    """Units of each of two hidden layers."""
+    episode: int = 4
+    """Mean number of horizons before a world begins a new episode, if its episode does not end."""
+    scales: Scales = field(default_factory=dict)
+    """Numbers by which parts of observations are divided, where `SCALES` do not suit."""
+    spread: Spread = field(default_factory=dict)
+    """How much the drones of the worlds differ. Unlike the `randomizers` of an environment, it
+    takes no time to compile."""
+    shards: int = 1
+    """Equal parts of the worlds, each with its own random numbers: a multiple of the devices. The
+    result depends on them, but not on how devices and processes share them, except for rounding."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            ValueError: One is out of range; the message names it.
+        """
+        for item in fields(self):
+            value = getattr(self, item.name)
+            lowest = 0 if item.name == "seed" else 1
+            if item.type == "int" and not (type(value) is int and lowest <= value <= _MOST):
+                raise ValueError(f"{item.name} must be from {lowest} to {_MOST}, got {value!r}")
+            if item.type == "float" and not (isfinite(value) and value > 0):
+                raise ValueError(f"{item.name} must be finite and above 0, got {value!r}")
+        if self.updates % CHUNK:
+            raise ValueError(f"updates must be a multiple of {CHUNK}, got {self.updates}")
+
+    def rng(self, purpose: int, shard: int = 0) -> np.random.Generator:
+        """Return the random numbers of the beginning (0), or of the chunk 1, 2, ... of a shard."""
+        return np.random.default_rng([self.seed, 2, purpose, shard])
+
+
+class Learner(Protocol):
+    """A learning algorithm.
+
+    Attributes:
+        settings: Settings, of which some are those of `Settings`.
+        worlds: The drones that learn, those of one device.
+        axes: For each array of the inputs, its axis of worlds.
+    """
+
+    settings: Any
+    worlds: Batch
+    axes: Any
+
+    def begin(self, shards: Sequence[int] = (0,)) -> Any:
+        """Return everything that an update changes: a named tuple of pytrees of arrays.
+
+        Args:
+            shards: Those whose worlds are the field `worlds`. Other fields do not depend on them.
+        """
+        ...
+
+    def inputs(self, rngs: Sequence[np.random.Generator]) -> Any:
+        """Return the random inputs of a chunk of updates: arrays with a leading axis of updates.
+
+        Args:
+            rngs: Random numbers of each of the shards that the worlds consist of.
+        """
+        ...
+
+    def update(self, now: Any, inputs: Any) -> tuple[Any, Array]:
+        """Return the state after an update, and the mean cost of the steps that it saw."""
+        ...
+
+    def network(self, now: Any) -> Network:
+        """Return the policy's network."""
+        ...
+
+
+def together(x: T, worlds: Batch, weight: Array | None = None) -> T:
+    """Return means over the devices of arrays that each device has computed for its own worlds.
+
+    Args:
+        x: Arrays.
+        worlds: The worlds of a device.
+        weight: Weight of the device; by default all have the same.
+    """
+    if worlds.mesh is None:
+        return x
+    axes = worlds.mesh.axis_names
+    if weight is None:
+        return jax.lax.pmean(x, axes)
+    most = jax.lax.psum(weight, axes)
+    share = jax.tree.map(lambda x: jnp.where(weight > 0, x * weight, 0), x)
+    return jax.tree.map(lambda x: x / most, jax.lax.psum(share, axes))
+
+
+def check_shards(settings: Settings, worlds: Batch) -> None:
+    """Check that the worlds of each device consist of whole shards of equal size.
+
+    Raises:
+        ValueError: They do not.
+    """
+    devices = 1 if worlds.mesh is None else worlds.mesh.size
+    if settings.shards % devices or worlds.num_envs * devices % settings.shards:
+        raise ValueError(
+            f"shards must be a multiple of the number of devices ({devices}) and a divisor of that "
+            f"of worlds ({worlds.num_envs * devices}), got {settings.shards}"
+        )
+
+
+def new_network(
+    rng: np.random.Generator,
+    sizes: tuple[int, ...],
+    last: str,
+    bias: np.ndarray | float,
+    gain: float,
+) -> Network:
+    """Return a network of random dense layers, made by NumPy: JAX would compile for a second.
+
+    Args:
+        rng: Random numbers.
+        sizes: Numbers of inputs, of each hidden layer and of outputs.
+        last: Activation of the last layer.
+        bias: Bias of the last layer.
+        gain: Factor of the weights of the last layer.
+    """
+    layers, n = [], len(sizes) - 1
+    for i in range(n):
+        is_last = i == n - 1
+        weights = rng.normal(size=(sizes[i + 1], sizes[i])) / np.sqrt(sizes[i])
+        weights *= gain if is_last else 1.0
+        biases = np.full(sizes[i + 1], bias if is_last else 0.0, np.float32)
+        name = last if is_last else "fast_tanh"
+        layers.append(Dense(jnp.asarray(weights.astype(np.float32)), jnp.asarray(biases), name))
+    return Network(tuple(layers))
+
+
+def flat(tree: Any) -> tuple[Array, Callable[[Array], Any]]:
+    """Return a pytree as one vector, and the inverse: fewer arrays compile faster."""
+    vector, back = ravel_pytree(tree)
+    return vector, back
