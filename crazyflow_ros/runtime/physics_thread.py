@@ -241,8 +241,16 @@ class PhysicsThread(Changes):
         Raises:
             ValueError: There is no such drone, or its control mode cannot follow the setpoint.
         """
-        self._check_commands([name], [setpoint])
-        self._simulation.commands.post(name, setpoint)
+        self.command_all({name: setpoint})
+
+    def command_all(self, setpoints: Mapping[str, Setpoint]) -> None:
+        """Command several drones between the same two ticks. The latest setpoint of each wins.
+
+        Raises:
+            ValueError: There is no such drone, or its control mode cannot follow the setpoint.
+        """
+        self._check_commands(setpoints, setpoints.values())
+        self._simulation.commands.post(setpoints)
 
     def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Response]:
         """Command several drones between the same two ticks; the result names those that refused.

@@ -118,20 +118,22 @@ class PreparedChanges:
 
         return self._prepare(wanted, self._exchange)
 
-    def despawn(self, name: str) -> Future[Snapshot]:
-        """Remove a drone between two ticks.
+    def despawn(self, *names: str) -> Future[Snapshot]:
+        """Remove drones between two ticks.
 
-        The future raises ValueError if there is none, and InvalidState if it is the last one or the
-        drones are commanded from outside.
+        The future raises ValueError if there is no such drone, and InvalidState if none would be
+        left or the drones are commanded from outside.
         """
 
         def wanted() -> RosterPlan:
             self._check_roster_is_open()
             present = self._roster.plan()
-            self._simulation.known([name], tuple(present.poses))
-            rest = {other: pose for other, pose in present.poses.items() if other != name}
+            self._simulation.known(names, tuple(present.poses))
+            gone = set(names)
+            rest = {name: pose for name, pose in present.poses.items() if name not in gone}
             if not rest:
-                raise InvalidState(f"{name} is the last drone, it cannot be removed")
+                last = f"{names[0]} is the last drone, it" if len(names) == 1 else "all drones"
+                raise InvalidState(f"{last} cannot be removed")
             return replace(present, poses=rest)
 
         return self._prepare(wanted, self._exchange)
