@@ -67,7 +67,7 @@ def test_a_drone_gets_topics_and_services_when_somebody_looks_for_it(
     client.latest(MultiDOFJointState, "crazyflow/odometry")
     assert own_topics(client) == set()
     assert client.call(Trigger, "cf1/reset").success
-    assert own_topics(client) == {"cf1"}
+    client.until(lambda: own_topics(client) == {"cf1"}, "topics of cf1 alone")
 
 
 def test_its_topics_tell_of_this_drone(simulator: SimulatorProcess, client: Client) -> None:
