@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from crazyflow_ros_interfaces.srv import ChangeHeight, CommandDrones
 from geometry_msgs.msg import Transform
-from ros_client import Client, RosProcess, SimulatorProcess, own_domain
+from ros_client import Client, SimulatorProcess, own_domain
 from sensor_msgs.msg import MultiDOFJointState
 
 DOMAIN = own_domain("test_many_drones")
@@ -33,9 +33,9 @@ def above(state: MultiDOFJointState, height: float) -> MultiDOFJointState:
 def test_a_swarm_flies_and_goes_by_one_message_each(n_drones: int) -> None:
     names = [f"cf{i}" for i in range(n_drones)]
     parameters = [f"drones:=[{','.join(names)}]", "interfaces:=swarm", "publish_rates.swarm:=50"]
-    process = SimulatorProcess(DOMAIN, [word for p in parameters for word in ("-p", p)])
-    with RosProcess.__enter__(process), Client(DOMAIN) as client:
-        process.wait_for("ready: ", COMPILING)
+    arguments = [word for parameter in parameters for word in ("-p", parameter)]
+    starts = SimulatorProcess(DOMAIN, arguments, ready_timeout=COMPILING)
+    with starts as process, Client(DOMAIN) as client:
         states = client.collect(MultiDOFJointState, "crazyflow/odometry")
         first = client.until(lambda: states and states[0], "message with all drones")
         assert first.joint_names == names
