@@ -208,6 +208,7 @@ class SimulatorProcess(RosProcess):
         prelude: Python code to run before.
         cache: Folder of caches; by default all of a test run share one.
         environment: Beside that of this process.
+        ready_timeout: Time to wait until it is ready [s].
     """
 
     def __init__(
@@ -217,7 +218,9 @@ class SimulatorProcess(RosProcess):
         prelude: str = "",
         cache: str = "",
         environment: Mapping[str, str] | None = None,
+        ready_timeout: float = READY_TIMEOUT,
     ) -> None:
+        self._ready_timeout = ready_timeout
         command = shlex.split(os.environ.get(COMMAND, f"{sys.executable} -m crazyflow_ros"))
         if prelude:
             script = f"{prelude}\nfrom crazyflow_ros.ros.process import main\nmain()"
@@ -229,7 +232,7 @@ class SimulatorProcess(RosProcess):
 
     def __enter__(self) -> Self:
         try:
-            return self.wait_for("ready: ")
+            return self.wait_for("ready: ", self._ready_timeout)
         except AssertionError as error:
             self.__exit__(type(error), error, None)
             raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from crazyflow_ros.ros import crazyflie_link, robot_description, silent_mistakes, viewer
-from crazyflow_ros.ros.commands import command_topics
+from crazyflow_ros.ros.commands import command_topics, swarm_commands
 from crazyflow_ros.ros.controllers import topic_hardware
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.equipment import Equipment
@@ -27,6 +27,8 @@ with if_installed("flight_services"):
     from crazyflow_ros.ros.commands import flight_services
 with if_installed("disturbances"):
     from crazyflow_ros.ros.services import disturbances
+with if_installed("named_drones"):
+    from crazyflow_ros.ros.services import named_drones
 with if_installed("mujoco_ros2_control"):
     from crazyflow_ros.ros.services import mujoco_ros2_control
 with if_installed("simulation_interfaces"):
@@ -42,11 +44,12 @@ def add_features(host: Host, equipment: Equipment) -> None:
     topics = StateTopics(host)
     if is_on("tf", host.log):
         host.for_all_drones(partial(tf.declare, host, topics, sensors))
-    host.for_all_drones(partial(states.declare, host, topics))
+    states.declare(host, topics)
     display.declare(host)
     robot_description.declare(host, door)
     add_reports(host, equipment)
     command_topics.declare(host, equipment.recorded)
+    swarm_commands.declare(host, equipment.recorded)
     if is_on("flight_services", host.log):
         flight_services.declare(host)
     crazyflie_link.declare(host)
@@ -70,6 +73,8 @@ def add_control(host: Host, equipment: Equipment) -> None:
     time_control.declare(host)
     if is_on("disturbances", host.log):
         disturbances.declare(host)
+    if is_on("named_drones", host.log):
+        named_drones.declare(host)
     checkpoint.declare(host, wind.declare(host))
     world = (
         simulation_interfaces.declare(host) if is_on("simulation_interfaces", host.log) else None

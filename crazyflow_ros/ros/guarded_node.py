@@ -69,7 +69,8 @@ class GuardedNode(ParameterNode):
         **options: Any,
     ) -> Any:
         """Create a subscription whose callback may raise ValueError to refuse a message."""
-        receive = self.guard.on_message(callback, msg_type, topic)
+        named = topic.replace("~", self.get_name(), 1)  # as clients know it
+        receive = self.guard.on_message(callback, msg_type, named)
         return super().create_subscription(
             msg_type, topic, receive, qos_profile, raw=True, **options
         )

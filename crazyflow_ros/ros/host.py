@@ -15,6 +15,7 @@ from rclpy.qos import QoSProfile
 from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.calls.repeated_replies import Answers
 from crazyflow_ros.ros.calls.waiting import Waiting
+from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -34,7 +35,8 @@ class Host(Protocol):
     Attributes:
         physics: The running simulation.
         parameters: Parameter values at the start.
-        drones: Names of the drones for which there are topics and services.
+        drones: Names of the drones for which there are rows in the messages of all drones.
+        interfaces: Knows which of them have topics and services of their own.
         log: Logger, which says the same thing only now and then.
         guard: Guard of all callbacks.
         answers: Retries service responses until they are delivered.
@@ -54,6 +56,7 @@ class Host(Protocol):
     physics: PhysicsThread
     parameters: Parameters
     drones: tuple[str, ...]
+    interfaces: DroneInterfaces
     log: ThrottledLogger
     guard: CallbackGuard
     answers: Answers
@@ -120,9 +123,9 @@ class Host(Protocol):
         """
 
     def for_each_drone(self, add: Callable[[str], None]) -> None:
-        """Call a function for each drone, now and whenever one is added.
+        """Call a function for each drone with topics and services of its own, now and later.
 
-        Topics and services below the name of a drone go with it.
+        It adds those of a feature; they go with the drone, or when nobody looks for them.
         """
 
     def for_all_drones(self, add: Callable[[], None]) -> None:

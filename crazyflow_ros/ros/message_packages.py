@@ -12,10 +12,10 @@ _missing: dict[str, str] = {}  # features that are off, and the package that eac
 
 @contextmanager
 def if_installed(feature: str) -> Iterator[None]:
-    """A context for the imports of a feature whose message package may be missing."""
+    """A context for the imports of a feature whose message package may be missing, or old."""
     try:
         yield
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         package = (error.name or "").partition(".")[0]
         if not package.endswith(("_msgs", "_interfaces")):
             raise

@@ -14,6 +14,7 @@ from rclpy.parameter import Parameter
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.controllers.opened_door import opened_door
+from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features
 from crazyflow_ros.ros.external_features import PREFIXES
 from crazyflow_ros.ros.guarded_node import GuardedNode
@@ -22,6 +23,7 @@ from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
+from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.policy import described
 from crazyflow_ros.ros.recorded_rotors import record_rotors
@@ -79,15 +81,16 @@ class SimulatorNode(GuardedNode):
         self.regular_calls = RegularCalls(self.guard)
         self.listeners = Listeners(self, self.regular_calls)
         self.other_nodes = OtherNodes(self, self.regular_calls)
-        self._per_drone: list[Callable[[str], None]] = []
         self._for_all_drones: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
+        self.interfaces = DroneInterfaces(self, Interfaces(p.interfaces), p.with_interfaces)
         # Services that add drones call it directly; a reset may also change the drones.
         self.regular_calls.add(self.follow_drones)
-        if len(self.drones) >= _MANY:
+        if len(self.interfaces.drones) >= _MANY:
             self.log.info(
                 f"creating the topics and services of {len(self.drones)} drones: the middleware "
-                "takes about half a minute for 200, and four times as long for twice as many"
+                "takes about half a minute for 200, and four times as long for twice as many; with "
+                f"-p interfaces:={Interfaces.swarm} drones get their own when a node looks for them"
             )
         recorded = self._recorded_commands()
         features(self, Equipment(blueprint.sensors, door, self.recorder, recorded))
@@ -166,9 +169,7 @@ class SimulatorNode(GuardedNode):
 
     def for_each_drone(self, add: Callable[[str], None]) -> None:
         """See `Host`."""
-        self._per_drone.append(add)
-        for drone in self.drones:
-            add(drone)
+        self.interfaces.for_each(add)
 
     def for_all_drones(self, add: Callable[[], None]) -> None:
         """See `Host`."""
@@ -186,15 +187,7 @@ class SimulatorNode(GuardedNode):
             return
         for add in self._for_all_drones:
             add()
-        for drone in before:
-            if drone not in self.drones:
-                prefix = self.resolve_topic_name(f"{drone}/x")[:-1]
-                self.listeners.forget(prefix)
-                self.remove_entities(prefix)
-        for drone in self.drones:
-            if drone not in before:
-                for add_one in self._per_drone:
-                    add_one(drone)
+        self.interfaces.follow_drones()
         self.listeners.look()
 
     def on_close(self, close: Callable[[], None]) -> None:
@@ -231,6 +224,8 @@ class SimulatorNode(GuardedNode):
                 reason = "use_sim_time: this node publishes the time"
             elif change.name in vars(self.parameters):  # those in groups are read-only
                 try:
+                    if change.name == "with_interfaces":
+                        self.interfaces.check(change.value)
                     replace(self.parameters, **{change.name: change.value})  # checks them together
                 except ValueError as error:
                     reason = str(error)
@@ -242,6 +237,10 @@ class SimulatorNode(GuardedNode):
         for change in changes:
             if change.name == "real_time_factor":
                 self.physics.set_real_time_factor(change.value)
+            elif change.name == "interfaces":
+                self.interfaces.rule = Interfaces(change.value)
+            elif change.name == "with_interfaces":
+                self.interfaces.always = frozenset(change.value)
 
 
 def _read(node: SimulatorNode) -> Blueprint:

@@ -24,7 +24,7 @@ TWIN = "_twist"
 
 
 class End(NamedTuple):
-    """A publisher, or the client of a service, of another node."""
+    """A publisher, a subscription, or the client of a service, of another node."""
 
     node: str
     """Name of the node with its namespace."""
@@ -35,7 +35,7 @@ class End(NamedTuple):
 
 
 class OtherNodes:
-    """Reads publishers and clients of other nodes. Used in the executor's thread.
+    """Reads publishers, subscriptions and clients of other nodes. Used in the executor's thread.
 
     Args:
         node: The node.
@@ -43,6 +43,7 @@ class OtherNodes:
 
     Attributes:
         publishers: Publishers of other nodes.
+        subscriptions: Subscriptions of other nodes.
         clients: Clients of services in other nodes.
     """
 
@@ -50,6 +51,7 @@ class OtherNodes:
         self._node, self._due = node, 0.0
         self._followers: list[Callable[[], None]] = []
         self.publishers: list[End] = []
+        self.subscriptions: list[End] = []
         self.clients: list[End] = []
         regular_calls.add(self._look_again, _PERIOD)
 
@@ -59,21 +61,28 @@ class OtherNodes:
 
     def look(self) -> None:
         """Read the graph, and run the callbacks of `follow`."""
-        node, publishers, clients = self._node, list[End](), list[End]()
+        node, found = self._node, (list[End](), list[End](), list[End]())
         own = node.get_fully_qualified_name()
         for name, namespace in node.get_node_names_and_namespaces():
             full = f"{namespace.rstrip('/')}/{name}"
             if full in (own, f"{own}{TWIN}"):
                 continue
             try:
-                published = node.get_publisher_names_and_types_by_node(name, namespace)
-                called = node.get_client_names_and_types_by_node(name, namespace)
+                read = (
+                    node.get_publisher_names_and_types_by_node(name, namespace),
+                    node.get_subscriber_names_and_types_by_node(name, namespace),
+                    node.get_client_names_and_types_by_node(name, namespace),
+                )
             except NodeNameNonExistentError:  # it has just ended
                 continue
-            for ends, found in ((publishers, published), (clients, called)):
-                ends += [End(full, end, kind) for end, kinds in found for kind in kinds]
-        self.publishers = [end for end in publishers if end.name not in _OF_EVERY_NODE]
-        self.clients = clients
+            for ends, names in zip(found, read):
+                ends += [
+                    End(full, end, kind)
+                    for end, kinds in names
+                    if end not in _OF_EVERY_NODE
+                    for kind in kinds
+                ]
+        self.publishers, self.subscriptions, self.clients = found
         for callback in self._followers:
             callback()
 

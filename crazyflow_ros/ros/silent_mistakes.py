@@ -36,6 +36,7 @@ class SilentMistakes:
     def __init__(self, simulator: Host, clock: Callable[[], float] = time.monotonic) -> None:
         self._host, self._node, self._clock = simulator, simulator.node, clock
         self._drones: tuple[str, ...] = ()
+        self._own: tuple[str, ...] = ()  # with topics and services of their own
         self._topics: Kinds = {}
         self._services: Kinds = {}
         self._near_topics = self._near_services = NearNames({}, (), "")
@@ -44,7 +45,7 @@ class SilentMistakes:
         simulator.other_nodes.follow(self._look)
 
     def _look(self) -> None:
-        if self._host.drones != self._drones:
+        if (self._host.drones, self._host.interfaces.drones) != (self._drones, self._own):
             self._note_own_names()
         now, seen = self._clock(), dict(self._mistakes())
         self._since = {end: self._since.get(end, now) for end in seen}
@@ -56,6 +57,7 @@ class SilentMistakes:
 
     def _note_own_names(self) -> None:
         node, self._drones = self._node, self._host.drones
+        self._own = self._host.interfaces.drones
         self._topics = {
             each.topic_name: [
                 type_name(each.msg_type),
@@ -64,7 +66,7 @@ class SilentMistakes:
             for each in node.subscriptions
         }
         self._services = {each.service_name: [type_name(each.srv_type)] for each in node.services}
-        names = [node.resolve_topic_name(drone) for drone in self._drones]
+        names = [node.resolve_topic_name(drone) for drone in self._own]
         own = node.get_fully_qualified_name()
         self._near_topics = NearNames(self._topics, names, own)
         self._near_services = NearNames(self._services, names, own)
@@ -72,10 +74,30 @@ class SilentMistakes:
     def _mistakes(self) -> Iterator[tuple[End, str]]:
         """Yield the ends that are connected to nothing, and what is wrong with them."""
         nodes = self._host.other_nodes
-        for ends, examine in ((nodes.publishers, self._publisher), (nodes.clients, self._client)):
+        for ends, examine in (
+            (nodes.publishers, self._publisher),
+            (nodes.subscriptions, lambda _: ""),
+            (nodes.clients, self._client),
+        ):
             for end in ends:
-                if text := examine(end):
+                drone = self._host.interfaces.owner(end.name)
+                if drone and drone not in self._own:
+                    text = self._closed(end, drone)
+                else:
+                    text = examine(end)
+                if text:
                     yield end, text
+
+    def _closed(self, end: End, drone: str) -> str:
+        """Return what is wrong with an end below a drone without topics and services."""
+        interfaces = self._host.interfaces
+        if not interfaces.is_without(drone):
+            return ""  # it is about to get them
+        return (
+            f"{end.node} looks for {end.name}, but {drone} has no topics and services of its own, "
+            f"as the parameter interfaces is {interfaces.rule}; add {drone} to the parameter "
+            "with_interfaces"
+        )
 
     def _publisher(self, end: End) -> str:
         """Return what is wrong with a publisher; empty if nothing is."""

@@ -91,10 +91,10 @@ class DroneCommands:
         found = map(self._commanders.get, names)
         return [self._idle if commander is None else commander.flight for commander in found]
 
-    def post(self, name: str, setpoint: Setpoint) -> None:
-        """Post a setpoint; the latest one wins. From any thread."""
+    def post(self, setpoints: Mapping[str, Setpoint]) -> None:
+        """Post setpoints, by drone; the latest one wins. From any thread."""
         with self._lock:
-            self._posted[name] = setpoint
+            self._posted.update(setpoints)
 
     def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""

@@ -249,10 +249,20 @@ class PhysicsThread(Changes):
             ValueError: There is no such drone, its control mode cannot follow the setpoint, or a
                 door flies it.
         """
-        self._check_commands([name], [setpoint])
-        if self._is_by_door(name):
-            raise ValueError(self._obeys_door(name))
-        self._simulation.commands.post(name, setpoint)
+        self.command_all({name: setpoint})
+
+    def command_all(self, setpoints: Mapping[str, Setpoint]) -> None:
+        """Command several drones between the same two ticks. The latest setpoint of each wins.
+
+        Raises:
+            ValueError: There is no such drone, its control mode cannot follow the setpoint, or a
+                door flies it.
+        """
+        self._check_commands(setpoints, setpoints.values())
+        for name in setpoints:
+            if self._is_by_door(name):
+                raise ValueError(self._obeys_door(name))
+        self._simulation.commands.post(setpoints)
 
     def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Response]:
         """Command several drones between the same two ticks; the result names those that refused.

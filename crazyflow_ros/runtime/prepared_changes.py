@@ -121,21 +121,24 @@ class PreparedChanges:
 
         return self._prepare(wanted, self._exchange)
 
-    def despawn(self, name: str) -> Future[Snapshot]:
-        """Remove a drone between two ticks.
+    def despawn(self, *names: str) -> Future[Snapshot]:
+        """Remove drones between two ticks.
 
-        The future raises ValueError if there is none, and InvalidState if it is the last one or a
-        door flies it.
+        The future raises ValueError if there is no such drone, and InvalidState if none would be
+        left or a door flies one of them.
         """
 
         def wanted() -> RosterPlan:
-            if self._door is not None and name in self._door.drones:
-                raise InvalidState(f"the door {self._door.name} flies {name}: it stays")
+            for name in names:
+                if self._door is not None and name in self._door.drones:
+                    raise InvalidState(f"the door {self._door.name} flies {name}: it stays")
             present = self._roster.plan()
-            self._simulation.known([name], tuple(present.poses))
-            rest = {other: pose for other, pose in present.poses.items() if other != name}
+            self._simulation.known(names, tuple(present.poses))
+            gone = set(names)
+            rest = {name: pose for name, pose in present.poses.items() if name not in gone}
             if not rest:
-                raise InvalidState(f"{name} is the last drone, it cannot be removed")
+                last = f"{names[0]} is the last drone, it" if len(names) == 1 else "all drones"
+                raise InvalidState(f"{last} cannot be removed")
             return replace(present, poses=rest)
 
         return self._prepare(wanted, self._exchange)

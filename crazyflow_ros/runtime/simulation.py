@@ -290,10 +290,11 @@ class Simulation:
             ValueError: There is no such drone.
         """
         known = self.snapshot.names if known is None else known
-        for name in names:
-            if name not in known:
+        given, present = tuple(dict.fromkeys(names)), frozenset(known)
+        for name in given:
+            if name not in present:
                 raise ValueError(unknown("drone", name, known))
-        return tuple(dict.fromkeys(names))
+        return given
 
     def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:
         """Advance as `Engine.advance` does, and note lost drones."""

@@ -252,20 +252,15 @@ def _fit_to_mjx(spec: mujoco.MjSpec, n_drones: int) -> None:
 
 def _drop_prefix(spec: mujoco.MjSpec, prefix: str) -> None:
     """Remove the prefix from the names of the drones' elements; shared materials keep it."""
-    for elements in (
-        spec.bodies,
-        spec.joints,
-        spec.geoms,
-        spec.sites,
-        spec.cameras,
-        spec.sensors,
-        spec.actuators,
-    ):
-        for element in elements:
-            element.name = element.name.removeprefix(prefix)
+    # MuJoCo walks over the whole world for each next one of spec.geoms, but not of body.geoms.
+    bodies = list(spec.bodies)
+    geoms = [geom for body in bodies for geom in body.geoms]
+    others = (part for body in bodies for part in (*body.joints, *body.sites, *body.cameras))
+    for element in (*bodies, *geoms, *others, *spec.sensors, *spec.actuators):
+        element.name = element.name.removeprefix(prefix)
     for led in (part for part in spec.materials if part.name.startswith(prefix + LED)):
         led.name = led.name.removeprefix(prefix)
-    for geom in spec.geoms:
+    for geom in geoms:
         if geom.material.startswith(prefix + LED):
             geom.material = geom.material.removeprefix(prefix)
     for sensor in spec.sensors:

@@ -35,6 +35,8 @@ class Simulator(Node):
         self.warning = self.warnings.append
         self.regular_calls = RegularCalls(CallbackGuard(self.get_logger()))
         self.drones: tuple[str, ...] = ()
+        self.interfaces = self  # all drones have topics and services of their own
+        self.owner = lambda name: name.split("/")[1] if name.split("/")[1] in self.drones else ""
         self.have("cf0", "cf1")
         self.create_service(Trigger, "~/save", lambda request, response: response)
         self.other_nodes: Any = OtherNodes(self, self.regular_calls)  # type: ignore[arg-type]

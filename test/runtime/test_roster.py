@@ -140,6 +140,8 @@ def test_what_cannot_be_is_refused_and_changes_nothing(physics):
         with pytest.raises(error, match=message):
             request().result(T)
         assert physics.names == before.names and physics.mirror.model is model
+    with pytest.raises(InvalidState, match="all drones cannot be removed"):
+        physics.despawn("cf0", "cf1").result(T)
     physics.despawn("cf1").result(T)
     with pytest.raises(InvalidState, match="cf0 is the last drone"):
         physics.despawn("cf0").result(T)
@@ -190,7 +192,7 @@ def test_what_a_drone_is_told_while_it_goes_is_dropped(physics):
     """Whoever tells it has seen it, and the drone goes before it is written down."""
     simulation, push = physics._simulation, TimedWrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 9.0)
     physics.despawn("cf1").result(T)
-    simulation.commands.post("cf1", Pose((0, 0, 1), 0.0))
+    simulation.commands.post({"cf1": Pose((0, 0, 1), 0.0)})
     pushed = simulation.wrenches.post("cf1", push, "key")
     physics.step(10).result(T)
     with pytest.raises(InvalidState, match="cf1 has gone"):

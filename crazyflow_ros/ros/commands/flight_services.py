@@ -104,6 +104,7 @@ class FlightServices:
         self._simulator, self._waiting = simulator, simulator.waiting
         self._physics, self._logger = simulator.physics, simulator.log
         self._memories: dict[str, TrajectoryMemory] = {}
+        simulator.for_all_drones(self._remember)
         self._events = simulator.create_publisher(DiagnosticStatus, "~/flight_events", _EVENTS)
         simulator.physics.on_flight_event(self._publish)
         simulator.for_each_drone(self._add)
@@ -124,9 +125,15 @@ class FlightServices:
             answer = partial(self._answer, owner, name, partial(self._command, owner, conversion))
             self._simulator.create_service(kind, f"{owner}/{name}", answer)
         if owner != ALL:
-            self._memories[owner] = TrajectoryMemory()
             upload = partial(self._upload, owner)
             self._simulator.create_service(UploadTrajectory, f"{owner}/upload_trajectory", upload)
+
+    def _remember(self) -> None:
+        """Keep the trajectories of the present drones, also of those without services."""
+        before = self._memories
+        self._memories = {
+            drone: before.get(drone) or TrajectoryMemory() for drone in self._simulator.drones
+        }
 
     async def _answer(
         self, owner: str, service: str, command: Command, request: Any, response: Any

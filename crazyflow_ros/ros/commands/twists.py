@@ -54,7 +54,8 @@ class TwistTopics:
     def _look(self) -> None:
         simulator = self._simulator
         topics = {
-            simulator.resolve_topic_name(f"{name}/{TOPIC}"): name for name in simulator.drones
+            simulator.resolve_topic_name(f"{name}/{TOPIC}"): name
+            for name in simulator.interfaces.drones
         }
         for topic in self._subscriptions.keys() - topics.keys():
             assert self._listener is not None

@@ -47,7 +47,7 @@ def add_features(
     topics = StateTopics(host)
     if is_on("transforms", host.log):
         host.for_all_drones(partial(transforms.declare, crazyflies, topics, equipment.sensors))
-    host.for_all_drones(partial(states.declare, host, topics))
+    states.declare(host, topics)
     display.declare(host)
     robot_description.declare(host)
     add_reports(host, equipment)

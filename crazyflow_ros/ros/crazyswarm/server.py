@@ -24,6 +24,7 @@ from crazyflow_ros.ros.message_packages import if_installed, is_on
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.node import SimulatorNode
 from crazyflow_ros.ros.parameters.declaration import declare
+from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import SimulationConfig
@@ -61,6 +62,9 @@ def read(node: GuardedNode) -> Blueprint:
         if value := getattr(parameters.publish_rates, rate):
             text = f"must be 0, got {value}: set the rate of <drone>/{rate} in firmware_logging"
             raise ParameterError(f"publish_rates.{rate}", text)
+    if parameters.interfaces != Interfaces.each:
+        text = f"must be {Interfaces.each}, which scripts of crazyswarm2 expect"
+        raise ParameterError("interfaces", text, parameters.interfaces)
     sensors = sensors_file.read(parameters)
     if is_on("motion_capture", node.log):
         sensors = motion_capture.with_poses(sensors, mocap, swarm, parameters)

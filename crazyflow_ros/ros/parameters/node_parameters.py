@@ -24,6 +24,7 @@ from crazyflow_ros.ros.parameters.groups import (
     PublishRates,
     Ros2Control,
 )
+from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.scene import scene_path
@@ -42,6 +43,22 @@ class Parameters(RealisticOptions):
         Spec(
             "For each drone x, y, z [m], and yaw [rad] or a quaternion x, y, z, w if it is not 0. "
             "Empty: on the floor, 1 m apart"
+        ),
+    ] = ()
+    interfaces: Annotated[
+        str,
+        Spec(
+            "When a drone has topics and services of its own. each: always; swarm: while another "
+            "node publishes, subscribes or calls below its name; none: never",
+            choices=list(Interfaces),
+            read_only=False,
+        ),
+    ] = str(Interfaces.each)
+    with_interfaces: Annotated[
+        Names,
+        Spec(
+            "Drones that have topics and services of their own whatever `interfaces` says",
+            read_only=False,
         ),
     ] = ()
     mocap: Annotated[bool, Spec("The estimator also measures poses, as from motion capture")] = (

@@ -100,7 +100,7 @@ class DeviceTopics(ABC):
             self._simulator.listeners.create_publisher(topic.message_type, name, topic.qos)
 
     def look(self, drones: Collection[str]) -> None:
-        """Update `listeners`; `drones` are all drones of the simulation."""
+        """Update `listeners`; `drones` are those with topics of their own."""
         self.listeners = {
             (drone, number): publisher
             for drone in drones

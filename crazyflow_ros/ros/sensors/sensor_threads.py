@@ -89,7 +89,7 @@ class SensorThread:
         self._views.clear()
 
     def look(self, drones: tuple[str, ...]) -> None:
-        """Update which topics have subscribers. Called in the executor's thread."""
+        """Update which topics of drones with their own have subscribers. Executor's thread."""
         for topics in chain(*self._topics.values()):
             topics.look(drones)
         self._wanted = frozenset(
@@ -220,7 +220,7 @@ def declare(simulator: Host, file: SensorFile) -> None:
 
     def look() -> None:
         for thread in threads.values():
-            thread.look(simulator.drones)
+            thread.look(simulator.interfaces.drones)
 
     if threads:
         simulator.listeners.follow(look)

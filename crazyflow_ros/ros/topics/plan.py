@@ -33,9 +33,14 @@ class PlanTopics:
 
     def _look(self) -> None:
         simulator = self._simulator
-        now = simulator.physics.snapshot
+        now, own = simulator.physics.snapshot, simulator.interfaces.drones
+        if not own:
+            return
         for drone, flight in zip(now.names, simulator.physics.flights()):
             topic = f"{drone}/plan"
+            if drone not in own:
+                self._published.pop(drone, None)
+                continue
             if not self._is_recorded and simulator.listeners.heard(topic) is None:
                 self._published.pop(drone, None)
                 continue

@@ -60,12 +60,12 @@ class StateTopics:
             sender.begin()
 
     def add(self, rate: str, message: NumericMessage[Snapshot], topics: Mapping[str, str]) -> None:
-        """Add topics of one type.
+        """Add topics of one type, in place of those of the same rate and type.
 
         Args:
             rate: Name of the publish rate, a field of `PublishRates`.
             message: The message.
-            topics: The drone of each topic, or `ALL`.
+            topics: The drone of each topic, or `ALL`; may be empty.
         """
         simulator = self._simulator
         rate_hz: int = getattr(simulator.parameters.publish_rates, rate)
@@ -73,11 +73,25 @@ class StateTopics:
             return
         if rate_hz not in self._senders:
             self._senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
+        create, kind = simulator.listeners.create_publisher, message.kind
+        publishers = {topic: create(kind, topic, STATE_QOS) for topic in topics}
+        added = None
         if topics:
-            create, kind = simulator.listeners.create_publisher, message.kind
-            publishers = {topic: create(kind, topic, STATE_QOS) for topic in topics}
-            added = Addressed(publishers, message.layout(topics.values()), message.values)
-            self._senders[rate_hz].topics.append(added)
+            values = _of_some(message.values, simulator.drones, [*topics.values()])
+            added = Addressed(publishers, message.layout(topics.values()), values)
+        self._senders[rate_hz].put((rate, kind), added)
+
+
+Values = Callable[[Snapshot], Sequence[np.ndarray]]
+
+
+def _of_some(values: Values, drones: Sequence[str], own: Sequence[str]) -> Values:
+    """Return the numbers of some of the drones, with a row for each in every block."""
+    if own == [ALL] or list(drones) == own:
+        return values
+    numbers = {drone: row for row, drone in enumerate(drones)}
+    rows = [numbers[drone] for drone in own]
+    return lambda snapshot: [block[rows] for block in values(snapshot)]
 
 
 class StateSender:
@@ -85,9 +99,6 @@ class StateSender:
 
     Nothing is computed for topics without subscribers. A new one receives the first message within
     0.2 s, also while time stands still; during a step, when it is due.
-
-    Attributes:
-        topics: The topics.
     """
 
     def __init__(self, simulator: Host, rate_hz: int, name: str) -> None:
@@ -102,8 +113,16 @@ class StateSender:
         """Remove all topics, before those of other drones are added."""
         with self._in_order:
             self._names, self._delivery = self._simulator.drones, Delivery([], set())
-        self.topics: list[Addressed] = []
+        self._topics: dict[tuple[str, Any], Addressed] = {}
         self._counts: dict[str, int] = {}
+        self._is_addressed = True
+
+    def put(self, key: tuple[str, Any], topics: Addressed | None) -> None:
+        """Replace the topics of one type; None removes them."""
+        self._topics.pop(key, None)
+        if topics is not None:
+            self._topics[key] = topics
+        self._is_addressed = False
 
     def _send(self, snapshot: Snapshot) -> None:
         with self._in_order:
@@ -113,15 +132,16 @@ class StateSender:
     def _address(self) -> None:
         """Address the current subscribers; while time stands still, send to new ones at once."""
         listeners, before = self._simulator.listeners, self._counts
-        topics = [topic for topics in self.topics for topic in topics.publishers]
+        of_types = [*self._topics.values()]
+        topics = [topic for topics in of_types for topic in topics.publishers]
         counts = {topic: listeners.count(topic) for topic in topics}
         new = {topic for topic, n in counts.items() if n > before.get(topic, 0)}
         new |= listeners.newly_heard.intersection(topics)
-        if counts == before and not new:
+        if self._is_addressed and counts == before and not new:
             return
-        delivery = Delivery(self.topics, {topic for topic, n in counts.items() if n})
-        to_newcomers = Delivery(self.topics, new)
-        self._counts = counts
+        delivery = Delivery(of_types, {topic for topic, n in counts.items() if n})
+        to_newcomers = Delivery(of_types, new)
+        self._counts, self._is_addressed = counts, True
         with self._in_order:
             self._delivery = delivery
 

@@ -126,10 +126,17 @@ def _turning(snapshot: Snapshot) -> Sequence[np.ndarray]:
 
 def declare(simulator: Host, topics: StateTopics) -> None:
     """Add the topics."""
-    drones = simulator.drones
+
+    def add_of_all() -> None:
+        for name, message in messages_of_all(simulator.drones).items():
+            topics.add("swarm", message, {f"~/{name}": ALL})
+
+    def add_of_each() -> None:
+        for name, message in of_each.items():
+            topics.add(name, message, {f"{drone}/{name}": drone for drone in own.drones})
+
+    own = simulator.interfaces
     # The physics thread has just written the snapshot into the mirror.
     of_each = messages_of_each(simulator.physics.mirror.range)
-    for name, message in of_each.items():
-        topics.add(name, message, {f"{drone}/{name}": drone for drone in drones})
-    for name, message in messages_of_all(drones).items():
-        topics.add("swarm", message, {f"~/{name}": ALL})
+    simulator.for_all_drones(add_of_all)
+    own.follow(add_of_each)

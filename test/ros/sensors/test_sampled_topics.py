@@ -46,6 +46,7 @@ class Node(Physics):
     def __init__(self, folder: Path, drones: Sequence[str] = ("cf0", "cf1")) -> None:
         super().__init__()
         self.drones = tuple(drones)
+        self.interfaces = self  # all drones have topics of their own
         self.use(list(drones))
         self.tracked = DroneLives(self.snapshot)
         (file := folder / "sensors.yaml").write_text(FILE)
