@@ -84,8 +84,8 @@ def train(
         compiled(time.perf_counter() - compiling)
     for i in range(first, n_chunks):
         with others_answer():
-            now, costs = update(now, division.inputs(i + 1))
-            done, costs = (i + 1) * CHUNK, np.asarray(costs)
+            now, costs_on_devices = update(now, division.inputs(i + 1))
+            done, costs = (i + 1) * CHUNK, np.asarray(costs_on_devices)
         usable = costs[np.isfinite(costs)]
         if not usable.size:
             raise FloatingPointError(f"the cost is {costs[-1]} after {done} updates")
