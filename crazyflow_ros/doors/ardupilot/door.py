@@ -53,7 +53,7 @@ class ArduPilot:
     rate: Annotated[int, Spec("Frames of readings a second [Hz]; must divide freq", 50, 2000)] = 500
     timeout: Annotated[
         float, Spec("Wall time to wait for the answer to a frame [s]", 0.001, 3600)
-    ] = 1.0
+    ] = 10.0
     latitude: Annotated[
         float, Spec("Latitude of the world's origin [degrees], that of --home", -90, 90)
     ] = 47.397742
@@ -197,11 +197,11 @@ class ArduPilotDoor:
             if any(vehicle.is_connected for vehicle in self._vehicles):
                 self._patience.note_answers()
             return 0.0
+        for vehicle in late:
+            vehicle.probe()
         left = self._patience.left()
         if left <= 0:
             self._patience.note_deadline(vehicle.drone for vehicle in late)
-            for vehicle in late:
-                vehicle.probe()
         return left
 
     def forget(self, drones: np.ndarray) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import selectors
 import socket
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
@@ -14,7 +15,7 @@ from crazyflow_ros.throttled_logger import Logger
 _IP_RECVERR = 11  # Linux: tells also of packets that nobody took; Python has no name for it
 _RECEIVED = 2048  # bytes, more than a packet has
 _MOST_AT_ONCE = 1000  # packets, more than a socket holds
-_PROBE = 250  # missed deadlines from one empty packet to the next
+_PROBE = 0.5  # s of silence, and then from one empty packet to the next
 _ANCILLARY = 512  # bytes, of an error
 _EARLIER = COUNTS // 2  # numbers from there on are of the past
 # ArduPilot drops fractions of a microsecond, and would lose one for a step that was rounded down.
@@ -68,7 +69,8 @@ class ArduPilotVehicle:
         self._first = 0  # frame of its first answer: its time is counted from there
         self._sent = self._answered = 0  # latest frames
         self._readings = ""  # of the latest one
-        self._missed = 0  # deadlines in a row
+        self._since = 0.0  # wall time of the latest packet to it
+        self._probes = 0  # empty packets since its latest one
         self._where = f"udp://{address}:{port}"
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -108,13 +110,13 @@ class ArduPilotVehicle:
             self._answer()
 
     def probe(self) -> None:
-        """Find out, now and then, whether an ArduPilot that is late has ended.
+        """Find out, now and then, whether an ArduPilot that is waited for has ended.
 
         It does not notice an empty packet, but if it has ended, the packet comes back as an error.
         """
-        if self._missed % _PROBE == 0:
+        if time.monotonic() - self._since > _PROBE:
+            self._probes += 1
             self._transmit(b"")
-        self._missed += 1
 
     def _answer(self) -> None:
         self._asks = False
@@ -122,6 +124,7 @@ class ArduPilotVehicle:
         self._transmit(encode(timestamp, self._readings))
 
     def _transmit(self, packet: bytes) -> None:
+        self._since = time.monotonic()
         if self._peer is not None:
             with suppress(OSError):  # that of an earlier packet, see `_note_end`
                 self._socket.sendto(packet, self._peer)
@@ -153,7 +156,7 @@ class ArduPilotVehicle:
         elif later >= _EARLIER:
             self._begin(request, sender, "has started again")
         elif later:
-            self._count, self._asks, self._missed = request.frame_count, True, 0
+            self._count, self._asks, self._probes = request.frame_count, True, 0
             if self._sent:
                 self._answered = self._sent
                 self._command(request.outputs)
@@ -169,7 +172,7 @@ class ArduPilotVehicle:
                 else "that has flown before has connected"
             )
             self._begin(request, sender, what)
-        elif self._missed and not request.frame_count:
+        elif self._probes and not request.frame_count:
             self._begin(request, sender, "has taken the place of one that is silent")
         else:
             what = f"a packet from {_shown(sender)}"
@@ -180,7 +183,7 @@ class ArduPilotVehicle:
             self._lost()
         self._logger.info(f"{self.drone}: an ArduPilot {what} at {self._where}: {_shown(sender)}")
         self._peer, self._count, self._asks = sender, request.frame_count, True
-        self._first = self._sent = self._answered = self._missed = 0
+        self._first = self._sent = self._answered = self._probes = 0
 
     def _note_end(self) -> None:
         """Lose the ArduPilot if a packet to it has come back."""

@@ -225,14 +225,14 @@ def test_frames_that_pile_up_in_a_pause_are_answered_once(start: Start) -> None:
 def test_a_silent_ardupilot_is_named_and_time_goes_on_without_it(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    flight = start(timeout=0.3)
+    flight = start(timeout=1.0)
     silent, other = (flight.ardupilot(i, HoverReading(1.0)) for i in range(2))
     before = flight.fly(4.0)
     silent.silent = True
     after = flight.fly(0.2)
     assert flight.door.status().timeouts >= 49
-    (late,) = [text for text in messages(caplog) if "no command within" in text]
-    assert "ardupilot" in late and "cf0" in late and "cf1" not in late
+    (late,) = [t for t in messages(caplog) if "no command within 1 s for cf0:" in t]
+    assert "ardupilot" in late
     np.testing.assert_allclose(after.pos[1], before.pos[1], atol=0.05)
     assert after.rotor_vel[0].min() > 0.5 * before.rotor_vel[0].min()  # the last outputs stay
     silent.silent = False
@@ -257,7 +257,7 @@ def test_a_pause_overtakes_the_wait_for_a_silent_ardupilot(start: Start) -> None
 def test_ardupilot_dies_its_rotors_stop_and_a_new_one_takes_off(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    flight = start(timeout=0.1)
+    flight = start()
     dies, lives = (flight.ardupilot(i, HoverReading(1.0)) for i in range(2))
     before = flight.fly(4.0)
     dies.end()
@@ -381,7 +381,7 @@ def test_hostile_packets_stop_neither_time_nor_others(
 def test_a_process_that_is_killed_is_noticed_at_once(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    flight = start(timeout=0.2)
+    flight = start()
     flight.ardupilot(1, HoverReading(1.0))
     command = [sys.executable, "test/fake_ardupilot.py", str(flight.port), "600"]
     with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": "test"}) as process:

@@ -15,7 +15,7 @@ from ardupilot_pilot import AUTO, Pilot, nearest
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.ardupilot import ArduPilot
 from crazyflow_ros.doors.ardupilot.build import FIRST_PORT, ArduPilotBuild
-from crazyflow_ros.doors.program import Start
+from crazyflow_ros.doors.program import AutopilotStart
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
@@ -42,7 +42,7 @@ class Flight:
         self.physics = PhysicsThread(config, ["cf0"], self.door)
         self.path: list[np.ndarray] = []
         self.physics.every(RATE, self._note, "test")
-        self.build = ArduPilotBuild(Start(Path(FOLDER), work, config, settings, logger))
+        self.build = ArduPilotBuild(AutopilotStart(Path(FOLDER), work, config, settings, logger))
         self.physics.start()
         self.build.start(INSTANCE)
         self.pilot = Pilot(5760 + 10 * INSTANCE)
