@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from crazyflow_ros_interfaces.srv import ChangeHeight, CommandDrones
-from geometry_msgs.msg import Transform
+from geometry_msgs.msg import Transform, Vector3
 from ros_client import Client, SimulatorProcess, own_domain
 from sensor_msgs.msg import MultiDOFJointState
 
@@ -23,9 +23,8 @@ def above(state: MultiDOFJointState, height: float) -> MultiDOFJointState:
     """A command to all drones: at a height above where they are."""
     command = MultiDOFJointState(joint_names=state.joint_names)
     for place in state.transforms:
-        transform = Transform(translation=place.translation)
-        transform.translation.z = height
-        command.transforms.append(transform)
+        goal = Vector3(x=place.translation.x, y=place.translation.y, z=height)
+        command.transforms.append(Transform(translation=goal))
     return command
 
 
