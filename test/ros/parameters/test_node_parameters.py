@@ -27,10 +27,10 @@ from crazyflow_ros.ros.parameters.groups import CrazyflieLink, Ros2Control
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
 SETTABLE = (
-    *("real_time_factor", "step_ticks", "checkpoint"),
+    *("real_time_factor", "step_ticks", "checkpoint", "interfaces", "with_interfaces"),
     *("wind", "gust_intensity", "gust_altitude"),
 )
-EMPTY = ("initial_poses", "door_drones", "crazyflie.anchors")
+EMPTY = ("initial_poses", "with_interfaces", "door_drones", "crazyflie.anchors")
 NAMES = [declaration.name for declaration in declarations(Parameters)]
 
 
