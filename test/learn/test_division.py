@@ -85,7 +85,7 @@ ON_TWO_DEVICES = """
 import jax, numpy as np
 jax.config.update("jax_num_cpu_devices", 2)
 from crazyflow_ros.envs import Environment, Hover, QuadrotorVectorEnv
-from crazyflow_ros.learn import Bptt, BpttSettings, train
+from crazyflow_ros.learn import Ppo, PpoSettings, train
 mesh = jax.make_mesh((2,), ("worlds",))
 options = {"freq": 50, "action": "rotor_vel"}
 seen = []
@@ -99,8 +99,9 @@ np.testing.assert_allclose(*seen, rtol=1e-5, atol=1e-6)
 policies = []
 for where in (None, mesh):
     env = Environment(8, Hover(), mesh=where, **options)
-    settings = BpttSettings(horizon=2, updates=20, hidden=4, shards=2, spread={"J": (0.8, 1.2)})
-    policies.append(train(Bptt(env, settings)).policy.network)
+    size = {"horizon": 4, "updates": 20, "hidden": 4, "minibatches": 2, "epochs": 1}
+    settings = PpoSettings(**size, shards=2, spread={"J": (0.8, 1.2)})
+    policies.append(train(Ppo(env, settings)).policy.network)
 for a, b in zip(*map(jax.tree.leaves, policies)):
     np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 """
