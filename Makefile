@@ -93,6 +93,7 @@ format: $(VENV)/.ready ## Format the code and fix what can be fixed
 wheel: $(VENV)/.ready ## Build a wheel and an sdist into dist/, and fly with the wheel in an empty environment
 	@rm -rf dist build/bdist.* build/lib
 	@$(PYTHON) -m build --no-isolation --outdir dist . >$(VENV)/wheel.log 2>&1 || { tail -n 20 $(VENV)/wheel.log; exit 1; }
+	@rm -rf crazyflow_ros.egg-info # Python would read the entry points of this version for ever
 	@$(PYTHON) tools/try_wheel.py dist
 
 clean: ## Remove everything that the Makefile makes
@@ -107,9 +108,9 @@ $(VENV)/.empty $(PARITY_VENV)/.empty:
 	@sh tools/make_venv.sh $(@D)
 	@touch $@
 
-$(VENV)/.installed: setup.py crazyflow_ros/extras.py package.xml constraints.txt crazyflow_ros/ros/messages/outbox.c | $(VENV)/.empty
+$(VENV)/.installed: setup.py setup.cfg crazyflow_ros/extras.py package.xml constraints.txt crazyflow_ros/ros/messages/outbox.c | $(VENV)/.empty
 	@$(PYTHON) interfaces/build.py --check
-	@rm $(VENV)/.empty
+	@rm -rf $(VENV)/.empty crazyflow_ros.egg-info
 	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools hatchling
 	@sh tools/pip_install.sh $(VENV) constraints.txt --no-build-isolation -e '.[ros,gym,dev]'
 	@touch $(VENV)/.empty $@

@@ -21,7 +21,7 @@ LINES = [
 
 
 def test_the_table_has_all_commands() -> None:
-    rows = re.findall(r"^\| `([a-z0-9 -]+)` \| (.+) \|$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z0-9_ -]+)` \| (.+) \|$", PAGE, re.MULTILINE)
     assert rows == [(one.name, one.text) for group in GROUPS.values() for one in group]
 
 

@@ -200,7 +200,7 @@ def test_frames_that_are_sent_again_are_answered_and_do_not_step_twice(start: St
         flight.ardupilot(1)
         fake.impatience = 0.05 if deaf else 60.0
         flight.fly(3.0)
-        assert fake.resent == len(deaf)
+        assert fake.resent >= len(deaf)
         assert len(fake.readings) == 3 * RATE
         assert (np.diff(times(fake)) > 0).all()
         assert flight.door.status().cycles == 3 * RATE

@@ -72,7 +72,7 @@ def test_it_starts_firmwares_and_says_that_they_have_ended(build: Path, tmp_path
     ("words", "expected"),
     [
         (["--build", "nowhere"], "nowhere has no firmware: there is no .*cf2; build the folder"),
-        (["--build", "x", "--port", "4000"], "--port must be at least 19950 with --build.*4000"),
+        (["--build", "x", "--port", "4000"], "port must be at least 19950 with a build.*4000"),
         (["--freq", "500"], "crazyflie_firmware.rate.*500 Hz, got 1000"),
         (["--cflib_port", "19950"], "none of them twice"),
     ],
