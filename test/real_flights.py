@@ -16,5 +16,5 @@ def flights_folder() -> Path | None:
 
     It is that of the variable `CRAZYFLOW_ROS_FLIGHTS`, or `../shared/data` beside the checkout.
     """
-    folder = Path(os.environ.get(VARIABLE, ROOT.parent / "shared" / "data"))
+    folder = Path(os.environ.get(VARIABLE) or ROOT.parent / "shared" / "data")
     return folder if folder.is_dir() else None

@@ -258,7 +258,8 @@ def test_topics_and_services(standing: SimulatorProcess) -> None:
     assert "/cf0/odom" in topics and "/_action/" not in topics
     assert odometry.split() == ["/cf0/odom", "nav_msgs/msg/Odometry"]
     names = [line.split()[0] for line in services.splitlines()]
-    assert names == ["/all/takeoff", "/cf0/takeoff", "/cf1/takeoff"]
+    of_all = ["/all/takeoff", "/crazyflow/drones/takeoff"]
+    assert sorted(names) == sorted([*of_all, "/cf0/takeoff", "/cf1/takeoff"])
     assert "/crazyflow/get_parameters" in every
     assert re.fullmatch(r"[\d.]+ messages a second, [\d.]+ a simulated second\n", rate)
     pose, covariances, latched, relative = each(
