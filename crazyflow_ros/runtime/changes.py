@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint
@@ -209,11 +208,8 @@ class Changes(FirmwareChanges):
 
     def _restore(self, checkpoint: Checkpoint, prepared: PreparedRoster) -> None:
         simulation, engine, kept = self._simulation, self._engine, checkpoint.about
-        checkpoint.check(engine.config, simulation.control, engine.names, engine.capture())
-        by_door = kept.get("by_door", simulation.by_door)  # older versions store none
-        if by_door != simulation.by_door:
-            there, here = shown(by_door), shown(simulation.by_door)
-            raise ValueError(f"in the checkpoint a door flies the drones {there}, here {here}")
+        here = engine.config, simulation.control, engine.names, engine.capture()
+        checkpoint.check(*here, simulation.by_door)
         wind = Wind(**kept["wind"])
         engine.check_wind(wind)
         self._news.tell_restore(checkpoint)

@@ -112,6 +112,7 @@ class Checkpoint:
         control: Control,
         names: tuple[str, ...],
         arrays: Mapping[str, np.ndarray],
+        by_door: list[str],
     ) -> None:
         """Check that a simulation can continue from this checkpoint.
 
@@ -120,11 +121,17 @@ class Checkpoint:
             control: Its control mode.
             names: Names of its drones.
             arrays: Its own `arrays`.
+            by_door: Names of its drones that a door flies.
 
         Raises:
             ValueError: It cannot; the message names the first difference.
         """
         self._check_head()
+        flown = self.about.get("by_door", by_door)  # older versions store none
+        if flown != by_door:
+            raise ValueError(
+                f"in the checkpoint a door flies the drones {shown(flown)}, here {shown(by_door)}"
+            )
         ours, theirs = described(config), _OF_OLDER_VERSIONS | self.about["config"]
         for name in sorted(ours.keys() | theirs.keys()):
             if ours.get(name) != theirs.get(name):

@@ -65,6 +65,7 @@ def test_a_drone_gets_topics_and_services_when_somebody_looks_for_it(
     simulator: SimulatorProcess, client: Client
 ) -> None:
     client.latest(MultiDOFJointState, "crazyflow/odometry")
+    client.until(lambda: "crazyflow" in client.node.get_node_names(), "the node in the graph")
     assert own_topics(client) == set()
     assert client.call(Trigger, "cf1/reset").success
     client.until(lambda: own_topics(client) == {"cf1"}, "topics of cf1 alone")
@@ -72,11 +73,13 @@ def test_a_drone_gets_topics_and_services_when_somebody_looks_for_it(
 
 def test_its_topics_tell_of_this_drone(simulator: SimulatorProcess, client: Client) -> None:
     all_drones = client.collect(MultiDOFJointState, "crazyflow/odometry")
+    client.until(lambda: all_drones, "message with all drones")
     client.pause(True)
     message: Odometry = client.latest(Odometry, "cf2/odom")
+    stamp = time_ns(message.header.stamp)
+    client.until(lambda: time_ns(all_drones[-1].header.stamp) == stamp, "message of the same time")
     together = all_drones[-1]
     row = together.joint_names.index("cf2")
-    assert time_ns(message.header.stamp) == time_ns(together.header.stamp)
     own = numbers(message.pose.pose.position)
     np.testing.assert_array_equal(own, numbers(together.transforms[row].translation))
     assert np.ptp([numbers(t.translation) for t in together.transforms], axis=0).max() >= 1

@@ -223,7 +223,7 @@ def test_mutations_are_loaded_or_refused(physics: PhysicsThread, good: Checkpoin
             counts["refused at loading"] += 1
             continue
         try:
-            checkpoint.check(config, control, NAMES, arrays)
+            checkpoint.check(config, control, NAMES, arrays, [])
         except ValueError as error:
             messages.append(str(error))
             counts["refused by the simulation"] += 1
