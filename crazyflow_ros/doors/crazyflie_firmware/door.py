@@ -49,7 +49,7 @@ class CrazyflieFirmware:
     ] = 19850
     rate: Annotated[
         int,
-        Spec("CrazyflieReadings of the IMU a second [Hz]; the firmware expects 1000", 500, 1000),
+        Spec("Readings of the IMU a second [Hz]; the firmware expects 1000", 500, 1000),
     ] = 1000
     pose_rate: Annotated[
         int,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from autopilot_program import output
 from paths import ROOT
 
 from crazyflow_ros.doors.ardupilot.build import FIRST_PORT
 from crazyflow_ros.doors.ardupilot.program import main
 
-T = 300.0  # s, no wait is longer
 FIRST = 200  # instance, whose ports nobody else has
 ARDUPILOT = f"""#!{sys.executable}
 import sys
@@ -40,22 +38,9 @@ def build(tmp_path: Path) -> Path:
 
 def test_it_starts_ardupilot_and_says_that_it_has_ended(build: Path, tmp_path: Path) -> None:
     port = FIRST_PORT + 10 * FIRST
-    words = ["-n", "2", "--build", str(build), "--work", str(tmp_path / "work")]
+    words = ["--build", str(build), "--work", str(tmp_path / "work")]
     words += ["--real-time-factor", "0", "--port", str(port), "--latitude", "10", "--range_finder"]
-    command = [sys.executable, "-m", "crazyflow_ros", "ardupilot", *words]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        assert process.stdout is not None
-        said: list[str] = []
-        for line in process.stdout:
-            said.append(line)
-            if sum("ended with the exit code 7" in one for one in said) == 2:
-                break
-        process.send_signal(signal.SIGTERM)
-        said += process.stdout
-        assert process.wait(T) == 0
-    text = "".join(said)
+    text = output("ardupilot", words)
     for i in range(2):
         name, instance = f"ardupilot_{FIRST + i}", FIRST + i
         assert f"{name}: ArduPilot -I {instance} on UDP {port + 10 * i}; " in text

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from autopilot_program import output
 from fake_firmware import free_ports
 from paths import ROOT
 
 from crazyflow_ros.doors.crazyflie_firmware.build import FIRST_PORT
 from crazyflow_ros.doors.crazyflie_firmware.program import main
 
-T = 300.0  # s, no wait is longer
 FIRMWARE = f"""#!{sys.executable}
 import sys
 sys.path.insert(0, {str(ROOT / "test")!r})
@@ -41,22 +39,9 @@ def build(tmp_path: Path) -> Path:
 def test_it_starts_firmwares_and_says_that_they_have_ended(build: Path, tmp_path: Path) -> None:
     port = free_ports(4)
     names = [f"crazyflie_firmware_{port - FIRST_PORT + i}" for i in range(2)]
-    words = ["-n", "2", "--build", str(build), "--work", str(tmp_path / "work")]
+    words = ["--build", str(build), "--work", str(tmp_path / "work")]
     words += ["--port", str(port), "--cflib_port", str(port + 2)]
-    command = [sys.executable, "-m", "crazyflow_ros", "crazyflie_firmware", *words]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        assert process.stdout is not None
-        said: list[str] = []
-        for line in process.stdout:
-            said.append(line)
-            if sum("ended with the exit code 7" in one for one in said) == 2:
-                break
-        process.send_signal(signal.SIGTERM)
-        said += process.stdout
-        assert process.wait(T) == 0
-    text = "".join(said)
+    text = output("crazyflie_firmware", words)
     for i, name in enumerate(names):
         assert f"{name}: its firmware, `cf2 {port + i} 127.0.0.1`, on UDP {port + i}" in text
         assert f"{name}: waits for its firmware" in text

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import fake_px4
 import pytest
-from paths import ROOT
+from autopilot_program import output
 
 from crazyflow_ros.doors.px4.program import FIRST_PORT, main
-
-T = 300.0  # s, no wait is longer
 
 
 @pytest.fixture
@@ -25,22 +20,9 @@ def build(tmp_path: Path) -> Path:
 def test_it_starts_px4_and_says_that_it_has_ended(build: Path, tmp_path: Path) -> None:
     instance = fake_px4.free_instance()
     names = [f"px4_{instance + i}" for i in range(2)]
-    words = ["-n", "2", "--view", "--build", str(build), "--work", str(tmp_path / "work")]
+    words = ["--view", "--build", str(build), "--work", str(tmp_path / "work")]
     words += ["--real-time-factor", "0", "--port", str(FIRST_PORT + instance)]
-    command = [sys.executable, "-m", "crazyflow_ros", "px4", *words]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        assert process.stdout is not None
-        said: list[str] = []
-        for line in process.stdout:
-            said.append(line)
-            if sum("ended with the exit code 7" in one for one in said) == 2:
-                break
-        process.send_signal(signal.SIGTERM)
-        said += process.stdout
-        assert process.wait(T) == 0
-    text = "".join(said)
+    text = output("px4", words)
     assert "the page is at http://" in text
     for i, name in enumerate(names):
         assert f"{name}: PX4 -i {instance + i} on TCP {FIRST_PORT + instance + i}; " in text
