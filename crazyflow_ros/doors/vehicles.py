@@ -201,13 +201,16 @@ class LockStepDoor(ABC, Generic[V, F]):
         self._tick, self._number = snapshot.tick, self._number + 1
         self._frames = self._frames_of(snapshot, mirror)
         self._begin()
-        self._sockets.serve()  # what has come since the last frame is no answer to this one
         self._send()
+        self._add_to_frame(snapshot)
 
     def _send(self) -> None:
         """Send the frame to those that have not got it, who may have just come."""
         for vehicle, frame in zip(self._vehicles, self._frames):
             vehicle.send(frame)
+
+    def _add_to_frame(self, snapshot: Snapshot) -> None:
+        """Send what needs no answer, while the autopilots compute theirs; by default nothing."""
 
     def _begin(self) -> None:
         """Begin to wait."""

@@ -115,7 +115,7 @@ def enu_to_geodetic(
 def _tangent_plane(
     latitude: float, longitude: float, altitude: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the origin (3,) [m] and the axes (3, 3), rows, of a flat world from the earth's centre.
+    """Return origin (3,) [m] and axes (3, 3), rows, of a flat world, from the centre of the earth.
 
     They are not to be written to.
     """

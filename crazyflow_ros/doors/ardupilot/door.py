@@ -87,6 +87,7 @@ class ArduPilotDoor(LockStepDoor[ArduPilotVehicle, ArduPilotFrame]):
         self._open(partial(ArduPilotVehicle, rate=settings.rate), "UDP", f", with {hint}")
 
     def _frames_of(self, snapshot: Snapshot, mirror: Mirror) -> list[ArduPilotFrame]:
+        self._sockets.serve()  # what was sent again while time stood still is no answer
         entries = self._readings.take(snapshot, mirror, self._number)
         return [ArduPilotFrame(self._number, own) for own in entries]
 

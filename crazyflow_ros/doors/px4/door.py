@@ -102,10 +102,19 @@ class Px4Door(LockStepDoor[Px4Vehicle, Px4Frame]):
         self._since = 0.0  # wall time since when the frame waits
         self._open(Px4Vehicle, "TCP")
 
+    @property
+    def _time_usec(self) -> int:
+        return self._number * 1_000_000 // self._settings.rate
+
     def _frames_of(self, snapshot: Snapshot, mirror: Mirror) -> list[Px4Frame]:
-        time_usec = self._number * 1_000_000 // self._settings.rate
+        time_usec = self._time_usec
         messages = self._readings.take(snapshot, mirror, time_usec)
         return [Px4Frame(time_usec, own) for own in messages]
+
+    def _add_to_frame(self, snapshot: Snapshot) -> None:
+        truths = self._readings.truth(snapshot, self._time_usec)
+        for vehicle, truth in zip(self._vehicles, truths):
+            vehicle.tell(truth)
 
     def _begin(self) -> None:
         super()._begin()

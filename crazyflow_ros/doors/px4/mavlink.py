@@ -166,14 +166,17 @@ class _Wire(NamedTuple):
     crc_extra: int
     """Digest of its definition, which is part of the check sum."""
     payload: struct.Struct
-    sizes: tuple[int, ...]
-    """Numbers of each field."""
+    places: tuple[int | slice, ...]
+    """Of each field among the numbers of the payload."""
 
 
 def _wire(type: type[Message], number: int, crc_extra: int, fields: str) -> _Wire:
-    formats = fields.split()
-    sizes = tuple(int(format[:-1] or 1) for format in formats)
-    return _Wire(type, number, crc_extra, struct.Struct("<" + "".join(formats)), sizes)
+    formats, places, at = fields.split(), list[int | slice](), 0
+    for format in formats:
+        size = int(format[:-1] or 1)
+        places.append(at if size == 1 else slice(at, at + size))
+        at += size
+    return _Wire(type, number, crc_extra, struct.Struct("<" + "".join(formats)), tuple(places))
 
 
 _WIRES = (
@@ -273,7 +276,5 @@ def _is_whole(frame: bytes, wire: _Wire) -> bool:
 def _decoded(payload: bytes, wire: _Wire) -> Message:
     """Return a message; zeros at its end are not sent, and fields of later versions are cut off."""
     size = wire.payload.size
-    numbers = iter(wire.payload.unpack(payload[:size].ljust(size, b"\0")))
-    return wire.type._make(
-        next(numbers) if n == 1 else tuple(next(numbers) for _ in range(n)) for n in wire.sizes
-    )
+    numbers = wire.payload.unpack(payload[:size].ljust(size, b"\0"))
+    return wire.type._make([numbers[place] for place in wire.places])

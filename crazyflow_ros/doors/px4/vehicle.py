@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from crazyflow_ros.doors.px4.link import Px4Link
-from crazyflow_ros.doors.px4.mavlink import ARMED, HilActuatorControls, Message
+from crazyflow_ros.doors.px4.mavlink import (
+    ARMED,
+    HilActuatorControls,
+    HilStateQuaternion,
+    Message,
+)
 from crazyflow_ros.doors.vehicles import LockStepVehicle, VehicleContext
 
 _SILENT = 1000  # frames after which a PX4 that has answered none is reported
@@ -48,7 +53,7 @@ class Px4Vehicle(LockStepVehicle[Px4Frame]):
 
     def send(self, frame: Px4Frame) -> None:
         """Send a frame, once."""
-        if not self.is_connected or self._sent == frame.time_usec:
+        if self._sent == frame.time_usec or not self.is_connected:
             return
         self._sent = frame.time_usec
         self._link.send(*frame.messages)
@@ -59,6 +64,12 @@ class Px4Vehicle(LockStepVehicle[Px4Frame]):
                 self._context.logger.warning(
                     f"{self.drone}: PX4 has answered none of {_SILENT} frames: see its console"
                 )
+
+    def tell(self, message: HilStateQuaternion) -> None:
+        """Send a message that needs no answer, if the frame of its time was sent."""
+        if self.is_connected and self._sent == message.time_usec:
+            self._link.send(message)
+            self._note_loss()
 
     def _serve(self, ready: socket.socket) -> None:
         """Carry out what has arrived at a socket."""

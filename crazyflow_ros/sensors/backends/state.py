@@ -55,6 +55,7 @@ class StateBackend:
         mujoco.mj_kinematics(model, data)
         mujoco.mj_camlight(model, data)
         self._at_origin = MujocoBackend(model, data)
+        self._frames: dict[ObjRef, tuple[np.ndarray, np.ndarray]] = {}  # there
         self._inertial: dict[int, InertialSensor] = {}
         self.casting = np.ones(len(self._drones), bool)
         """Which drones cast rays, shape (M,); rays of the others miss, and cost nothing."""
@@ -98,7 +99,9 @@ class StateBackend:
 
     def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
         """Position (T * M, 3) and axes (T * M, 3, 3); rotors are taken as static."""
-        pos, axes = self._at_origin.frame(ref)
+        if ref not in self._frames:
+            self._frames[ref] = self._at_origin.frame(ref)
+        pos, axes = self._frames[ref]
         return self._pos + self._axes @ pos[0], self._axes @ axes[0]
 
     def batteries(self) -> np.ndarray:
