@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -108,17 +107,3 @@ class FakeFirmware(threading.Thread):
         self._ends = True
         self.join()
         self._socket.close()
-
-
-def free_ports(count: int) -> int:
-    """Return the first of some UDP ports in a row that are free now."""
-    rng = np.random.default_rng(time.monotonic_ns())
-    while True:
-        first = int(rng.integers(20_000, 60_000))
-        try:
-            for port in range(first, first + count):
-                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-                    probe.bind(("127.0.0.1", port))
-        except OSError:
-            continue
-        return first

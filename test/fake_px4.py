@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from ports import free_ports
 
 RATE = 250  # Hz
 ARMED, LOCK_STEP = 129, 1  # mode, flag
@@ -33,19 +34,6 @@ def dialect() -> ModuleType:
     os.environ["MAVLINK20"] = "1"
     reason = "pymavlink is not installed: it belongs to the extra dev"
     return pytest.importorskip("pymavlink.dialects.v20.common", reason=reason)
-
-
-def free_ports() -> int:
-    """Return the first of two free ports."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = int(first.getsockname()[1])
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
 
 
 FIRST_PORT = 4560  # of PX4's instance 0
@@ -81,9 +69,7 @@ def build(folder: Path) -> Path:
 
 def free_instance() -> int:
     """Return an instance of PX4 whose port is free, as is the next one."""
-    while (port := free_ports()) < FIRST_PORT:
-        pass
-    return port - FIRST_PORT
+    return free_ports(2, kind=socket.SOCK_STREAM, least=FIRST_PORT) - FIRST_PORT
 
 
 class Hover:

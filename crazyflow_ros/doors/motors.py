@@ -43,7 +43,9 @@ class Motors:
         Raises:
             ValueError: One of them is not from 0 to 1.
         """
-        ours = [outputs[i] for i in self._order]
-        if not all(-_ROUNDING <= output <= 1 + _ROUNDING for output in ours):
-            raise ValueError(f"outputs of motors must be from 0 to 1, got {list(outputs[:4])}")
-        return np.array([min(max(output, 0.0), 1.0) * self.fastest for output in ours])
+        speeds = []
+        for i in self._order:
+            if not -_ROUNDING <= outputs[i] <= 1 + _ROUNDING:
+                raise ValueError(f"outputs of motors must be from 0 to 1, got {list(outputs[:4])}")
+            speeds.append(min(max(outputs[i], 0.0), 1.0) * self.fastest)
+        return np.array(speeds)

@@ -82,17 +82,18 @@ class Samples:
         Args:
             snapshot: The state; a sensor is due at multiples of its period, once for each tick.
         """
-        due = {
-            name: sampled.sensor
-            for name, sampled in self._sampled.items()
-            if snapshot.tick % sampled.period == 0 and self._latest.get(name) != snapshot.tick
-        }
+        tick, latest = snapshot.tick, self._latest
+        due = [
+            (name, sensor, period)
+            for name, (sensor, period) in self._sampled.items()
+            if tick % period == 0 and latest.get(name) != tick
+        ]
         if due:
             self._backend.show([snapshot], self._rows)
-        for name, sensor in due.items():
-            self._latest[name] = snapshot.tick
-            sensor.update(self._sampled[name].period / self._freq)
-        return {name: sensor.data for name, sensor in due.items()}
+        for name, sensor, period in due:
+            latest[name] = tick
+            sensor.update(period / self._freq)
+        return {name: sensor.data for name, sensor, _ in due}
 
     def forget(self, drones: np.ndarray) -> None:
         """Begin again with other errors for some drones, by index, because they were reset."""

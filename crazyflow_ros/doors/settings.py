@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol, cast
+from typing import Annotated, Protocol, cast
 
+from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.runtime import Door, SimulationConfig
 from crazyflow_ros.throttled_logger import Logger
@@ -49,6 +50,17 @@ class DoorSettings(Protocol):
             ValueError: A setting is not usable; the message names it.
             OSError: A socket or a file is not usable.
         """
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldOrigin:
+    """Settings of doors to autopilots, which have to know where the world is on earth."""
+
+    latitude: Annotated[float, Spec("Latitude of the world's origin [degrees]", -90, 90)] = (
+        47.397742
+    )
+    longitude: Annotated[float, Spec("Its longitude [degrees]", -180, 180)] = 8.545594
+    altitude: Annotated[float, Spec("Its altitude above sea level [m]", -2000, 19_000)] = 488.0
 
 
 def names() -> list[str]:

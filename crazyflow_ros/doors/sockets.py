@@ -8,8 +8,28 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+FIRST_PORT, LAST_PORT = 1024, 65535
+"""Ports that a door may open."""
 _LOOK = 0.1  # s of wall time after which waiting is interrupted for a moment
 _MOST_WAKES = 4096
+
+
+def last_port(setting: str, first: int, drones: int, step: int = 1) -> int:
+    """Return the port of the last drone.
+
+    Args:
+        setting: Name of the setting that gives the port of the first one.
+        first: That port.
+        drones: Number of drones.
+        step: Ports from one drone to the next.
+
+    Raises:
+        ValueError: There are not enough ports.
+    """
+    last = first + step * (drones - 1)
+    if last > LAST_PORT:
+        raise ValueError(f"{setting}: {drones} drones need ports up to {last}, beyond {LAST_PORT}")
+    return last
 
 
 class DoorSockets:

@@ -182,7 +182,13 @@ class DoorGuard:
 
     def interrupt(self) -> None:
         """See `Door`; nothing happens once it is closed."""
-        self._note(self._door.interrupt)
+        if self._closed:
+            return
+        try:
+            self._door.interrupt()
+        except Exception as error:
+            if not self._closed:  # by the physics thread, meanwhile
+                self._health.note_failure(self._what, error)
 
     def set_paused(self, paused: bool) -> None:
         """See `Door`."""
@@ -190,15 +196,6 @@ class DoorGuard:
 
     def close(self) -> None:
         """See `Door`."""
-        self._note(self._door.close)
-        self._closed = True
-
-    def _note(self, call: Callable[[], None]) -> None:
-        """Call a method from any thread, unless the door is closed."""
-        if self._closed:
-            return
-        try:
-            call()
-        except Exception as error:
-            if not self._closed:
-                self._health.note_failure(self._what, error)
+        if not self._closed:
+            self._closed = True  # before it is: whoever interrupts it meanwhile may fail
+            self._health.call(self._what, self._door.close)

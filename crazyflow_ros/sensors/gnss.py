@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -95,6 +96,29 @@ def enu_to_geodetic(
         longitude: Longitude of the origin [degrees].
         altitude: Altitude of the origin above the ellipsoid [m].
     """
+    origin, axes = _tangent_plane(latitude, longitude, altitude)
+    x, y, z = (origin + enu @ axes).T
+    axial = np.hypot(x, y)
+    angle = np.arctan2(z, axial * (1 - _ECCENTRICITY_2))
+    for _ in range(_ITERATIONS):
+        sine = np.sin(angle)
+        radius = _RADIUS / np.sqrt(1 - _ECCENTRICITY_2 * sine**2)
+        angle = np.arctan2(z + _ECCENTRICITY_2 * radius * sine, axial)
+    sine = np.sin(angle)
+    flatter = 1 - _ECCENTRICITY_2 * sine**2
+    # Not axial / cos(angle) - radius, which fails at the poles.
+    height = axial * np.cos(angle) + z * sine - _RADIUS / np.sqrt(flatter) * flatter
+    return np.degrees(angle), np.degrees(np.arctan2(y, x)), height
+
+
+@lru_cache
+def _tangent_plane(
+    latitude: float, longitude: float, altitude: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return origin (3,) [m] and axes (3, 3), rows, of a flat world, from the centre of the earth.
+
+    They are not to be written to.
+    """
     phi, lam = math.radians(latitude), math.radians(longitude)
     east = np.array([-math.sin(lam), math.cos(lam), 0.0])
     up = np.array([math.cos(phi) * math.cos(lam), math.cos(phi) * math.sin(lam), math.sin(phi)])
@@ -102,18 +126,4 @@ def enu_to_geodetic(
     prime_vertical = _RADIUS / math.sqrt(1 - _ECCENTRICITY_2 * math.sin(phi) ** 2)
     origin = (prime_vertical + altitude) * up
     origin[2] -= _ECCENTRICITY_2 * prime_vertical * math.sin(phi)
-    x, y, z = (origin + enu @ np.stack([east, north, up])).T
-
-    axial = np.hypot(x, y)
-    angle = np.arctan2(z, axial * (1 - _ECCENTRICITY_2))
-    for _ in range(_ITERATIONS):
-        radius = _RADIUS / np.sqrt(1 - _ECCENTRICITY_2 * np.sin(angle) ** 2)
-        angle = np.arctan2(z + _ECCENTRICITY_2 * radius * np.sin(angle), axial)
-    radius = _RADIUS / np.sqrt(1 - _ECCENTRICITY_2 * np.sin(angle) ** 2)
-    # Not axial / cos(angle) - radius, which fails at the poles.
-    height = (
-        axial * np.cos(angle)
-        + z * np.sin(angle)
-        - radius * (1 - _ECCENTRICITY_2 * np.sin(angle) ** 2)
-    )
-    return np.degrees(angle), np.degrees(np.arctan2(y, x)), height
+    return origin, np.stack([east, north, up])

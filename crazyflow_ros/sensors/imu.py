@@ -111,9 +111,11 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
     def _measure(self, dt: float) -> np.ndarray:
         self._gyro.update(dt)
         self._accelerometer.update(dt)
-        angular_velocity = self._gyro_noise.apply(np.asarray(self._gyro.data), dt)
-        force = self._accelerometer_noise.apply(np.asarray(self._accelerometer.data), dt)
-        return np.hstack([angular_velocity, force])
+        rates, forces = np.asarray(self._gyro.data), np.asarray(self._accelerometer.data)
+        sample = np.empty((len(rates), 6))
+        sample[:, :3] = self._gyro_noise.apply(rates, dt)
+        sample[:, 3:] = self._accelerometer_noise.apply(forces, dt)
+        return sample
 
     def _decode(self, sample: np.ndarray, dt: float) -> ImuData:
         return ImuData(

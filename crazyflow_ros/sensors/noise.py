@@ -55,7 +55,8 @@ class Noise:
         self._dt = math.nan  # of the next two
         self._variance = self._white = self._step = np.zeros(n_axes)
         self._bias = np.zeros((n_worlds, n_axes))
-        self._scale = np.zeros((n_worlds, n_axes))
+        self._gain = np.ones((n_worlds, n_axes))
+        self._saturates = bool(np.isfinite(cfg.saturation).any())
         self.reset()
 
     def reset(self, ids: WorldIds = None) -> None:
@@ -69,7 +70,7 @@ class Noise:
         rng = np.random.default_rng((*self._seed, *self._keys[world], resets))
         self._generators[world] = rng
         self._bias[world] = np.multiply(self.cfg.bias, rng.standard_normal(self._axes))
-        self._scale[world] = np.multiply(self.cfg.scale, rng.standard_normal(self._axes))
+        self._gain[world] = 1.0 + np.multiply(self.cfg.scale, rng.standard_normal(self._axes))
         left = self._numbers[self._next :, world]
         left[:] = rng.standard_normal(left.shape)
 
@@ -92,7 +93,7 @@ class Noise:
                 self.begin(world, self._resets[world])
 
     def _state(self) -> tuple[np.ndarray, ...]:
-        return self._resets, self._bias, self._scale
+        return self._resets, self._bias, self._gain
 
     def skip(self, counts: np.ndarray, dt: float) -> None:
         """Skip samples: later readings are the same as if these had been taken.
@@ -139,10 +140,14 @@ class Noise:
             steps[0] += bias
             bias = np.cumsum(steps, axis=0)
             self._bias = bias[-1].copy()
-        readings = truth * (1.0 + self._scale) + bias
+        readings = truth * self._gain
+        readings += bias
         if self._is_white:
             readings += self._white * normal[:, :, -1]
-        return readings.clip(-self.cfg.saturation, self.cfg.saturation).reshape(values.shape)
+        if self._saturates:  # two functions take a third of the time of `clip`
+            np.maximum(readings, np.negative(self.cfg.saturation), out=readings)
+            np.minimum(readings, self.cfg.saturation, out=readings)
+        return readings.reshape(values.shape)
 
     def variance(self, dt: float) -> np.ndarray:
         """Return the variance of the white noise at a sampling period [s], (n_axes,), read-only."""
@@ -158,6 +163,10 @@ class Noise:
 
     def _draw(self, n_samples: int) -> np.ndarray:
         """Random numbers of the next samples, shape (n_samples, B, up to 2, n_axes)."""
+        start, end = self._next, self._next + n_samples
+        if end <= _DRAWN_AT_ONCE:
+            self._next = end
+            return self._numbers[start:end]
         parts: list[np.ndarray] = []
         while n_samples:
             if self._next == _DRAWN_AT_ONCE:
@@ -167,4 +176,4 @@ class Noise:
             parts.append(self._numbers[self._next : self._next + n_samples])
             self._next += len(parts[-1])
             n_samples -= len(parts[-1])
-        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+        return np.concatenate(parts)

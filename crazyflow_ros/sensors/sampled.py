@@ -100,17 +100,17 @@ class SampledSensor(Sensor[T], Generic[C, T]):
             text = f"the sampling period must stay {self._dt:g} s, got {dt:g} s"
             raise ValueError(f"{self.cfg.name}: {text}")
         self._dt = dt
-        rows = self._measure(dt)
-        samples = rows.reshape(-1, self.backend.n_worlds, rows.shape[1])
-        numbers = self._count + np.arange(len(samples))[:, None]
-        self._count = numbers[-1] + 1
-        if self.cfg.delay:
-            reported = [self._delayed(_Sample(*sample)) for sample in zip(samples, numbers.copy())]
-            samples = np.stack([sample.values for sample in reported])
-            self._ages = (numbers - [sample.numbers for sample in reported]) * dt
-        else:
-            self._ages = np.zeros(numbers.shape)
-        self._reported = samples.reshape(rows.shape)
+        rows, n_worlds = self._measure(dt), self.backend.n_worlds
+        moments = len(rows) // n_worlds
+        first, self._count = self._count, self._count + moments
+        if not self.cfg.delay:
+            self._reported, self._ages = rows, np.zeros((moments, n_worlds))
+            return
+        numbers = first + np.arange(moments)[:, None]
+        samples = zip(rows.reshape(moments, n_worlds, -1), numbers.copy())
+        reported = [self._delayed(_Sample(*sample)) for sample in samples]
+        self._ages = (numbers - [sample.numbers for sample in reported]) * dt
+        self._reported = np.stack([sample.values for sample in reported]).reshape(rows.shape)
 
     def _delayed(self, sample: _Sample) -> _Sample:
         """Queue a sample; return the one that is reported now."""

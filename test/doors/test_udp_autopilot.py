@@ -17,6 +17,7 @@ import numpy as np
 import physics_helpers
 import pytest
 from other_packages import EXAMPLES, installed, metadata
+from ports import free_ports
 
 from crazyflow_ros.doors import DoorContext, door_settings
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
@@ -34,17 +35,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.syspath_prepend(path)
 
 
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Flight:
     """A simulation whose drones autopilots fly."""
 
     def __init__(self, config: SimulationConfig = CONFIG, timeout: float = T) -> None:
-        self.port, self._pilots = free_port(), dict[int, subprocess.Popen[bytes]]()
+        self.port, self._pilots = free_ports(), dict[int, subprocess.Popen[bytes]]()
         self.door: Any = door_settings("udp_autopilot")(port=self.port, timeout=timeout).open(
             DoorContext.of(config, NAMES, logging.getLogger("door"))
         )

@@ -214,6 +214,25 @@ def test_drones_come_and_go_beside_those_of_the_door(start: Start) -> None:
     np.testing.assert_array_equal(source.shown[-1].pos, after.pos[[1, 0]])
 
 
+def test_a_request_while_the_door_is_closed_is_no_fault_of_the_door(start: Start) -> None:
+    class Closed(Source):
+        is_closed = False
+
+        def interrupt(self) -> None:
+            if self.is_closed:
+                raise OSError("bad file descriptor")
+
+        def close(self) -> None:
+            self.is_closed = True
+            physics.pause()  # as another thread may do at this moment
+
+    door = Closed()
+    physics = start(door)
+    physics.stop()
+    assert door.is_closed
+    assert not physics.statistics().failures
+
+
 def test_a_door_that_flies_all_drones_leaves_no_room() -> None:
     physics = PhysicsThread(CONFIG, NAMES, Source())
     physics.start()

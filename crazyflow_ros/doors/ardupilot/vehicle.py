@@ -5,12 +5,11 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from crazyflow_ros.doors.ardupilot.packets import COUNTS, Request, decode, encode
-from crazyflow_ros.throttled_logger import Logger
+from crazyflow_ros.doors.vehicles import LockStepVehicle, VehicleContext
 
 _IP_RECVERR = 11  # Linux: tells also of packets that nobody took; Python has no name for it
 _RECEIVED = 2048  # bytes, more than a packet has
@@ -23,7 +22,16 @@ _TIME_SCALE = 1 + 1e-7
 _Address: TypeAlias = tuple[str, int]
 
 
-class ArduPilotVehicle:
+class ArduPilotFrame(NamedTuple):
+    """What an ArduPilot gets."""
+
+    number: int
+    """From 1."""
+    entries: str
+    """As of `ArduPilotReadings`."""
+
+
+class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
     """Which packets of an ArduPilot have come, and which of them got an answer.
 
     ArduPilot sends its outputs, and waits for readings, its clock with it. A packet asks for one
@@ -31,82 +39,44 @@ class ArduPilotVehicle:
     ArduPilot's queue, and all later ones would be late by a frame.
 
     Args:
-        drone: Name of the drone.
-        address: Address of the network interface.
-        port: UDP port.
+        context: What it has to know.
         rate: Frames a second.
-        selector: Learns what to wait for; its data are to be called with the socket that is ready.
-        command: Receives the outputs of each answered frame.
-        refuse: Receives a packet that is refused, in words, and what was expected.
-        lost: Called when the ArduPilot has ended.
-        logger: Says who came and went.
-
-    Attributes:
-        drone: As given.
 
     Raises:
         OSError: The port cannot be opened.
     """
 
-    def __init__(
-        self,
-        drone: str,
-        address: str,
-        port: int,
-        rate: int,
-        selector: selectors.BaseSelector,
-        *,
-        command: Callable[[Sequence[float]], None],
-        refuse: Callable[[str, str], None],
-        lost: Callable[[], None],
-        logger: Logger,
-    ) -> None:
-        self.drone, self._rate = drone, rate
-        self._command, self._refuse, self._lost, self._logger = command, refuse, lost, logger
+    def __init__(self, context: VehicleContext, rate: int) -> None:
+        super().__init__(context)
+        self._rate = rate
         self._peer: _Address | None = None
         self._count = 0  # of its latest packet
         self._asks = False  # whether that one has got no answer yet
         self._first = 0  # frame of its first answer: its time is counted from there
-        self._sent = self._answered = 0  # latest frames
-        self._readings = ""  # of the latest one
+        self._entries = ""  # of the latest one
         self._since = 0.0  # wall time of the latest packet to it
         self._probes = 0  # empty packets since its latest one
-        self._where = f"udp://{address}:{port}"
+        self._where = f"udp://{context.address}:{context.port}"
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
-            self._socket.bind((address, port))
+            self._socket.bind((context.address, context.port))
         except (OSError, OverflowError) as error:
             self._socket.close()
             raise OSError(f"{self._where}: {error}") from None
         self._socket.setblocking(False)
-        selector.register(self._socket, selectors.EVENT_READ, self._serve)
+        context.selector.register(self._socket, selectors.EVENT_READ, self._serve)
 
     @property
     def is_connected(self) -> bool:
         """Whether an ArduPilot is there."""
         return self._peer is not None
 
-    @property
-    def is_waited_for(self) -> bool:
-        """Whether an ArduPilot is there that has not answered its latest frame yet."""
-        return self.is_connected and self._answered < self._sent
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether an ArduPilot is there that has answered a frame."""
-        return self.is_connected and self._answered > 0
-
-    def send(self, readings: str, frame: int) -> None:
-        """Send a frame to an ArduPilot that asks, once.
-
-        Args:
-            readings: As of `ArduPilotReadings`.
-            frame: Its number, from 1.
-        """
-        if self._asks and self._sent != frame:
-            self._sent, self._readings = frame, readings
-            self._first = self._first or frame
+    def send(self, frame: ArduPilotFrame) -> None:
+        """Send a frame to an ArduPilot that asks, once."""
+        if self._asks and self._sent != frame.number:
+            self._sent, self._entries = frame
+            self._first = self._first or self._sent
             self._answer()
 
     def probe(self) -> None:
@@ -121,7 +91,7 @@ class ArduPilotVehicle:
     def _answer(self) -> None:
         self._asks = False
         timestamp = (self._sent - self._first + 1) / self._rate * _TIME_SCALE
-        self._transmit(encode(timestamp, self._readings))
+        self._transmit(encode(timestamp, self._entries))
 
     def _transmit(self, packet: bytes) -> None:
         self._since = time.monotonic()
@@ -142,7 +112,7 @@ class ArduPilotVehicle:
             try:
                 request = decode(packet)
             except ValueError as error:
-                self._refuse(f"a packet from {_shown(sender)}", str(error))
+                self._context.refuse(f"a packet from {_shown(sender)}", str(error))
             else:
                 self._take(request, sender)
 
@@ -152,14 +122,14 @@ class ArduPilotVehicle:
             self._meet(request, sender)
         elif later >= _EARLIER and request.frame_count:
             what = f"packet {request.frame_count} of ArduPilot"
-            self._refuse(what, f"expected {self._count} or a later one")
+            self._context.refuse(what, f"expected {self._count} or a later one")
         elif later >= _EARLIER:
             self._begin(request, sender, "has started again")
         elif later:
             self._count, self._asks, self._probes = request.frame_count, True, 0
             if self._sent:
                 self._answered = self._sent
-                self._command(request.outputs)
+                self._context.command(request.outputs)
         elif not self._asks:  # the answer is lost
             self._answer()
 
@@ -176,12 +146,14 @@ class ArduPilotVehicle:
             self._begin(request, sender, "has taken the place of one that is silent")
         else:
             what = f"a packet from {_shown(sender)}"
-            self._refuse(what, f"{self._where} has the ArduPilot at {_shown(self._peer)}")
+            self._context.refuse(what, f"{self._where} has the ArduPilot at {_shown(self._peer)}")
 
     def _begin(self, request: Request, sender: _Address, what: str) -> None:
         if self._peer is not None:
-            self._lost()
-        self._logger.info(f"{self.drone}: an ArduPilot {what} at {self._where}: {_shown(sender)}")
+            self._context.lost()
+        self._context.logger.info(
+            f"{self.drone}: an ArduPilot {what} at {self._where}: {_shown(sender)}"
+        )
         self._peer, self._count, self._asks = sender, request.frame_count, True
         self._first = self._sent = self._answered = self._probes = 0
 
@@ -192,11 +164,11 @@ class ArduPilotVehicle:
                 *_, peer = self._socket.recvmsg(1, _ANCILLARY, socket.MSG_ERRQUEUE)
                 if peer == self._peer:
                     self._peer, self._asks = None, False
-                    self._logger.warning(
+                    self._context.logger.warning(
                         f"{self.drone}: the ArduPilot at {_shown(peer)} has ended, and has to be "
                         "started again"
                     )
-                    self._lost()
+                    self._context.lost()
 
     def close(self) -> None:
         """Close the port."""

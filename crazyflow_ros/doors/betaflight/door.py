@@ -24,7 +24,7 @@ from crazyflow_ros.control import ticks_per_period
 from crazyflow_ros.doors.commands import Commands
 from crazyflow_ros.doors.motors import QUAD_X, Motors, Order
 from crazyflow_ros.doors.samples import DRONE, Samples
-from crazyflow_ros.doors.settings import DoorContext
+from crazyflow_ros.doors.settings import DoorContext, WorldOrigin
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import flu_to_frd
@@ -46,8 +46,8 @@ _BURST = 16  # packets at once
 _SLOW_RATE = 50  # Hz, of barometer and receiver
 
 
-@dataclass(frozen=True)
-class Betaflight:
+@dataclass(frozen=True, kw_only=True)
+class Betaflight(WorldOrigin):
     """Settings of the door: in the node, the parameters betaflight.rate and so on."""
 
     address: Annotated[str, Spec("Address of the machine that Betaflight runs on")] = "127.0.0.1"
@@ -72,11 +72,6 @@ class Betaflight:
             choices=list(_GYRO_Z),
         ),
     ] = "frd"
-    latitude: Annotated[float, Spec("Latitude of the world's origin [degrees]", -90, 90)] = (
-        47.397742
-    )
-    longitude: Annotated[float, Spec("Its longitude [degrees]", -180, 180)] = 8.545594
-    altitude: Annotated[float, Spec("Its altitude above sea level [m]", -2000, 19_000)] = 488.0
 
     def open(self, context: DoorContext) -> BetaflightDoor:
         """Open the port.

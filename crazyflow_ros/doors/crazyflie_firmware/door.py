@@ -23,6 +23,7 @@ from crazyflow_ros.doors.crazyflie_firmware.pace import Pace
 from crazyflow_ros.doors.crazyflie_firmware.readings import CrazyflieReadings
 from crazyflow_ros.doors.crazyflie_firmware.rotors import CompensatedRotors
 from crazyflow_ros.doors.settings import DoorContext
+from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT, last_port
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
@@ -31,7 +32,6 @@ NAME = "crazyflie_firmware"
 _SILENCE = 1  # s of readings without outputs after which a firmware is lost
 _MOMENT = 0.003  # s; a firmware answers the first reading after each of its ticks of 1 ms
 _CALIBRATION = 10  # s of readings after which one without any outputs is reported
-_LEAST_PORT, _MOST_PORT = 1024, 65535
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class CrazyflieFirmware:
     address: Annotated[str, Spec("Address of the network interface to listen on")] = "127.0.0.1"
     port: Annotated[
         int,
-        Spec("UDP port of the first drone's firmware; the others follow", _LEAST_PORT, _MOST_PORT),
+        Spec("UDP port of the first drone's firmware; the others follow", FIRST_PORT, LAST_PORT),
     ] = 19950
     cflib_port: Annotated[
         int,
-        Spec("UDP port for cflib of the first drone; the others follow", _LEAST_PORT, _MOST_PORT),
+        Spec("UDP port for cflib of the first drone; the others follow", FIRST_PORT, LAST_PORT),
     ] = 19850
     rate: Annotated[
         int,
@@ -214,11 +214,7 @@ class CrazyflieFirmwareDoor:
 def _check_ports(settings: CrazyflieFirmware, drones: int) -> None:
     """Raise a ValueError if there are not enough ports for the drones."""
     for name, first in (("port", settings.port), ("cflib_port", settings.cflib_port)):
-        last = first + drones - 1
-        if last > _MOST_PORT:
-            raise ValueError(
-                f"{NAME}.{name}: {drones} drones need ports up to {last}, beyond {_MOST_PORT}"
-            )
+        last_port(f"{NAME}.{name}", first, drones)
     if abs(settings.port - settings.cflib_port) < drones:
         raise ValueError(
             f"{NAME}: {drones} drones need as many ports from port, {settings.port}, as from "

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from crazyflow_ros.doors.px4.mavlink import Message, Parser, encode
-from crazyflow_ros.throttled_logger import Logger
+from crazyflow_ros.doors.vehicles import VehicleContext
 
 _RECEIVED = 4096  # bytes at once, more than a PX4 sends between two frames
 _UNREAD = 64 * 1024  # bytes that wait for a PX4 that does not read, hundreds of frames
@@ -21,35 +21,24 @@ class Px4Link:
     For one thread.
 
     Args:
-        drone: Name of the drone, for messages.
-        address: Address of the network interface.
-        port: TCP port.
-        selector: Learns what to wait for; its data are `ready`.
+        context: Its port, and who has to know.
         ready: Is called with a socket that is ready.
-        logger: Says who came and went.
 
     Raises:
         OSError: The port cannot be opened.
     """
 
-    def __init__(
-        self,
-        drone: str,
-        address: str,
-        port: int,
-        selector: selectors.BaseSelector,
-        ready: Callable[[socket.socket], None],
-        logger: Logger,
-    ) -> None:
-        self._drone, self._logger = drone, logger
-        self._selector, self._ready = selector, ready
-        self._where = f"tcp://{address}:{port}"
+    def __init__(self, context: VehicleContext, ready: Callable[[socket.socket], None]) -> None:
+        self._drone, self._logger = context.drone, context.logger
+        self._selector, self._ready = context.selector, ready
+        address = context.address, context.port
+        self._where = f"tcp://{context.address}:{context.port}"
         try:
-            self._door = socket.create_server((address, port), backlog=1)
+            self._door = socket.create_server(address, backlog=1)
         except (OSError, OverflowError) as error:
             raise OSError(f"{self._where}: {error}") from None
         self._door.setblocking(False)
-        selector.register(self._door, selectors.EVENT_READ, self._ready)
+        self._selector.register(self._door, selectors.EVENT_READ, self._ready)
         self._peer: socket.socket | None = None
         self._parser, self._unsent, self._sequence = Parser(), b"", 0
 

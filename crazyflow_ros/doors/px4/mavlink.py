@@ -157,6 +157,8 @@ Message: TypeAlias = (
     | DistanceSensor
 )
 
+_SYSTEM, _COMPONENT = 1, 200  # of the simulator
+
 
 class _Wire(NamedTuple):
     """How a message is sent."""
@@ -166,14 +168,21 @@ class _Wire(NamedTuple):
     crc_extra: int
     """Digest of its definition, which is part of the check sum."""
     payload: struct.Struct
-    sizes: tuple[int, ...]
-    """Numbers of each field."""
+    origin: bytes
+    """The part of its header that says who sends it, and what it is."""
+    places: tuple[int | slice, ...]
+    """Of each field among the numbers of the payload."""
 
 
 def _wire(type: type[Message], number: int, crc_extra: int, fields: str) -> _Wire:
-    formats = fields.split()
-    sizes = tuple(int(format[:-1] or 1) for format in formats)
-    return _Wire(type, number, crc_extra, struct.Struct("<" + "".join(formats)), sizes)
+    formats, places, at = fields.split(), list[int | slice](), 0
+    for format in formats:
+        size = int(format[:-1] or 1)
+        places.append(at if size == 1 else slice(at, at + size))
+        at += size
+    origin = bytes((_SYSTEM, _COMPONENT)) + number.to_bytes(3, "little")
+    payload = struct.Struct("<" + "".join(formats))
+    return _Wire(type, number, crc_extra, payload, origin, tuple(places))
 
 
 _WIRES = (
@@ -191,7 +200,6 @@ _BY_NUMBER = {wire.number: wire for wire in _WIRES}
 _MAGIC = 0xFD
 _HEADER_SIZE, _CHECK_SUM_SIZE, _SIGNATURE_SIZE = 10, 2, 13
 _SIGNED = 1  # the only flag that makes a frame longer
-_SYSTEM, _COMPONENT = 1, 200  # of the simulator
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
@@ -216,12 +224,15 @@ def encode(message: Message, sequence: int) -> bytes:
         struct.error: A number does not fit into its field.
     """
     wire = _BY_TYPE[type(message)]
-    numbers = [n for part in message for n in (part if isinstance(part, tuple) else (part,))]
+    numbers: list[float] = []
+    for part in message:
+        if isinstance(part, tuple):
+            numbers += part
+        else:
+            numbers.append(part)
     payload = wire.payload.pack(*numbers)
     payload = payload.rstrip(b"\0") or payload[:1]
-    number = (wire.number & 0xFF, wire.number >> 8 & 0xFF, wire.number >> 16)
-    head = bytes((len(payload), 0, 0, sequence & 0xFF, _SYSTEM, _COMPONENT, *number))
-    body = head + payload
+    body = bytes((len(payload), 0, 0, sequence & 0xFF)) + wire.origin + payload
     return b"\xfd" + body + check_sum(body, wire.crc_extra).to_bytes(2, "little")
 
 
@@ -273,7 +284,5 @@ def _is_whole(frame: bytes, wire: _Wire) -> bool:
 def _decoded(payload: bytes, wire: _Wire) -> Message:
     """Return a message; zeros at its end are not sent, and fields of later versions are cut off."""
     size = wire.payload.size
-    numbers = iter(wire.payload.unpack(payload[:size].ljust(size, b"\0")))
-    return wire.type._make(
-        next(numbers) if n == 1 else tuple(next(numbers) for _ in range(n)) for n in wire.sizes
-    )
+    numbers = wire.payload.unpack(payload[:size].ljust(size, b"\0"))
+    return wire.type._make([numbers[place] for place in wire.places])

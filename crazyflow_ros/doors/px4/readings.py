@@ -82,6 +82,7 @@ class Px4Readings:
         self, origin: Origin, rate: int, *, range_finder: bool, context: DoorContext
     ) -> None:
         self._origin, self._range_finder = origin, range_finder
+        self._slow_period = context.freq // SLOW_RATE
         n, seed = len(context.drones), context.seed
         at = ObjRef("site", "imu", DRONE)
         height = origin.altitude
@@ -110,7 +111,7 @@ class Px4Readings:
         self._air: list[_Air] = [(0.0, 0.0, 0.0, 0.0)] * n
 
     def take(self, snapshot: Snapshot, mirror: Mirror, time_usec: int) -> list[list[Message]]:
-        """Return what each drone's PX4 gets at a control tick; HIL_SENSOR is last, for all waits.
+        """Return what each drone's PX4 needs at a control tick; HIL_SENSOR is last, for all waits.
 
         Args:
             snapshot: The state, at a control tick that is not the one before.
@@ -133,7 +134,6 @@ class Px4Readings:
         if "barometer" in due:
             fields |= _BARO_FIELDS
             self._air = self._air_of(due["barometer"].pressure, snapshot)
-            add(self._truth(snapshot, time_usec))
             if self._range_finder:
                 add(self._distances(snapshot, mirror, time_usec))
         imu = due["imu"]
@@ -168,41 +168,44 @@ class Px4Readings:
                 _EPH,
                 _EPV,
                 min(round(math.hypot(*velocity[:2])), _UINT16),
-                _three(velocity),
+                three,
                 round(100 * math.degrees(math.atan2(velocity[1], velocity[0]))) % 36_000,
                 3,
                 _SATELLITES,
                 0,
                 0,
             )
-            for latitude, longitude, altitude, velocity in zip(
+            for latitude, longitude, altitude, velocity, three in zip(
                 gnss.latitude.tolist(),
                 gnss.longitude.tolist(),
                 gnss.altitude.tolist(),
                 velocities.tolist(),
+                _threes(velocities),
             )
         ]
 
-    def _truth(self, snapshot: Snapshot, time_usec: int) -> list[HilStateQuaternion]:
+    def truth(self, snapshot: Snapshot, time_usec: int) -> list[HilStateQuaternion]:
+        """Return the true state for each drone's PX4, which only logs it; none unless it is due."""
+        if snapshot.tick % self._slow_period:
+            return []
         origin = self._origin
         fixes = enu_to_geodetic(snapshot.pos, origin.latitude, origin.longitude, origin.altitude)
         attitudes = xyzw_to_wxyz(frd_in_ned(snapshot.quat)).tolist()
         rates, velocities = flu_to_frd(snapshot.ang_vel), 100 * enu_to_ned(snapshot.vel)
         forces = flu_to_frd(snapshot.specific_force) * (1000 / _G)
+        columns = attitudes, rates.tolist(), _threes(velocities), _threes(forces)
         return [
             HilStateQuaternion(
                 time_usec,
                 tuple(attitude),
                 tuple(rate),
                 *_geodetic(*fix),
-                _three(velocity),
+                velocity,
                 0,  # no airspeed: the drones have no such sensor
                 0,
-                _three(force),
+                force,
             )
-            for attitude, rate, fix, velocity, force in zip(
-                attitudes, rates.tolist(), np.array(fixes).T.tolist(), velocities, forces
-            )
+            for fix, attitude, rate, velocity, force in zip(np.array(fixes).T.tolist(), *columns)
         ]
 
     def _distances(
@@ -235,7 +238,7 @@ def _geodetic(latitude: float, longitude: float, altitude: float) -> tuple[int, 
     return round(1e7 * latitude), round(1e7 * longitude), round(1e3 * altitude)
 
 
-def _three(vector: Sequence[float]) -> tuple[int, int, int]:
-    """Return a vector as 16 bits hold it."""
-    x, y, z = (max(-_INT16, min(_INT16, round(value))) for value in vector)
-    return x, y, z
+def _threes(vectors: np.ndarray) -> list[tuple[int, int, int]]:
+    """Return vectors (M, 3) as 16 bits hold them."""
+    rounded = np.rint(vectors.clip(-_INT16, _INT16)).astype(int).tolist()
+    return [(x, y, z) for x, y, z in rounded]

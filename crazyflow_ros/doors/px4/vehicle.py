@@ -2,82 +2,74 @@
 
 from __future__ import annotations
 
-import selectors
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from crazyflow_ros.doors.px4.link import Px4Link
-from crazyflow_ros.doors.px4.mavlink import ARMED, HilActuatorControls, Message
-from crazyflow_ros.throttled_logger import Logger
+from crazyflow_ros.doors.px4.mavlink import (
+    ARMED,
+    HilActuatorControls,
+    HilStateQuaternion,
+    Message,
+)
+from crazyflow_ros.doors.vehicles import LockStepVehicle, VehicleContext
 
 _SILENT = 1000  # frames after which a PX4 that has answered none is reported
 
 
-class Vehicle:
-    """Which frames a PX4 was sent, and which it has answered.
+class Px4Frame(NamedTuple):
+    """What a PX4 gets."""
+
+    time_usec: int
+    """PX4's time."""
+    messages: Sequence[Message]
+    """As of `Px4Readings`."""
+
+
+class Px4Vehicle(LockStepVehicle[Px4Frame]):
+    """Which frames a PX4 was sent, and which it has answered, by their times.
 
     Args:
-        drone: Name of the drone.
-        address: Address of the network interface.
-        port: TCP port.
-        selector: Learns what to wait for; its data are to be called with the socket that is ready.
-        command: Receives the outputs of each answer.
-        lost: Called when the connection has ended.
-        logger: Says who came and went, and when the drone is armed.
+        context: What it has to know.
 
     Attributes:
-        drone: As given.
         armed: Whether its PX4 has armed it.
 
     Raises:
         OSError: The port cannot be opened.
     """
 
-    def __init__(
-        self,
-        drone: str,
-        address: str,
-        port: int,
-        selector: selectors.BaseSelector,
-        *,
-        command: Callable[[Sequence[float]], None],
-        lost: Callable[[], None],
-        logger: Logger,
-    ) -> None:
-        self.drone, self.armed = drone, False
-        self._command, self._lost, self._logger = command, lost, logger
-        self._sent = self._answered = 0  # times of the latest frames
+    def __init__(self, context: VehicleContext) -> None:
+        super().__init__(context)
+        self.armed = False
         self._unanswered = 0  # frames of a PX4 that has answered none
-        self._link = Px4Link(drone, address, port, selector, self._serve, logger)
+        self._link = Px4Link(context, self._serve)
 
     @property
     def is_connected(self) -> bool:
         """Whether a PX4 is connected."""
         return self._link.is_open
 
-    @property
-    def is_booting(self) -> bool:
-        """Whether a PX4 is connected that has not answered any frame yet."""
-        return self.is_connected and not self._answered
-
-    @property
-    def is_waited_for(self) -> bool:
-        """Whether a PX4 is connected that has not answered the latest frame yet."""
-        return self.is_connected and self._answered < self._sent
-
-    def send(self, messages: Sequence[Message], time_usec: int) -> None:
+    def send(self, frame: Px4Frame) -> None:
         """Send a frame, once."""
-        if not self.is_connected or self._sent == time_usec:
+        if self._sent == frame.time_usec or not self.is_connected:
             return
-        self._sent = time_usec
-        self._link.send(*messages)
+        self._sent = frame.time_usec
+        self._link.send(*frame.messages)
         self._note_loss()
-        if self.is_booting:
+        if self.is_connected and not self._answered:
             self._unanswered += 1
             if self._unanswered == _SILENT:
-                self._logger.warning(
+                self._context.logger.warning(
                     f"{self.drone}: PX4 has answered none of {_SILENT} frames: see its console"
                 )
+
+    def tell(self, message: HilStateQuaternion) -> None:
+        """Send a message that needs no answer, if the frame of its time was sent."""
+        if self.is_connected and self._sent == message.time_usec:
+            self._link.send(message)
+            self._note_loss()
 
     def _serve(self, ready: socket.socket) -> None:
         """Carry out what has arrived at a socket."""
@@ -95,13 +87,15 @@ class Vehicle:
         armed = bool(answer.mode & ARMED)
         if armed != self.armed:
             self.armed = armed
-            self._logger.info(f"{self.drone}: PX4 has {'armed' if armed else 'disarmed'} it")
-        self._command(answer.controls)
+            self._context.logger.info(
+                f"{self.drone}: PX4 has {'armed' if armed else 'disarmed'} it"
+            )
+        self._context.command(answer.controls)
 
     def _note_loss(self) -> None:
         if not self._link.is_open and self._sent:
             self._sent, self._answered, self.armed = 0, 0, False
-            self._lost()
+            self._context.lost()
 
     def close(self) -> None:
         """Close the port."""

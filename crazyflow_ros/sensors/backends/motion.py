@@ -11,7 +11,7 @@ from crazyflow_ros.sensors.backends.backend import Array
 
 _SENSOR = mujoco.mjtSensor
 INERTIAL = (_SENSOR.mjSENS_GYRO, _SENSOR.mjSENS_VELOCIMETER, _SENSOR.mjSENS_ACCELEROMETER)
-"""Types of MuJoCo's sensors that `RigidMotion.read` computes."""
+"""Types of MuJoCo's sensors that `InertialSensor` computes."""
 
 
 class RigidMotion(NamedTuple):
@@ -30,29 +30,38 @@ class RigidMotion(NamedTuple):
     gravity: Array
     """Gravity in world axes [m/s^2], shape (3,) or (B, 3)."""
 
-    def read(
-        self, kind: mujoco.mjtSensor, place: np.ndarray, axes: np.ndarray, cutoff: float
-    ) -> Array:
-        """Reading of a sensor of `INERTIAL`, shape (B, 3).
+    def in_body(self, vectors: Array) -> Array:
+        """Rotate vectors (B, 3) from world axes."""
+        return (vectors[:, None] @ self.axes)[:, 0]
 
-        Args:
-            kind: Type of the sensor.
-            place: Position in the body [m], shape (3,).
-            axes: Axes of the sensor in the body as columns, shape (3, 3).
-            cutoff: Largest absolute value of a reading; 0 for none.
-        """
+
+class InertialSensor:
+    """A sensor on a moving body.
+
+    Args:
+        kind: Type of the sensor, one of `INERTIAL`.
+        place: Position in the body [m], shape (3,).
+        axes: Axes of the sensor in the body as columns, shape (3, 3).
+        cutoff: Largest absolute value of a reading; 0 for none.
+    """
+
+    def __init__(
+        self, kind: mujoco.mjtSensor, place: np.ndarray, axes: np.ndarray, cutoff: float
+    ) -> None:
+        self._kind, self._place, self._axes, self._cutoff = kind, place, axes, cutoff
         x, y, z = place
-        turn, arm = self.ang_vel, np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])  # v @ arm: v x p
-        if kind == _SENSOR.mjSENS_GYRO:
+        self._arm = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])  # v @ arm: v x p
+
+    def read(self, motion: RigidMotion) -> Array:
+        """Return the readings, shape (B, 3)."""
+        turn, place = motion.ang_vel, self._place
+        if self._kind == _SENSOR.mjSENS_GYRO:
             reading = turn
-        elif kind == _SENSOR.mjSENS_VELOCIMETER:
-            reading = self._in_body(self.vel) + turn @ arm
+        elif self._kind == _SENSOR.mjSENS_VELOCIMETER:
+            reading = motion.in_body(motion.vel) + turn @ self._arm
         else:
             spin = turn * (turn @ place)[:, None] - place * (turn * turn).sum(axis=1)[:, None]
-            reading = self._in_body(self.acc - self.gravity) + self.ang_acc @ arm + spin
-        reading = reading @ axes
-        return reading.clip(-cutoff, cutoff) if cutoff else reading
-
-    def _in_body(self, vectors: Array) -> Array:
-        """Rotate from world axes."""
-        return (vectors[:, None] @ self.axes)[:, 0]
+            force = motion.in_body(motion.acc - motion.gravity)
+            reading = force + motion.ang_acc @ self._arm + spin
+        reading = reading @ self._axes
+        return reading.clip(-self._cutoff, self._cutoff) if self._cutoff else reading

@@ -14,7 +14,7 @@ from jax import Array
 from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.backends.mjx import MjxBackend
-from crazyflow_ros.sensors.backends.motion import INERTIAL, RigidMotion
+from crazyflow_ros.sensors.backends.motion import INERTIAL, InertialSensor, RigidMotion
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.data import SimData
 
@@ -83,7 +83,7 @@ class SimBackend(MjxBackend):
         mujoco.mju_quat2Mat(axes := np.zeros(9), model.site_quat[site])
         drone = drones.index(model.site_bodyid[site])
         place, cutoff = model.site_pos[site].copy(), float(model.sensor_cutoff[sensor])
-        return _Inertial(drone, (kind, place, axes.reshape(3, 3), cutoff))
+        return _Inertial(drone, InertialSensor(kind, place, axes.reshape(3, 3), cutoff))
 
     def _compiled(self) -> Callable[[mjx.Model, mjx.Data, SimData], Array]:
         # A new function each time, because JAX reuses the trace of an equal one.
@@ -97,7 +97,7 @@ class SimBackend(MjxBackend):
         for start, (drone, sensor) in self._inertial.items():
             own = (field[:, drone] for field in fields)
             motion = RigidMotion(rotation_matrix(states.quat[:, drone]), *own)
-            reading = motion.read(*sensor)
+            reading = sensor.read(motion)
             readings = readings.at[:, start : start + 3].set(reading.astype(readings.dtype))
         return readings
 
@@ -106,5 +106,4 @@ class _Inertial(NamedTuple):
     """A sensor that is computed from the state of a drone."""
 
     drone: int
-    sensor: tuple[mujoco.mjtSensor, np.ndarray, np.ndarray, float]
-    """Arguments of `RigidMotion.read`."""
+    sensor: InertialSensor

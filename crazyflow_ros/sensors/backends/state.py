@@ -11,7 +11,7 @@ import numpy as np
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster
-from crazyflow_ros.sensors.backends.motion import INERTIAL, RigidMotion
+from crazyflow_ros.sensors.backends.motion import INERTIAL, InertialSensor, RigidMotion
 from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
 from crazyflow_ros.sensors.objects import ObjRef, subtree
 
@@ -55,7 +55,8 @@ class StateBackend:
         mujoco.mj_kinematics(model, data)
         mujoco.mj_camlight(model, data)
         self._at_origin = MujocoBackend(model, data)
-        self._read: dict[int, Callable[[RigidMotion], np.ndarray]] = {}
+        self._frames: dict[ObjRef, tuple[np.ndarray, np.ndarray]] = {}  # there
+        self._inertial: dict[int, InertialSensor] = {}
         self.casting = np.ones(len(self._drones), bool)
         """Which drones cast rays, shape (M,); rays of the others miss, and cost nothing."""
 
@@ -79,8 +80,8 @@ class StateBackend:
 
     def _all_of(self, field: str) -> np.ndarray:
         """Return a field of all moments, shape (T * M, n), not to be written to."""
-        arrays = [getattr(state, field) for state in self._states]
-        values: np.ndarray = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        arrays: list[np.ndarray] = [getattr(state, field) for state in self._states]
+        values = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
         if self._rows is None:
             return values
         values = values.reshape(len(arrays), -1, values.shape[1])[:, self._rows]
@@ -92,13 +93,15 @@ class StateBackend:
             self._readings = np.zeros((len(self._pos), self.model.nsensordata))
             vel, ang_vel, acc, ang_acc = map(self._all_of, ("vel", "ang_vel", "acc", "ang_acc"))
             motion = RigidMotion(self._axes, vel, ang_vel, acc, ang_acc, self._gravity)
-            for start, read in self._read.items():
-                self._readings[:, start : start + 3] = read(motion)
+            for start, sensor in self._inertial.items():
+                self._readings[:, start : start + 3] = sensor.read(motion)
         return self._readings.copy()
 
     def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
         """Position (T * M, 3) and axes (T * M, 3, 3); rotors are taken as static."""
-        pos, axes = self._at_origin.frame(ref)
+        if ref not in self._frames:
+            self._frames[ref] = self._at_origin.frame(ref)
+        pos, axes = self._frames[ref]
         return self._pos + self._axes @ pos[0], self._axes @ axes[0]
 
     def batteries(self) -> np.ndarray:
@@ -172,7 +175,7 @@ class StateBackend:
             )
         place, axes = model.site_pos[site], self._at_origin.data[0].site_xmat[site].reshape(3, 3)
         cutoff = float(model.sensor_cutoff[sensor])
-        self._read[int(model.sensor_adr[sensor])] = lambda m: m.read(kind, place, axes, cutoff)
+        self._inertial[int(model.sensor_adr[sensor])] = InertialSensor(kind, place, axes, cutoff)
 
     def poses(self, world: int) -> mujoco.MjData:
         """The scene with all drones."""

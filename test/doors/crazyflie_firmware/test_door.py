@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import physics_helpers
 import pytest
-from fake_firmware import FakeFirmware, free_ports
+from fake_firmware import FakeFirmware
+from ports import free_ports
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.crazyflie_firmware import CrazyflieFirmware

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import physics_helpers
 import pytest
-from fake_firmware import free_ports
+from ports import free_ports
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.crazyflie_firmware import CrazyflieFirmware

@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 import physics_helpers
 import pytest
-from fake_firmware import FIRST, FakeFirmware, free_ports
+from fake_firmware import FIRST, FakeFirmware
+from ports import free_ports
 
 from crazyflow_ros.doors.crazyflie_firmware import link as link_module
 from crazyflow_ros.doors.crazyflie_firmware import packets

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from autopilot_program import output
-from fake_firmware import free_ports
 from paths import ROOT
+from ports import free_ports
 
 from crazyflow_ros.doors.crazyflie_firmware.build import FIRST_PORT
 from crazyflow_ros.doors.crazyflie_firmware.program import main

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from fake_betaflight import FakeBetaflight
 from fake_px4 import FakePx4, Hover
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
+from ports import free_ports
 from ros_client import Client, RosProcess, SimulatorProcess, own_domain
 from sensor_msgs.msg import JointState
 
@@ -64,7 +66,7 @@ def place(client: Client, heard: list[Odometry], tick: int) -> np.ndarray:
 
 def test_px4_hovers_beside_a_drone_that_obeys_ros() -> None:
     fake_px4.dialect()
-    port = fake_px4.free_ports()
+    port = free_ports(kind=socket.SOCK_STREAM)
     given = f"px4.port:={port}", "px4.timeout:=100.0", "px4.boot_timeout:=100.0"
     with running("px4", *given) as (process, client):
         assert f"waits for 1 PX4 at 127.0.0.1, TCP port {port}" in process.log
