@@ -13,14 +13,17 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Circle
 from scipy.signal import welch
 
+from crazyflow_ros.doors.motors import BETAFLIGHT_X, QUAD_X, Order
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import BodyState, ground_effect
 from crazyflow_ros.sim import Dryden, Integrator, Sim
 from crazyflow_ros.sim.stages import derivative
 
 DRONE = "cf2x_L250"
+AUTOPILOTS_DRONE = "hb_x500"
 STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
@@ -162,7 +165,59 @@ def near_the_ground(axes: Axes) -> None:
     axes.legend()
 
 
+def rotors(axes: Axes) -> None:
+    """Numbers of the rotors of each autopilot, where they are, how they turn, and the axes."""
+    axes.figure.set_size_inches(7.2, 4.8)
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    ours, flu, frd = (0, 1, 2, 3), "body FLU, world ENU", "body FRD, world NED"
+    autopilots: list[tuple[str, str, Order, int]] = [  # with the number of the first output
+        ("crazyflow_ros", flu, ours, 0),
+        ("PX4", frd, QUAD_X, 1),
+        ("ArduPilot", frd, QUAD_X, 1),
+        ("Betaflight, April 2026", "body FRD, world ENU", BETAFLIGHT_X, 1),
+        ("Betaflight 4.6 and older", "body FRD, world ENU", QUAD_X, 1),
+        ("Crazyflie", flu, ours, 1),
+    ]
+    for panel, (title, frames, order, first) in enumerate(autopilots):
+        centre = np.array([4.2 * (panel % 3), -4.6 * (panel // 3)])
+        axes.text(*np.add(centre, (0, 2.2)), title, ha="center", weight="bold")
+        axes.text(*np.add(centre, (0, 1.8)), frames, ha="center", fontsize=8)
+        _quadrotor(axes, centre, [first + output for output in order])
+        _body_axes(axes, centre, "FRD" in frames)
+    axes.set(xlim=(-1.8, 10.2), ylim=(-6.4, 2.7))
+
+
+def _quadrotor(axes: Axes, centre: np.ndarray, numbers: list[int]) -> None:
+    """Draw a quadrotor from above, its front at the top, with numbers of our rotors 0 to 3."""
+    roll, pitch, yaw = load_drone(AUTOPILOTS_DRONE)["mixing_matrix"]
+    for number, left, back, turn in zip(numbers, roll, pitch, yaw):
+        # Thrust on the left rolls to the right, which is positive; in front it pitches up. A rotor
+        # that turns counter-clockwise pulls the body clockwise.
+        place, ccw = np.add(centre, (-left, -back)), turn < 0
+        axes.plot(*zip(centre, place), color="0.6", lw=3, zorder=0)
+        colour = "tab:blue" if ccw else "tab:orange"
+        axes.add_patch(Circle(place, 0.55, facecolor="white", edgecolor=colour, lw=1.5))
+        axes.text(*place, str(number), ha="center", va="center", fontsize=10)
+        ends = [place + 0.55 * np.array([np.cos(a), np.sin(a)]) for a in (0.3, 0.7)]
+        style = {"arrowstyle": "-|>,head_width=0.35,head_length=0.6", "color": colour, "lw": 0}
+        axes.annotate("", *(ends[::-1] if ccw else ends), arrowprops=style)
+
+
+def _body_axes(axes: Axes, centre: np.ndarray, down: bool) -> None:
+    """Draw x, which is forward, y, to the left or right, and z, up or down."""
+    style = {"arrowstyle": "-|>", "color": "black", "shrinkA": 0, "shrinkB": 0}
+    side = 1.0 if down else -1.0
+    for name, tip in (("x", (0, 0.75)), ("y", (0.75 * side, 0))):
+        axes.annotate("", centre + tip, centre, arrowprops=style)
+        axes.text(*(centre + np.multiply(tip, 1.3)), name, ha="center", va="center")
+    axes.plot(*centre, "o", ms=9, mfc="white", mec="black")
+    axes.plot(*centre, "kx" if down else "ko", ms=6 if down else 3)
+    axes.text(*np.add(centre, (-0.3 * side, -0.3)), "z", ha="center", va="center")
+
+
 FIGURES = {
+    "rotors": rotors,
     "integrators": integrators,
     "figure_eight": figure_eight,
     "dryden": dryden,

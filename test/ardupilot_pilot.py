@@ -6,10 +6,14 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+VARIABLE = "CRAZYFLOW_ROS_ARDUPILOT"
+MISSING = f"{VARIABLE} does not name a build/sitl of ArduPilot: no registry has one"
+BUILD = Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
 GUIDED, AUTO, RTL, LAND = 4, 3, 6, 9
 HOME = 47.397742, 8.545594  # of the settings
 METRES = 111_318.845  # of a degree, ArduPilot's

@@ -1,7 +1,8 @@
 """Launch files under the real `launch` and `launch_ros`, whose executables are stand-ins.
 
 They only wait, once the simulator's has said that it is ready, so that neither RViz nor the
-simulator is needed; only the program that writes RViz's files is the real one. What is looked at is
+simulator is needed; only the program that writes RViz's files is the real one, and, for tests that
+ask for it, the simulator. What is looked at is
 the command line and the parameters with which each process is started. A module that imports this
 is skipped where there is no `launch`.
 """
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -96,18 +99,31 @@ def visit_all(entity: LaunchDescriptionEntity, context: LaunchContext) -> None:
             visit_all(part, context)
 
 
-class Launcher:
-    """Launches a file of ours until `n` processes have started."""
+_REAL = {"rviz_files": "crazyflow_ros.ros.rviz_files", "simulator": "crazyflow_ros"}  # modules
 
-    def __init__(self, file: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+
+class Launcher:
+    """Launches a file of ours until `n` processes have started.
+
+    Args:
+        file: Its name.
+        folder: Gets the stand-ins.
+        monkeypatch: Sets the variables by which launch finds them.
+        simulates: Whether the simulator is the real one.
+    """
+
+    def __init__(
+        self, file: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, simulates: bool = False
+    ) -> None:
         self._file = file
+        real = _REAL.keys() - (() if simulates else {"simulator"})
         for package, executables in EXECUTABLES.items():
             for executable in executables:
                 stand_in = folder / "lib" / package / executable
                 stand_in.parent.mkdir(parents=True, exist_ok=True)
-                if executable == "rviz_files":
+                if executable in real:
                     stand_in.write_text(
-                        f'#!/bin/sh\nexec {sys.executable} -m crazyflow_ros.ros.rviz_files "$@"\n'
+                        f'#!/bin/sh\nexec {sys.executable} -m {_REAL[executable]} "$@"\n'
                     )
                     stand_in.chmod(0o755)
                     continue
@@ -146,3 +162,24 @@ class Launcher:
         )
         assert service.run() == expected
         return processes
+
+    def during(self, flight: Callable[[], None], **arguments: str) -> None:
+        """Launch it, and end it after a flight, which is in a thread of its own."""
+        service, failures = LaunchService(noninteractive=True), list[BaseException]()
+        service.include_launch_description(LaunchDescription([include(self._file, **arguments)]))
+
+        def fly() -> None:
+            try:
+                flight()
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                service.shutdown()
+
+        thread = threading.Thread(target=fly, daemon=True)
+        thread.start()
+        code = service.run()
+        thread.join()
+        for failure in failures:
+            raise failure
+        assert code == 0

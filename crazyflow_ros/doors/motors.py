@@ -13,6 +13,8 @@ Order: TypeAlias = tuple[int, int, int, int]
 """Outputs for our rotors front right, rear right, rear left, front left, counted from 0."""
 QUAD_X: Order = (0, 3, 1, 2)
 """PX4's and ArduPilot's quadrotor X: front right, rear left, front left, rear right."""
+BETAFLIGHT_X: Order = (1, 0, 2, 3)
+"""Betaflight's: rear right, front right, rear left, front left."""
 _ROUNDING = 1e-3
 
 

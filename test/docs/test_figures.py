@@ -60,6 +60,22 @@ def check_ground_effect(axes: Axes) -> None:
     np.testing.assert_allclose(ratio, np.interp(at, heights, paper), rtol=0.02)
 
 
+def check_rotors(axes: Axes) -> None:
+    written = [(*text.get_position(), text.get_text()) for text in axes.texts]
+    corners = [
+        [text for x, y, text in written if text.isdigit() and abs(x - at[0]) < 2 > abs(y - at[1])]
+        for at in [(4.2 * column, -4.6 * row) for row in range(2) for column in range(3)]
+    ]  # of our rotors: front right, rear right, rear left, front left
+    assert corners == [
+        ["0", "1", "2", "3"],
+        ["1", "4", "2", "3"],
+        ["1", "4", "2", "3"],
+        ["2", "1", "3", "4"],
+        ["1", "4", "2", "3"],
+        ["1", "2", "3", "4"],
+    ]
+
+
 def test_each_figure_is_drawn_and_shows_what_it_says(
     figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +96,7 @@ def test_each_figure_is_drawn_and_shows_what_it_says(
         figures.main()
     in_docs = {file.name for file in (DOCS / "figures").glob("*.svg")}
     assert {file.name for file in tmp_path.iterdir()} == in_docs
+    check_rotors(drawn["rotors"])
     check_integrators(drawn["integrators"])
     check_figure_eight(drawn["figure_eight"])
     check_dryden(drawn["dryden"])

@@ -10,9 +10,9 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
@@ -21,8 +21,10 @@ from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.control import ticks_per_period
+from crazyflow_ros.doors.betaflight.radio import Radio
 from crazyflow_ros.doors.commands import Commands
-from crazyflow_ros.doors.motors import QUAD_X, Motors, Order
+from crazyflow_ros.doors.gamepad import Gamepad, GamepadSettings
+from crazyflow_ros.doors.motors import BETAFLIGHT_X, QUAD_X, Motors, Order
 from crazyflow_ros.doors.samples import DRONE, Samples
 from crazyflow_ros.doors.settings import DoorContext, WorldOrigin
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
@@ -39,7 +41,7 @@ READINGS = struct.Struct("<18d")
 """Time [s], angular velocity, minus the specific force, quaternion wxyz, velocity, place, Pa."""
 OUTPUTS = struct.Struct("<4f")
 
-_ORDERS: dict[str, Order] = {"gazebo": QUAD_X, "betaflight": (1, 0, 2, 3)}
+_ORDERS: dict[str, Order] = {"gazebo": QUAD_X, "betaflight": BETAFLIGHT_X}
 _GYRO_Z = {"frd": 1.0, "flu": -1.0}  # times the rate about the axis down
 _MISSED = 25  # answers in a row after which Betaflight is lost
 _BURST = 16  # packets at once
@@ -72,6 +74,7 @@ class Betaflight(WorldOrigin):
             choices=list(_GYRO_Z),
         ),
     ] = "frd"
+    gamepad: GamepadSettings = field(default_factory=GamepadSettings)
 
     def open(self, context: DoorContext) -> BetaflightDoor:
         """Open the port.
@@ -129,6 +132,8 @@ class BetaflightDoor:
             self._socket.close()
             where = f"udp port {MOTORS_PORT}, {settings.address}"
             raise OSError(f"{NAME}: {where}: {error}") from None
+        self._gamepad = Gamepad(settings.gamepad)
+        self._radio = Radio(self._drone, self._gamepad, self._peer, self._socket, self._log)
         self._log.info(
             f"{NAME}: waits for motor outputs on UDP {MOTORS_PORT}, sends readings to "
             f"{settings.address}:{READINGS_PORT}"
@@ -163,6 +168,8 @@ class BetaflightDoor:
         packet = READINGS.pack(snapshot.time_ns * 1e-9, *self._readings(snapshot))
         with suppress(OSError):  # nobody listens, or not yet
             self._socket.sendto(packet, self._peer)
+        if self._is_there:
+            self._radio.send(snapshot.time_ns * 1e-9)
 
     def _readings(self, snapshot: Snapshot) -> list[float]:
         due, settings = self._samples.take(snapshot), self._settings
@@ -210,6 +217,7 @@ class BetaflightDoor:
         self._timeouts += 1
         if not self._is_there:
             self._commands.lose(0)
+            self._radio.forget()
             self._log.warning(
                 f"{self._drone}: Betaflight has not answered {_MISSED} packets in a row: "
                 f"{self._commands.without}"
@@ -249,6 +257,10 @@ class BetaflightDoor:
         self._sent = time.monotonic()
 
     # From any thread.
+
+    def take_gamepad(self, axes: Sequence[float], buttons: Sequence[int]) -> None:
+        """Move the sticks as a gamepad does; see `TakesGamepad`."""
+        self._gamepad.put(axes, buttons)
 
     def interrupt(self) -> None:
         """Do nothing: `collect` never waits for long."""

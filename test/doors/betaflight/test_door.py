@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import socket
@@ -17,6 +18,7 @@ from fake_betaflight import FakeBetaflight
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.betaflight import Betaflight
+from crazyflow_ros.doors.gamepad import GamepadSettings
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import DroneState, PhysicsThread, SimulationConfig, Snapshot
 
@@ -113,6 +115,67 @@ def test_betaflight_ends_and_comes_back(start: Start, caplog: pytest.LogCaptureF
     assert sum("has not answered 25 packets" in text for text in said) == 1
 
     physics_helpers.until(lambda: flight.physics.snapshot.rotor_vel.min() > 400, "its return", T)
+
+
+class Receiver:
+    """The port of Betaflight's radio."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 9004))
+        self._socket.setblocking(False)
+
+    def packets(self) -> list[tuple[float, ...]]:
+        """Times and channels that have arrived since the last call."""
+        found = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                found.append(struct.unpack("<d16H", self._socket.recv(100)))
+        return found
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def receiver(start: Start) -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+def test_a_gamepad_moves_the_sticks(start: Start, receiver: Receiver) -> None:
+    flight = start(gamepad=GamepadSettings(timeout=60.0))
+    flight.fly(0.5)
+    assert receiver.packets() == []  # nobody has touched it
+    for button in (0, 1):
+        flight.door.take_gamepad([0, 0.25, 0, 0.5, 0, 0], [*[0] * 7, button])
+    flight.fly(1.0)
+    assert receiver.packets() == []  # Betaflight is not ready for sticks
+    flight.fly(1.0)
+    packets = receiver.packets()
+    assert 0 < len(packets) <= 0.5 * RATE + 2
+    assert {packet[1:7] for packet in packets} == {(1250, 1500, 1250, 1500, 2000, 1000)}
+    np.testing.assert_allclose(np.diff([packet[0] for packet in packets]), 1 / RATE, atol=1e-6)
+
+
+def test_the_radio_is_silent_with_its_gamepad(
+    start: Start, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    flight = start(gamepad=GamepadSettings(timeout=0.05))
+    flight.fly(2.5)
+    flight.door.take_gamepad([0] * 6, [0] * 8)
+
+    def says(text: str) -> bool:
+        flight.fly(0.004)
+        return any(text in record.getMessage() for record in caplog.records)
+
+    assert says("a gamepad moves its sticks")
+    physics_helpers.until(lambda: says("the gamepad is silent"), "its silence", T)
+    receiver.packets()
+    flight.fly(0.2)
+    assert receiver.packets() == []
 
 
 def test_packets_that_are_no_outputs_are_refused(
