@@ -69,7 +69,11 @@ class BetaflightProcess:
                 _read(cli, b"# ")
             cli.sendall(b"save\n")
             _read(cli, b"Rebooting")
-        self._process.kill()  # which is not a reboot for long, and may keep the ports
+        self.restart()  # for what it does now is not a reboot for long, and may keep the ports
+
+    def restart(self) -> None:
+        """Start it again."""
+        self._process.kill()
         self._process.wait(T)
         self._process = self._started()
 

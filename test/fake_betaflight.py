@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from contextlib import suppress
 
 
 class FakeBetaflight(threading.Thread):
@@ -31,4 +32,24 @@ class FakeBetaflight(threading.Thread):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
             end.sendto(b"", ("127.0.0.1", 9003))
         self.join()
+        self._socket.close()
+
+
+class Receiver:
+    """The port of Betaflight's radio."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 9004))
+        self._socket.setblocking(False)
+
+    def packets(self) -> list[tuple[float, ...]]:
+        """Times and channels that have arrived since the last call."""
+        found = []
+        with suppress(BlockingIOError):
+            while True:
+                found.append(struct.unpack("<d16H", self._socket.recv(100)))
+        return found
+
+    def close(self) -> None:
         self._socket.close()

@@ -67,12 +67,13 @@ def test_betaflight_starts_in_its_folder(tmp_path: Path, monkeypatch: pytest.Mon
     work.mkdir()
     (work / "eeprom.bin").write_text("settings")
     processes = launcher("betaflight.launch.py", tmp_path, monkeypatch)(
-        2, build=str(program), work=str(work), wipe="true"
+        3, build=str(program), work=str(work), wipe="true", gamepad="true"
     )
     by_name = {process.executable: process for process in processes}
     assert by_name["simulator"].parameters["door"] == "betaflight"
     assert by_name["simulator"].parameters["drones"] == ["cf0"]
     assert by_name["betaflight_SITL"].command[1:] == ["127.0.0.1"]
+    assert "joy_node" in by_name
     assert not (work / "eeprom.bin").exists()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import random
 import socket
@@ -14,7 +13,7 @@ import numpy as np
 import physics_helpers
 import pytest
 from betaflight_process import own_ports
-from fake_betaflight import FakeBetaflight
+from fake_betaflight import FakeBetaflight, Receiver
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.betaflight import Betaflight
@@ -115,26 +114,6 @@ def test_betaflight_ends_and_comes_back(start: Start, caplog: pytest.LogCaptureF
     assert sum("has not answered 25 packets" in text for text in said) == 1
 
     physics_helpers.until(lambda: flight.physics.snapshot.rotor_vel.min() > 400, "its return", T)
-
-
-class Receiver:
-    """The port of Betaflight's radio."""
-
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 9004))
-        self._socket.setblocking(False)
-
-    def packets(self) -> list[tuple[float, ...]]:
-        """Times and channels that have arrived since the last call."""
-        found = []
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                found.append(struct.unpack("<d16H", self._socket.recv(100)))
-        return found
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from betaflight_process import own_ports
 from diagnostic_msgs.msg import DiagnosticArray
-from fake_betaflight import FakeBetaflight
+from fake_betaflight import FakeBetaflight, Receiver
 from fake_px4 import FakePx4, Hover
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from ports import free_ports
 from ros_client import Client, RosProcess, SimulatorProcess, own_domain
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, Joy
 
 DOMAIN = own_domain(__name__)
 FREQ = 500
@@ -96,21 +96,28 @@ def test_px4_hovers_beside_a_drone_that_obeys_ros() -> None:
         process.wait_for("is lost, and has to be started again")
 
 
-def test_betaflight_turns_the_rotors_of_its_drone() -> None:
-    given = "betaflight.timeout:=1.0"
+def test_betaflight_turns_the_rotors_of_its_drone_and_a_gamepad_moves_its_sticks() -> None:
+    given = "betaflight.timeout:=1.0", "betaflight.gamepad.timeout:=60.0"
     with own_ports():
-        fake = FakeBetaflight((0.3, 0.35, 0.4, 0.45))
+        fake, receiver = FakeBetaflight((0.3, 0.35, 0.4, 0.45)), Receiver()
         try:
-            with running("betaflight", given) as (process, client):
+            with running("betaflight", *given) as (process, client):
                 rotors = client.listen(JointState, "cf1/joint_states")
+                client.publish("joy", Joy(axes=[0.0] * 4))
+                process.wait_for("joy is ignored: the gamepad has 4 axes")
+                client.publish("joy", Joy(axes=[0.0, 0.5, 0.0, 0.0, 1.0, 0.0], buttons=[0] * 8))
                 tick = client.advance(2 * FREQ)
                 process.wait_for("cf1: Betaflight answers")
                 speeds = client.newest(rotors, tick).velocity
+                assert len(fake.packets) == FREQ
+                client.advance(FREQ)
         finally:
             fake.end()
+            sticks = receiver.packets()
+            receiver.close()
     np.testing.assert_allclose(speeds, np.array((0.3, 0.45, 0.35, 0.4)) * FASTEST, rtol=0.01)
-    assert len(fake.packets) == FREQ
     np.testing.assert_allclose(fake.packets[-1][4:7], (0, 0, -9.81), atol=0.5)  # it stands
+    assert sticks and {packet[1:6] for packet in sticks} == {(1500, 2000, 1500, 1500, 1000)}
 
 
 def test_the_node_starts_px4_which_does_not_outlive_it(
