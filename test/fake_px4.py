@@ -136,6 +136,8 @@ class FakePx4(threading.Thread):
         fixes: All of HIL_GPS.
         truths: All of HIL_STATE_QUATERNION.
         ranges: All of DISTANCE_SENSOR.
+        flows: All of HIL_OPTICAL_FLOW.
+        odometries: All of ODOMETRY.
         answers: Number of its answers.
     """
 
@@ -157,6 +159,8 @@ class FakePx4(threading.Thread):
         self.fixes: list[Any] = []
         self.truths: list[Any] = []
         self.ranges: list[Any] = []
+        self.flows: list[Any] = []
+        self.odometries: list[Any] = []
         self._codec = self._mavlink.MAVLink(None, srcSystem=1, srcComponent=1)
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -192,6 +196,8 @@ class FakePx4(threading.Thread):
             "HIL_GPS": self.fixes,
             "HIL_STATE_QUATERNION": self.truths,
             "DISTANCE_SENSOR": self.ranges,
+            "HIL_OPTICAL_FLOW": self.flows,
+            "ODOMETRY": self.odometries,
         }
         kinds[message.get_type()].append(message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import socket
+import struct
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -102,6 +103,18 @@ class GroundStation:
         self._link.mav.command_long_send(self._system, 1, number, 0, *padded)
         return int(self.wait("COMMAND_ACK", lambda ack: ack.command == number).result)
 
+    def set(self, name: str, value: int) -> None:
+        """Set a parameter that is a whole number, as MAVLink sends it: as the bits of a float."""
+        (bits,) = struct.unpack("<f", struct.pack("<i", value))
+        kind = 6  # MAV_PARAM_TYPE_INT32
+        self._link.mav.param_set_send(self._system, 1, name.encode(), bits, kind)
+        answer = self.wait("PARAM_VALUE", lambda answer: answer.param_id == name)
+        assert struct.pack("<f", answer.param_value) == struct.pack("<i", value)
+
+    def mode(self, sub_mode: int) -> None:
+        """Set a mode of PX4's automatic flight, 2 to take off, 6 to land."""
+        assert self.command(176, 1.0, _AUTO, sub_mode) == 0  # MAV_CMD_DO_SET_MODE
+
     def arm(self) -> None:
         """Arm as soon as PX4 lets it."""
         self.wait("HEARTBEAT", lambda beat: beat.autopilot == 12)
@@ -110,7 +123,7 @@ class GroundStation:
 
     def fly(self) -> None:
         """Begin the mission."""
-        assert self.command(176, 1.0, _AUTO, _MISSION) == 0  # MAV_CMD_DO_SET_MODE
+        self.mode(_MISSION)
 
     def upload(self, waypoints: Sequence[Waypoint]) -> None:
         """Upload a mission: take off, fly to the waypoints, return and land."""

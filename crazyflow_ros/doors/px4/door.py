@@ -57,6 +57,10 @@ class Px4(LockStepSettings):
     magnetic_field: Annotated[
         float, Spec("Strength of the magnetic field there [microtesla]", 1, 100)
     ] = 48.4
+    optical_flow: Annotated[
+        bool, Spec("The drones have flow sensors that look down, for floors up to 4 m away")
+    ] = False
+    odometry: Annotated[bool, Spec("The drones have visual odometry")] = False
 
     def open(self, context: DoorContext) -> Px4Door:
         """Open the ports.
@@ -97,7 +101,12 @@ class Px4Door(LockStepDoor[Px4Vehicle, Px4Frame]):
         super().__init__(settings, context)
         self._settings = settings
         self._readings = Px4Readings(
-            settings.origin, settings.rate, range_finder=settings.range_finder, context=context
+            settings.origin,
+            settings.rate,
+            range_finder=settings.range_finder,
+            flow=settings.optical_flow,
+            odometry=settings.odometry,
+            context=context,
         )
         self._since = 0.0  # wall time since when the frame waits
         self._open(Px4Vehicle, "TCP")

@@ -144,6 +144,54 @@ class DistanceSensor(NamedTuple):
     """Percent; 0 if unknown, 1 if there is no signal."""
 
 
+class HilOpticalFlow(NamedTuple):
+    """HIL_OPTICAL_FLOW: how the floor has moved through the view of a sensor that looks down."""
+
+    time_usec: int
+    integration_time_us: int
+    """Time in which it has moved so."""
+    integrated_x: float
+    """About the axis forward [rad], positive if the sensor turns about it, or moves to the left."""
+    integrated_y: float
+    """About the axis to the right [rad], positive if it turns about it, or moves forward."""
+    integrated_gyro: Vector3
+    """How the sensor has turned about its axes forward, right, down [rad]."""
+    time_delta_distance_us: int
+    distance: float
+    """m; negative if it is unknown."""
+    temperature: int
+    """0.01 degrees Celsius."""
+    sensor_id: int
+    quality: int
+    """0 if it sees nothing, to 255."""
+
+
+class Odometry(NamedTuple):
+    """ODOMETRY: pose and velocity as a camera or another system measures them."""
+
+    time_usec: int
+    position: Vector3
+    """m, in the frame `frame_id`."""
+    q: tuple[float, float, float, float]
+    """wxyz, of the body (forward, right, down) in that frame."""
+    velocity: Vector3
+    """m/s, in the frame `child_frame_id`."""
+    rates: Vector3
+    """rad/s, body axes."""
+    pose_covariance: tuple[float, ...]
+    """21 numbers, the upper half of the matrix, row by row."""
+    velocity_covariance: tuple[float, ...]
+    frame_id: int
+    """1 is north, east, down."""
+    child_frame_id: int
+    """12 is the body."""
+    reset_counter: int
+    estimator_type: int
+    """3 is visual-inertial odometry."""
+    quality: int
+    """Percent."""
+
+
 ARMED = 128
 """Bit of `HilActuatorControls.mode`."""
 
@@ -155,6 +203,8 @@ Message: TypeAlias = (
     | HilStateQuaternion
     | HilActuatorControls
     | DistanceSensor
+    | HilOpticalFlow
+    | Odometry
 )
 
 _SYSTEM, _COMPONENT = 1, 200  # of the simulator
@@ -191,8 +241,10 @@ _WIRES = (
     _wire(HilActuatorControls, 93, 47, "Q Q 16f B"),
     _wire(HilSensor, 107, 108, "Q 3f 3f 3f f f f f I B"),
     _wire(HilGps, 113, 124, "Q i i i H H H 3h H B B B H"),
+    _wire(HilOpticalFlow, 114, 237, "Q I f f 3f I f h B B"),
     _wire(HilStateQuaternion, 115, 4, "Q 4f 3f i i i 3h H H 3h"),
     _wire(DistanceSensor, 132, 85, "I H H H B B B B f f 4f B"),
+    _wire(Odometry, 331, 91, "Q 3f 4f 3f 3f 21f 21f B B B B b"),
 )
 _BY_TYPE = {wire.type: wire for wire in _WIRES}
 _BY_NUMBER = {wire.number: wire for wire in _WIRES}

@@ -17,6 +17,7 @@ from crazyflow_ros.doors.px4.mavlink import (
     Message,
 )
 from crazyflow_ros.doors.px4.origin import Origin
+from crazyflow_ros.doors.px4.vision import Vision
 from crazyflow_ros.doors.samples import DRONE, Samples
 from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.drones.instruments import (
@@ -41,7 +42,7 @@ from crazyflow_ros.sensors.gnss import enu_to_geodetic
 from crazyflow_ros.sensors.noise import Noise
 
 SLOW_RATE, GNSS_RATE = 50, 10
-"""Rates of magnetometer, barometer, range finder and true state, and of the receiver [Hz]."""
+"""Rates of magnetometer, barometer, range finder, cameras and true state, and of the receiver."""
 
 _G = 9.80665  # m/s^2
 # A calibrated IMU: what remains of the offsets is assumed. PX4 stores 16 bits, which 16 g and
@@ -72,6 +73,8 @@ class Px4Readings:
         origin: Where the world's origin is.
         rate: Control ticks per second.
         range_finder: Whether the drones have range finders that look down.
+        flow: Whether they have flow sensors that look down.
+        odometry: Whether they have visual odometry.
         context: The simulation.
 
     Raises:
@@ -79,7 +82,14 @@ class Px4Readings:
     """
 
     def __init__(
-        self, origin: Origin, rate: int, *, range_finder: bool, context: DoorContext
+        self,
+        origin: Origin,
+        rate: int,
+        *,
+        range_finder: bool,
+        flow: bool,
+        odometry: bool,
+        context: DoorContext,
     ) -> None:
         self._origin, self._range_finder = origin, range_finder
         self._slow_period = context.freq // SLOW_RATE
@@ -107,6 +117,7 @@ class Px4Readings:
         keys = [tuple(drone.encode()) for drone in context.drones]
         self._velocity = Noise(_GNSS_VELOCITY, n, 3, (seed, *b"gnss velocity"), keys)
         self._range = Noise(VL53L1X, n, 1, (seed, *b"range finder"), keys)
+        self._vision = Vision(SLOW_RATE, flow=flow, odometry=odometry, context=context)
         self._field: np.ndarray = np.zeros((n, 3))
         self._air: list[_Air] = [(0.0, 0.0, 0.0, 0.0)] * n
 
@@ -136,6 +147,9 @@ class Px4Readings:
             self._air = self._air_of(due["barometer"].pressure, snapshot)
             if self._range_finder:
                 add(self._distances(snapshot, mirror, time_usec))
+            rates = due["imu"].angular_velocity
+            for kind in self._vision.take(snapshot, mirror, rates, time_usec):
+                add(kind)
         imu = due["imu"]
         force = flu_to_frd(imu.linear_acceleration).tolist()
         rates, mag = flu_to_frd(imu.angular_velocity).tolist(), self._field.tolist()
@@ -152,6 +166,7 @@ class Px4Readings:
         self._samples.forget(drones)
         self._velocity.reset(drones)
         self._range.reset(drones)
+        self._vision.forget(drones)
 
     def _air_of(self, pressure: np.ndarray, snapshot: Snapshot) -> list[_Air]:
         origin = self._origin

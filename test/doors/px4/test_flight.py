@@ -1,9 +1,9 @@
-"""The real PX4 flies the same mission twice."""
+"""The real PX4 flies the same mission twice, and hovers without a receiver."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 from px4_process import MISSING, GroundStation, T, Waypoint
 
 from crazyflow_ros.doors import DoorContext
+from crazyflow_ros.doors.program import AutopilotStart
 from crazyflow_ros.doors.px4 import Px4
 from crazyflow_ros.doors.px4.build import Build
 from crazyflow_ros.doors.px4.program import FIRST_PORT
@@ -42,13 +43,13 @@ class Flight:
         path: Times [s] and positions [m], 50 a second.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **options: bool) -> None:
         program = px4_process.build()
         assert program is not None
         self.instance = px4_process.free_instance()
         logger = logging.getLogger("px4")
-        self._build = Build(program, folder, CONFIG.drone_model, logger)
-        settings = Px4(port=FIRST_PORT + self.instance)
+        settings = Px4(port=FIRST_PORT + self.instance, **options)
+        self._build = Build(AutopilotStart(program, folder, CONFIG, settings, logger))
         self.door = settings.open(DoorContext.of(CONFIG, ["cf0"], logger))
         self.physics = PhysicsThread(CONFIG, ["cf0"], self.door)
         self.path: list[tuple[float, ...]] = []
@@ -60,7 +61,7 @@ class Flight:
 
     def px4(self) -> None:
         """Start its PX4."""
-        self._build.start(self.instance, 0.0)
+        self._build.start(self.instance)
 
     def end(self) -> None:
         self.physics.stop()
@@ -69,15 +70,15 @@ class Flight:
         assert not self.physics.statistics().failures
 
 
-Start = Callable[[str], Flight]
+Start = Callable[..., Flight]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     flights: list[Flight] = []
 
-    def start(name: str) -> Flight:
-        flights.append(Flight(tmp_path / name))
+    def start(name: str, **settings: bool) -> Flight:
+        flights.append(Flight(tmp_path / name, **settings))
         flights[-1].px4()
         return flights[-1]
 
@@ -125,3 +126,45 @@ def test_px4_flies_a_mission_returns_and_lands_twice(start: Start) -> None:
     first, second = (path[path[:, 0] > 0, None, 1:] for path in paths)
     apart = np.linalg.norm(first - second[:, 0], axis=2)
     assert max(apart.min(axis=0).max(), apart.min(axis=1).max()) < 0.4
+
+
+@pytest.mark.parametrize(
+    ("sensors", "parameters", "drift"),
+    [
+        (("optical_flow", "range_finder"), {"EKF2_OF_CTRL": 1, "EKF2_RNG_CTRL": 2}, 3.0),
+        (("odometry",), {"EKF2_EV_CTRL": 15}, 0.2),
+    ],
+    ids=["flow", "odometry"],
+)
+def test_px4_hovers_for_a_minute_without_its_receiver(
+    start: Start, sensors: Sequence[str], parameters: dict[str, int], drift: float
+) -> None:
+    flight = start("hover", **dict.fromkeys(sensors, True))
+    physics = flight.physics
+    now = lambda: physics.snapshot  # noqa: E731
+    station = GroundStation(flight.instance, lambda: physics.failed is None)
+    physics.resume().result(T)
+    station.wait("HEARTBEAT", lambda beat: beat.autopilot == 12)
+    for name, value in ({"SYS_HAS_GPS": 0, "EKF2_GPS_CTRL": 0} | parameters).items():
+        station.set(name, value)
+
+    def fly(seconds: float) -> None:
+        ends = now().time_ns + seconds * 1e9
+        while now().time_ns < ends and physics.failed is None:
+            station.read(0.1)
+
+    fly(10.0)
+    station.arm()
+    station.mode(2)
+    fly(20.0)
+    before = now().pos[0]
+    assert before[2] == pytest.approx(2.5, abs=0.4)
+    begins = len(flight.path)
+    fly(60.0)
+    moved = np.abs(np.array(flight.path[begins:])[:, 1:] - before)
+    assert moved[:, :2].max() < drift
+    assert moved[:, 2].max() < 0.15
+    station.mode(6)
+    station.wait("HEARTBEAT", lambda beat: beat.autopilot == 12 and not beat.base_mode & 128)
+    assert now().pos[0, 2] < 0.1
+    station.close()

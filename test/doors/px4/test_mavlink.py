@@ -18,9 +18,11 @@ from crazyflow_ros.doors.px4.mavlink import (
     Heartbeat,
     HilActuatorControls,
     HilGps,
+    HilOpticalFlow,
     HilSensor,
     HilStateQuaternion,
     Message,
+    Odometry,
     Parser,
     encode,
 )
@@ -52,6 +54,13 @@ MESSAGES = {
     "hil_actuator_controls": CONTROLS,
     "distance_sensor": DistanceSensor(
         4, 4, 400, 123, 0, 0, 25, 255, 0.5, 0.25, (1.0, 0.0, 0.0, 0.0), 100
+    ),
+    "hil_optical_flow": HilOpticalFlow(
+        8000, 20_000, 0.125, -0.25, (0.5, 0.0, -1.0), 0, -1.0, -100, 1, 255
+    ),
+    "odometry": Odometry(
+        *(8000, (1.0, -2.0, 3.0), (0.5, 0.5, -0.5, 0.5), (0.25, 0.0, -4.0), (0.125, 0.0, 2.0)),
+        *((0.5, *[0.0] * 19, 0.25), (2.0, *[0.0] * 20), 1, 12, 3, 3, 100),
     ),
 }
 

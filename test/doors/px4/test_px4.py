@@ -28,6 +28,7 @@ from door_flight import (
 
 from crazyflow_ros.doors.px4 import Px4
 from crazyflow_ros.doors.px4.mavlink import HilActuatorControls, encode
+from crazyflow_ros.runtime import DroneState
 
 
 @pytest.fixture
@@ -92,6 +93,39 @@ def test_readings_are_those_of_px4s_frames_and_units(start: Start) -> None:
     np.testing.assert_allclose(
         np.mean([r.current_distance for r in fake.ranges]), 100 * up, atol=3.0
     )
+
+
+def test_cameras_see_what_the_drones_do_over_the_floor(start: Start) -> None:
+    flight = start(optical_flow=True, odometry=True)
+    fakes = flight.fake(0), flight.fake(1)
+    flight.fly(0.02)
+    for fake in fakes:
+        fake.flows.clear()
+        fake.odometries.clear()
+    motion = {"vel": (6, -4, 0), "ang_vel": (1.0, 0.5, 2.0)}  # facing east
+    states = {
+        "cf0": DroneState(pos=(1, 2, 2), **motion),
+        "cf1": DroneState(pos=(8, 2, 5), **motion),
+    }
+    flight.physics.set_drone_states(states).result(T)
+    flight.fly(0.02)
+    near, far = (fake.flows[0] for fake in fakes)
+    assert (near.integration_time_us, near.quality, far.quality) == (20_000, 255, 0)
+    gyro = [getattr(near, f"integrated_{axis}gyro") / 0.02 for axis in "xyz"]
+    np.testing.assert_allclose(gyro, (1.0, -0.5, -2.0), atol=0.1)
+    # It moves to the right at 2 rad/s, and turns to the right at 1; forward at 3, and nose down.
+    flow = np.array([near.integrated_x, near.integrated_y]) / 0.02
+    np.testing.assert_allclose(flow, (-2.0 + 1.0, 3.0 - 0.5), atol=1.2)
+    pose = fakes[0].odometries[0]
+    assert (pose.frame_id, pose.child_frame_id, pose.estimator_type) == (1, 12, 3)
+    np.testing.assert_allclose((pose.x, pose.y, pose.z), (2, 1, -2), atol=0.15)
+    np.testing.assert_allclose(pose.q, (np.sqrt(0.5), 0, 0, np.sqrt(0.5)), atol=0.05)
+    np.testing.assert_allclose((pose.vx, pose.vy, pose.vz), (6, 4, 0), atol=0.3)
+    np.testing.assert_allclose(
+        (pose.rollspeed, pose.pitchspeed, pose.yawspeed), (1, -0.5, -2), atol=0.1
+    )
+    upper = np.array(pose.pose_covariance)[[0, 6, 11, 15, 18, 20]]
+    np.testing.assert_allclose(np.sqrt(upper), [0.005] * 3 + [0.003] * 3, rtol=1e-5)
 
 
 def test_time_runs_on_while_px4_boots_and_one_that_never_answers_is_named(
