@@ -205,8 +205,8 @@ def test_a_gamepad_races_the_racer_and_without_it_betaflight_disarms(
             pilot.height = 3.0
             until(lambda: abs(now().pos[0, 2] - 3.0) < 0.3, "its height")
             gamepad.pitch = 0.7
-            until(lambda: now().body_vel[0, 0] > 6.0, "its speed forward")
-            assert np.degrees(rpy(now().quat[0]))[1] > 20.0
+            until(lambda: np.degrees(rpy(now().quat[0]))[1] > 20.0, "a pitch forward")
+            until(lambda: now().body_vel[0, 0] > 6.0, "its speed")
             gamepad.pitch = -0.5
             until(lambda: now().body_vel[0, 0] < 1.0, "its end")
             gamepad.pitch, gamepad.roll = 0.0, 0.5
