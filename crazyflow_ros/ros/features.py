@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from crazyflow_ros.doors.gamepad import TakesGamepad
 from crazyflow_ros.ros import crazyflie_link, robot_description, silent_mistakes, viewer
 from crazyflow_ros.ros.commands import command_topics, swarm_commands
 from crazyflow_ros.ros.controllers import gamepad, topic_hardware
@@ -84,8 +83,7 @@ def add_control(host: Host, equipment: Equipment) -> None:
         mujoco_ros2_control.declare(host, world.put_keyframe if world else None)
     viewer.declare(host)
     silent_mistakes.declare(host)
-    if isinstance(door, TakesGamepad):
-        gamepad.declare(host, door)
+    gamepad.declare(host, door)
     if isinstance(door, TopicSource):
         topic_hardware.declare(host, door)
         if is_on("topic_sensors", host.log):

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 TOPIC = "joy"
 
 
-def declare(simulator: Host, door: TakesGamepad) -> None:
-    """Subscribe to the topic of joy_node, whose newest message moves the sticks."""
-    simulator.create_subscription(
-        Joy, TOPIC, lambda message: door.take_gamepad(message.axes, message.buttons), 1
-    )
+def declare(simulator: Host, door: object) -> None:
+    """Subscribe to the topic of joy_node, whose newest message moves the sticks of a door."""
+    if isinstance(door, TakesGamepad):
+        take = door.take_gamepad
+        simulator.create_subscription(
+            Joy, TOPIC, lambda message: take(message.axes, message.buttons), 1
+        )
