@@ -70,7 +70,7 @@ class GamepadSettings:
         Spec("The throttle's stick returns to its centre, which is no throttle, as is all below"),
     ] = True
     timeout: Annotated[
-        float, Spec("Wall time without messages after which the radio is silent [s]", 0.05, 60)
+        float, Spec("Wall time without messages after which all switches are off [s]", 0.05, 60)
     ] = 0.5
 
 
@@ -90,8 +90,8 @@ class TakesGamepad(Protocol):
 class Gamepad:
     """The newest state of a gamepad, as channels.
 
-    Switches are off at the start, and after a silence: a drone does not start to fly because its
-    gamepad is back.
+    Once it is silent, they are those that a receiver gives without its transmitter: no throttle,
+    and all switches off. They are off, too, when the gamepad comes or is back.
 
     Args:
         settings: The settings.
@@ -119,23 +119,26 @@ class Gamepad:
             raise ValueError(f"axes must be from -1 to 1, got {shown(sticks)}")
         pressed = np.array([bool(buttons[button]) for button in self._buttons], bool)
         with self._lock:
-            if self._is_silent:
+            if self.is_silent:
                 self._pressed, self._on = pressed, np.zeros_like(pressed)
             self._on = self._on ^ (pressed & ~self._pressed)
             self._sticks, self._pressed, self._heard = sticks, pressed, time.monotonic()
 
     @property
-    def _is_silent(self) -> bool:
+    def is_silent(self) -> bool:
+        """Whether nothing has been heard of it for too long."""
         return time.monotonic() - self._heard > self._settings.timeout
 
     def channels(self) -> list[int] | None:
-        """Return the pulse lengths of all channels [µs], or None if the gamepad is silent.
+        """Return the pulse lengths of all channels [µs], or None if there has been no gamepad yet.
 
         They are roll, pitch, throttle, yaw, and the switches.
         """
         with self._lock:
-            if self._is_silent:
+            if self._heard < 0:
                 return None
+            if self.is_silent:
+                return [_CENTRE, _CENTRE, _LOW, _CENTRE, *[_LOW] * (CHANNELS - len(_STICKS))]
             scaled = [s * value for s, value in zip(self._settings.scales, self._sticks)]
             on = self._on.tolist()
         roll, pitch, throttle, yaw = (min(max(value, -1.0), 1.0) for value in scaled)

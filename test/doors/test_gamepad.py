@@ -61,10 +61,12 @@ def test_buttons_switch_on_and_off_and_silence_switches_off(
     assert switches() == [1000, 1000]
     assert switches(7) == switches(7) == switches() == [2000, 1000]
     assert switches(6, 7) == [1000, 2000]
+    gamepad.put([0.0, 1.0, 0.0, 1.0, 1.0, 0.0], pressed())
     now[0] += 0.4
-    assert gamepad.channels() is not None
+    assert gamepad.channels() == [1000, 2000, 2000, 1500, 1000, 2000, *LOW[2:]]
     now[0] += 0.2
-    assert gamepad.channels() is None
+    assert gamepad.is_silent
+    assert gamepad.channels() == [1500, 1500, 1000, 1500, *LOW]
     assert switches(6) == [1000, 1000]
 
 

@@ -23,9 +23,10 @@ _QUIET = (
 
 
 class Radio:
-    """Sends the sticks of a gamepad; when it is silent, so is the radio, as a real one.
+    """Sends the sticks of a gamepad, and those of a receiver's failsafe when it is silent.
 
-    Betaflight's own failsafe decides what a drone does without sticks.
+    Betaflight's own failsafe does not act in its simulator: 4.6.0 takes a silent receiver for one
+    whose sticks do not move.
 
     Args:
         drone: Name of the drone, for messages.
@@ -55,11 +56,12 @@ class Radio:
         if channels is not None and time >= self._begins:
             with suppress(OSError):  # it has just ended
                 self._link.sendto(PACKET.pack(time, *channels), self._peer)
-        if self._flies != (channels is not None):
-            self._flies = not self._flies
+        flies = not self._gamepad.is_silent
+        if self._flies != flies:
+            self._flies = flies
             self._logger.info(
                 f"{self._drone}: a gamepad moves its sticks"
-                if self._flies
-                else f"{self._drone}: the gamepad is silent, and its radio with it: all switches "
-                "are off, and Betaflight's failsafe acts"
+                if flies
+                else f"{self._drone}: the gamepad is silent: there is no throttle, and all "
+                "switches are off"
             )

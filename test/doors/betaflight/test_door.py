@@ -138,13 +138,14 @@ def test_a_gamepad_moves_the_sticks(start: Start, receiver: Receiver) -> None:
     np.testing.assert_allclose(np.diff([packet[0] for packet in packets]), 1 / RATE, atol=1e-6)
 
 
-def test_the_radio_is_silent_with_its_gamepad(
+def test_without_its_gamepad_the_switches_are_off(
     start: Start, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     flight = start(gamepad=GamepadSettings(timeout=0.05))
     flight.fly(2.5)
-    flight.door.take_gamepad([0] * 6, [0] * 8)
+    for button in (0, 1):
+        flight.door.take_gamepad([0, 1, 0, 0, 0, 0], [*[0] * 7, button])
 
     def says(text: str) -> bool:
         flight.fly(0.004)
@@ -152,9 +153,9 @@ def test_the_radio_is_silent_with_its_gamepad(
 
     assert says("a gamepad moves its sticks")
     physics_helpers.until(lambda: says("the gamepad is silent"), "its silence", T)
-    receiver.packets()
-    flight.fly(0.2)
-    assert receiver.packets() == []
+    packets = receiver.packets()
+    assert packets[0][1:6] == (1500, 1500, 2000, 1500, 2000)
+    assert packets[-1][1:] == (1500, 1500, 1000, 1500, *[1000] * 12)
 
 
 def test_packets_that_are_no_outputs_are_refused(
