@@ -37,7 +37,7 @@ KEYS = [
     ("windvane", "speed", 0, False),
     ("", "airspeed", 0, False),
     ("", "no_time_sync", 0, False),
-    ("rc", "rc_1", 0, False),
+    *(("rc", f"rc_{i}", 0, False) for i in range(1, 13)),
     ("battery", "voltage", 0, False),
     ("battery", "current", 0, False),
 ]

@@ -10,11 +10,11 @@ import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from crazyflow_ros.checks.plain_values import declarations
+from crazyflow_ros.checks.plain_values import Declaration, declarations
 from crazyflow_ros.doors.processes import CONSOLE
 from crazyflow_ros.doors.settings import DoorContext, DoorSettings
 from crazyflow_ros.end_signals import on_end
@@ -216,7 +216,7 @@ def _parser(autopilot: Autopilot, program: str) -> argparse.ArgumentParser:
         default=1.0,
         help="simulated seconds per second; 0: as many as possible",
     )
-    for option in declarations(autopilot.settings):
+    for option in _options(autopilot):
         help = option.spec.description.replace("%", "%%")
         if option.kind is bool:
             parser.add_argument(f"--{option.name}", action="store_true", help=help)
@@ -225,6 +225,11 @@ def _parser(autopilot: Autopilot, program: str) -> argparse.ArgumentParser:
                 f"--{option.name}", type=option.kind, default=option.default, help=help
             )
     return parser
+
+
+def _options(autopilot: Autopilot) -> list[Declaration]:
+    """Return the settings that are options: without ROS there is nobody who reads a gamepad."""
+    return [option for option in declarations(autopilot.settings) if "." not in option.name]
 
 
 def _page() -> type[PhysicsView]:
@@ -253,7 +258,9 @@ def _run(autopilot: Autopilot, given: Namespace) -> int:
     first = max(0, (given.port - autopilot.first_port) // autopilot.ports)
     names = [f"{name}_{first + i}" for i in range(given.drones)]
     of_door: Any = autopilot.settings
-    settings = of_door(**{field.name: getattr(given, field.name) for field in fields(of_door)})
+    settings = of_door(
+        **{option.name: getattr(given, option.name) for option in _options(autopilot)}
+    )
     page = _page() if given.view else None
     with ExitStack() as stack:
         started = None

@@ -7,13 +7,14 @@ port, and waits for the readings, whose time is its clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated
 
 from crazyflow_ros.checks import Spec
-from crazyflow_ros.doors.ardupilot.readings import RANGE_RATE, ArduPilotReadings
+from crazyflow_ros.doors.ardupilot.readings import RANGE_RATE, ArduPilotReadings, radio
 from crazyflow_ros.doors.ardupilot.vehicle import ArduPilotFrame, ArduPilotVehicle
+from crazyflow_ros.doors.gamepad import Gamepad, GamepadSettings
 from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT
 from crazyflow_ros.doors.vehicles import LockStepDoor, LockStepSettings
@@ -42,6 +43,7 @@ class ArduPilot(LockStepSettings):
     ] = 9002
     rate: Annotated[int, Spec("Frames of readings a second [Hz]; must divide freq", 50, 2000)] = 500
     timeout: float = 10.0
+    gamepad: GamepadSettings = field(default_factory=GamepadSettings)
 
     def open(self, context: DoorContext) -> ArduPilotDoor:
         """Open the ports.
@@ -82,6 +84,7 @@ class ArduPilotDoor(LockStepDoor[ArduPilotVehicle, ArduPilotFrame]):
     def __init__(self, settings: ArduPilot, context: DoorContext) -> None:
         super().__init__(settings, context)
         every = max(1, round(settings.rate / RANGE_RATE)) if settings.range_finder else 0
+        self._gamepad = Gamepad(settings.gamepad)
         self._readings = ArduPilotReadings(len(context.drones), every)
         hint = f"--home {settings.home} and a SCHED_LOOP_RATE of at most {settings.loop_rate}"
         self._open(partial(ArduPilotVehicle, rate=settings.rate), "UDP", f", with {hint}")
@@ -89,9 +92,20 @@ class ArduPilotDoor(LockStepDoor[ArduPilotVehicle, ArduPilotFrame]):
     def _frames_of(self, snapshot: Snapshot, mirror: Mirror) -> list[ArduPilotFrame]:
         self._sockets.serve()  # what was sent again while time stood still is no answer
         entries = self._readings.take(snapshot, mirror, self._number)
+        if not self._gamepad.is_silent and (channels := self._gamepad.channels()) is not None:
+            entries[0] += radio(channels)
         return [ArduPilotFrame(self._number, own) for own in entries]
 
     def _left_for(self, late: Sequence[ArduPilotVehicle]) -> float:
         for vehicle in late:
             vehicle.probe()
         return super()._left_for(late)
+
+    # From any thread.
+
+    def take_gamepad(self, axes: Sequence[float], buttons: Sequence[int]) -> None:
+        """Move the sticks of the first drone; see `TakesGamepad`.
+
+        Without its gamepad a drone has no radio, and ArduPilot's failsafe acts.
+        """
+        self._gamepad.put(axes, buttons)

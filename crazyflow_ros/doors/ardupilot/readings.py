@@ -5,6 +5,8 @@ ArduPilot computes the readings of its sensors with their errors itself, from th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from crazyflow_ros.doors.ardupilot.packets import numbers
@@ -16,6 +18,7 @@ RANGE_RATE = 50
 """Readings of the range finder a second."""
 FARTHEST = 4.0
 """Of the range finder [m]: VL53L1X, its data sheet."""
+_CHANNELS = 12  # that ArduPilot reads
 _NOTHING = 2 * FARTHEST  # m, of a range finder that sees nothing within its reach
 
 
@@ -54,6 +57,12 @@ class ArduPilotReadings:
             f'"quaternion":{numbers(quaternion)},"velocity":{numbers(velocity)}{distance}{battery}'
             for gyro, force, position, attitude, quaternion, velocity, distance, battery in rows
         ]
+
+
+def radio(channels: Sequence[int]) -> str:
+    """Return the entry of a radio receiver, from the pulse lengths of its channels [µs]."""
+    pulses = ",".join(f'"rc_{i}":{pulse}' for i, pulse in enumerate(channels[:_CHANNELS], 1))
+    return f',"rc":{{{pulses}}}'
 
 
 def _batteries(snapshot: Snapshot) -> list[str]:

@@ -30,7 +30,7 @@ from door_flight import (
 from fake_ardupilot import FakeArduPilot
 from paths import ROOT
 
-from crazyflow_ros.doors.ardupilot import ArduPilot
+from crazyflow_ros.doors.ardupilot import ArduPilot, GamepadSettings
 from crazyflow_ros.runtime import DroneState
 
 
@@ -59,6 +59,20 @@ def test_readings_are_those_of_ardupilots_frames_and_units(start: Start) -> None
     np.testing.assert_allclose(reading["quaternion"], (0.5**0.5, 0, 0, 0.5**0.5), atol=1e-3)
     assert reading["rng_1"] == pytest.approx(up, abs=0.05)
     assert not {"battery", "voltage", "rc_1", "airspeed", "no_time_sync"} & set(reading)
+
+
+def test_a_gamepad_is_the_radio_of_the_first_drone_while_it_is_there(start: Start) -> None:
+    flight = start(gamepad=GamepadSettings(timeout=0.5))
+    fakes = flight.fake(0), flight.fake(1)
+    flight.fly(0.1)
+    for button in (0, 1):
+        flight.door.take_gamepad([0.5, 0.25, 0, -1, -0.5, 0], [*[0] * 7, button])
+    flight.fly(1 / RATE)
+    mine, other = (fake.readings[-1] for fake in fakes)
+    expected = [2000, 1250, 1250, 1250, 2000, *[1000] * 7]
+    assert [mine[f"rc_{i}"] for i in range(1, 13)] == expected
+    assert "rc_1" not in other
+    flight.fly_until(lambda: "rc_1" not in fakes[0].readings[-1])  # its messages have stopped
 
 
 def test_a_moving_drone_reads_in_north_east_down(start: Start) -> None:
