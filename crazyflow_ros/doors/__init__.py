@@ -5,8 +5,17 @@ of settings, see `DoorSettings`.
 """
 
 from crazyflow_ros.doors.commands import Commands
+from crazyflow_ros.doors.gamepad import GamepadSettings
 from crazyflow_ros.doors.patience import Patience
 from crazyflow_ros.doors.samples import Samples
 from crazyflow_ros.doors.settings import DoorContext, DoorSettings, door_settings
 
-__all__ = ["Commands", "DoorContext", "DoorSettings", "Patience", "Samples", "door_settings"]
+__all__ = [
+    "Commands",
+    "DoorContext",
+    "DoorSettings",
+    "GamepadSettings",
+    "Patience",
+    "Samples",
+    "door_settings",
+]

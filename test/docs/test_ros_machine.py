@@ -103,7 +103,7 @@ def test_launch_files_ask_for_packages_that_all_distributions_have() -> None:
     files = [*ROOT.glob("launch/*.py"), ROOT / "crazyflow_ros" / "ros" / "launch_nodes.py"]
     calls = re.findall(r"    require\((.*)\)", "\n".join(file.read_text() for file in files))
     names = [name for call in calls for name in re.findall(r'"(\w+)"', call)]
-    assert len(names) == 5
+    assert len(names) == 6
     assert all(is_released(name, d) for name in names for d in DISTRIBUTIONS)
 
 

@@ -30,7 +30,8 @@ from door_flight import (
 from fake_ardupilot import FakeArduPilot
 from paths import ROOT
 
-from crazyflow_ros.doors.ardupilot import ArduPilot, GamepadSettings
+from crazyflow_ros.doors import GamepadSettings
+from crazyflow_ros.doors.ardupilot import ArduPilot
 from crazyflow_ros.runtime import DroneState
 
 
