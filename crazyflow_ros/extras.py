@@ -32,6 +32,7 @@ EXTRAS = {
     # the page, whose guard stands before the server of this version
     "view": Extra("viser", ("viser==1.1.1",)),
     "foxglove": Extra("foxglove", ("foxglove-sdk>=0.30,<0.31",)),
+    "hosts": Extra("zenoh", ("eclipse-zenoh>=1.5,<2",)),  # one time for several simulators
     "learn": Extra("optax", ("optax>=0.2.4,<0.3", "matplotlib", "gymnasium>=1.1")),
     "foundation": Extra("h5py", ("h5py>=3.10,<4",)),  # policies of foundation-policy
     "onnx": Extra("onnx", ("onnx>=1.16,<2",)),  # policies of ONNX

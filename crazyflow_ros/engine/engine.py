@@ -129,6 +129,17 @@ class Engine:
         """Set commands of drones, (n, k + 1) with their levels."""
         self._given[self._slots_of(names)] = commands
 
+    def inputs(self, names: Sequence[str]) -> np.ndarray:
+        """Return what determines the next ticks of drones besides their state, (n, k).
+
+        It is the command, the level, and the external force and torque.
+        """
+        return self._inputs[self._slots_of(names), : self._world.form.inputs["wrench"].stop]
+
+    def set_inputs(self, names: Sequence[str], inputs: np.ndarray) -> None:
+        """Set the result of `inputs`."""
+        self._inputs[self._slots_of(names), : inputs.shape[1]] = inputs
+
     def disarm(self, name: str) -> None:
         """Stop the rotors of a drone, until it gets a command."""
         self.level[self._slots[name]] = Level.held

@@ -15,10 +15,12 @@ from crazyflow_ros.runtime.requests import InvalidState, Requests
 from crazyflow_ros.runtime.schedule import Pacer
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.steps import StepQueue, Steps
+from crazyflow_ros.runtime.turns import Turns
 
 T = TypeVar("T")
 
 _IDLE_CHECK = 0.5  # s, after which a waiting thread checks for work without having been woken
+_TURN_CHECK = 0.1  # s, the same while other simulators have to answer
 _ENDED = "the simulation has ended"
 
 
@@ -38,6 +40,7 @@ class Loop:
     Attributes:
         pacer: As given.
         preparation: Makes changes that take long to prepare.
+        turns: Asked before time goes on; None if nobody else has a say. Set before the start.
         paused: Time stands still.
         failed: The exception that ended the thread, if one did.
         failure_callbacks: Called with that exception.
@@ -56,6 +59,7 @@ class Loop:
         self._simulation, self._show, self._door = simulation, show, door
         self._health, self.pacer, self.paused = health, pacer, paused
         self._held = ""  # why time must not run
+        self.turns: Turns | None = None
         self.failed: BaseException | None = None
         self.failure_callbacks: list[Callable[[BaseException], None]] = []
         self._steps = StepQueue()
@@ -167,6 +171,8 @@ class Loop:
                 if steps := self._steps.current():
                     self._advance_steps(steps)
                 elif self.paused:
+                    if self.turns is not None:
+                        self.turns.turn(due=False, paused=True)
                     health.doing = ""
                     self._requests.sleep(_IDLE_CHECK)
                 else:
@@ -185,27 +191,39 @@ class Loop:
         self.preparation.close(_ENDED)
         if self._door is not None:
             self._door.close()
+        if self.turns is not None:
+            self.turns.close()
 
     def _advance(self) -> None:
         simulation = self._simulation
         wait = self.pacer.wait(simulation.next_event()) if self.pacer.factor else 0.0
         if wait > 0:
+            if self.turns is not None:
+                self.turns.turn(due=False, paused=False)
             self._health.doing = ""
             # At a small factor the next event may be hours away, longer than a thread can wait.
             if not self._requests.sleep(min(wait, _IDLE_CHECK)) or wait > _IDLE_CHECK:
                 return
-        if simulation.collect(self._requests.pending):
+        if self._may_advance():
             n_ticks = simulation.advance(self.pacer.due())
             self.pacer.done(simulation.snapshot.tick, n_ticks)
 
     def _advance_steps(self, steps: Steps) -> None:
-        if not self._simulation.collect(self._requests.pending):
+        if not self._may_advance():
             return
         n_ticks = self._simulation.advance(math.inf, steps.left)
         steps.ticks_done += n_ticks
         if steps.progress is not None:
             self._health.call("progress of a step", steps.progress, steps.ticks_done)
         self._steps.settle(self._simulation.snapshot)
+
+    def _may_advance(self) -> bool:
+        """Collect all that the next ticks depend on; return False if it is not there yet."""
+        if self.turns is not None and not self.turns.turn(due=True, paused=False):
+            self._health.doing = f"waiting for {self.turns.waiting_for}"
+            self._requests.sleep(_TURN_CHECK)
+            return False
+        return self._simulation.collect(self._requests.pending)
 
     def _add(self, steps: Steps) -> None:
         if self._held:

@@ -260,8 +260,8 @@ class PhysicsThread(Changes):
         """
         self._check_commands(setpoints, setpoints.values())
         for name in setpoints:
-            if self._is_by_door(name):
-                raise ValueError(self._obeys_door(name))
+            if master := self._master(name):
+                raise ValueError(f"{name} obeys {master} alone")
         self._simulation.commands.post(setpoints)
 
     def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Response]:
@@ -270,9 +270,10 @@ class PhysicsThread(Changes):
         Raises:
             ValueError: There is no such drone, or its control mode cannot follow the setpoint.
         """
-        free = {name: x for name, x in setpoints.items() if not self._is_by_door(name)}
+        masters = {name: master for name in setpoints if (master := self._master(name))}
+        free = {name: x for name, x in setpoints.items() if name not in masters}
         self._check_commands(setpoints, free.values())
-        refused = [self._obeys_door(name) for name in setpoints if name not in free]
+        refused = [f"{name} obeys {master} alone" for name, master in masters.items()]
         commands = self._simulation.commands
 
         def carry_out() -> Response:
@@ -389,12 +390,10 @@ class PhysicsThread(Changes):
         speeds = np.array([commands[name] for name in present]).reshape(-1, 4)
         self._engine.set_commands(present, rows(Level.rotor_vel, speeds))
 
-    def _is_by_door(self, name: str) -> bool:
-        return self._door is not None and name in self._door.drones
-
-    def _obeys_door(self, name: str) -> str:
-        assert self._door is not None
-        return f"{name} obeys the door {self._door.name} alone"
+    def _master(self, name: str) -> str:
+        """Return who commands a drone in place of the users of this thread; empty if nobody."""
+        by_door = self._door is not None and name in self._door.drones
+        return f"the door {self._door.name}" if self._door and by_door else ""
 
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
         self._simulation.known(names)

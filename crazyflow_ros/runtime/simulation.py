@@ -9,6 +9,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import load_drone
@@ -57,6 +59,9 @@ class Simulation:
         wrenches: External forces and torques on them.
         lives: How often each drone was reset, and when.
         events: Callbacks, the clock first among them.
+        until: Tick up to which the inputs of all drones are agreed with other simulators, who may
+            command some of them; None if there are no others.
+        lose: Takes a drone out of service, with a reason.
         control: Control mode of the commands.
         control_period: Ticks between two runs of the outermost controller.
     """
@@ -81,6 +86,8 @@ class Simulation:
         self.lives = DroneLives(self.snapshot)
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
+        self.until: int | None = None
+        self.lose: Callable[[str, str], None] = self.withdraw
         rules = Rules.of(config.drone_model, config.flight)
         self._authority = Authority(config)
         self.commands = DroneCommands(
@@ -165,6 +172,8 @@ class Simulation:
         Returns:
             Number of ticks.
         """
+        if self.until is not None:
+            return self._advance_agreed(self.until, limit)
         began = time.thread_time()
         self._take_posted()
         start = self.snapshot.tick
@@ -181,6 +190,31 @@ class Simulation:
         took = max(time.thread_time() - began, _SHORTEST)
         self._burst = max(1, int(_BURST * len(ticks) / took))
         return ticks[-1] - start
+
+    def _advance_agreed(self, until: int, limit: float) -> int:
+        """Advance to the next event with the inputs that are agreed, up to a tick `until`."""
+        start = self.snapshot.tick
+        tick = int(min(self.next_event(), start + limit, until))
+        (snapshot,) = self._evaluate(start, [tick - start])
+        self._accept(snapshot)
+        if tick < until:  # otherwise the commands look at it when they are taken
+            self.commands.feel([snapshot])
+        self._hand_out(every=tick == start + limit)
+        return tick - start
+
+    def take_inputs(self, names: Sequence[str]) -> tuple[np.ndarray, int]:
+        """Put posted commands and forces into force, for other simulators to agree.
+
+        Args:
+            names: The drones that are commanded here.
+
+        Returns:
+            Their inputs, see `Engine.inputs`, and the tick up to which these hold.
+        """
+        self._put_into_force()
+        tick, period = self.snapshot.tick, self.control_period
+        until = min((tick // period + 1) * period, self.wrenches.next_end)
+        return self._engine.inputs(names), int(max(until, tick + 1))
 
     def add_supervisor(self) -> None:
         """Supervise the flights from now on, once all other events are known."""
@@ -236,6 +270,10 @@ class Simulation:
 
     def take_commands(self) -> None:
         """Put posted commands into force; all of them apply from this tick on."""
+        if self.until is None:  # otherwise this waits until the others agree
+            self._put_into_force()
+
+    def _put_into_force(self) -> None:
         self._take_posted()
         names, commands = self.commands.commands([self.snapshot.time_ns])
         if names:
@@ -250,11 +288,15 @@ class Simulation:
         for name in self.commands.take_stopped():
             engine.disarm(name)
         for name, why in self.commands.take_failed().items():
-            self._failed[name] = why
-            engine.withdraw(name, self.snapshot.tick)
+            self.lose(name, why)
         wrench = self.wrenches.take(self.snapshot)
         if wrench is not None:
             engine.wrench[engine.rows] = wrench
+
+    def withdraw(self, name: str, why: str) -> None:
+        """Take a drone out of service until it is reset."""
+        self._failed[name] = why
+        self._engine.withdraw(name, self.snapshot.tick)
 
     def refresh(self, tick: int) -> None:
         """Make the engine's state, at some tick, the one that others see."""

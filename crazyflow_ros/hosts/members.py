@@ -1,0 +1,166 @@
+"""Who shares the time: the simulators that are present, and have been compared."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+
+from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.hosts.messages import PROTOCOL, Hello, packed
+from crazyflow_ros.hosts.settings import Hosts
+from crazyflow_ros.hosts.transport import Transport
+
+_REPEAT = 1.0  # s between greetings, as long as some have not answered
+
+
+class Members:
+    """The simulators of a world. Physics thread.
+
+    Args:
+        settings: Names of all.
+        drones: Names of the drones of the world.
+        configuration: What must be the same in all simulators, as JSON values.
+        transport: Reaches the others.
+        warn: Logs a warning.
+
+    Attributes:
+        refusal: Why this simulator cannot share a time with the others; empty if it can.
+    """
+
+    def __init__(
+        self,
+        settings: Hosts,
+        drones: tuple[str, ...],
+        configuration: Mapping[str, object],
+        transport: Transport,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.own, self._peers = settings.name, sorted(settings.peers)
+        self._drones, self._transport, self._warn = drones, transport, warn
+        self._hello = Hello(PROTOCOL, dict(configuration), settings.drones)
+        self._life, self._greeted = "", 0.0
+        # Several lives of one name: the end of the first one has not been noticed yet, or two
+        # simulators have the same name. The first one counts.
+        self._lives: dict[str, list[str]] = {name: [] for name in (self.own, *self._peers)}
+        self._hellos: dict[str, tuple[str, Hello]] = {}
+        self.refusal = ""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all simulators, in their order."""
+        return sorted((self.own, *self._peers))
+
+    @property
+    def missing(self) -> list[str]:
+        """Names of those that are not present, or have not been compared."""
+        return [name for name in self._peers if not self._is_here(name)]
+
+    @property
+    def view(self) -> str:
+        """Identifies who is present; differs from all former ones."""
+        lives = [self._life, *(self._lives[name][0] for name in self._peers)]
+        return blake2b(" ".join(sorted(lives)).encode(), digest_size=8).hexdigest()
+
+    def begin(self) -> None:
+        """Be present."""
+        self._renew()
+
+    def is_present(self, name: str, life: str) -> bool:
+        """Whether this is the life of a simulator that counts."""
+        return life in self._lives.get(name, [])[:1]
+
+    def noticed(self, name: str, life: str, *, here: bool) -> None:
+        """Record that a simulator has come or gone."""
+        if name == self.own:
+            self._noticed_namesake(life, here=here)
+            return
+        if name not in self._lives:
+            if here:
+                known = ", ".join(self._peers)
+                self._warn(f"the simulator {shown(name)} is none of the peers {known}: ignored")
+            return
+        lives = self._lives[name]
+        if here and life not in lives:
+            lives.append(life)
+            if len(lives) > 1:
+                self._warn(f"there is a second simulator {name}: it has to wait for the first")
+            self._greet()
+        elif not here and life in lives:
+            was_first = lives[0] == life
+            lives.remove(life)
+            if was_first:
+                # The other one may not have noticed that it was gone.
+                self._hellos.pop(name, None)
+                self._renew()
+
+    def heard(self, name: str, life: str, hello: Hello) -> None:
+        """Compare a simulator with this one."""
+        if not self.is_present(name, life):
+            return
+        self._hellos[name] = life, hello
+        others = [kept for _, (_, kept) in sorted(self._hellos.items())]
+        self.refusal = self._difference(name, hello)
+        if not self.refusal and not self.missing:
+            self.refusal = self._shares([self._hello, *others])
+        if self.refusal:
+            self._warn(self.refusal)
+
+    def owners(self) -> dict[str, str]:
+        """Return the owner of each drone, once nobody is missing."""
+        hellos = {name: hello for name, (_, hello) in self._hellos.items()} | {
+            self.own: self._hello
+        }
+        return {drone: name for name, hello in hellos.items() for drone in hello.drones}
+
+    def remind(self) -> None:
+        """Greet again, from time to time, those who have not answered."""
+        if time.monotonic() - self._greeted > _REPEAT:
+            self._greet()
+
+    def _is_here(self, name: str) -> bool:
+        lives = self._lives[name]
+        return bool(lives) and self._hellos.get(name, ("",))[0] == lives[0]
+
+    def _noticed_namesake(self, life: str, *, here: bool) -> None:
+        others = self._lives[self.own]
+        if here and life != self._life and life not in others:
+            others.append(life)
+            self._warn(
+                f"there is another simulator {self.own}, or its end has not been noticed yet"
+            )
+        elif not here and life in others:
+            others.remove(life)
+
+    def _renew(self) -> None:
+        self._life = uuid.uuid4().hex
+        self._transport.announce(self._life)
+        self._greet()
+
+    def _greet(self) -> None:
+        self._greeted = time.monotonic()
+        self._transport.send(packed(self._hello))
+
+    def _difference(self, name: str, hello: Hello) -> str:
+        """Return why a simulator cannot share the time of this one; empty if it can."""
+        own, other = self._hello, hello
+        what = f"the simulator {name} cannot share a time with {self.own}: it has"
+        if own.protocol != other.protocol:
+            return f"{what} version {other.protocol} of the protocol, here is {own.protocol}"
+        for key in sorted(own.configuration.keys() | other.configuration.keys()):
+            ours, theirs = own.configuration.get(key), other.configuration.get(key)
+            if ours != theirs:
+                return f"{what} {shown(key)}={shown(theirs)}, here is {shown(ours)}"
+        return ""
+
+    def _shares(self, hellos: list[Hello]) -> str:
+        """Return what is wrong with who owns which drones; empty if nothing is."""
+        owned = [drone for hello in hellos for drone in hello.drones]
+        if unknown := [drone for drone in owned if drone not in self._drones]:
+            return f"hosts.drones: there is no drone {shown(unknown[0])}"
+        for drone in self._drones:
+            if owned.count(drone) != 1:
+                n = owned.count(drone) or "none"
+                return f"hosts.drones: each drone needs one simulator that owns it, {drone} has {n}"
+        return ""

@@ -1,0 +1,113 @@
+"""Messages between simulators: a JSON text, and numbers. Nothing in them is trusted."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.checks.plain_values import convert
+
+PROTOCOL = 1
+"""Version of messages and rounds, to be raised with each change of them."""
+MOST_BYTES = 128 * 1024 * 1024
+"""Bytes of a message; the largest ones have a checkpoint in them."""
+MOST_REQUESTS = 1000
+"""Requests in a message."""
+_HEAD = struct.Struct("<4sI")  # magic, bytes of the text
+_MAGIC = b"cfrh"
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What simulators compare before they share a time."""
+
+    protocol: int
+    configuration: dict[str, Any]
+    """JSON values by name; all simulators must have the same."""
+    drones: tuple[str, ...]
+    """Drones that the sender owns."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a simulator says in a round."""
+
+    view: str
+    round: int
+    tick: int
+    epoch: int
+    digest: str
+    """Of the state at the tick."""
+    paused: bool
+    until: int
+    """Tick up to which the inputs hold."""
+    requests: tuple[dict[str, Any], ...]
+    """See `calls.encoded`."""
+    inputs: bytes = b""
+    """Of the sender's drones, see `Engine.inputs`; beside the text."""
+
+
+def packed(message: Hello | Word) -> bytes:
+    """Return the bytes of a message.
+
+    Raises:
+        ValueError: It is too large.
+    """
+    values = dict(vars(message))
+    rest = values.pop("inputs", b"")
+    text = json.dumps(values, separators=(",", ":")).encode()
+    size = _HEAD.size + len(text) + len(rest)
+    if size > MOST_BYTES:
+        raise ValueError(f"a message between simulators has at most {MOST_BYTES} bytes, got {size}")
+    return _HEAD.pack(_MAGIC, len(text)) + text + rest
+
+
+def unpacked(data: bytes) -> Hello | Word:
+    """Return a message from its bytes.
+
+    Raises:
+        ValueError: It is none; the message says why.
+    """
+    if not _HEAD.size <= len(data) <= MOST_BYTES or data[:4] != _MAGIC:
+        raise ValueError(f"not a message of crazyflow_ros: {len(data)} bytes, {shown(data[:16])}")
+    _, length = _HEAD.unpack_from(data)
+    end = _HEAD.size + length
+    try:
+        values = json.loads(data[_HEAD.size : end])
+        kind = Hello if isinstance(values, dict) and "protocol" in values else Word
+        message: Hello | Word = convert(values, kind, "")
+    except RecursionError:
+        raise ValueError("a message is nested too deeply") from None
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    if isinstance(message, Hello):
+        return message
+    if len(message.requests) > MOST_REQUESTS:
+        raise ValueError(f"at most {MOST_REQUESTS} requests, got {len(message.requests)}")
+    return Word(**vars(message) | {"inputs": data[end:]})
+
+
+def inputs_of(word: Word, like: np.ndarray, levels: range) -> np.ndarray:
+    """Return the inputs in a word.
+
+    Args:
+        word: The word.
+        like: Inputs of the same drones, for shape and type.
+        levels: Possible levels; their column comes before the last six.
+
+    Raises:
+        ValueError: There are others.
+    """
+    if len(word.inputs) != like.nbytes:
+        raise ValueError(f"expected {like.nbytes} bytes of inputs, got {len(word.inputs)}")
+    # Numbers that are not finite cost the drone its service, as those of its own commander would.
+    inputs = np.frombuffer(word.inputs, like.dtype).reshape(like.shape)
+    level = inputs[:, -7]
+    if not np.isin(level, levels).all():
+        raise ValueError(f"levels must be from {levels[0]} to {levels[-1]}, got {shown(level)}")
+    return inputs

@@ -1,0 +1,298 @@
+"""Rounds: at each of them all simulators say their inputs and requests, and hear those of all."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
+from crazyflow_ros.engine.levels import Level
+from crazyflow_ros.engine.snapshot import SIZES, Snapshot
+from crazyflow_ros.hosts.members import Members
+from crazyflow_ros.hosts.messages import MOST_REQUESTS, Hello, Word, inputs_of, packed, unpacked
+from crazyflow_ros.hosts.transport import Transport
+from crazyflow_ros.runtime.health import Health
+from crazyflow_ros.runtime.loop import Loop
+from crazyflow_ros.runtime.requests import InvalidState
+from crazyflow_ros.runtime.simulation import Simulation
+
+CarryOut = Callable[[str, dict[str, Any]], "Future[Any] | None"]
+"""Begins a request of a simulator; the result is done when it is carried out, None at once."""
+
+_LEVELS = range(OUT_OF_SERVICE, max(Level) + 1)
+_WAITING = 2.0  # s after which a wait is logged
+_KEPT = 4  # words of each simulator: of this round, of the next, and of another view
+
+
+class _Request(NamedTuple):
+    """A request of this simulator."""
+
+    values: dict[str, Any]
+    future: Future[Any]
+
+
+class Rounds:
+    """The `Turns` of a simulation that shares its time. Physics thread, unless stated.
+
+    Args:
+        members: Who is present.
+        transport: Reaches the others.
+        simulation: Waits for the others before each round.
+        engine: Its engine.
+        loop: Carries out requests.
+        health: Logs.
+        carry_out: Begins a request; it raises nothing.
+
+    Attributes:
+        members: As given.
+        owners: The owner of each drone.
+        waiting_for: See `Turns`.
+        before_inputs: Called before the inputs are taken.
+    """
+
+    def __init__(
+        self,
+        members: Members,
+        transport: Transport,
+        simulation: Simulation,
+        engine: Engine,
+        loop: Loop,
+        health: Health,
+        carry_out: CarryOut,
+    ) -> None:
+        self.members, self._transport = members, transport
+        self._simulation, self._engine, self._loop = simulation, engine, loop
+        self._health, self._carry_out = health, carry_out
+        self.owners: dict[str, str] = {}
+        self.waiting_for = "the other simulators"
+        self.before_inputs: Callable[[], None] = lambda: None
+        self._outbox: deque[_Request] = deque()
+        self._begun = False
+        self._view, self._round = "", 0
+        self._word: Word | None = None  # what this simulator has said in the round
+        self._forced = False  # a round is needed although time stands still
+        self._words: dict[str, deque[Word]] = {}
+        self._offered: list[_Request] = []  # of this round
+        self._todo: deque[tuple[str, dict[str, Any], Future[Any] | None]] = deque()
+        self._under_way: tuple[Future[Any], Future[Any] | None] | None = None
+        self._held = ""
+        self._since: float | None = None  # wall time since when the round waits
+
+    def ask(self, request: dict[str, Any], future: Future[Any]) -> None:
+        """Let all simulators carry out a request in the next round; the future has its result."""
+        if self._held and self.members.missing and not future.done():
+            future.set_exception(InvalidState(self._held))
+        else:
+            self._outbox.append(_Request(request, future))
+
+    def heard(self, name: str, life: str, message: bytes) -> None:
+        """Take a message of another simulator."""
+        if not self.members.is_present(name, life):
+            return
+        try:
+            content = unpacked(message)
+        except ValueError as error:
+            self._health.warn(f"the simulator {name} sent what is refused: {error}")
+            return
+        if isinstance(content, Hello):
+            self.members.heard(name, life, content)
+        else:
+            self._words.setdefault(name, deque(maxlen=_KEPT)).append(content)
+
+    # Turns.
+
+    def turn(self, *, due: bool, paused: bool) -> bool:
+        """See `Turns`."""
+        if not self._begun:
+            self._begun = True
+            self.members.begin()
+        if not self._is_carried_out():
+            return False
+        until = self._simulation.until
+        assert until is not None
+        if not paused and self._simulation.snapshot.tick < until:
+            return True
+        if not self._is_complete():
+            return False
+        heard = self._heard()
+        if self._word is None and (due or self._forced or self._outbox or heard):
+            self._speak()
+        if self._word is None:
+            return False
+        if len(heard) < len(self.members.names) - 1:
+            self._note_wait([name for name in self.members.names if name not in heard])
+            return False
+        return self._settle(heard | {self.members.own: self._word})
+
+    def close(self) -> None:
+        """See `Turns`."""
+        self._transport.close()
+        self._fail("the simulation has ended")
+
+    def _is_complete(self) -> bool:
+        """Whether all simulators are present; otherwise time is held."""
+        members = self.members
+        missing, was_together = members.missing, bool(self._view)
+        if members.refusal:
+            self._hold(members.refusal)
+            return False
+        if missing:
+            members.remind()
+            names = f"{'simulators' if missing[1:] else 'simulator'} {', '.join(missing)}"
+            self.waiting_for = f"the {names}"
+            if was_together:
+                verb = "have" if missing[1:] else "has"
+                self._hold(f"the {names} {verb} gone: start it again, and load a checkpoint")
+                self._fail(self._held)
+            return False
+        if members.view != self._view:
+            self._view, self._round, self._word, self._forced = members.view, 0, None, True
+            self.owners = self.owners or members.owners()
+        return True
+
+    def _heard(self) -> dict[str, Word]:
+        """The words of the others in this round."""
+        found = {}
+        for name, words in self._words.items():
+            for word in words:
+                if (word.view, word.round) == (self._view, self._round):
+                    found[name] = word
+        return found
+
+    def _speak(self) -> None:
+        """Say inputs and requests."""
+        simulation = self._simulation
+        self.before_inputs()
+        inputs, until = simulation.take_inputs(self.drones_of(self.members.own))
+        n = min(len(self._outbox), MOST_REQUESTS)
+        waiting = [self._outbox.popleft() for _ in range(n)]
+        self._offered += [one for one in waiting if one.future.set_running_or_notify_cancel()]
+        now = simulation.snapshot
+        self._word = Word(
+            *(self._view, self._round, now.tick, now.epoch, digest(now), self._loop.paused, until),
+            tuple(request.values for request in self._offered),
+            inputs.tobytes(),
+        )
+        self._transport.send(packed(self._word))
+
+    def _settle(self, words: dict[str, Word]) -> bool:
+        """End a round; return whether time may go on."""
+        simulation, tick = self._simulation, self._simulation.snapshot.tick
+        if self._since is not None and time.monotonic() - self._since > _WAITING:
+            self._health.inform(f"time no longer waits for {self.waiting_for}")
+        self._round, self._word, self._since, self._forced = self._round + 1, None, None, False
+        refusal = self._difference(words) or self._put_inputs(words)
+        self._hold(refusal)
+        if any(word.paused for word in words.values()) and not self._loop.paused:
+            self._loop.pause()
+        mine, self._offered = deque(self._offered), []
+        for name in sorted(words):
+            for values in words[name].requests:
+                future = mine.popleft().future if name == self.members.own else None
+                self._todo.append((name, values, future))
+        until = min(word.until for word in words.values())
+        go_on = not self._todo and not refusal
+        simulation.until = max(until, tick + 1) if go_on else tick
+        return go_on and not (self._loop.paused and not self._loop.stepping)
+
+    def _put_inputs(self, words: dict[str, Word]) -> str:
+        """Put the inputs of the others into force; return what is wrong with them."""
+        for name, word in words.items():
+            drones = self.drones_of(name)
+            try:
+                inputs = inputs_of(word, self._engine.inputs(drones), _LEVELS)
+            except ValueError as error:
+                return f"the simulator {name} sent inputs that are refused: {error}"
+            if name != self.members.own:
+                self._engine.set_inputs(drones, inputs)
+        return ""
+
+    def _is_carried_out(self) -> bool:
+        """Carry out the requests of the last round, one after the other."""
+        while self._todo or self._under_way:
+            if self._under_way is None:
+                origin, values, future = self._todo.popleft()
+                begun = self._carry_out(origin, values)
+                if begun is None:
+                    begun = Future()
+                    begun.set_result(None)
+                self._under_way = begun, future
+            begun, future = self._under_way
+            if not begun.done():
+                return False
+            self._under_way, self._forced = None, True
+            if future is not None:
+                _copy(begun, future)
+        return True
+
+    def _difference(self, words: dict[str, Word]) -> str:
+        """Return which simulators are in another state; empty if none is."""
+        states = {name: (word.tick, word.epoch, word.digest) for name, word in words.items()}
+        if len(set(states.values())) == 1:
+            return ""
+        first, *others = sorted(states)
+        for name in others:
+            if states[name] != states[first]:
+                break
+        places = (f"{x} is at tick {states[x][0]}, reset {states[x][1]}" for x in (first, name))
+        why = "the simulators are in different states"
+        if states[first][:2] == states[name][:2]:
+            why += f" at tick {states[name][0]}: {first} and {name} round differently"
+        else:
+            why += f": {', '.join(places)}"
+        return f"{why}; load a checkpoint at one of them"
+
+    def drones_of(self, owner: str) -> list[str]:
+        """Return the present drones of a simulator, in the order of all drones."""
+        return [name for name in self._engine.names if self.owners.get(name) == owner]
+
+    def _hold(self, reason: str) -> None:
+        """Pause for a reason, or allow time to run again."""
+        if reason == self._held:
+            return
+        self._held = reason
+        self._loop.hold(reason)
+        if reason:
+            self._health.warn(f"time stands still: {reason}")
+        else:
+            self._health.inform("the simulators are together, in the same state; time may run")
+
+    def _note_wait(self, missing: list[str]) -> None:
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        missing = [name for name in missing if name != self.members.own]
+        names = f"the simulator{'s' if missing[1:] else ''} {', '.join(missing)}"
+        if now - self._since > _WAITING and names != self.waiting_for:
+            self._health.warn(f"time waits for {names}")
+        self.waiting_for = names
+
+    def _fail(self, reason: str) -> None:
+        """Refuse the requests of this simulator that are not agreed."""
+        for _, future in (*self._offered, *self._outbox):
+            if not future.done():
+                future.set_exception(InvalidState(reason))
+        self._offered.clear()
+        self._outbox.clear()
+
+
+def digest(state: Snapshot) -> str:
+    """Return a digest of the motion of all drones."""
+    motion = np.hstack([getattr(state, name) for name in SIZES])
+    return blake2b(motion.tobytes(), digest_size=8).hexdigest()
+
+
+def _copy(done: Future[Any], future: Future[Any]) -> None:
+    if future.done():
+        return
+    if error := done.exception():
+        future.set_exception(error)
+    else:
+        future.set_result(done.result())

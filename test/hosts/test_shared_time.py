@@ -1,0 +1,261 @@
+"""Simulators that share a world and a time: the bits of one, requests for all, going and coming."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import physics_helpers
+import pytest
+from hosts.simulators import Fleet, T
+
+from crazyflow_ros.checks.plain_values import plain
+from crazyflow_ros.engine.snapshot import SIZES
+from crazyflow_ros.flight import Pose, Setpoint, Velocity
+from crazyflow_ros.runtime import (
+    BatteryCharge,
+    Checkpoint,
+    DroneState,
+    InvalidState,
+    MotorEfficiency,
+    PhysicsThread,
+    ResetScope,
+    SimulationConfig,
+    StepAborted,
+    TimedWrench,
+    Wind,
+)
+
+NAMES = ("cf0", "cf1", "cf2", "cf3")
+OWNED = {"left": ("cf0", "cf3"), "right": ("cf1", "cf2")}
+ALONE = {"alone": NAMES}
+CONFIG = SimulationConfig(
+    start_paused=True, real_time_factor=0, drone_collisions=True, downwash=True, max_drones=5
+)
+until = partial(physics_helpers.until, timeout=T)
+Fly = Callable[[dict[str, tuple[str, ...]]], Fleet]
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fly]:
+    fleets: list[Fleet] = []
+
+    def start(owned: dict[str, tuple[str, ...]], **options: Any) -> Fleet:
+        fleets.append(Fleet(SimulationConfig(**vars(CONFIG) | options), owned, NAMES))
+        return fleets[-1]
+
+    yield start
+    for one in fleets:
+        one.stop()
+
+
+def bits(thread: PhysicsThread) -> bytes:
+    state = thread.snapshot
+    return b"".join(getattr(state, name).tobytes() for name in SIZES) + str(state.epoch).encode()
+
+
+def same_bits(fleet: Fleet) -> bytes:
+    """The bits of all simulators, which are the same."""
+    (one,) = {bits(thread) for thread in fleet.threads.values()}
+    return one
+
+
+def goals(seed: int) -> dict[str, Setpoint]:
+    """Places so near to each other that drones meet on the way."""
+    places = np.random.default_rng(seed).uniform((-0.2, -0.2, 0.4), (0.2, 0.2, 0.7), (4, 3))
+    return {name: Pose(tuple(place), 0.1 * seed) for name, place in zip(NAMES, places)}
+
+
+def eventful(fleet: Fleet) -> list[bytes]:
+    """A flight with all kinds of requests, in turns at all simulators; returns bits on the way."""
+    seen = []
+
+    def fly(n_ticks: int) -> None:
+        fleet.step(n_ticks)
+        seen.append(same_bits(fleet))
+
+    def ask(request: Callable[[PhysicsThread], Any]) -> None:
+        request(fleet.asked).result(T)
+
+    fly(9)
+    fleet.command(goals(1))
+    fly(390)  # they meet, between two runs of the controllers
+    fleet.owner("cf1").apply_wrench("cf1", TimedWrench((0.01, 0, 0.02), (0, 0, 1e-6), 0.063))
+    fleet.command({"cf0": Velocity((0.3, 0.0, 0.0), 0.2)})
+    fly(123)
+    ask(lambda x: x.set_drone_states({"cf2": DroneState(pos=(0.4, 0.4, 0.9), vel=(0, 0, 0.3))}))
+    ask(lambda x: x.disturb(Wind((0.5, 0.0, 0.0))))
+    ask(lambda x: x.disturb(MotorEfficiency("cf3", 1, 0.95)))
+    ask(lambda x: x.tune("cf0", "mellinger", {"kp_xy": 0.5}))
+    fly(50)
+    ask(lambda x: x.edit_state(lambda: lambda now: lifted(now, 3)))
+    fleet.command(goals(2))
+    fly(200)
+    ask(lambda x: x.reset(drones=["cf1"]))
+    ask(lambda x: x.restart("cf2", charged=True))
+    fly(77)
+    ask(lambda x: x.capture_initial_state())
+    ask(lambda x: x.despawn("cf2"))
+    fly(20)
+    ask(lambda x: x.reset(ResetScope.all))
+    fleet.command(goals(3))
+    fly(300)
+    return seen
+
+
+def lifted(now: Any, row: int) -> Any:
+    pos = now.pos.copy()
+    pos[row, 2] += 0.25
+    return physics_state(now, pos=pos)
+
+
+def physics_state(now: Any, **others: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(now, **others)
+
+
+def test_two_simulators_have_the_bits_of_one(fleet: Fly) -> None:
+    assert eventful(fleet(OWNED)) == eventful(fleet(ALONE))
+
+
+def test_a_third_simulator_need_not_own_drones(fleet: Fly) -> None:
+    shared = fleet({"left": ("cf0",), "middle": (), "right": NAMES[1:]})
+    shared.command(goals(1))
+    shared.step(99)
+    alone = fleet(ALONE)
+    alone.command(goals(1))
+    alone.step(99)
+    assert same_bits(shared) == same_bits(alone)
+
+
+def test_time_runs_and_stands_still_for_all_whoever_is_asked(fleet: Fly) -> None:
+    shared = fleet(OWNED)
+    left, right = shared.threads.values()
+    left.resume().result(T)
+    until(lambda: right.snapshot.tick > 200, "time to run")
+    assert not right.paused
+    stopped = right.pause().result(T)
+    left.show_to(lambda _: None).result(T)
+    assert left.paused and left.snapshot.tick == stopped.tick
+    assert left.switch(paused=True).result(T)[0] is False
+    same_bits(shared)
+    steps = left.step(10**6)
+    until(lambda: right.snapshot.tick > stopped.tick + 100, "steps")
+    right.pause().result(T)
+    with pytest.raises(StepAborted):
+        steps.result(T)
+    steps = right.step(10**6)
+    until(lambda: right.snapshot.tick > left.snapshot.tick - 100, "steps")
+    steps.cancel()
+    until(steps.done, "steps to end")
+    with pytest.raises(InvalidState, match="not paused"):
+        left.resume().result(T) and right.step(3).result(T)
+    left.set_real_time_factor(1e-6).result(T)  # the next tick is due in half an hour
+    left.pause().result(T)
+    same_bits(shared)
+
+
+def test_a_checkpoint_has_the_commands_of_all_and_is_that_of_one(fleet: Fly) -> None:
+    kept: list[Checkpoint] = []
+    for one in (fleet(OWNED), fleet(ALONE)):
+        one.command(goals(1))
+        one.step(101)
+        one.owner("cf2").apply_wrench(
+            "cf2", TimedWrench((0, 0, 0.01), (0, 0, 0), 3.0, in_body=True)
+        )
+        one.step(1)
+        kept.append(one.asked.checkpoint().result(T))
+    shared, alone = kept
+    assert shared.about["orders"].keys() == set(NAMES)
+    assert json.dumps(shared.about, sort_keys=True) == json.dumps(alone.about, sort_keys=True)
+    for name, array in alone.arrays.items():
+        assert np.array_equal(array, shared.arrays[name]), name
+
+
+def test_one_that_dies_stops_the_others_and_comes_back_from_a_checkpoint(fleet: Fly) -> None:
+    shared = fleet(OWNED)
+    shared.command(goals(1))
+    shared.step(100)
+    kept = shared.asked.checkpoint().result(T)
+    shared.step(200)
+    as_if_nothing_were = same_bits(shared)
+    left = shared.threads["left"]
+    left.resume().result(T)
+    until(lambda: left.snapshot.tick > 400, "time to run")
+    shared.network.cut("right")
+    until(lambda: left.paused, "the left one to stop")
+    with pytest.raises(InvalidState, match="the simulator right has gone"):
+        left.resume().result(T)
+    shared.threads["right"].stop(T)
+    right = shared.start("right")
+    with pytest.raises(InvalidState, match="different states: left is at tick .* right is at"):
+        right.resume().result(T)
+    with pytest.raises(StepAborted if False else InvalidState, match="different states"):
+        left.step(1).result(T)
+    right.restore(kept).result(T)
+    shared.step(200)
+    assert same_bits(shared) == as_if_nothing_were
+
+
+def test_states_that_differ_are_found_in_the_next_round(fleet: Fly) -> None:
+    shared = fleet(OWNED)
+    shared.step(20)
+
+    def rounded_otherwise(sender: str, message: bytes) -> bytes:
+        at = message.find(b'"digest":"') + 10
+        if sender == "left" or at < 10:
+            return message
+        return message[:at] + bytes([message[at] ^ 1]) + message[at + 1 :]
+
+    shared.network.change = rounded_otherwise
+    with pytest.raises(InvalidState, match="left and right round differently"):
+        shared.asked.step(100).result(T)
+    assert shared.threads["left"].snapshot.tick < 40
+    shared.network.change = lambda _, message: message
+    shared.asked.reset().result(T)
+    shared.step(20)
+    same_bits(shared)
+
+
+def test_drones_obey_those_that_own_them(fleet: Fly) -> None:
+    shared = fleet(OWNED)
+    left, right = shared.threads["left"], shared.threads["right"]
+    shared.step(1)
+    with pytest.raises(ValueError, match="cf1 obeys the simulator right alone"):
+        left.command("cf1", goals(1)["cf1"])
+    with pytest.raises(ValueError, match="cf1 obeys the simulator right alone"):
+        left.apply_wrench("cf1", TimedWrench((0, 0, 1), (0, 0, 0), 1.0))
+    assert left.fly({"cf1": goals(1)["cf1"]}).result(T).refused == [
+        "cf1 obeys the simulator right alone"
+    ]
+    right.spawn("cf9", (2, 2, 1, 0, 0, 0, 1)).result(T)
+    with pytest.raises(ValueError, match="cf9 obeys the simulator right"):
+        left.command("cf9", goals(1)["cf0"])
+    right.command("cf9", goals(1)["cf0"])
+    shared.step(20)
+    same_bits(shared)
+
+
+def test_impossible_requests_are_refused_by_all_and_change_nothing(fleet: Fly) -> None:
+    shared = fleet(OWNED)
+    shared.step(5)
+    before = same_bits(shared)
+    asked = shared.asked
+    for refused, text in (
+        (asked.reset(drones=["cf7"]), "cf7"),
+        (asked.set_drone_states({"cf0": DroneState(pos=(np.nan, 0, 0))}), "pos of cf0"),
+        (asked.disturb(BatteryCharge("cf0", 0.5)), "no batteries"),
+        (asked.tune("cf0", "mellinger", {"nothing": 1.0}), "nothing"),
+        (asked.edit_state(lambda: 1 / 0), "division"),
+    ):
+        with pytest.raises((ValueError, ZeroDivisionError), match=text):
+            refused.result(T)
+    for impossible in (asked.set_scene("floor"), asked.set_obstacles(None), asked.hold("a reason")):
+        with pytest.raises(InvalidState, match="not possible with several hosts"):
+            impossible.result(T)
+    shared.step(1)
+    assert same_bits(shared) != before and plain(shared.asked.snapshot.tick) == 7
