@@ -16,8 +16,8 @@ arrive in between wait for the next round.
 **Requests** that change the state, or let time run, are carried out by all simulators. A request
 goes into the next round's message of the simulator that was asked; all carry out the union, in the
 order of the simulators' names, one after the other, before they go on; then the next round follows
-at the same tick. While time stands still, a round begins when one has a request. What cannot be
-sent, such as a function that edits the scene, is refused.
+at the same tick, and the request is answered. While time stands still, a round begins when one has
+a request. What cannot be sent, such as a function that edits the scene, is refused.
 
 **Agreement.** A message carries tick, number of resets and a digest of the state at which its round
 begins. Where they differ, time is held on all simulators, which name those that differ, until a

@@ -41,8 +41,8 @@ class Members:
         self._drones, self._transport, self._warn = drones, transport, warn
         self._hello = Hello(PROTOCOL, dict(configuration), settings.drones)
         self._life, self._greeted = "", 0.0
-        # Several lives of one name: the end of the first one has not been noticed yet, or two
-        # simulators have the same name. The first one counts.
+        # Several lives of one name: it is renewed, or the end of the first one has not been noticed
+        # yet, or two simulators have the same name. The first one counts.
         self._lives: dict[str, list[str]] = {name: [] for name in (self.own, *self._peers)}
         self._hellos: dict[str, tuple[str, Hello]] = {}
         self.refusal = ""
@@ -84,16 +84,11 @@ class Members:
         lives = self._lives[name]
         if here and life not in lives:
             lives.append(life)
-            if len(lives) > 1:
-                self._warn(f"there is a second simulator {name}: it has to wait for the first")
             self._greet()
         elif not here and life in lives:
-            was_first = lives[0] == life
             lives.remove(life)
-            if was_first:
-                # The other one may not have noticed that it was gone.
-                self._hellos.pop(name, None)
-                self._renew()
+            if not lives:
+                self._renew()  # the other one may not have noticed that it was gone
 
     def heard(self, name: str, life: str, hello: Hello) -> None:
         """Compare a simulator with this one."""

@@ -44,6 +44,8 @@ class Word:
     digest: str
     """Of the state at the tick."""
     paused: bool
+    due: bool
+    """The next tick is due."""
     until: int
     """Tick up to which the inputs hold."""
     requests: tuple[dict[str, Any], ...]

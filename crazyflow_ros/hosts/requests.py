@@ -62,9 +62,12 @@ class SharedRequests:
         self._rounds, self._simulation, self._loop, self._health = rounds, simulation, loop, health
 
     def ask(self, name: str, *arguments: Any) -> Future[Any]:
-        """Let all carry out a request in the next round."""
+        """Let all carry out a request at the same tick as that under way, if there is one.
+
+        The future is done once this simulator has carried it out.
+        """
         future: Future[Any] = Future()
-        self._rounds.ask(call(name, arguments, {}), future)
+        self._rounds.ask(call(name, arguments, {}), future, once_here=True)
         return future
 
     def carry_out(self, origin: str, request: dict[str, Any]) -> Future[Any] | None:
@@ -113,9 +116,10 @@ class SharedRequests:
         self._steps[origin, number] = steps
         steps.add_done_callback(lambda _: self._steps.pop((origin, number), None))
 
-    def _drop_steps(self, origin: str, number: int) -> None:
-        if steps := self._steps.get((origin, number)):
-            self._loop.drop(steps)
+    def _drop_steps(self, origin: str, number: int) -> Future[Any] | None:
+        steps = self._steps.get((origin, number))
+        # Not at once: they may not be in the queue yet.
+        return None if steps is None else self._loop.ask(lambda: self._loop.drop(steps))
 
     # Drones that are lost because their commands failed.
 

@@ -36,6 +36,8 @@ class _Request(NamedTuple):
 
     values: dict[str, Any]
     future: Future[Any]
+    once_here: bool
+    """The future is done once this simulator has carried it out, not when all have."""
 
 
 class Rounds:
@@ -80,17 +82,25 @@ class Rounds:
         self._forced = False  # a round is needed although time stands still
         self._words: dict[str, deque[Word]] = {}
         self._offered: list[_Request] = []  # of this round
-        self._todo: deque[tuple[str, dict[str, Any], Future[Any] | None]] = deque()
-        self._under_way: tuple[Future[Any], Future[Any] | None] | None = None
+        self._todo: deque[tuple[str, dict[str, Any], _Request | None]] = deque()
+        self._under_way: tuple[Future[Any], _Request | None] | None = None
+        self._carried_out: list[tuple[Future[Any], Future[Any]]] = []  # here, and perhaps by others
         self._held = ""
         self._since: float | None = None  # wall time since when the round waits
 
-    def ask(self, request: dict[str, Any], future: Future[Any]) -> None:
-        """Let all simulators carry out a request in the next round; the future has its result."""
+    def ask(self, request: dict[str, Any], future: Future[Any], *, once_here: bool = False) -> None:
+        """Let all simulators carry out a request in the next round.
+
+        Args:
+            request: See `calls.call`.
+            future: Gets the result once all have carried it out.
+            once_here: It gets the result already when this simulator has carried it out; what it
+                asks for at once is carried out by all at the same tick.
+        """
         if self._held and self.members.missing and not future.done():
             future.set_exception(InvalidState(self._held))
         else:
-            self._outbox.append(_Request(request, future))
+            self._outbox.append(_Request(request, future, once_here))
 
     def heard(self, name: str, life: str, message: bytes) -> None:
         """Take a message of another simulator."""
@@ -122,8 +132,9 @@ class Rounds:
         if not self._is_complete():
             return False
         heard = self._heard()
-        if self._word is None and (due or self._forced or self._outbox or heard):
-            self._speak()
+        asked = any(word.requests or not word.due for word in heard.values())
+        if self._word is None and (due or self._forced or self._outbox or asked):
+            self._speak(due=due)
         if self._word is None:
             return False
         if len(heard) < len(self.members.names) - 1:
@@ -166,7 +177,7 @@ class Rounds:
                     found[name] = word
         return found
 
-    def _speak(self) -> None:
+    def _speak(self, *, due: bool) -> None:
         """Say inputs and requests."""
         simulation = self._simulation
         self.before_inputs()
@@ -176,9 +187,8 @@ class Rounds:
         self._offered += [one for one in waiting if one.future.set_running_or_notify_cancel()]
         now = simulation.snapshot
         self._word = Word(
-            *(self._view, self._round, now.tick, now.epoch, digest(now), self._loop.paused, until),
-            tuple(request.values for request in self._offered),
-            inputs.tobytes(),
+            *(self._view, self._round, now.tick, now.epoch, digest(now), self._loop.paused),
+            *(due, until, tuple(request.values for request in self._offered), inputs.tobytes()),
         )
         self._transport.send(packed(self._word))
 
@@ -190,17 +200,19 @@ class Rounds:
         self._round, self._word, self._since, self._forced = self._round + 1, None, None, False
         refusal = self._difference(words) or self._put_inputs(words)
         self._hold(refusal)
+        self._answer()
         if any(word.paused for word in words.values()) and not self._loop.paused:
             self._loop.pause()
         mine, self._offered = deque(self._offered), []
         for name in sorted(words):
             for values in words[name].requests:
-                future = mine.popleft().future if name == self.members.own else None
-                self._todo.append((name, values, future))
+                own = mine.popleft() if name == self.members.own else None
+                self._todo.append((name, values, own))
+        # Nobody is bound whose next tick is not due: it may still be asked to pause at this one.
+        goes_on = not self._todo and not refusal and all(word.due for word in words.values())
         until = min(word.until for word in words.values())
-        go_on = not self._todo and not refusal
-        simulation.until = max(until, tick + 1) if go_on else tick
-        return go_on and not (self._loop.paused and not self._loop.stepping)
+        simulation.until = max(until, tick + 1) if goes_on else tick
+        return goes_on
 
     def _put_inputs(self, words: dict[str, Word]) -> str:
         """Put the inputs of the others into force; return what is wrong with them."""
@@ -218,19 +230,27 @@ class Rounds:
         """Carry out the requests of the last round, one after the other."""
         while self._todo or self._under_way:
             if self._under_way is None:
-                origin, values, future = self._todo.popleft()
+                origin, values, own = self._todo.popleft()
                 begun = self._carry_out(origin, values)
                 if begun is None:
                     begun = Future()
                     begun.set_result(None)
-                self._under_way = begun, future
-            begun, future = self._under_way
+                self._under_way = begun, own
+            begun, own = self._under_way
             if not begun.done():
                 return False
             self._under_way, self._forced = None, True
-            if future is not None:
-                _copy(begun, future)
+            if own is not None and own.once_here:
+                _copy(begun, own.future)
+            elif own is not None:
+                self._carried_out.append((begun, own.future))
         return True
+
+    def _answer(self) -> None:
+        """Answer the requests that all have carried out."""
+        done, self._carried_out = self._carried_out, []
+        for begun, future in done:
+            _copy(begun, future)
 
     def _difference(self, words: dict[str, Word]) -> str:
         """Return which simulators are in another state; empty if none is."""
@@ -276,9 +296,10 @@ class Rounds:
 
     def _fail(self, reason: str) -> None:
         """Refuse the requests of this simulator that are not agreed."""
-        for _, future in (*self._offered, *self._outbox):
-            if not future.done():
-                future.set_exception(InvalidState(reason))
+        self._answer()
+        for request in (*self._offered, *self._outbox):
+            if not request.future.done():
+                request.future.set_exception(InvalidState(reason))
         self._offered.clear()
         self._outbox.clear()
 

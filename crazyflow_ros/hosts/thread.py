@@ -42,7 +42,7 @@ def _agreed(
     parameters = signature(method)
 
     @wraps(method)
-    def agreed(self: SharedThread, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    def agreed(self: SharedThread, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         given = parameters.bind(self, *args, **kwargs)
         return self.agree(method.__name__, *given.args[1:], **given.kwargs)
 
@@ -55,7 +55,7 @@ def _alone(
     """Return a method that refuses what other simulators could not be sent."""
 
     @wraps(method)
-    def refused(_: SharedThread, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    def refused(_: SharedThread, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         del args, kwargs
         future: Future[T] = Future()
         future.set_exception(InvalidState(f"{what} is not possible with several hosts"))
@@ -196,7 +196,10 @@ class SharedThread(PhysicsThread):
             again = self._shared.ask("reset", ResetScope.state)
             again.add_done_callback(_or_fail(result, lambda _: changed(edit, self.snapshot)))
 
-        self.agree("nothing").add_done_callback(_or_fail(result, planned))
+        def begin() -> None:
+            self._shared.ask("nothing").add_done_callback(_or_fail(result, planned))
+
+        self._loop.ask(begin).add_done_callback(partial(_fail_with, result))
         return result
 
     def _pass_on(self, result: Future[Any], name: str, *arguments: Any) -> None:

@@ -61,7 +61,9 @@ class ZenohTransport:
             import zenoh
         self._zenoh, self._own = zenoh, f"{_ROOT}/{settings.world}/{settings.name}"
         self._all = f"{_ROOT}/{settings.world}/*/*"
-        self._name, self._token, self._publisher = settings.name, None, None
+        self._name = settings.name
+        self._token: Any = None
+        self._publisher: Any = None
         try:
             self._session = zenoh.open(_configured(zenoh, settings))
         except zenoh.ZError as error:
@@ -85,7 +87,7 @@ class ZenohTransport:
 
     def announce(self, life: str) -> None:
         """See `Transport`."""
-        before: tuple[Any, ...] = (self._token, self._publisher)
+        before = self._token, self._publisher
         key, zenoh = f"{self._own}/{life}", self._zenoh
         self._publisher = self._session.declare_publisher(
             key,
@@ -100,7 +102,6 @@ class ZenohTransport:
 
     def send(self, message: bytes) -> None:
         """See `Transport`."""
-        assert self._publisher is not None
         self._publisher.put(message)
 
     def close(self) -> None:

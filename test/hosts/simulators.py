@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
+from physics_helpers import until
+
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.hosts import Hosts, SharedThread
 from crazyflow_ros.hosts.transport import OnMessage, OnPresence
@@ -132,8 +134,7 @@ class Fleet:
         """Advance, and wait for all."""
         tick = self.asked.step(n_ticks).result(T).tick
         for thread in self.threads.values():
-            thread.show_to(lambda _: None).result(T)
-            assert thread.snapshot.tick == tick
+            until(lambda thread=thread: thread.snapshot.tick == tick, "all simulators", T)
 
     def stop(self) -> None:
         """End all."""
