@@ -134,6 +134,8 @@ class Members:
         self._greet()
 
     def _greet(self) -> None:
+        if not self._life:  # not present yet
+            return
         self._greeted = time.monotonic()
         self._transport.send(packed(self._hello))
 

@@ -261,7 +261,7 @@ class Rounds:
         for name in others:
             if states[name] != states[first]:
                 break
-        places = (f"{x} is at tick {states[x][0]}, reset {states[x][1]}" for x in (first, name))
+        places = (f"{x} is at tick {states[x][0]} and reset {states[x][1]}" for x in (first, name))
         why = "the simulators are in different states"
         if states[first][:2] == states[name][:2]:
             why += f" at tick {states[name][0]}: {first} and {name} round differently"

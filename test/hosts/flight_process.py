@@ -1,4 +1,4 @@
-"""A simulator as a process: one of those that share a time, or alone, on the same flight.
+"""A simulator as a process, one of those that share a time; or alone, on the same flight.
 
     python flight_process.py '{"name": "left", "peers": ["right"], ...}'
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from physics_helpers import until
 
 from crazyflow_ros.flight import Pose
 from crazyflow_ros.hosts import Hosts, SharedThread
@@ -31,7 +32,7 @@ from crazyflow_ros.runtime import (
 )
 from crazyflow_ros.xla.compiled_files import open_cache
 
-FREQ, RATE, GOALS = 500, 100, 250  # Hz, Hz, ticks from one goal to the next
+RATE, GOALS = 100, 250  # Hz, ticks from one goal to the next
 T = 600.0  # s
 SIDE = 0.6  # m, of the cube in which all goals are
 IN_THE_AIR = 0.2  # m
@@ -53,7 +54,7 @@ class Flight:
     file: str = ""
     """Gets the checkpoint."""
     hosts: dict[str, Any] = field(default_factory=dict)
-    """Settings; empty for a simulator that is alone."""
+    """Settings."""
 
 
 def say(**news: Any) -> None:
@@ -61,16 +62,14 @@ def say(**news: Any) -> None:
     print(json.dumps(news), flush=True)
 
 
-def config(flight: Flight) -> SimulationConfig:
-    """Return the simulation of all processes."""
+def config(n_drones: int, factor: float = 0.0) -> SimulationConfig:
+    """Return the simulation of all tests, which a machine compiles once."""
     return SimulationConfig(
-        freq=FREQ,
         start_paused=True,
-        real_time_factor=flight.factor,
+        real_time_factor=factor,
         drone_collisions=True,
         downwash=True,
-        ground_effect=True,
-        true_mass=True,
+        max_drones=n_drones + 1,
     )
 
 
@@ -81,7 +80,7 @@ class Pilot:
         self.flight, self.physics, self.own = flight, physics, own
         self.digests: dict[int, str] = {}
         self.hits = 0
-        self.futures: dict[str, Any] = {}
+        self.asked: dict[int, Any] = {}
 
     def fly(self, now: Snapshot) -> None:
         """Do what the tick asks for."""
@@ -101,32 +100,25 @@ class Pilot:
 
     def _lead(self, tick: int) -> None:
         flight, physics = self.flight, self.physics
-        if tick == flight.pause:
-            physics.pause()
-        elif tick == flight.reset:
-            physics.reset(ResetScope.state)
-        elif tick == flight.checkpoint and "kept" not in self.futures:
-            self.futures["kept"] = physics.checkpoint()
-        elif tick == flight.warn and "warned" not in self.futures:
-            self.futures["warned"] = True
-            say(tick=tick)
+        requests = {
+            flight.pause: physics.pause,
+            flight.reset: lambda: physics.reset(ResetScope.state),
+            flight.checkpoint: physics.checkpoint,
+            flight.warn: lambda: say(tick=tick),
+        }
+        if tick in requests and tick not in self.asked:  # also shown after a reset
+            self.asked[tick] = None
+            self.asked[tick] = requests[tick]()
 
 
 def main(flight: Flight) -> None:
-    """Fly."""
+    """Fly as one of several simulators."""
     names = [f"cf{i}" for i in range(flight.n_drones)]
-    simulation, own = config(flight), tuple(names)
-    if flight.hosts:
-        hosts = Hosts(
-            **{k: tuple(v) if isinstance(v, list) else v for k, v in flight.hosts.items()}
-        )
-        own, physics = hosts.drones, SharedThread(simulation, names, hosts)
-    else:
-        physics = PhysicsThread(simulation, names)
-    pilot = Pilot(flight, physics, own)
+    hosts = Hosts(**{k: tuple(v) if isinstance(v, list) else v for k, v in flight.hosts.items()})
+    physics = SharedThread(config(flight.n_drones, flight.factor), names, hosts)
+    pilot = Pilot(flight, physics, hosts.drones)
     physics.every(RATE, pilot.fly, "pilot")
     physics.start()
-    say(ready=True)
     began = time.perf_counter()
     if flight.leads:
         lead(flight, physics, pilot)
@@ -137,6 +129,21 @@ def main(flight: Flight) -> None:
     physics.stop(T)
 
 
+def fly_alone(flight: Flight) -> Pilot:
+    """Fly in this process with one simulator; nobody is killed."""
+    names = tuple(f"cf{i}" for i in range(flight.n_drones))
+    physics = PhysicsThread(config(flight.n_drones), names)
+    pilot = Pilot(flight, physics, names)
+    physics.every(RATE, pilot.fly, "pilot")
+    physics.start()
+    try:
+        lead(flight, physics, pilot)
+        until(lambda: physics.paused, "the end", T)
+    finally:
+        physics.stop(T)
+    return pilot
+
+
 def lead(flight: Flight, physics: PhysicsThread, pilot: Pilot) -> None:
     """Let time run, save the checkpoint, and restore it when another simulator has come back."""
     physics.resume().result(T)
@@ -144,13 +151,12 @@ def lead(flight: Flight, physics: PhysicsThread, pilot: Pilot) -> None:
         time.sleep(0.001)
     say(paused=physics.snapshot.tick)
     physics.resume().result(T)
-    while "kept" not in pilot.futures:
+    while pilot.asked.get(flight.checkpoint) is None:
         time.sleep(0.001)
-    kept = pilot.futures["kept"].result(T)
-    kept.save(flight.file)
+    pilot.asked[flight.checkpoint].result(T).save(flight.file)
     while physics.snapshot.tick < flight.ticks:
         time.sleep(0.01)
-        if not physics.paused:
+        if not physics.paused or physics.snapshot.tick == flight.ticks:
             continue
         try:
             physics.resume().result(T)

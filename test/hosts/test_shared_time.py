@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import physics_helpers
 import pytest
+from hosts.flight_process import config
 from hosts.simulators import Fleet, T
 
 from crazyflow_ros.checks.plain_values import plain
@@ -32,9 +33,7 @@ from crazyflow_ros.runtime import (
 NAMES = ("cf0", "cf1", "cf2", "cf3")
 OWNED = {"left": ("cf0", "cf3"), "right": ("cf1", "cf2")}
 ALONE = {"alone": NAMES}
-CONFIG = SimulationConfig(
-    start_paused=True, real_time_factor=0, drone_collisions=True, downwash=True, max_drones=5
-)
+CONFIG = config(len(NAMES))
 until = partial(physics_helpers.until, timeout=T)
 Fly = Callable[[dict[str, tuple[str, ...]]], Fleet]
 
