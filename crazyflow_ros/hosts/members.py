@@ -110,7 +110,7 @@ class Members:
         return {drone: name for name, hello in hellos.items() for drone in hello.drones}
 
     def remind(self) -> None:
-        """Greet again, from time to time, those who have not answered."""
+        """Greet again, from time to time: the transport reaches only those who are known to it."""
         if time.monotonic() - self._greeted > _REPEAT:
             self._greet()
 

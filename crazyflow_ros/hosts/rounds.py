@@ -138,6 +138,7 @@ class Rounds:
         if self._word is None:
             return False
         if len(heard) < len(self.members.names) - 1:
+            self.members.remind()  # others may not have heard who is here
             self._note_wait([name for name in self.members.names if name not in heard])
             return False
         return self._settle(heard | {self.members.own: self._word})

@@ -119,7 +119,7 @@ class SharedThread(PhysicsThread):
 
     @property
     def own_drones(self) -> tuple[str, ...]:
-        """Names of the present drones that this simulator owns."""
+        """See `PhysicsThread`: those that this simulator owns."""
         return tuple(name for name in self.names if not self._master(name))
 
     def agree(self, name: str, *arguments: Any, **by_name: Any) -> Future[Any]:

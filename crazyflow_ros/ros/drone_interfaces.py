@@ -27,7 +27,7 @@ _KEPT = 30.0  # s of wall time for which they stay after the last node that look
 class SwarmNode(Protocol):
     """The parts of a simulator's node that matter here, see `Host`."""
 
-    drones: tuple[str, ...]
+    own_drones: tuple[str, ...]
     other_nodes: OtherNodes
     regular_calls: RegularCalls
     listeners: Listeners
@@ -66,13 +66,13 @@ class DroneInterfaces:
     ) -> None:
         self._node, self.rule, self._clock = node, rule, clock
         self._namespace = node.resolve_topic_name("x")[:-1]
-        self._present = frozenset(node.drones)
+        self._present = frozenset(node.own_drones)
         self._sought: dict[str, float] = {}  # when another node last looked for a drone
         self._adders: list[Callable[[str], None]] = []
         self._followers: list[Callable[[], None]] = []
         self.check(always)
         self.always = frozenset(always)
-        self.drones = tuple(d for d in node.drones if rule == Interfaces.each or d in always)
+        self.drones = tuple(d for d in node.own_drones if rule == Interfaces.each or d in always)
         node.other_nodes.follow(self._note_sought)
         node.regular_calls.add(self._adapt)
 
@@ -99,7 +99,7 @@ class DroneInterfaces:
 
     def follow_drones(self) -> None:
         """Adapt to the present drones of the node at once."""
-        self._present = frozenset(self._node.drones)
+        self._present = frozenset(self._node.own_drones)
         deleted = [drone for drone in self.drones if drone not in self._present]
         self._change(deleted, [d for d in self._missing() if self._is_permanent(d)])
 
@@ -131,7 +131,7 @@ class DroneInterfaces:
 
     def _missing(self) -> list[str]:
         has = set(self.drones)
-        return [drone for drone in self._node.drones if drone not in has]
+        return [drone for drone in self._node.own_drones if drone not in has]
 
     def _adapt(self) -> None:
         """Give drones topics and services, and take them away, for as long as that may take."""
@@ -160,6 +160,6 @@ class DroneInterfaces:
             has.add(drone)
             if is_over():
                 break
-        self.drones = tuple(drone for drone in node.drones if drone in has)
+        self.drones = tuple(drone for drone in node.own_drones if drone in has)
         for callback in self._followers:
             callback()

@@ -13,6 +13,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.hosts import SharedThread
 from crazyflow_ros.ros.controllers.opened_door import opened_door
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features
@@ -118,7 +119,10 @@ class SimulatorNode(GuardedNode):
 
         Thread(target=load, name="imports", daemon=True).start()
         with StartUp.of_cache(self.log.info).compiling(*p.compiled_for(config)):
-            physics = PhysicsThread(config, p.drones, door, self.log, p.by_door or None)
+            if p.hosts.name:
+                physics: PhysicsThread = SharedThread(config, p.drones, p.hosts, self.log)
+            else:
+                physics = PhysicsThread(config, p.drones, door, self.log, p.by_door or None)
         return physics, features.result()
 
     def _recorded_commands(self) -> RecordedCommands | None:
@@ -129,6 +133,11 @@ class SimulatorNode(GuardedNode):
 
         effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
         return effects.with_messages
+
+    @property
+    def own_drones(self) -> tuple[str, ...]:
+        """Those of `drones` that can have topics and services of their own."""
+        return tuple(name for name in self.physics.own_drones if name in self.drones)
 
     @property
     def node(self) -> Node:

@@ -148,6 +148,11 @@ class PhysicsThread(Changes):
         return self._simulation.snapshot.names
 
     @property
+    def own_drones(self) -> tuple[str, ...]:
+        """Names of the drones that users see here; other simulators may have others."""
+        return self.names
+
+    @property
     def paused(self) -> bool:
         """Whether time stands still."""
         return self._loop.paused

@@ -173,7 +173,7 @@ class Swarm:
     """The parts of a node that matter here, and a clock that the test moves."""
 
     def __init__(self, rule: Interfaces, always: tuple[str, ...] = (), n_drones: int = 40) -> None:
-        self.drones = tuple(f"cf{i}" for i in range(n_drones))
+        self.own_drones = tuple(f"cf{i}" for i in range(n_drones))
         self.now, self.cost = 0.0, 0.0
         self.created, self.removed = list[str](), list[str]()
         self._calls: list[Callable[[], None]] = []

@@ -150,7 +150,7 @@ class FlightServices:
     async def _command(
         self, owner: str, conversion: Conversion, request: Any, response: Any
     ) -> Any:
-        drones: Sequence[str] = self._physics.names if owner == ALL else [owner]
+        drones: Sequence[str] = self._physics.own_drones if owner == ALL else [owner]
         if owner == ALL and isinstance(request, GoTo.Request):
             self._check_go_to_of_all(request)
         setpoints, refused = {}, []

@@ -65,6 +65,8 @@ def read(node: GuardedNode) -> Blueprint:
     if parameters.interfaces != Interfaces.each:
         text = f"must be {Interfaces.each}, which scripts of crazyswarm2 expect"
         raise ParameterError("interfaces", text, parameters.interfaces)
+    if name := parameters.hosts.name:
+        raise ParameterError("hosts.name", "must be empty, this server is alone", name)
     sensors = sensors_file.read(parameters)
     if is_on("motion_capture", node.log):
         sensors = motion_capture.with_poses(sensors, mocap, swarm, parameters)

@@ -17,6 +17,7 @@ from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight.plan import Advice
+from crazyflow_ros.hosts import Hosts
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.ros.parameters.groups import (
     AutopilotProcesses,
@@ -107,6 +108,7 @@ class Parameters(RealisticOptions):
     publish_rates: PublishRates = field(default_factory=PublishRates)
     ros2_control: Ros2Control = field(default_factory=Ros2Control)
     crazyflie: CrazyflieLink = field(default_factory=CrazyflieLink)
+    hosts: Hosts = field(default_factory=Hosts)
 
     def __post_init__(self) -> None:
         """Check combinations of parameters and the names of the drones.
@@ -121,6 +123,7 @@ class Parameters(RealisticOptions):
         self._check_estimator()
         self._check_ros2_control()
         self._check_names()
+        self._check_hosts()
         for name, hertz in values_of(self.publish_rates, "publish_rates.").items():
             if hertz:  # else the topic is off
                 ticks_per_period(self.freq, hertz, name)
@@ -218,6 +221,17 @@ class Parameters(RealisticOptions):
                 got = limits.shown(list(self.drones))
                 raise ParameterError("drones", f"names must differ, got {got}")
         self._check_door_drones()
+
+    def _check_hosts(self) -> None:
+        if not self.hosts.name:
+            return
+        self.hosts.check(self.drones)
+        if self.flown_by:
+            text = f"{self.flown_by} needs a simulator that is alone"
+            raise ParameterError("hosts.name", text, self.hosts.name)
+        for name, value in (("record", self.record), ("crazyflie.port", self.crazyflie.port)):
+            if value:
+                raise ParameterError(name, "with hosts.name it must not be set", value)
 
     def _check_door_drones(self) -> None:
         if self.door_drones and not self.flown_by:
