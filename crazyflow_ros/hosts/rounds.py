@@ -123,25 +123,31 @@ class Rounds:
         if not self._begun:
             self._begun = True
             self.members.begin()
-        if not self._is_carried_out():
-            return False
-        until = self._simulation.until
-        assert until is not None
-        if not paused and self._simulation.snapshot.tick < until:
-            return True
-        if not self._is_complete():
-            return False
+        while self._is_carried_out():
+            until = self._simulation.until
+            assert until is not None
+            if not paused and self._simulation.snapshot.tick < until:
+                return True
+            words = self._words_of_all(due=due) if self._is_complete() else None
+            if words is None:
+                return False
+            self._settle(words)
+            due = due and (self._loop.stepping or not self._loop.paused)
+        return False
+
+    def _words_of_all(self, *, due: bool) -> dict[str, Word] | None:
+        """Say a word if there is reason to; return those of all, if they are there."""
         heard = self._heard()
         asked = any(word.requests or not word.due for word in heard.values())
         if self._word is None and (due or self._forced or self._outbox or asked):
             self._speak(due=due)
         if self._word is None:
-            return False
+            return None
         if len(heard) < len(self.members.names) - 1:
             self.members.remind()  # others may not have heard who is here
             self._note_wait([name for name in self.members.names if name not in heard])
-            return False
-        return self._settle(heard | {self.members.own: self._word})
+            return None
+        return heard | {self.members.own: self._word}
 
     def close(self) -> None:
         """See `Turns`."""
@@ -193,8 +199,8 @@ class Rounds:
         )
         self._transport.send(packed(self._word))
 
-    def _settle(self, words: dict[str, Word]) -> bool:
-        """End a round; return whether time may go on."""
+    def _settle(self, words: dict[str, Word]) -> None:
+        """End a round: time may go on, or requests are carried out, or it stands still."""
         simulation, tick = self._simulation, self._simulation.snapshot.tick
         if self._since is not None and time.monotonic() - self._since > _WAITING:
             self._health.inform(f"time no longer waits for {self.waiting_for}")
@@ -213,7 +219,6 @@ class Rounds:
         goes_on = not self._todo and not refusal and all(word.due for word in words.values())
         until = min(word.until for word in words.values())
         simulation.until = max(until, tick + 1) if goes_on else tick
-        return goes_on
 
     def _put_inputs(self, words: dict[str, Word]) -> str:
         """Put the inputs of the others into force; return what is wrong with them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
@@ -92,6 +93,8 @@ class Fleet:
     ) -> None:
         self.config, self.owned, self.names = config, owned, tuple(names)
         self.network = Network()
+        self._interval = sys.getswitchinterval()
+        sys.setswitchinterval(5e-4)  # as the node does; all these threads share one interpreter
         self.threads: dict[str, PhysicsThread] = {}
         for name in owned:
             self.start(name)
@@ -138,6 +141,7 @@ class Fleet:
 
     def stop(self) -> None:
         """End all."""
+        sys.setswitchinterval(self._interval)
         for thread in self.threads.values():
             with suppress(TimeoutError):
                 thread.stop(T)

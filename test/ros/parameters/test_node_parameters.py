@@ -30,7 +30,10 @@ SETTABLE = (
     *("real_time_factor", "step_ticks", "checkpoint", "interfaces", "with_interfaces"),
     *("wind", "gust_intensity", "gust_altitude"),
 )
-EMPTY = ("initial_poses", "with_interfaces", "door_drones", "crazyflie.anchors")
+EMPTY = (
+    *("initial_poses", "with_interfaces", "door_drones", "crazyflie.anchors"),
+    *("hosts.peers", "hosts.drones", "hosts.listen", "hosts.connect"),
+)
 NAMES = [declaration.name for declaration in declarations(Parameters)]
 
 
