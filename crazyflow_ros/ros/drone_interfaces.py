@@ -27,10 +27,13 @@ _KEPT = 30.0  # s of wall time for which they stay after the last node that look
 class SwarmNode(Protocol):
     """The parts of a simulator's node that matter here, see `Host`."""
 
-    own_drones: tuple[str, ...]
     other_nodes: OtherNodes
     regular_calls: RegularCalls
     listeners: Listeners
+
+    @property
+    def own_drones(self) -> tuple[str, ...]:
+        """Names of the drones that can have topics and services of their own."""
 
     def resolve_topic_name(self, topic: str) -> str:
         """Return the full name of a topic."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-from hosts.simulators import ENDPOINT, Network
+from host_network import ENDPOINT, Network
 
 from crazyflow_ros.hosts import Hosts
 from crazyflow_ros.hosts.configuration import configuration
@@ -152,7 +153,7 @@ def test_a_configuration_has_what_flights_depend_on() -> None:
         replace(base, seed=1),
         replace(base, wind=(1.0, 0.0, 0.0)),
         replace(base, drone_model="cf21B_500"),
-        replace(base, initial_poses=[[x, 0, 1, 0, 0, 0, 1] for x in range(3)]),
+        replace(base, initial_poses=np.array([[x, 0, 1, 0, 0, 0, 1] for x in range(3)])),
         replace(base, flight=replace(base.flight, speed=1.0)),
     ):
         assert configuration(base, DRONES) != configuration(other, DRONES)

@@ -18,8 +18,8 @@ import pytest
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh is not installed")
 
-from hosts import flight_process
-from hosts.flight_process import Flight, fly_alone
+import host_flight
+from host_flight import Flight, fly_alone
 
 T = 600.0  # s
 PORT = 7447
@@ -29,7 +29,7 @@ class Process:
     """A simulator."""
 
     def __init__(self, flight: Flight, before: Sequence[str] = ()) -> None:
-        command = [*before, sys.executable, flight_process.__file__, json.dumps(asdict(flight))]
+        command = [*before, sys.executable, host_flight.__file__, json.dumps(asdict(flight))]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import physics_helpers
 import pytest
-from hosts.flight_process import config
-from hosts.simulators import Fleet, T
+from host_flight import config
+from host_network import Fleet, T
 
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.snapshot import SIZES
@@ -24,26 +25,28 @@ from crazyflow_ros.runtime import (
     MotorEfficiency,
     PhysicsThread,
     ResetScope,
-    SimulationConfig,
+    Snapshot,
     StepAborted,
     TimedWrench,
     Wind,
 )
+from crazyflow_ros.scene import MirrorState
 
+Owned = dict[str, tuple[str, ...]]
 NAMES = ("cf0", "cf1", "cf2", "cf3")
-OWNED = {"left": ("cf0", "cf3"), "right": ("cf1", "cf2")}
-ALONE = {"alone": NAMES}
+OWNED: Owned = {"left": ("cf0", "cf3"), "right": ("cf1", "cf2")}
+ALONE: Owned = {"alone": NAMES}
 CONFIG = config(len(NAMES))
 until = partial(physics_helpers.until, timeout=T)
-Fly = Callable[[dict[str, tuple[str, ...]]], Fleet]
+Fly = Callable[[Owned], Fleet]
 
 
 @pytest.fixture
 def fleet() -> Iterator[Fly]:
     fleets: list[Fleet] = []
 
-    def start(owned: dict[str, tuple[str, ...]], **options: Any) -> Fleet:
-        fleets.append(Fleet(SimulationConfig(**vars(CONFIG) | options), owned, NAMES))
+    def start(owned: Owned) -> Fleet:
+        fleets.append(Fleet(CONFIG, owned, NAMES))
         return fleets[-1]
 
     yield start
@@ -105,16 +108,10 @@ def eventful(fleet: Fleet) -> list[bytes]:
     return seen
 
 
-def lifted(now: Any, row: int) -> Any:
+def lifted(now: Snapshot, row: int) -> MirrorState:
     pos = now.pos.copy()
     pos[row, 2] += 0.25
-    return physics_state(now, pos=pos)
-
-
-def physics_state(now: Any, **others: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(now, **others)
+    return replace(now, pos=pos)
 
 
 def test_two_simulators_have_the_bits_of_one(fleet: Fly) -> None:

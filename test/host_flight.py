@@ -1,6 +1,6 @@
 """A simulator as a process, one of those that share a time; or alone, on the same flight.
 
-    python flight_process.py '{"name": "left", "peers": ["right"], ...}'
+    python host_flight.py '{"name": "left", "peers": ["right"], ...}'
 
 The flight is a function of the tick: goals for all drones, so near to each other that they collide;
 at some ticks the leader asks for a pause, a reset and a checkpoint. Prints JSON lines.
