@@ -24,10 +24,10 @@ class Hosts:
         Names, Spec("Those of `drones` that this simulator commands, senses and publishes")
     ] = ()
     listen: Annotated[
-        Names, Spec("Zenoh's endpoints for others to connect to, for example [tcp/0.0.0.0:7447]")
+        Names, Spec("Zenoh's endpoints for others to connect to, for example ['tcp/0.0.0.0:7447']")
     ] = ()
     connect: Annotated[
-        Names, Spec("Zenoh's endpoints to connect to, for example [tcp/192.168.1.10:7447]")
+        Names, Spec("Zenoh's endpoints to connect to, for example ['tcp/192.168.1.10:7447']")
     ] = ()
     world: Annotated[str, Spec("Name of the shared world; others on the network do not meet")] = (
         "world"
