@@ -4,8 +4,9 @@
 
 Prints a Markdown table: how much faster than real time the drones fly with one simulator, and with
 two on this machine over loopback, each with half of them; the processor time of a simulated second
-in each process; and what a round costs in wall time. All drones fly to a new pose twice a second.
-Rates are those of the position controller, or of the attitude controller for 500 Hz.
+in each process; and what a round costs in wall time. Rounds have the rate of the position
+controller, and all drones get a new pose twice a second; at 500 Hz it is that of the attitude
+controller, and the drones stand on the floor.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ RATES = (50, 100, 500)  # Hz
 DRONES = (20,)
 T = 1800.0  # s
 HEAD = (
-    "| drones | rounds [Hz] | one simulator | two | processor time of one [ms] | of each of two [ms]"
-    " | a round [us] |\n|---:|---:|---:|---:|---:|---:|---:|"
+    "| drones | rounds [Hz] | one simulator | two | processor time of one [ms] | of each of two | "
+    "a round [us] |\n|---:|---:|---:|---:|---:|---:|---:|"
 )
 
 

@@ -228,11 +228,15 @@ class DroneCommands:
             return
         neighbour = partial(self._neighbour, now)
         sight = self._sight(now)
-        events = self._supervisor.check(sight, self._commanders, neighbour)
-        for event in events:
+        before = {name: commander.order for name, commander in self._commanders.items()}
+        for event in self._supervisor.check(sight, self._commanders, neighbour):
             self._announce(event)
-            self._follow(event.drone)
-        if events:
+        changed = [
+            name for name, order in before.items() if self._commanders[name].order is not order
+        ]
+        for name in changed:  # not all changes are events
+            self._follow(name)
+        if changed:
             self._show_states()
 
     def _announce(self, event: FlightEvent) -> None:
