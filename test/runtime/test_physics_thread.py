@@ -28,6 +28,7 @@ from crazyflow_ros.runtime import (
     ResetScope,
     SimulationConfig,
     StepAborted,
+    TimedWrench,
 )
 from crazyflow_ros.scene import MirrorState
 
@@ -548,3 +549,18 @@ def test_a_fitted_model_flies_without_rotors(running):
     hover(physics)
     snapshot = physics.step(1000).result(T)
     assert snapshot.pos[0, 2] > 0.5 and not snapshot.rotor_vel.any()
+
+
+def test_a_drone_that_the_floor_has_held_lifts_off_from_where_it_is(running):
+    tilts = []
+
+    def note(now):
+        tilts.append(abs(now.desired[0, :2]).max())
+
+    physics = running(start_paused=True, events=[(100, note)])
+    x, y, _ = physics.snapshot.pos[0]
+    physics.apply_wrench("cf0", TimedWrench((0, 0, -1), (0, 0, 0), 1.9))
+    physics.command("cf0", Pose((x + 3, y, 1.0), 0.0))
+    physics.step(900).result(T)
+    # On the old course, whose point moves away, it tilts more and more.
+    assert max(tilts) > 0.4 and tilts[-1] < 0.1
