@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.flight import Pose
 from crazyflow_ros.hosts import Hosts, SharedThread
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
@@ -52,13 +53,12 @@ def fly(settings: Mapping[str, Any]) -> None:
     config = SimulationConfig(
         freq=FREQ, start_paused=True, real_time_factor=0.0, downwash=True, **control
     )
-    own = names
+    physics: PhysicsThread
     if "hosts" in settings:
-        given = {k: tuple(v) if isinstance(v, list) else v for k, v in settings["hosts"].items()}
-        hosts = Hosts(**given)
+        hosts: Hosts = convert(settings["hosts"], Hosts, "hosts")
         own, physics = list(hosts.drones), SharedThread(config, names, hosts)
     else:
-        physics = PhysicsThread(config, names)
+        own, physics = names, PhysicsThread(config, names)
 
     def command(now: Snapshot) -> None:
         places = np.random.default_rng(now.tick).uniform((-9, -9, 0.5), (9, 9, 2), (n, 3))
@@ -86,9 +86,11 @@ def fly(settings: Mapping[str, Any]) -> None:
 
 def measured(*settings: dict[str, Any]) -> list[Cost]:
     """Return the costs of processes that fly at the same time."""
-    command = [sys.executable, "-m", "benchmark.hosts"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen([*command, json.dumps(one)], **pipes) for one in settings]
+    command, pipe = [sys.executable, "-m", "benchmark.hosts"], subprocess.PIPE
+    processes = [
+        subprocess.Popen([*command, json.dumps(one)], stdin=pipe, stdout=pipe, text=True)
+        for one in settings
+    ]
     costs = []
     for process in processes:
         assert process.stdout is not None

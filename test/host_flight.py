@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from physics_helpers import until
 
+from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.flight import Pose
 from crazyflow_ros.hosts import Hosts, SharedThread
 from crazyflow_ros.hosts.rounds import digest
@@ -86,7 +87,7 @@ class Pilot:
         """Do what the tick asks for."""
         flight, tick = self.flight, now.tick
         in_the_air = now.pos[:, 2] > IN_THE_AIR
-        self.hits += int((np.abs(now.contact[:, :3]).max(axis=1)[in_the_air] > 0).sum())
+        self.hits += int((now.impact[in_the_air] > 0).sum())
         if tick % 100 == 0 or tick == flight.ticks:
             self.digests[tick] = digest(now)
         if tick % GOALS == 0:
@@ -114,7 +115,7 @@ class Pilot:
 def main(flight: Flight) -> None:
     """Fly as one of several simulators."""
     names = [f"cf{i}" for i in range(flight.n_drones)]
-    hosts = Hosts(**{k: tuple(v) if isinstance(v, list) else v for k, v in flight.hosts.items()})
+    hosts: Hosts = convert(flight.hosts, Hosts, "hosts")
     physics = SharedThread(config(flight.n_drones, flight.factor), names, hosts)
     pilot = Pilot(flight, physics, hosts.drones)
     physics.every(RATE, pilot.fly, "pilot")
