@@ -43,6 +43,7 @@ ROOMS = {
     "crazyflow_ros.client": "first_flight.md",
     "crazyflow_ros.flight": "first_flight.md",
     "crazyflow_ros.runtime": "architecture.md",
+    "crazyflow_ros.hosts": "scale.md",
     "crazyflow_ros.ros": "extend.md",
     "crazyflow_ros.doors": "extend.md",
     "crazyflow_ros.doors.ardupilot": "autopilots.md",

@@ -238,11 +238,11 @@ def test_names_elsewhere_are_somebody_elses() -> None:
 def test_many_drones_do_not_hold_up_the_callbacks() -> None:
     node = Swarm(Interfaces.swarm)
     node.cost = 0.02
-    node.publishers = node.sought(*node.drones)
+    node.publishers = node.sought(*node.own_drones)
     counts = [len(node.call()) for _ in range(15)]
     assert counts[0] < 5
     assert counts[-1] == 40
-    assert sorted(node.created) == sorted(node.drones)
+    assert sorted(node.created) == sorted(node.own_drones)
 
 
 def test_each_has_all_at_once_and_none_only_the_named() -> None:
@@ -258,10 +258,10 @@ def test_each_has_all_at_once_and_none_only_the_named() -> None:
 
 def test_drones_come_and_go() -> None:
     node = Swarm(Interfaces.none, ("cf5",))
-    node.drones = ("cf0", "cf1")
+    node.own_drones = ("cf0", "cf1")
     node.interfaces.follow_drones()
     assert node.interfaces.drones == ()
-    node.drones = ("cf5", "cf0")
+    node.own_drones = ("cf5", "cf0")
     node.interfaces.follow_drones()
     assert node.interfaces.drones == ("cf5",)
 
