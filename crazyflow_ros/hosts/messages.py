@@ -54,6 +54,14 @@ class Word:
     """Of the sender's drones, see `Engine.inputs`; beside the text."""
 
 
+_OF_WORD = {
+    **dict.fromkeys(("view", "digest"), str),
+    **dict.fromkeys(("round", "tick", "epoch", "until"), int),
+    **dict.fromkeys(("paused", "due"), bool),
+    "requests": list,
+}
+
+
 def packed(message: Hello | Word) -> bytes:
     """Return the bytes of a message.
 
@@ -81,17 +89,26 @@ def unpacked(data: bytes) -> Hello | Word:
     end = _HEAD.size + length
     try:
         values = json.loads(data[_HEAD.size : end])
+        if isinstance(values, dict) and _is_word(values):
+            return Word(**values | {"requests": tuple(values["requests"]), "inputs": data[end:]})
         kind = Hello if isinstance(values, dict) and "protocol" in values else Word
         message: Hello | Word = convert(values, kind, "")
     except RecursionError:
         raise ValueError("a message is nested too deeply") from None
     except TypeError as error:
         raise ValueError(str(error)) from None
-    if isinstance(message, Hello):
-        return message
-    if len(message.requests) > MOST_REQUESTS:
+    if isinstance(message, Word):
         raise ValueError(f"at most {MOST_REQUESTS} requests, got {len(message.requests)}")
-    return Word(**vars(message) | {"inputs": data[end:]})
+    return message
+
+
+def _is_word(values: dict[str, Any]) -> bool:
+    """Whether these are the values of a word; `convert` says why not, but takes 80 us."""
+    if values.keys() != _OF_WORD.keys():
+        return False
+    requests = values["requests"]
+    are_types = all(type(values[name]) is kind for name, kind in _OF_WORD.items())
+    return are_types and len(requests) <= MOST_REQUESTS and all(type(x) is dict for x in requests)
 
 
 def inputs_of(word: Word, like: np.ndarray, levels: range) -> np.ndarray:
@@ -110,6 +127,6 @@ def inputs_of(word: Word, like: np.ndarray, levels: range) -> np.ndarray:
     # Numbers that are not finite cost the drone its service, as those of its own commander would.
     inputs = np.frombuffer(word.inputs, like.dtype).reshape(like.shape)
     level = inputs[:, -7]
-    if not np.isin(level, levels).all():
+    if not ((level >= levels[0]) & (level <= levels[-1]) & (level == np.rint(level))).all():
         raise ValueError(f"levels must be from {levels[0]} to {levels[-1]}, got {shown(level)}")
     return inputs

@@ -223,13 +223,14 @@ class Rounds:
     def _put_inputs(self, words: dict[str, Word]) -> str:
         """Put the inputs of the others into force; return what is wrong with them."""
         for name, word in words.items():
+            if name == self.members.own:
+                continue
             drones = self.drones_of(name)
             try:
                 inputs = inputs_of(word, self._engine.inputs(drones), _LEVELS)
             except ValueError as error:
                 return f"the simulator {name} sent inputs that are refused: {error}"
-            if name != self.members.own:
-                self._engine.set_inputs(drones, inputs)
+            self._engine.set_inputs(drones, inputs)
         return ""
 
     def _is_carried_out(self) -> bool:

@@ -94,7 +94,7 @@ def fly_and_kill(flight: Flight, endpoint: str, hosts: Sequence[Sequence[str]] =
     assert {str(tick): digest for tick, digest in alone.digests.items()} == digests
     assert right_digests[str(flight.ticks)] == digests[str(flight.ticks)]
     assert right_digests.items() <= digests.items()
-    assert min(hits, alone.hits) > 10
+    assert min(hits, alone.hits) > 0
 
 
 def test_two_processes_have_the_bits_of_one_although_one_is_killed(tmp_path: Path) -> None:
