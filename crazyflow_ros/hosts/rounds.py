@@ -87,6 +87,7 @@ class Rounds:
         self._carried_out: list[tuple[Future[Any], Future[Any]]] = []  # here, and perhaps by others
         self._held = ""
         self._since: float | None = None  # wall time since when the round waits
+        self._told = ""  # for whom, as far as it is logged
 
     def ask(self, request: dict[str, Any], future: Future[Any], *, once_here: bool = False) -> None:
         """Let all simulators carry out a request in the next round.
@@ -145,7 +146,8 @@ class Rounds:
             return None
         if len(heard) < len(self.members.names) - 1:
             self.members.remind()  # others may not have heard who is here
-            self._note_wait([name for name in self.members.names if name not in heard])
+            others = [name for name in self.members.names if name != self.members.own]
+            self._note_wait([name for name in others if name not in heard])
             return None
         return heard | {self.members.own: self._word}
 
@@ -163,12 +165,13 @@ class Rounds:
             return False
         if missing:
             members.remind()
-            names = f"{'simulators' if missing[1:] else 'simulator'} {', '.join(missing)}"
-            self.waiting_for = f"the {names}"
             if was_together:
                 verb = "have" if missing[1:] else "has"
-                self._hold(f"the {names} {verb} gone: start it again, and load a checkpoint")
+                gone = f"the {_simulators(missing)} {verb} gone"
+                self._hold(f"{gone}: start it again, and load a checkpoint")
                 self._fail(self._held)
+            else:
+                self._note_wait(missing)
             return False
         if members.view != self._view:
             self._view, self._round, self._word, self._forced = members.view, 0, None, True
@@ -202,8 +205,9 @@ class Rounds:
     def _settle(self, words: dict[str, Word]) -> None:
         """End a round: time may go on, or requests are carried out, or it stands still."""
         simulation, tick = self._simulation, self._simulation.snapshot.tick
-        if self._since is not None and time.monotonic() - self._since > _WAITING:
-            self._health.inform(f"time no longer waits for {self.waiting_for}")
+        if self._told:
+            self._health.inform(f"time no longer waits for {self._told}")
+            self._told = ""
         self._round, self._word, self._since, self._forced = self._round + 1, None, None, False
         refusal = self._difference(words) or self._put_inputs(words)
         self._hold(refusal)
@@ -292,14 +296,14 @@ class Rounds:
             self._health.inform("the simulators are together, in the same state; time may run")
 
     def _note_wait(self, missing: list[str]) -> None:
+        """Say for whom time waits, if it takes long."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        missing = [name for name in missing if name != self.members.own]
-        names = f"the simulator{'s' if missing[1:] else ''} {', '.join(missing)}"
-        if now - self._since > _WAITING and names != self.waiting_for:
-            self._health.warn(f"time waits for {names}")
-        self.waiting_for = names
+        self.waiting_for = f"the {_simulators(missing)}"
+        if now - self._since > _WAITING and self.waiting_for != self._told:
+            self._told = self.waiting_for
+            self._health.warn(f"time waits for {self._told}")
 
     def _fail(self, reason: str) -> None:
         """Refuse the requests of this simulator that are not agreed."""
@@ -309,6 +313,10 @@ class Rounds:
                 request.future.set_exception(InvalidState(reason))
         self._offered.clear()
         self._outbox.clear()
+
+
+def _simulators(names: list[str]) -> str:
+    return f"simulator{'s' if names[1:] else ''} {', '.join(names)}"
 
 
 def digest(state: Snapshot) -> str:

@@ -255,3 +255,18 @@ def test_impossible_requests_are_refused_by_all_and_change_nothing(fleet: Fly) -
             impossible.result(T)
     shared.step(1)
     assert same_bits(shared) != before and plain(shared.asked.snapshot.tick) == 7
+
+
+def test_time_begins_when_all_are_there(
+    fleet: Fly, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crazyflow_ros.hosts.rounds._WAITING", 0.0)
+    shared = fleet(OWNED)
+    shared.stop()
+    caplog.clear()
+    left = shared.start("left")
+    asked = left.step(7)
+    until(lambda: "time waits for the simulator right" in caplog.text, "a warning")
+    assert not asked.done() and left.snapshot.tick == 1
+    shared.start("right")
+    assert asked.result(T).tick == 8
