@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,29 +15,18 @@ from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
+from crazyflow_ros.hosts.agenda import Agenda, CarryOut
 from crazyflow_ros.hosts.members import Members
-from crazyflow_ros.hosts.messages import MOST_REQUESTS, Hello, Word, inputs_of, packed, unpacked
+from crazyflow_ros.hosts.messages import Hello, Word, inputs_of, packed, unpacked
 from crazyflow_ros.hosts.transport import Transport
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.simulation import Simulation
 
-CarryOut = Callable[[str, dict[str, Any]], "Future[Any] | None"]
-"""Begins a request of a simulator; the result is done when it is carried out, None at once."""
-
 _LEVELS = range(OUT_OF_SERVICE, max(Level) + 1)
 _WAITING = 2.0  # s after which a wait is logged
 _KEPT = 4  # words of each simulator: of this round, of the next, and of another view
-
-
-class _Request(NamedTuple):
-    """A request of this simulator."""
-
-    values: dict[str, Any]
-    future: Future[Any]
-    once_here: bool
-    """The future is done once this simulator has carried it out, not when all have."""
 
 
 class Rounds:
@@ -71,20 +60,15 @@ class Rounds:
     ) -> None:
         self.members, self._transport = members, transport
         self._simulation, self._engine, self._loop = simulation, engine, loop
-        self._health, self._carry_out = health, carry_out
+        self._health, self._agenda = health, Agenda(members.own, carry_out)
         self.owners: dict[str, str] = {}
         self.waiting_for = "the other simulators"
         self.before_inputs: Callable[[], None] = lambda: None
-        self._outbox: deque[_Request] = deque()
         self._begun = False
         self._view, self._round = "", 0
         self._word: Word | None = None  # what this simulator has said in the round
         self._forced = False  # a round is needed although time stands still
         self._words: dict[str, deque[Word]] = {}
-        self._offered: list[_Request] = []  # of this round
-        self._todo: deque[tuple[str, dict[str, Any], _Request | None]] = deque()
-        self._under_way: tuple[Future[Any], _Request | None] | None = None
-        self._carried_out: list[tuple[Future[Any], Future[Any]]] = []  # here, and perhaps by others
         self._held = ""
         self._since: float | None = None  # wall time since when the round waits
         self._told = ""  # for whom, as far as it is logged
@@ -101,7 +85,7 @@ class Rounds:
         if self._held and self.members.missing and not future.done():
             future.set_exception(InvalidState(self._held))
         else:
-            self._outbox.append(_Request(request, future, once_here))
+            self._agenda.ask(request, future, once_here=once_here)
 
     def heard(self, name: str, life: str, message: bytes) -> None:
         """Take a message of another simulator."""
@@ -140,7 +124,7 @@ class Rounds:
         """Say a word if there is reason to; return those of all, if they are there."""
         heard = self._heard()
         asked = any(word.requests or not word.due for word in heard.values())
-        if self._word is None and (due or self._forced or self._outbox or asked):
+        if self._word is None and (due or self._forced or self._agenda.has_to_say or asked):
             self._speak(due=due)
         if self._word is None:
             return None
@@ -154,7 +138,7 @@ class Rounds:
     def close(self) -> None:
         """See `Turns`."""
         self._transport.close()
-        self._fail("the simulation has ended")
+        self._agenda.fail("the simulation has ended")
 
     def _is_complete(self) -> bool:
         """Whether all simulators are present; otherwise time is held."""
@@ -169,7 +153,7 @@ class Rounds:
                 verb = "have" if missing[1:] else "has"
                 gone = f"the {_simulators(missing)} {verb} gone"
                 self._hold(f"{gone}: start it again, and load a checkpoint")
-                self._fail(self._held)
+                self._agenda.fail(self._held)
             else:
                 self._note_wait(missing)
             return False
@@ -192,13 +176,10 @@ class Rounds:
         simulation = self._simulation
         self.before_inputs()
         inputs, until = simulation.take_inputs(self.drones_of(self.members.own))
-        n = min(len(self._outbox), MOST_REQUESTS)
-        waiting = [self._outbox.popleft() for _ in range(n)]
-        self._offered += [one for one in waiting if one.future.set_running_or_notify_cancel()]
         now = simulation.snapshot
         self._word = Word(
             *(self._view, self._round, now.tick, now.epoch, digest(now), self._loop.paused),
-            *(due, until, tuple(request.values for request in self._offered), inputs.tobytes()),
+            *(due, until, self._agenda.say(), inputs.tobytes()),
         )
         self._transport.send(packed(self._word))
 
@@ -211,16 +192,12 @@ class Rounds:
         self._round, self._word, self._since, self._forced = self._round + 1, None, None, False
         refusal = self._difference(words) or self._put_inputs(words)
         self._hold(refusal)
-        self._answer()
+        self._agenda.agree(words)
         if any(word.paused for word in words.values()) and not self._loop.paused:
             self._loop.pause()
-        mine, self._offered = deque(self._offered), []
-        for name in sorted(words):
-            for values in words[name].requests:
-                own = mine.popleft() if name == self.members.own else None
-                self._todo.append((name, values, own))
         # Nobody is bound whose next tick is not due: it may still be asked to pause at this one.
-        goes_on = not self._todo and not refusal and all(word.due for word in words.values())
+        goes_on = not self._agenda.has_to_do and not refusal
+        goes_on &= all(word.due for word in words.values())
         until = min(word.until for word in words.values())
         simulation.until = max(until, tick + 1) if goes_on else tick
 
@@ -238,30 +215,9 @@ class Rounds:
         return ""
 
     def _is_carried_out(self) -> bool:
-        """Carry out the requests of the last round, one after the other."""
-        while self._todo or self._under_way:
-            if self._under_way is None:
-                origin, values, own = self._todo.popleft()
-                begun = self._carry_out(origin, values)
-                if begun is None:
-                    begun = Future()
-                    begun.set_result(None)
-                self._under_way = begun, own
-            begun, own = self._under_way
-            if not begun.done():
-                return False
-            self._under_way, self._forced = None, True
-            if own is not None and own.once_here:
-                _copy(begun, own.future)
-            elif own is not None:
-                self._carried_out.append((begun, own.future))
-        return True
-
-    def _answer(self) -> None:
-        """Answer the requests that all have carried out."""
-        done, self._carried_out = self._carried_out, []
-        for begun, future in done:
-            _copy(begun, future)
+        """Carry out the requests of the last round; another round follows, which answers them."""
+        self._forced |= self._agenda.has_to_do
+        return self._agenda.carry_out()
 
     def _difference(self, words: dict[str, Word]) -> str:
         """Return which simulators are in another state; empty if none is."""
@@ -305,15 +261,6 @@ class Rounds:
             self._told = self.waiting_for
             self._health.warn(f"time waits for {self._told}")
 
-    def _fail(self, reason: str) -> None:
-        """Refuse the requests of this simulator that are not agreed."""
-        self._answer()
-        for request in (*self._offered, *self._outbox):
-            if not request.future.done():
-                request.future.set_exception(InvalidState(reason))
-        self._offered.clear()
-        self._outbox.clear()
-
 
 def _simulators(names: list[str]) -> str:
     return f"simulator{'s' if names[1:] else ''} {', '.join(names)}"
@@ -323,12 +270,3 @@ def digest(state: Snapshot) -> str:
     """Return a digest of the motion of all drones."""
     motion = np.hstack([getattr(state, name) for name in SIZES])
     return blake2b(motion.tobytes(), digest_size=8).hexdigest()
-
-
-def _copy(done: Future[Any], future: Future[Any]) -> None:
-    if future.done():
-        return
-    if error := done.exception():
-        future.set_exception(error)
-    else:
-        future.set_result(done.result())
