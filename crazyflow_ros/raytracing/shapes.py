@@ -24,6 +24,7 @@ MOST_SHAPES = 20_000
 64 x 64 of so many takes milliseconds."""
 
 _GEOM = mujoco.mjtGeom
+_DEFAULT_COLOR = (0.5, 0.5, 0.5, 1.0)
 
 
 class UnitShape(Enum):
@@ -159,16 +160,19 @@ def _check(model: mujoco.MjModel, geoms: Sequence[int]) -> None:
 
 def seen(model: mujoco.MjModel, groups: Sequence[int]) -> np.ndarray:
     """Return which geoms are seen, (ngeom,) bool: not those without opacity."""
-    opacity = np.where(
-        model.geom_matid < 0, model.geom_rgba[:, 3], _of_material(model, model.mat_rgba)[:, 3]
-    )
-    return np.isin(model.geom_group, list(groups)) & (opacity > 0.0)
+    return np.isin(model.geom_group, list(groups)) & (colors_of(model)[:, 3] > 0.0)
 
 
-def _of_material(model: mujoco.MjModel, values: np.ndarray) -> np.ndarray:
-    """Return a field of the geoms' materials, (ngeom, n), ones where there is none."""
-    rows = np.vstack([values, np.ones((1, values.shape[1]))])
-    return rows[model.geom_matid]
+def colors_of(model: mujoco.MjModel) -> np.ndarray:
+    """Return the colors of geoms: their own, or if it is the default that of their material.
+
+    Returns:
+        Red, green, blue and opacity, (ngeom, 4).
+    """
+    own = model.geom_rgba.astype(float)
+    from_material = (model.geom_matid >= 0) & (own == _DEFAULT_COLOR).all(axis=1)
+    own[from_material] = model.mat_rgba[model.geom_matid[from_material]]
+    return own
 
 
 def _of_geom(model: mujoco.MjModel, geom: int) -> list[_Shape]:

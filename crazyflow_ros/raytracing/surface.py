@@ -1,17 +1,24 @@
-"""The surface of shapes where rays hit them: normals, and how depths change with poses."""
+"""The surface of shapes where rays hit them.
+
+Everything is computed by component, see `view`: from a shape's row of the table, which says where
+the camera is in its coordinates.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.raytracing.shapes import UnitShape, UnitShapes
 
+Vector: TypeAlias = tuple[Array, Array, Array]
+"""Components of vectors, each (N, R)."""
+
 
 class PixelRays(NamedTuple):
-    """PixelRays of N pictures, of R pixels each, with the depths at which they hit."""
+    """Rays of N pictures, of R pixels each, with the depths at which they hit."""
 
     x: Array
     """Of the lens, (R,)."""
@@ -19,64 +26,76 @@ class PixelRays(NamedTuple):
     """Of the lens, (R,)."""
     depth: Array
     """(N, R) m."""
+    orthographic: bool
 
-    def points(self, orthographic: bool) -> Array:
-        """Return the ends in the camera's axes [m], (N, R, 3)."""
-        across = jnp.ones_like(self.depth) if orthographic else self.depth
-        return jnp.stack([self.x * across, self.y * across, -self.depth], axis=-1)
+    def ends(self) -> Vector:
+        """Return where they hit in the axes of the camera [m]."""
+        across = 1.0 if self.orthographic else self.depth
+        return self.x * across, self.y * across, -self.depth
 
-    def steps(self, orthographic: bool) -> Array:
-        """Return the changes of the ends with the depth, (R, 3)."""
-        across = jnp.zeros_like(self.x) if orthographic else jnp.ones_like(self.x)
-        return jnp.stack([self.x * across, self.y * across, -jnp.ones_like(self.x)], axis=-1)
-
-
-def taken(values: Array, number: Array) -> Array:
-    """Return rows of `values` (N, K, ...) by their numbers (N, R)."""
-    index = number.reshape(*number.shape, *[1] * (values.ndim - 2))
-    return jnp.take_along_axis(values, index, axis=1)
+    def steps(self) -> Vector:
+        """Return how the ends change with the depth, in the axes of the camera."""
+        across = 0.0 if self.orthographic else 1.0
+        shape = self.depth.shape
+        x, y = (jnp.broadcast_to(part * across, shape) for part in (self.x, self.y))
+        return x, y, jnp.full(shape, -1.0, self.depth.dtype)
 
 
-def normals(shapes: UnitShapes, number: Array, points: Array) -> Array:
-    """Return outward normals in the axes of the geoms, (N, R, 3), of unit length.
+class Surface(NamedTuple):
+    """The surface at the ends of rays."""
+
+    kind: Array
+    """Values of the shapes' kinds, (N, R)."""
+    local: Vector
+    """Place in the coordinates of the shape."""
+    facing: Vector
+    """Normal in the coordinates of the shape, not of unit length."""
+    normal: Vector
+    """Unit normal in the axes of the camera."""
+
+
+def surface_of(shapes: UnitShapes, tables: Array, number: Array, rays: PixelRays) -> Surface:
+    """Return the surface at the ends of rays.
 
     Args:
-        shapes: The shapes.
-        number: Which one is hit, (N, R).
-        points: Where, in the frame of its geom [m], (N, R, 3).
+        shapes: P shapes.
+        tables: Those of the pictures, see `table_of`, (N, 13, P).
+        number: Which shapes are hit, (N, R).
+        rays: The rays.
     """
-    to_unit = jnp.asarray(shapes.to_unit, points.dtype)[number]
-    centre = jnp.asarray(shapes.centre, points.dtype)[number]
-    local = (to_unit * (points - centre)[..., None, :]).sum(-1)
-    kinds = jnp.asarray(shapes.kinds)[number]
-    length = jnp.asarray(shapes.length, points.dtype)[number]
-    gradient = _gradient(shapes, kinds, local, length)
-    normal = (to_unit * gradient[..., :, None]).sum(-2)
-    return normal / jnp.sqrt((normal * normal).sum(-1, keepdims=True))
+    rows = jnp.take_along_axis(tables, number[:, None], axis=2)
+    ends = rays.ends()
+    x, y, z = (
+        rows[:, 9 + i] + sum(rows[:, 3 * i + j] * ends[j] for j in range(3)) for i in range(3)
+    )
+    kind = jnp.asarray(shapes.kinds)[number]
+    facing = _facing(shapes, kind, (x, y, z), rows[:, 12])
+    a, b, c = (sum(rows[:, 3 * i + j] * facing[i] for i in range(3)) for j in range(3))
+    inverse = 1.0 / jnp.sqrt(a * a + b * b + c * c)
+    return Surface(kind, (x, y, z), facing, (a * inverse, b * inverse, c * inverse))
 
 
-def _gradient(shapes: UnitShapes, kinds: Array, local: Array, length: Array) -> Array:
-    """Return normals in the shapes' coordinates, in which a gradient is a row, not normalised."""
-    up = jnp.zeros_like(local).at[..., 2].set(1.0)
-    present = {kind for kind, _ in shapes.words}
-    z = local[..., 2]
-    result = up
-    if UnitShape.ball in present:
-        result = _where(kinds, UnitShape.ball, local, result)
-    if UnitShape.capsule in present:
-        along = jnp.clip(z, -length, length)
-        result = _where(kinds, UnitShape.capsule, local - along[..., None] * up, result)
-    if UnitShape.box in present:
-        size = jnp.abs(local)
-        face = size == size.max(axis=-1, keepdims=True)
-        result = _where(kinds, UnitShape.box, jnp.sign(local) * face, result)
-    if UnitShape.cylinder in present:
-        flat = local.at[..., 2].set(0.0)
-        on_side = (flat * flat).sum(-1) > z * z
-        of_cylinder = jnp.where(on_side[..., None], flat, jnp.sign(z)[..., None] * up)
-        result = _where(kinds, UnitShape.cylinder, of_cylinder, result)
-    return result
-
-
-def _where(kinds: Array, kind: UnitShape, value: Array, other: Array) -> Array:
-    return jnp.where((kinds == kind.value)[..., None], value, other)
+def _facing(shapes: UnitShapes, kind: Array, local: Vector, length: Array) -> Vector:
+    x, y, z = local
+    zero, one = jnp.zeros_like(z), jnp.ones_like(z)
+    side = jnp.sign(z)
+    size = [abs(part) for part in local]
+    most = jnp.maximum(jnp.maximum(size[0], size[1]), size[2])
+    on_face = [jnp.where(part == most, jnp.sign(at), 0.0) for part, at in zip(size, local)]
+    round_side = x * x + y * y > z * z
+    of_kind: dict[UnitShape, Vector] = {
+        UnitShape.ball: local,
+        UnitShape.capsule: (x, y, z - jnp.clip(z, -length, length)),
+        UnitShape.box: (on_face[0], on_face[1], on_face[2]),
+        UnitShape.cylinder: (
+            jnp.where(round_side, x, 0.0), jnp.where(round_side, y, 0.0),
+            jnp.where(round_side, 0.0, side),
+        ),
+    }  # fmt: skip
+    facing: Vector = zero, zero, one  # planes and triangles
+    for present, _ in shapes.words:
+        if present in of_kind:
+            here = kind == present.value
+            a, b, c = (jnp.where(here, own, other) for own, other in zip(of_kind[present], facing))
+            facing = a, b, c
+    return facing

@@ -14,7 +14,8 @@ from jax import Array
 from crazyflow_ros.raytracing.lens import Lens, Tiles
 from crazyflow_ros.raytracing.search import search
 from crazyflow_ros.raytracing.shapes import shapes_of
-from crazyflow_ros.raytracing.surface import PixelRays, normals, taken
+from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of
+from crazyflow_ros.raytracing.view import table_of
 
 
 class Frames(NamedTuple):
@@ -80,57 +81,59 @@ class Tracer:
 
         They are zero where nothing is seen.
         """
-        flat = self._flat(hits)
-        _, _, normal = self._surface(flat, geoms, cameras)
+        _, surface = self.surface(hits, geoms, cameras)
+        normal = _turned(cameras.axes[:, None], jnp.stack(surface.normal, axis=-1))
         seen = (hits.shape >= 0)[..., None]
         return jnp.where(seen, normal.reshape(*hits.shape.shape, 3), 0.0)
 
+    def surface(self, hits: Hits, geoms: Frames, cameras: Frames) -> tuple[PixelRays, Surface]:
+        """Return the rays and the surface of N pictures of R pixels, anything without a hit."""
+        depth, shape = (part.reshape(len(part), -1) for part in hits)
+        x, y = (jnp.asarray(part.ravel(), depth.dtype) for part in (self.lens.x, self.lens.y))
+        rays = PixelRays(x, y, jnp.where(shape >= 0, depth, 1.0), self.lens.orthographic)
+        frames, camera = self._flat(geoms, cameras)
+        own, geom = jnp.asarray(self.shapes.rows), self.shapes.geom
+        tables, _ = jax.vmap(lambda *args: table_of(own, *args))(
+            frames[:, geom].swapaxes(1, 2), camera
+        )
+        return rays, surface_of(self.shapes, tables, jnp.maximum(shape, 0), rays)
+
     def _found(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
-        frames = jnp.concatenate([geoms.pos, geoms.axes.reshape(*geoms.pos.shape[:2], 9)], -1)
-        camera = jnp.concatenate([cameras.pos, cameras.axes.reshape(-1, 9)], -1)
         height, width = self.lens.size
-        depth, shape = self._search(frames, camera)
+        depth, shape = self._search(*self._flat(geoms, cameras))
         return depth[:, :height, :width], shape[:, :height, :width]
+
+    def _flat(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
+        """Return positions and axes in one, (N, ngeom, 12) and (N, 12)."""
+        axes = geoms.axes.reshape(*geoms.pos.shape[:2], 9)
+        camera = jnp.concatenate([cameras.pos, cameras.axes.reshape(-1, 9)], axis=-1)
+        return jnp.concatenate([geoms.pos, axes], axis=-1), camera
 
     def _derived(self, primals: Any, tangents: Any) -> Any:
         (geoms, cameras), (d_geoms, d_cameras) = primals, tangents
         hits = Hits(*self._cast(geoms, cameras))
-        flat = self._flat(hits)
-        number = jnp.maximum(flat.shape, 0)
-        geom = jnp.asarray(self.shapes.geom)[number]
-        rays, local, normal = self._surface(flat, geoms, cameras)
+        rays, surface = self.surface(hits, geoms, cameras)
+        shape = hits.shape.reshape(len(hits.shape), -1)
+        geom = jnp.asarray(self.shapes.geom)[jnp.maximum(shape, 0)]
+        look, d_look = cameras.axes[:, None], d_cameras.axes[:, None]
+        ends, steps, normal = (
+            jnp.stack(part, axis=-1) for part in (rays.ends(), rays.steps(), surface.normal)
+        )
+        away = cameras.pos[:, None] + _turned(look, ends) - _taken(geoms.pos, geom)
+        local = _turned(jnp.swapaxes(_taken(geoms.axes, geom), -1, -2), away)
         # A point of the surface moves with its geom, and the ray meets the surface elsewhere.
-        moved = taken(d_geoms.pos, geom) + _turned(taken(d_geoms.axes, geom), local)
-        orthographic = self.lens.orthographic
-        swept = d_cameras.pos[:, None] + _turned(d_cameras.axes[:, None], rays.points(orthographic))
-        step = _turned(cameras.axes[:, None], rays.steps(orthographic)[None])
-        change = (normal * (moved - swept)).sum(-1) / (normal * step).sum(-1)
-        change = jnp.where(flat.shape >= 0, change, 0.0).reshape(hits.depth.shape)
+        moved = _taken(d_geoms.pos, geom) + _turned(_taken(d_geoms.axes, geom), local)
+        swept = d_cameras.pos[:, None] + _turned(d_look, ends)
+        normal = _turned(look, normal)
+        change = (normal * (moved - swept)).sum(-1) / (normal * _turned(look, steps)).sum(-1)
+        change = jnp.where(shape >= 0, change, 0.0).reshape(hits.depth.shape)
         return tuple(hits), (change, np.zeros(hits.shape.shape, jax.dtypes.float0))
 
-    def _flat(self, hits: Hits) -> Hits:
-        return Hits(*(part.reshape(len(part), -1) for part in hits))
 
-    def _surface(
-        self, flat: Hits, geoms: Frames, cameras: Frames
-    ) -> tuple[PixelRays, Array, Array]:
-        """Return the rays, where they hit in the frames of the geoms [m], and normals in the world.
-
-        Args:
-            flat: Hits, (N, R).
-            geoms: See `hits`.
-            cameras: See `hits`.
-        """
-        x, y = (jnp.asarray(part.ravel(), flat.depth.dtype) for part in self.lens[:2])
-        rays = PixelRays(x, y, jnp.where(flat.shape >= 0, flat.depth, 1.0))
-        number = jnp.maximum(flat.shape, 0)
-        geom = jnp.asarray(self.shapes.geom)[number]
-        axes = taken(geoms.axes, geom)
-        points = cameras.pos[:, None] + _turned(
-            cameras.axes[:, None], rays.points(self.lens.orthographic)
-        )
-        local = _turned(jnp.swapaxes(axes, -1, -2), points - taken(geoms.pos, geom))
-        return rays, local, _turned(axes, normals(self.shapes, number, local))
+def _taken(values: Array, number: Array) -> Array:
+    """Return rows of `values` (N, K, ...) by their numbers (N, R)."""
+    index = number.reshape(*number.shape, *[1] * (values.ndim - 2))
+    return jnp.take_along_axis(values, index, axis=1)
 
 
 def _turned(axes: Array, vector: Array) -> Array:

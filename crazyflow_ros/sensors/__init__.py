@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.sensors.backends.sim import SimBackend
     from crazyflow_ros.sensors.backends.state import StateBackend
     from crazyflow_ros.sensors.battery import BatteryData, BatterySensor, BatterySensorCfg
-    from crazyflow_ros.sensors.ray_pictures import SimPictures
+    from crazyflow_ros.sensors.sim_pictures import SimPictures
 
 __all__ = [
     "EXACT",
@@ -151,7 +151,7 @@ __getattr__ = lazy(
         "MirrorBackend": "backends.mirror",
         "MjxBackend": "backends.mjx",
         "SimBackend": "backends.sim",
-        "SimPictures": "ray_pictures",
+        "SimPictures": "sim_pictures",
         "StateBackend": "backends.state",
     },
 )
