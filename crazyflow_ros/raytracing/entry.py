@@ -19,24 +19,27 @@ from crazyflow_ros.scene.renderers import NEAR
 
 Vector: TypeAlias = tuple[Array, Array, Array]
 """Components of vectors; each is an array of rays."""
-Entry: TypeAlias = Callable[[Vector, Vector, Array], Array]
-"""Takes start, step and the length of capsules."""
+Entry: TypeAlias = Callable[[Vector, Vector, tuple[Array, Array]], Array]
+"""Takes start, step and `UnitShapes.extra`."""
 
 _TINY = 1e-20  # added to steps, so that none is zero
 _GAP = 1e-5  # by which triangles are larger, so that no ray passes between two of them
 
 
-def _plane(start: Vector, step: Vector, length: Array) -> Array:
-    """Return where rays cross the square |x|, |y| < 1 at z = 0, from either side."""
-    del length
+def _plane(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
+    """Return where rays cross the square |x|, |y| < 1 at z = 0, from either side.
+
+    Where `extra` is zero, the square is around the start.
+    """
     t = -start[2] / step[2]
-    inside = (abs(start[0] + t * step[0]) <= 1.0) & (abs(start[1] + t * step[1]) <= 1.0)
+    x, y = extra[0] * start[0] + t * step[0], extra[1] * start[1] + t * step[1]
+    inside = (abs(x) <= 1.0) & (abs(y) <= 1.0)
     return jnp.where(inside & (t > NEAR), t, jnp.inf)
 
 
-def _box(start: Vector, step: Vector, length: Array) -> Array:
+def _box(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     """Return where rays enter the cube |x|, |y|, |z| < 1."""
-    del length
+    del extra
     enter, leave = _slab(start[0], step[0])
     for a, b in zip(start[1:], step[1:]):
         near, far = _slab(a, b)
@@ -44,24 +47,25 @@ def _box(start: Vector, step: Vector, length: Array) -> Array:
     return jnp.where((enter <= leave) & (enter > NEAR), enter, jnp.inf)
 
 
-def _ball(start: Vector, step: Vector, length: Array) -> Array:
+def _ball(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     """Return where rays enter the unit sphere."""
-    del length
+    del extra
     enter, _ = _round(start, step)
     return jnp.where(enter > NEAR, enter, jnp.inf)
 
 
-def _cylinder(start: Vector, step: Vector, length: Array) -> Array:
+def _cylinder(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     """Return where rays enter the cylinder of radius 1, |z| < 1."""
-    del length
+    del extra
     side, leave = _round(start[:2], step[:2])
     near, far = _slab(start[2], step[2])
     enter = jnp.maximum(side, near)
     return jnp.where((enter <= jnp.minimum(leave, far)) & (enter > NEAR), enter, jnp.inf)
 
 
-def _capsule(start: Vector, step: Vector, length: Array) -> Array:
-    """Return where rays enter the capsule of radius 1 whose axis is |z| < `length`."""
+def _capsule(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
+    """Return where rays enter the capsule of radius 1 whose axis is |z| < `extra[0]`."""
+    length, _ = extra
     side, _ = _round(start[:2], step[:2])
     height = start[2] + side * step[2]
     end = jnp.where(height > 0.0, length, -length)
@@ -71,9 +75,9 @@ def _capsule(start: Vector, step: Vector, length: Array) -> Array:
     return jnp.where(enter > NEAR, enter, jnp.inf)
 
 
-def _triangle(start: Vector, step: Vector, length: Array) -> Array:
+def _triangle(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     """Return where rays cross the triangle (-1, -1), (1, -1), (-1, 1) at z = 0 from above."""
-    del length
+    del extra
     t = -start[2] / step[2]
     x, y = start[0] + t * step[0], start[1] + t * step[1]
     inside = (x >= -1.0 - _GAP) & (y >= -1.0 - _GAP) & (x + y <= _GAP)
@@ -96,7 +100,7 @@ def entries(kind: UnitShape, row: Array, x: Array, y: Array, *, orthographic: bo
 
     Args:
         kind: That of the shape.
-        row: Twelve numbers of `table`, and the length of a capsule, (13,).
+        row: Of the table, see `table_of`, (14,).
         x: Of the rays, at a depth of 1 m, or of their origins if the camera is orthographic.
         y: Likewise.
         orthographic: Whether the rays are parallel.
@@ -109,7 +113,7 @@ def entries(kind: UnitShape, row: Array, x: Array, y: Array, *, orthographic: bo
         step = tuple(b + _TINY for b in ahead)
     else:
         start, step = origin, tuple(a + b + _TINY for a, b in zip(across, ahead))
-    return ENTRIES[kind](start, step, row[12])  # type: ignore[arg-type]
+    return ENTRIES[kind](start, step, (row[12], row[13]))  # type: ignore[arg-type]
 
 
 def _slab(start: Array, step: Array) -> tuple[Array, Array]:

@@ -24,6 +24,7 @@ MOST_SHAPES = 20_000
 64 x 64 of so many takes milliseconds."""
 
 _GEOM = mujoco.mjtGeom
+_OPAQUE = 0.995  # from which on MuJoCo does not blend
 _DEFAULT_COLOR = (0.5, 0.5, 0.5, 1.0)
 
 
@@ -49,6 +50,14 @@ _KINDS = {
 _TRIANGLES = (_GEOM.mjGEOM_MESH, _GEOM.mjGEOM_HFIELD)
 
 
+class Opacity(Enum):
+    """Which geoms are meant."""
+
+    any = auto()
+    opaque = auto()
+    transparent = auto()
+
+
 class UnitShapes(NamedTuple):
     """P shapes: those of a kind side by side, in whole words; the rest of a word is empty."""
 
@@ -65,7 +74,7 @@ class UnitShapes(NamedTuple):
     extent: np.ndarray
     """Half size of the box around the shape in its coordinates, (P, 3)."""
     ends: np.ndarray
-    """Zero along the axes of planes that have no end, and are drawn around the camera; else one,
+    """Zero along the axes of planes that have no end, and are seen around the camera; else one,
     (P, 3)."""
 
     @property
@@ -78,15 +87,16 @@ class UnitShapes(NamedTuple):
 
     @property
     def rows(self) -> np.ndarray:
-        """All numbers, and whether there is a shape, (29, P) float32; see `view`."""
+        """All numbers, and whether there is a shape, (30, P) float32; see `view`."""
         parts = [self.axes, self.centre, self.to_unit, self.extent, self.ends]
         flat = [part.reshape(len(self.geom), -1).T for part in parts]
-        return np.concatenate([*flat, [self.length, self.geom >= 0]]).astype(np.float32)
+        return np.concatenate([*flat, self.extra, [self.geom >= 0]]).astype(np.float32)
 
     @property
-    def length(self) -> np.ndarray:
-        """Half length of the axis of a capsule in its coordinates, (P,); zero of other shapes."""
-        return np.where(self.kinds == UnitShape.capsule.value, self.extent[:, 2] - 1.0, 0.0)
+    def extra(self) -> np.ndarray:
+        """Half length of the axis of a capsule in its coordinates, or `ends` of planes, (2, P)."""
+        length = np.stack([self.extent[:, 2] - 1.0, np.zeros(len(self.geom))])
+        return np.where(self.kinds == UnitShape.plane.value, self.ends[:, :2].T, length)
 
 
 class _Shape(NamedTuple):
@@ -100,17 +110,20 @@ class _Shape(NamedTuple):
     ends: np.ndarray = np.ones(3)
 
 
-def shapes_of(model: mujoco.MjModel, groups: Sequence[int]) -> UnitShapes:
+def shapes_of(
+    model: mujoco.MjModel, groups: Sequence[int], opacity: Opacity = Opacity.any
+) -> UnitShapes:
     """Return the shapes of the geoms that can be seen in a scene.
 
     Args:
         model: The scene.
         groups: Geom groups that are seen.
+        opacity: Which of them are meant.
 
     Raises:
         ValueError: The scene has nothing to see, or geoms that are not among the shapes.
     """
-    geoms = np.flatnonzero(seen(model, groups)).tolist()
+    geoms = np.flatnonzero(seen(model, groups, opacity)).tolist()
     _check(model, geoms)
     shapes = [shape for geom in geoms for shape in _of_geom(model, geom)]
     if not shapes:
@@ -158,9 +171,20 @@ def _check(model: mujoco.MjModel, geoms: Sequence[int]) -> None:
             )
 
 
-def seen(model: mujoco.MjModel, groups: Sequence[int]) -> np.ndarray:
+def has_shapes(model: mujoco.MjModel, groups: Sequence[int], opacity: Opacity) -> bool:
+    """Return whether there are such geoms; see `shapes_of`."""
+    return bool(seen(model, groups, opacity).any())
+
+
+def seen(model: mujoco.MjModel, groups: Sequence[int], opacity: Opacity) -> np.ndarray:
     """Return which geoms are seen, (ngeom,) bool: not those without opacity."""
-    return np.isin(model.geom_group, list(groups)) & (colors_of(model)[:, 3] > 0.0)
+    share = colors_of(model)[:, 3]
+    meant = {
+        Opacity.any: share > 0.0,
+        Opacity.opaque: share >= _OPAQUE,
+        Opacity.transparent: (share > 0.0) & (share < _OPAQUE),
+    }
+    return np.isin(model.geom_group, list(groups)) & meant[opacity]
 
 
 def colors_of(model: mujoco.MjModel) -> np.ndarray:

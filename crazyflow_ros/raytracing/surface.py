@@ -12,12 +12,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.raytracing.shapes import UnitShape, UnitShapes
+from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.kernels import apart
 
 Vector: TypeAlias = tuple[Array, Array, Array]
 """Components of vectors, each (N, R)."""
 
 
-class PixelRays(NamedTuple):
+class PixelRays(Struct):
     """Rays of N pictures, of R pixels each, with the depths at which they hit."""
 
     x: Array
@@ -26,7 +28,8 @@ class PixelRays(NamedTuple):
     """Of the lens, (R,)."""
     depth: Array
     """(N, R) m."""
-    orthographic: bool
+    orthographic: bool = static_field()
+    """Whether they are parallel."""
 
     def ends(self) -> Vector:
         """Return where they hit in the axes of the camera [m]."""
@@ -59,20 +62,28 @@ def surface_of(shapes: UnitShapes, tables: Array, number: Array, rays: PixelRays
 
     Args:
         shapes: P shapes.
-        tables: Those of the pictures, see `table_of`, (N, 13, P).
+        tables: Those of the pictures, see `table_of`, (N, 14, P).
         number: Which shapes are hit, (N, R).
         rays: The rays.
     """
-    rows = jnp.take_along_axis(tables, number[:, None], axis=2)
-    ends = rays.ends()
-    x, y, z = (
-        rows[:, 9 + i] + sum(rows[:, 3 * i + j] * ends[j] for j in range(3)) for i in range(3)
-    )
+    rows = apart(lambda values, at: jnp.take_along_axis(values, at, 2), tables, number[:, None])
+
+    def local(rows: Array, rays: PixelRays) -> Vector:
+        ends = rays.ends()
+        x, y, z = (
+            rows[:, 9 + i] + sum(rows[:, 3 * i + j] * ends[j] for j in range(3)) for i in range(3)
+        )
+        return x, y, z
+
+    def turned(rows: Array, facing: Vector) -> Vector:
+        a, b, c = (sum(rows[:, 3 * i + j] * facing[i] for i in range(3)) for j in range(3))
+        inverse = 1.0 / jnp.sqrt(a * a + b * b + c * c)
+        return a * inverse, b * inverse, c * inverse
+
     kind = jnp.asarray(shapes.kinds)[number]
-    facing = _facing(shapes, kind, (x, y, z), rows[:, 12])
-    a, b, c = (sum(rows[:, 3 * i + j] * facing[i] for i in range(3)) for j in range(3))
-    inverse = 1.0 / jnp.sqrt(a * a + b * b + c * c)
-    return Surface(kind, (x, y, z), facing, (a * inverse, b * inverse, c * inverse))
+    place: Vector = apart(local, rows, rays)
+    facing = apart(lambda *args: _facing(shapes, *args), kind, place, rows[:, 12])
+    return Surface(kind, place, facing, apart(turned, rows, facing))
 
 
 def _facing(shapes: UnitShapes, kind: Array, local: Vector, length: Array) -> Vector:

@@ -13,7 +13,7 @@ from jax import Array
 
 from crazyflow_ros.raytracing.lens import Lens, Tiles
 from crazyflow_ros.raytracing.search import search
-from crazyflow_ros.raytracing.shapes import shapes_of
+from crazyflow_ros.raytracing.shapes import Opacity, shapes_of
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of
 from crazyflow_ros.raytracing.view import table_of
 
@@ -37,6 +37,19 @@ class Hits(NamedTuple):
     """Number of the shape, (N, height, width) int32; -1 where nothing is seen."""
 
 
+class Pixels(NamedTuple):
+    """R pixels of N pictures."""
+
+    x: Array
+    """Of the lens, (R,)."""
+    y: Array
+    """Of the lens, (R,)."""
+    depth: Array
+    """See `Hits`, (N, R)."""
+    shape: Array
+    """See `Hits`, (N, R)."""
+
+
 class Tracer:
     """Casts the rays of a camera, for any number of worlds at once.
 
@@ -46,15 +59,20 @@ class Tracer:
         model: The scene.
         lens: The rays of the camera.
         groups: Geom groups (0-5) that are seen.
+        opacity: Which of them are seen.
 
     Raises:
         ValueError: The scene has geoms that cannot be seen by rays.
     """
 
     def __init__(
-        self, model: mujoco.MjModel, lens: Lens, groups: Sequence[int] = (0, 1, 2)
+        self,
+        model: mujoco.MjModel,
+        lens: Lens,
+        groups: Sequence[int] = (0, 1, 2),
+        opacity: Opacity = Opacity.any,
     ) -> None:
-        self.lens, self.shapes = lens, shapes_of(model, groups)
+        self.lens, self.shapes = lens, shapes_of(model, groups, opacity)
         self._tiles = tiles = Tiles(lens)
         self._search = search(self.shapes, tiles, orthographic=lens.orthographic)
         self._cast = jax.custom_jvp(self._found)
@@ -81,22 +99,27 @@ class Tracer:
 
         They are zero where nothing is seen.
         """
-        _, surface = self.surface(hits, geoms, cameras)
+        _, surface = self.surface(self.pixels(hits), geoms, cameras)
         normal = _turned(cameras.axes[:, None], jnp.stack(surface.normal, axis=-1))
         seen = (hits.shape >= 0)[..., None]
         return jnp.where(seen, normal.reshape(*hits.shape.shape, 3), 0.0)
 
-    def surface(self, hits: Hits, geoms: Frames, cameras: Frames) -> tuple[PixelRays, Surface]:
+    def surface(self, pixels: Pixels, geoms: Frames, cameras: Frames) -> tuple[PixelRays, Surface]:
         """Return the rays and the surface of N pictures of R pixels, anything without a hit."""
-        depth, shape = (part.reshape(len(part), -1) for part in hits)
-        x, y = (jnp.asarray(part.ravel(), depth.dtype) for part in (self.lens.x, self.lens.y))
-        rays = PixelRays(x, y, jnp.where(shape >= 0, depth, 1.0), self.lens.orthographic)
+        depth = jnp.where(pixels.shape >= 0, pixels.depth, 1.0)
+        rays = PixelRays(pixels.x, pixels.y, depth, self.lens.orthographic)
         frames, camera = self._flat(geoms, cameras)
         own, geom = jnp.asarray(self.shapes.rows), self.shapes.geom
         tables, _ = jax.vmap(lambda *args: table_of(own, *args))(
             frames[:, geom].swapaxes(1, 2), camera
         )
-        return rays, surface_of(self.shapes, tables, jnp.maximum(shape, 0), rays)
+        return rays, surface_of(self.shapes, tables, jnp.maximum(pixels.shape, 0), rays)
+
+    def pixels(self, hits: Hits) -> Pixels:
+        """Return the pixels of N pictures, row by row."""
+        depth, shape = (part.reshape(len(part), -1) for part in hits)
+        x, y = (jnp.asarray(part.ravel(), depth.dtype) for part in (self.lens.x, self.lens.y))
+        return Pixels(x, y, depth, shape)
 
     def _found(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
         height, width = self.lens.size
@@ -112,8 +135,8 @@ class Tracer:
     def _derived(self, primals: Any, tangents: Any) -> Any:
         (geoms, cameras), (d_geoms, d_cameras) = primals, tangents
         hits = Hits(*self._cast(geoms, cameras))
-        rays, surface = self.surface(hits, geoms, cameras)
-        shape = hits.shape.reshape(len(hits.shape), -1)
+        rays, surface = self.surface(pixels := self.pixels(hits), geoms, cameras)
+        shape = pixels.shape
         geom = jnp.asarray(self.shapes.geom)[jnp.maximum(shape, 0)]
         look, d_look = cameras.axes[:, None], d_cameras.axes[:, None]
         ends, steps, normal = (

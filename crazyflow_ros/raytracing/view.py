@@ -14,10 +14,10 @@ from jax import Array
 from crazyflow_ros.raytracing.lens import Tiles
 from crazyflow_ros.raytracing.shapes import WORD
 
-NUMBERS = 13
+NUMBERS = 14
 """Numbers of a shape in the table, see `table_of`."""
 
-_AXES, _CENTRE, _TO_UNIT, _EXTENT, _ENDS, _LENGTH, _EXISTS = 0, 9, 12, 21, 24, 27, 28
+_AXES, _CENTRE, _TO_UNIT, _EXTENT, _ENDS, _EXTRA, _EXISTS = 0, 9, 12, 21, 24, 27, 29
 """Rows of `UnitShapes.rows`."""
 
 
@@ -31,7 +31,7 @@ def table_of(own: Array, frames: Array, camera: Array) -> tuple[Array, Array]:
 
     Returns:
         The camera's axes in the coordinates of each shape, row by row, its position in them, and
-        the length of a capsule, (13, P); and the unit vectors of each shape's coordinates in the
+        `UnitShapes.extra`, (14, P); and the unit vectors of each shape's coordinates in the
         axes of the camera [m], as columns, row by row, (9, P).
     """
     away = [camera[i] - frames[i] for i in range(3)]
@@ -42,13 +42,13 @@ def table_of(own: Array, frames: Array, camera: Array) -> tuple[Array, Array]:
     place = [_sum(geom[k][i] * away[k] for k in range(3)) - own[_CENTRE + i] for i in range(3)]
     to_unit = [[own[_TO_UNIT + 3 * i + j] for j in range(3)] for i in range(3)]
     rows = [_sum(to_unit[i][k] * turn[k][j] for k in range(3)) for i in range(3) for j in range(3)]
-    origin = [own[_ENDS + i] * _sum(to_unit[i][k] * place[k] for k in range(3)) for i in range(3)]
+    origin = [_sum(to_unit[i][k] * place[k] for k in range(3)) for i in range(3)]
     axes = [
         _sum(turn[k][i] * own[_AXES + 3 * k + j] for k in range(3))
         for i in range(3)
         for j in range(3)
     ]
-    return jnp.stack([*rows, *origin, own[_LENGTH]]), jnp.stack(axes)
+    return jnp.stack([*rows, *origin, own[_EXTRA], own[_EXTRA + 1]]), jnp.stack(axes)
 
 
 def tile_masks(
@@ -69,7 +69,8 @@ def tile_masks(
     Returns:
         (rows, words) and (columns, words) uint32.
     """
-    centre = [-_sum(axes[3 * i + j] * table[9 + j] for j in range(3)) for i in range(3)]
+    origin = [own[_ENDS + j] * table[9 + j] for j in range(3)]
+    centre = [-_sum(axes[3 * i + j] * origin[j] for j in range(3)) for i in range(3)]
     half = [[axes[3 * i + j] * own[_EXTENT + j] for j in range(3)] for i in range(3)]
     ahead = (centre[2] - _sum(abs(half[2][j]) for j in range(3)) < 0.0) & (own[_EXISTS] > 0.0)
 

@@ -23,7 +23,6 @@ from crazyflow_ros.sensors.visualizer import Color, Visualizer
 _EDGE_COLOR: Color = (1.0, 1.0, 1.0, 0.8)
 _EDGE_LENGTH = 10.0  # in meansizes
 _MOST_PIXELS = 8192  # per side, within the limits of any OpenGL
-_LACKS: dict[Drawer, tuple[DataType, ...]] = {"opengl": ("normals",), "rays": ("rgb",)}
 _INTRINSICS = (
     "sensor_size", "focal_length", "focal_pixel", "principal_length", "principal_pixel",
 )  # fmt: skip
@@ -55,8 +54,7 @@ class CameraSensorCfg(SensorCfg):
     height: int = 120
     """Pixels in a column."""
     data_types: tuple[DataType, ...] = ("rgb",)
-    """Pictures to take: any of "rgb", "depth" and "segmentation"; with rays "depth",
-    "segmentation" and "normals"."""
+    """Pictures to take: any of "rgb", "depth" and "segmentation"; with rays also "normals"."""
     renderer: Drawer = "opengl"
     """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
     OpenGL; see docs/sensors.md."""
@@ -78,10 +76,10 @@ class CameraSensorCfg(SensorCfg):
             raise ValueError(f"{self.name}: data_types must be {rule}, got {self.data_types}")
         if self.renderer not in (known := get_args(Drawer)):
             raise ValueError(f"{self.name}: {unknown('renderer', self.renderer, known)}")
-        lacking = [kind for kind in self.data_types if kind in _LACKS[self.renderer]]
-        if lacking:
-            text = f"the renderer {self.renderer!r} takes no {', '.join(lacking)}"
-            raise ValueError(f"{self.name}: {text}")
+        if self.renderer == "opengl" and "normals" in self.data_types:
+            raise ValueError(f"{self.name}: the renderer 'opengl' takes no normals")
+        if self.renderer == "rays" and self.use_shadows:
+            raise ValueError(f"{self.name}: the renderer 'rays' has no shadows")
         if not (1 <= self.width <= _MOST_PIXELS and 1 <= self.height <= _MOST_PIXELS):
             size = f"{self.width} x {self.height}"
             rule = f"from 1 to {_MOST_PIXELS} pixels"
@@ -218,7 +216,9 @@ class CameraSensor(ContextSensor[CameraSensorData]):
     def _traced(self) -> CameraSensorData:
         cfg, backend = self.cfg, self.backend
         lens = Lens.of_camera(backend.model, self.camera_idx, cfg.width, cfg.height)
-        take = self.context.tracers.get(lens, cfg.enabled_geom_groups, cfg.data_types)
+        take = self.context.tracers.get(
+            lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
+        )
         taken = take(Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0])))
         data = CameraSensorData(**taken)
         in_numpy: CameraSensorData = jax.tree.map(np.array, data)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import mujoco
 from jax import Array
 
-from crazyflow_ros.raytracing import Frames, Lens, Tracer
+from crazyflow_ros.raytracing import Frames, Lens, Look, Painter, Tracer
 from crazyflow_ros.sensors.rendering import DataType
 
 Pictures: TypeAlias = dict[DataType, Array]
@@ -19,32 +19,44 @@ Pictures: TypeAlias = dict[DataType, Array]
 _LEAST = 16  # pictures of a part; fewer are taken in less time than it takes to wake a thread
 
 
-def picture_fn(
-    model: mujoco.MjModel, lens: Lens, groups: Sequence[int], kinds: Sequence[DataType]
-) -> Callable[[Frames, Frames], Pictures]:
-    """Return a pure function of the frames of all geoms, and of a camera, in B worlds.
+class PictureFn:
+    """A pure function of the frames of all geoms, and of a camera, in B worlds.
 
     Args:
         model: The scene.
         lens: That of the camera.
         groups: Geom groups that are seen.
         kinds: Pictures to take.
+        textures: Whether surfaces have their textures.
 
     Raises:
         ValueError: The scene has geoms that rays do not see.
     """
-    tracer = Tracer(model, lens, groups)
 
-    def take(geoms: Frames, cameras: Frames) -> Pictures:
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        lens: Lens,
+        groups: Sequence[int],
+        kinds: Sequence[DataType],
+        *,
+        textures: bool,
+    ) -> None:
+        self._kinds = kinds
+        self._tracer = Tracer(model, lens, groups)
+        self.painter = Painter(model, lens, groups, textures=textures)
+
+    def __call__(self, geoms: Frames, cameras: Frames, look: Look | None = None) -> Pictures:
+        """Return the pictures; by default of the look of the scene."""
+        tracer = self._tracer
         hits = tracer.hits(geoms, cameras)
         made: dict[DataType, Callable[[], Array]] = {
+            "rgb": lambda: _as_bytes(self.painter.paint(geoms, cameras, look)),
             "depth": lambda: hits.depth[..., None],
             "segmentation": lambda: _with_type(tracer.segmentation(hits)),
             "normals": lambda: tracer.normals(hits, geoms, cameras),
         }
-        return {kind: made[kind]() for kind in kinds}
-
-    return take
+        return {kind: made[kind]() for kind in self._kinds}
 
 
 class Tracers:
@@ -59,12 +71,12 @@ class Tracers:
         self._known: dict[tuple[Any, ...], Callable[[Frames, Frames], Pictures]] = {}
 
     def get(
-        self, lens: Lens, groups: Sequence[int], kinds: Sequence[DataType]
+        self, lens: Lens, groups: Sequence[int], kinds: Sequence[DataType], *, textures: bool
     ) -> Callable[[Frames, Frames], Pictures]:
-        """Return a function for B worlds, whose arrays may be NumPy's; see `picture_fn`."""
-        key = (lens.x.tobytes(), lens.y.tobytes(), lens.orthographic, *groups, *kinds)
+        """Return a function for B worlds, whose arrays may be NumPy's; see `PictureFn`."""
+        key = (lens.x.tobytes(), lens.y.tobytes(), lens.orthographic, textures, *groups, *kinds)
         if key not in self._known:
-            take = jax.jit(picture_fn(self._model, lens, groups, kinds))
+            take = jax.jit(PictureFn(self._model, lens, groups, kinds, textures=textures))
 
             def call(*frames: Frames) -> Pictures:
                 single = [Frames(*(jnp.asarray(x, jnp.float32) for x in each)) for each in frames]
@@ -97,6 +109,11 @@ def on_all_cores(take: Callable[..., Any], n: int, args: Any) -> Any:
 
     on_each_core(part, parts)
     return jax.tree.map(lambda *arrays: jnp.concatenate(arrays), *results)
+
+
+def _as_bytes(colors: Array) -> Array:
+    """Return colors from 0 to 1 as bytes."""
+    return jnp.round(255.0 * colors).astype(jnp.uint8)
 
 
 def _with_type(geoms: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -11,10 +12,10 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Frames, Lens
+from crazyflow_ros.raytracing import Frames, Lens, Look
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
-from crazyflow_ros.sensors.ray_pictures import Pictures, on_all_cores, picture_fn
+from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores
 
 if TYPE_CHECKING:
     from crazyflow_ros.sim import Sim
@@ -44,6 +45,8 @@ class SimPictures:
     cameras: Frames
     """Position (1, C, 3) and axes (1, C, 3, 3) of the C cameras on their drones, or in the world.
     Give other ones to mount them differently, (n_worlds, C, ...)."""
+    look: Look
+    """Colors, textures and lights, with one row. Give others with a row for each world."""
 
     def __init__(self, sim: Sim, cfg: CameraSensorCfg) -> None:
         model = sim.mj_model
@@ -51,12 +54,19 @@ class SimPictures:
         self._numbers = _cameras(model, name, sim.n_drones)
         self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
         lens = Lens.of_camera(model, self._numbers[0], cfg.width, cfg.height)
-        self._take = picture_fn(model, lens, cfg.enabled_geom_groups, cfg.data_types)
+        self._take = PictureFn(
+            model, lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
+        )
+        self.look = self._take.painter.look
         self._rest(model, sim.n_drones)
         self._compiled = jax.jit(self._pictures)
 
     def __call__(
-        self, data: SimData, geoms: Frames | None = None, cameras: Frames | None = None
+        self,
+        data: SimData,
+        geoms: Frames | None = None,
+        cameras: Frames | None = None,
+        look: Look | None = None,
     ) -> CameraSensorData:
         """Take pictures.
 
@@ -64,12 +74,13 @@ class SimPictures:
             data: Of the simulation.
             geoms: See `geoms`.
             cameras: See `cameras`.
+            look: See `look`.
 
         Returns:
             Arrays of JAX of B = n_worlds, or if each drone has a camera (n_worlds, n_drones, ...).
         """
         pos, quat = data.states.pos, data.states.quat
-        args = (pos, quat, geoms or self.geoms, cameras or self.cameras)
+        args = (pos, quat, geoms or self.geoms, cameras or self.cameras, look or self.look)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(args)):
             return CameraSensorData(**self._pictures(*args))
         return CameraSensorData(**on_all_cores(self._compiled, len(pos), args))
@@ -99,17 +110,22 @@ class SimPictures:
             data.cam_xpos[cameras], data.cam_xmat[cameras], model.cam_bodyid[cameras]
         )
 
-    def _pictures(self, pos: Array, quat: Array, geoms: Frames, cameras: Frames) -> Pictures:
+    def _pictures(
+        self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Look
+    ) -> Pictures:
         axes = rotation_matrix(quat)
         geoms = _carried(geoms, pos, axes, self._geom_carriers)
         cameras = _carried(cameras, pos, axes, self._camera_carriers)
         n_worlds, n_cameras = cameras.pos.shape[:2]
         if not self._each:
-            return self._take(geoms, Frames(*(part[:, 0] for part in cameras)))
-        taken = self._take(
-            Frames(*(jnp.repeat(part, n_cameras, axis=0) for part in geoms)),
-            Frames(*(part.reshape(-1, *part.shape[2:]) for part in cameras)),
-        )
+            return self._take(geoms, Frames(*(part[:, 0] for part in cameras)), look)
+
+        def for_each(tree: Any) -> Any:
+            repeated = partial(jnp.repeat, repeats=n_cameras, axis=0)
+            return jax.tree.map(lambda x: repeated(x) if len(x) > 1 else x, tree)
+
+        flat = Frames(*(part.reshape(-1, *part.shape[2:]) for part in cameras))
+        taken = self._take(for_each(geoms), flat, for_each(look))
         return jax.tree.map(lambda x: x.reshape(n_worlds, n_cameras, *x.shape[1:]), taken)
 
 

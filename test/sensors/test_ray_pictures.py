@@ -31,7 +31,7 @@ from crazyflow_ros.sensors import (
 
 EYE = CameraSensorCfg(
     name="eye", camera_name="fpv_cam:0", width=96, height=64, renderer="rays",
-    data_types=("depth", "segmentation", "normals"),
+    data_types=("rgb", "depth", "segmentation", "normals"),
 )  # fmt: skip
 CORNER = replace(
     EYE, name="corner", camera_name=None, pos=(-2.5, -2.2, 1.6), fovy=65.0,
@@ -46,7 +46,7 @@ def room() -> Iterator[SensorSet]:
     need_images()
     drawn = [
         replace(cfg, name=f"{cfg.name} drawn", renderer="opengl", camera_name=camera, fovy=None,
-                data_types=("depth", "segmentation"))
+                data_types=("rgb", "depth", "segmentation"))
         for cfg, camera in ((EYE, "fpv_cam:0"), (CORNER, "corner"))
     ]  # fmt: skip
     rays = RayCastSensorCfg(
@@ -79,6 +79,9 @@ def test_rays_see_what_opengl_draws(room: SensorSet, name: str) -> None:
     near = np.isclose(traced.depth, drawn.depth, rtol=0.0, atol=1e-3)[0, ..., 0][inner]
     assert inner.mean() > 0.5 and near.mean() >= 0.99
     assert len(np.unique(ids)) > 8
+    assert (traced.rgb.shape, traced.rgb.dtype) == (drawn.rgb.shape, drawn.rgb.dtype)
+    differences = abs(traced.rgb.astype(int) - drawn.rgb)[0].max(axis=-1)[inner]
+    assert differences.mean() < 2.0 and np.quantile(differences, 0.9) <= 3.0
 
 
 def test_a_drone_sees_the_other(room: SensorSet) -> None:
@@ -129,6 +132,22 @@ def test_pictures_of_a_sim_are_those_of_its_back_end(sim: Sim) -> None:
     assert (again.segmentation == data.segmentation).mean() > 0.999
     assert jnp.isclose(again.depth, data.depth, rtol=1e-4).mean() > 0.998
     assert len(np.unique(np.asarray(data.depth)[:, -1, -1])) == 40
+
+
+def test_worlds_may_look_different(sim: Sim) -> None:
+    pictures: Any = SimPictures(sim, replace(SMALL, data_types=("rgb", "segmentation")))
+    ids = np.asarray(pictures(sim.data).segmentation)[..., 0]
+    look = jax.tree.map(lambda x: jnp.repeat(x, 40, axis=0), pictures.look)
+    wall = sim.mj_model.geom("north_right").id
+    red = look.color.at[1, wall].set(jnp.array([1.0, 0.0, 0.0, 1.0]))
+    dark = look.lights._replace(diffuse=look.lights.diffuse.at[2:].set(0.0))
+    changed = np.asarray(pictures(sim.data, look=look._replace(color=red, lights=dark)).rgb, int)
+    usual = np.asarray(pictures(sim.data).rgb, int)
+    np.testing.assert_array_equal(changed[0], usual[0])
+    on_wall = ids[1] == wall
+    assert on_wall.any() and np.median(changed[1][on_wall], axis=0)[1:].max() == 0
+    floor = ids[2] == sim.mj_model.geom("floor").id
+    assert changed[2][floor].mean() < usual[2][floor].mean() - 10
 
 
 def test_each_drone_takes_pictures(sim: Sim) -> None:
@@ -189,7 +208,7 @@ def test_depth_has_derivatives_by_the_pose_of_the_drone(sim: Sim) -> None:
     [
         ({"camera_name": "fpv_kam"}, "there is no camera 'fpv_kam', only fpv_cam:0.* did you mean"),
         ({"enabled_geom_groups": (4,)}, r"no geom of the groups \(4,\) can be seen"),
-        ({"data_types": ("rgb",)}, "the renderer 'rays' takes no rgb"),
+        ({"use_shadows": True}, "the renderer 'rays' has no shadows"),
         ({"renderer": "opengl"}, "the renderer 'opengl' takes no normals"),
         ({"renderer": "vulkan"}, "there is no renderer 'vulkan', only opengl, rays"),
     ],
