@@ -76,7 +76,7 @@ def look_of(model: mujoco.MjModel, textures: Textures) -> Look:
     head = model.vis.headlight
     headlight = np.array([head.ambient, head.diffuse, head.specular]) * bool(head.active)
     lights = _lights_of(model)
-    if not head.active and not lights.pos.shape[1]:
+    if not head.active and not _drawn(model).size:
         headlight[0] = _WITHOUT_LIGHTS
     single = {
         "color": colors_of(model), **surfaces, "pattern": textures.pattern, "headlight": headlight,
@@ -95,8 +95,12 @@ def _lights_of(model: mujoco.MjModel) -> Lights:
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
     mujoco.mj_camlight(model, data)
-    kinds = (mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, mujoco.mjtLightType.mjLIGHT_SPOT)
-    drawn = np.flatnonzero(model.light_active.astype(bool) & np.isin(model.light_type, kinds))
+    drawn = _drawn(model)
+    if not drawn.size:  # a dark one, because compiled functions have no empty arguments
+        dark = [np.zeros((1, 3)) for _ in range(5)]
+        up, off = np.array([[0.0, 0.0, 1.0]]), np.zeros(1)
+        fields = (dark[0], up, *dark[1:4], np.array([[1.0, 0.0, 0.0]]), off, off)
+        return Lights(*(jnp.asarray(field[None], jnp.float32) for field in fields))
     far = model.light_type[drawn] == mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
     # Directional lights are spot lights without a cone, at infinity.
     attenuation = np.where(far[:, None], [1.0, 0.0, 0.0], model.light_attenuation[drawn])
@@ -108,3 +112,9 @@ def _lights_of(model: mujoco.MjModel) -> Lights:
         np.where(far, 0.0, model.light_exponent[drawn]),
     )  # fmt: skip
     return Lights(*(jnp.asarray(field[None], jnp.float32) for field in fields))
+
+
+def _drawn(model: mujoco.MjModel) -> np.ndarray:
+    """Return the numbers of the lights that MuJoCo draws."""
+    kinds = (mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, mujoco.mjtLightType.mjLIGHT_SPOT)
+    return np.flatnonzero(model.light_active.astype(bool) & np.isin(model.light_type, kinds))

@@ -16,6 +16,7 @@ from crazyflow_ros.raytracing.search import search
 from crazyflow_ros.raytracing.shapes import Opacity, shapes_of
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of
 from crazyflow_ros.raytracing.view import table_of
+from crazyflow_ros.xla.kernels import separate_kernels, zero
 
 
 class Frames(NamedTuple):
@@ -99,7 +100,8 @@ class Tracer:
 
         They are zero where nothing is seen.
         """
-        _, surface = self.surface(self.pixels(hits), geoms, cameras)
+        with separate_kernels(zero((geoms.pos, cameras.pos)) > -1):
+            _, surface = self.surface(self.pixels(hits), geoms, cameras)
         normal = _turned(cameras.axes[:, None], jnp.stack(surface.normal, axis=-1))
         seen = (hits.shape >= 0)[..., None]
         return jnp.where(seen, normal.reshape(*hits.shape.shape, 3), 0.0)
