@@ -4,8 +4,8 @@ MuJoCo's renderers draw one world at a time, outside of compiled functions, and 
 """
 
 from crazyflow_ros.raytracing.lens import Lens
-from crazyflow_ros.raytracing.look import Lights, Look
+from crazyflow_ros.raytracing.look import Appearance, Lights
 from crazyflow_ros.raytracing.painter import Painter
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer
 
-__all__ = ["Frames", "Hits", "Lens", "Lights", "Look", "Painter", "Tracer"]
+__all__ = ["Appearance", "Frames", "Hits", "Lens", "Lights", "Painter", "Tracer"]

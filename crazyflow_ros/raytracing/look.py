@@ -39,7 +39,7 @@ class Lights(NamedTuple):
     """Of the cosine of the angle from the middle of the cone, (W, K)."""
 
 
-class Look(NamedTuple):
+class Appearance(NamedTuple):
     """Colours of W worlds, which is one if all worlds look the same."""
 
     color: Array
@@ -59,8 +59,8 @@ class Look(NamedTuple):
     lights: Lights
 
 
-def look_of(model: mujoco.MjModel, textures: Textures) -> Look:
-    """Return the look of a scene, with one row for all worlds.
+def look_of(model: mujoco.MjModel, textures: Textures) -> Appearance:
+    """Return the appearance of a scene, with one row for all worlds.
 
     Args:
         model: The scene.
@@ -82,7 +82,7 @@ def look_of(model: mujoco.MjModel, textures: Textures) -> Look:
         "color": colors_of(model), **surfaces, "pattern": textures.pattern, "headlight": headlight,
     }  # fmt: skip
     rows = {name: jnp.asarray(part[None], jnp.float32) for name, part in single.items()}
-    return Look(texture=jnp.asarray(textures.of_geoms[None]), lights=lights, **rows)
+    return Appearance(texture=jnp.asarray(textures.of_geoms[None]), lights=lights, **rows)
 
 
 def _by_material(values: np.ndarray, material: np.ndarray, default: float) -> np.ndarray:

@@ -11,7 +11,7 @@ import mujoco
 from jax import Array, lax
 
 from crazyflow_ros.raytracing.lens import Lens
-from crazyflow_ros.raytracing.look import Look, look_of
+from crazyflow_ros.raytracing.look import Appearance, look_of
 from crazyflow_ros.raytracing.shading import finish_of, shade
 from crazyflow_ros.raytracing.shapes import Opacity, has_shapes
 from crazyflow_ros.raytracing.surface import Vector
@@ -39,7 +39,7 @@ class Painter:
         ValueError: The scene has geoms that cannot be seen by rays.
     """
 
-    look: Look
+    look: Appearance
     """The look of the scene, with one row; give others with a row for each world."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Painter:
         ]
         self._lens = lens
 
-    def paint(self, geoms: Frames, cameras: Frames, look: Look | None = None) -> Array:
+    def paint(self, geoms: Frames, cameras: Frames, look: Appearance | None = None) -> Array:
         """Return pictures, (N, height, width, 3), from 0 to 1.
 
         Args:
@@ -78,7 +78,7 @@ class Painter:
         return jnp.moveaxis(painted.reshape(n, 3, *self._lens.size), 1, -1)
 
     def _in_parts(
-        self, scenes: tuple[Frames, Frames, Look], layers: list[Pixels], texels: Array
+        self, scenes: tuple[Frames, Frames, Appearance], layers: list[Pixels], texels: Array
     ) -> Array:
         """Return what `_painted` returns, part by part, so that all arrays stay in the cache."""
         n, n_pixels = layers[0].depth.shape
@@ -96,7 +96,7 @@ class Painter:
         return jnp.moveaxis(painted, 1, 2).reshape(n, 3, -1)[:, :, :n_pixels]
 
     def _each_part(
-        self, scenes: tuple[Frames, Frames, Look], parts: list[Pixels], texels: Array
+        self, scenes: tuple[Frames, Frames, Appearance], parts: list[Pixels], texels: Array
     ) -> Array:
         """Return pictures (N, parts, 3, pixels)."""
         none = zero((scenes, parts, texels))
@@ -119,7 +119,7 @@ class Painter:
             return lax.map(picture, (scenes, found))
 
     def _painted(
-        self, scenes: tuple[Frames, Frames, Look], layers: list[Pixels], texels: Array
+        self, scenes: tuple[Frames, Frames, Appearance], layers: list[Pixels], texels: Array
     ) -> Array:
         """Return R pixels of N pictures, (N, 3, R).
 

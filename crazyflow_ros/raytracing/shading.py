@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.look import Lights, Look
+from crazyflow_ros.raytracing.look import Appearance, Lights
 from crazyflow_ros.raytracing.shapes import UnitShape
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, Vector
 from crazyflow_ros.raytracing.textures import Textures
@@ -34,7 +34,7 @@ class Finish(NamedTuple):
     repeated in a metre."""
 
 
-def finish_of(look: Look, geom: Array) -> Finish:
+def finish_of(look: Appearance, geom: Array) -> Finish:
     """Return what geoms (N, R) are made of."""
     rows = jnp.concatenate(
         [look.color, *(part[..., None] for part in look[1:4]), look.pattern], axis=-1
@@ -54,8 +54,8 @@ def finish_of(look: Look, geom: Array) -> Finish:
 
 
 def shade(
-    surface: Surface, rays: PixelRays, camera: tuple[Array, Array], look: Look, finish: Finish,
-    textures: Textures | None,
+    surface: Surface, rays: PixelRays, camera: tuple[Array, Array], look: Appearance,
+    finish: Finish, textures: Textures | None,
 ) -> Vector:  # fmt: skip
     """Return red, green and blue of N pictures, from 0 to 1, each (N, R).
 
@@ -78,7 +78,7 @@ def shade(
 
 
 def _lit(
-    normal: Vector, rays: PixelRays, camera: tuple[Array, Array], look: Look, finish: Finish
+    normal: Vector, rays: PixelRays, camera: tuple[Array, Array], look: Appearance, finish: Finish
 ) -> list[Array]:
     color, none = finish.color[:3], jnp.zeros_like(finish.emission)
     faces = apart(_reflected, normal, (none, none, none + 1.0), rays, finish.shininess)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import mujoco
 from jax import Array
 
-from crazyflow_ros.raytracing import Frames, Lens, Look, Painter, Tracer
+from crazyflow_ros.raytracing import Appearance, Frames, Lens, Painter, Tracer
 from crazyflow_ros.sensors.rendering import DataType
 
 Pictures: TypeAlias = dict[DataType, Array]
@@ -46,7 +46,7 @@ class PictureFn:
         self._tracer = Tracer(model, lens, groups)
         self.painter = Painter(model, lens, groups, textures=textures)
 
-    def __call__(self, geoms: Frames, cameras: Frames, look: Look | None = None) -> Pictures:
+    def __call__(self, geoms: Frames, cameras: Frames, look: Appearance | None = None) -> Pictures:
         """Return the pictures; by default of the look of the scene."""
         tracer = self._tracer
         hits = tracer.hits(geoms, cameras)

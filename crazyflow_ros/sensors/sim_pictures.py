@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Frames, Lens, Look
+from crazyflow_ros.raytracing import Appearance, Frames, Lens
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
 from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores
@@ -45,7 +45,7 @@ class SimPictures:
     cameras: Frames
     """Position (1, C, 3) and axes (1, C, 3, 3) of the C cameras on their drones, or in the world.
     Give other ones to mount them differently, (n_worlds, C, ...)."""
-    look: Look
+    look: Appearance
     """Colors, textures and lights, with one row. Give others with a row for each world."""
 
     def __init__(self, sim: Sim, cfg: CameraSensorCfg) -> None:
@@ -66,7 +66,7 @@ class SimPictures:
         data: SimData,
         geoms: Frames | None = None,
         cameras: Frames | None = None,
-        look: Look | None = None,
+        look: Appearance | None = None,
     ) -> CameraSensorData:
         """Take pictures.
 
@@ -111,7 +111,7 @@ class SimPictures:
         )
 
     def _pictures(
-        self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Look
+        self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Appearance
     ) -> Pictures:
         axes = rotation_matrix(quat)
         geoms = _carried(geoms, pos, axes, self._geom_carriers)
