@@ -58,8 +58,9 @@ def pictures(model: mujoco.MjModel, *, textures: bool) -> tuple[np.ndarray, np.n
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     repeated = [np.repeat(x[None], model.ncam, axis=0) for x in (data.geom_xpos, data.geom_xmat)]
-    geoms = Frames(jnp.asarray(repeated[0]), repeated[1].reshape(model.ncam, -1, 3, 3))
-    eyes = Frames(jnp.asarray(data.cam_xpos), data.cam_xmat.reshape(-1, 3, 3))
+    axes = jnp.asarray(repeated[1].reshape(model.ncam, -1, 3, 3))
+    geoms = Frames(jnp.asarray(repeated[0]), axes)
+    eyes = Frames(jnp.asarray(data.cam_xpos), jnp.asarray(data.cam_xmat.reshape(-1, 3, 3)))
     painter = Painter(model, Lens.of_camera(model, 0, WIDTH, HEIGHT), textures=textures)
     painted = np.asarray(jax.jit(painter.paint)(*jax.tree.map(jnp.float32, (geoms, eyes))))
     renderers, drawn, ids = Renderers(model), [], []

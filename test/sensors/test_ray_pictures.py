@@ -145,7 +145,7 @@ def test_worlds_may_look_different(sim: Sim) -> None:
     usual = np.asarray(pictures(sim.data).rgb, int)
     np.testing.assert_array_equal(changed[0], usual[0])
     on_wall = ids[1] == wall
-    assert on_wall.any() and np.median(changed[1][on_wall], axis=0)[1:].max() == 0
+    assert on_wall.any() and np.median(changed[1][on_wall], axis=0)[1:].max() < 4
     floor = ids[2] == sim.mj_model.geom("floor").id
     assert changed[2][floor].mean() < usual[2][floor].mean() - 10
 
