@@ -120,8 +120,9 @@ def warp(python: str, sim: Sim) -> None:
         call = [python, "-c", WARP, str(model), str(file), str(SIZE), str(ROUNDS)]
         output = subprocess.run(call, capture_output=True, text=True, check=True).stdout
     for line in output.splitlines():
-        kind, speed = line.split()
-        print(f"| {kind}, mujoco-warp on a CPU | {float(speed):,.0f} | |")
+        kind, _, speed = line.partition(" ")
+        if kind in KINDS:  # Warp prints what it compiles
+            print(f"| {kind}, mujoco-warp on a CPU | {float(speed):,.0f} | |")
 
 
 if __name__ == "__main__":
