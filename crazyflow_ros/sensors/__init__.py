@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.sensors.backends.sim import SimBackend
     from crazyflow_ros.sensors.backends.state import StateBackend
     from crazyflow_ros.sensors.battery import BatteryData, BatterySensor, BatterySensorCfg
+    from crazyflow_ros.sensors.sim_pictures import SimPictures
 
 __all__ = [
     "EXACT",
@@ -132,6 +133,7 @@ __all__ = [
     "SensorSet",
     "ShapeRecorder",
     "SimBackend",
+    "SimPictures",
     "Sphere",
     "StateBackend",
     "TerrainHeightData",
@@ -149,6 +151,7 @@ __getattr__ = lazy(
         "MirrorBackend": "backends.mirror",
         "MjxBackend": "backends.mjx",
         "SimBackend": "backends.sim",
+        "SimPictures": "sim_pictures",
         "StateBackend": "backends.state",
     },
 )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import get_args
 
+import jax
 import mujoco
 import numpy as np
 
+from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.raytracing import Frames, Lens
 from crazyflow_ros.scene.intrinsics import Intrinsics
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.rendering import DataType, View, draw
+from crazyflow_ros.sensors.rendering import DataType, Drawer, View, draw
 from crazyflow_ros.sensors.sensor import SensorCfg
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
@@ -51,7 +54,10 @@ class CameraSensorCfg(SensorCfg):
     height: int = 120
     """Pixels in a column."""
     data_types: tuple[DataType, ...] = ("rgb",)
-    """Pictures to take: any of "rgb", "depth" and "segmentation"."""
+    """Pictures to take: any of "rgb", "depth" and "segmentation"; with rays also "normals"."""
+    renderer: Drawer = "opengl"
+    """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
+    OpenGL; see docs/sensors.md."""
     use_textures: bool = True
     """Whether surfaces have their textures."""
     use_shadows: bool = False
@@ -68,6 +74,12 @@ class CameraSensorCfg(SensorCfg):
         if not chosen or not chosen <= set(kinds) or len(chosen) < len(self.data_types):
             rule = f"different ones of {', '.join(kinds)}"
             raise ValueError(f"{self.name}: data_types must be {rule}, got {self.data_types}")
+        if self.renderer not in (known := get_args(Drawer)):
+            raise ValueError(f"{self.name}: {unknown('renderer', self.renderer, known)}")
+        if self.renderer == "opengl" and "normals" in self.data_types:
+            raise ValueError(f"{self.name}: the renderer 'opengl' takes no normals")
+        if self.renderer == "rays" and self.use_shadows:
+            raise ValueError(f"{self.name}: the renderer 'rays' has no shadows")
         if not (1 <= self.width <= _MOST_PIXELS and 1 <= self.height <= _MOST_PIXELS):
             size = f"{self.width} x {self.height}"
             rule = f"from 1 to {_MOST_PIXELS} pixels"
@@ -90,14 +102,22 @@ class CameraSensorCfg(SensorCfg):
 class CameraSensorData:
     """Pictures of B worlds, rows from the top; pictures that were not requested are None."""
 
-    rgb: np.ndarray | None = None
+    rgb: Array | None = None
     """Shape (B, height, width, 3), uint8."""
-    depth: np.ndarray | None = None
+    depth: Array | None = None
     """Distance along the optical axis [m], shape (B, height, width, 1), float32; infinite where
     nothing is seen (in mjlab zero, which reads as a very near object)."""
-    segmentation: np.ndarray | None = None
+    segmentation: Array | None = None
     """Id and `mujoco.mjtObj` of the object seen, shape (B, height, width, 2), int32; -1 where there
     is none."""
+    normals: Array | None = None
+    """Unit normals of the surfaces seen, world axes, shape (B, height, width, 3), float32; zero
+    where nothing is seen."""
+
+
+jax.tree_util.register_dataclass(
+    CameraSensorData, [field.name for field in fields(CameraSensorData)], []
+)
 
 
 class CameraSensor(ContextSensor[CameraSensorData]):
@@ -140,12 +160,8 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         data = super().data
         if not self.cfg.clone_data:
             return data
-        return CameraSensorData(
-            *(
-                None if picture is None else picture.copy()
-                for picture in (data.rgb, data.depth, data.segmentation)
-            )
-        )
+        copied: CameraSensorData = jax.tree.map(lambda picture: picture.copy(), data)
+        return copied
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """Add the camera, or change the existing one."""
@@ -195,6 +211,20 @@ class CameraSensor(ContextSensor[CameraSensorData]):
                 visualizer.add_arrow(position[world], end, _EDGE_COLOR, 0.1 * size)
 
     def _sense(self) -> CameraSensorData:
+        return self._drawn() if self.cfg.renderer == "opengl" else self._traced()
+
+    def _traced(self) -> CameraSensorData:
+        cfg, backend = self.cfg, self.backend
+        lens = Lens.of_camera(backend.model, self.camera_idx, cfg.width, cfg.height)
+        take = self.context.tracers.get(
+            lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
+        )
+        taken = take(Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0])))
+        data = CameraSensorData(**taken)
+        in_numpy: CameraSensorData = jax.tree.map(np.array, data)
+        return in_numpy if backend.xp is np else data
+
+    def _drawn(self) -> CameraSensorData:
         taken: dict[DataType, np.ndarray] = {}
         for kind in self.cfg.data_types:
             pictures = [

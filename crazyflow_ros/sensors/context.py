@@ -11,6 +11,7 @@ import numpy as np
 
 from crazyflow_ros.scene.renderers import Renderers
 from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.ray_pictures import Tracers
 from crazyflow_ros.sensors.sensor import Sensor
 
 T = TypeVar("T")
@@ -82,6 +83,8 @@ class SensorContext:
         self._sizes = _sizes(backend.model)
         self.renderers = Renderers(backend.model)
         """The renderer of the pictures."""
+        self.tracers = Tracers(backend.model)
+        """What takes pictures by rays."""
         for sensor in self._sensors:
             sensor.set_context(self)
 
@@ -147,6 +150,7 @@ class SensorContext:
             raise ValueError(f"the model must have the sizes {self._sizes}, got {_sizes(mj_model)}")
         self.renderers.close()
         self.renderers = Renderers(mj_model)
+        self.tracers = Tracers(mj_model)
 
     def close(self) -> None:
         """Free the renderer."""

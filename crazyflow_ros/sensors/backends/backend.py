@@ -68,6 +68,9 @@ class Backend(Protocol):
     def frame(self, ref: ObjRef) -> tuple[Array, Array]:
         """Position [m] (B, 3) of an object and its axes (B, 3, 3) as columns, in the world."""
 
+    def geoms(self) -> tuple[Array, Array]:
+        """Positions [m] (B, ngeom, 3) and axes (B, ngeom, 3, 3) of all geoms, in the world."""
+
     def contacts(self) -> Contacts:
         """All contacts."""
 

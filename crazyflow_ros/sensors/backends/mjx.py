@@ -68,6 +68,11 @@ class MjxBackend:
         position, axes = getattr(data, f"{prefix}pos"), getattr(data, f"{prefix}mat")
         return position[:, number], axes[:, number].reshape(-1, 3, 3)
 
+    def geoms(self) -> tuple[Array, Array]:
+        """Positions (B, ngeom, 3) and axes (B, ngeom, 3, 3)."""
+        data = self.worlds()
+        return data.geom_xpos, data.geom_xmat.reshape(*data.geom_xpos.shape, 3)
+
     def contacts(self) -> Contacts:
         """The contacts of `mjx.collision`, with the forces of the last solution."""
         data = self.worlds()

@@ -58,6 +58,11 @@ class MujocoBackend:
         axes = [getattr(data, f"{prefix}mat")[number].reshape(3, 3) for data in self.data]
         return np.stack(positions), np.stack(axes)
 
+    def geoms(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (B, ngeom, 3) and axes (B, ngeom, 3, 3)."""
+        axes = [data.geom_xmat.reshape(-1, 3, 3) for data in self.data]
+        return np.stack([data.geom_xpos for data in self.data]), np.stack(axes)
+
     def contacts(self) -> Contacts:
         """The contacts of `mj_collision`, with the forces of the last solution."""
         return stack_contacts([contacts_of(self.model, data) for data in self.data])

@@ -114,6 +114,14 @@ class StateBackend:
             return self._all_of("battery").copy()
         raise ValueError("the drones have no batteries: see SimulationConfig.battery")
 
+    def geoms(self) -> tuple[np.ndarray, np.ndarray]:
+        """Refuse: pictures are taken in the scene.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("the state of drones does not contain the geoms around them")
+
     def contacts(self) -> Contacts:
         """Refuse: the state does not contain contacts.
 

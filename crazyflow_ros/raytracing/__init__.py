@@ -1,0 +1,11 @@
+"""Pictures by rays: what the cameras of many worlds see, within compiled functions of JAX.
+
+MuJoCo's renderers draw one world at a time, outside of compiled functions, and have no derivatives.
+"""
+
+from crazyflow_ros.raytracing.lens import Lens
+from crazyflow_ros.raytracing.look import Appearance, Lights
+from crazyflow_ros.raytracing.painter import Painter
+from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer
+
+__all__ = ["Appearance", "Frames", "Hits", "Lens", "Lights", "Painter", "Tracer"]

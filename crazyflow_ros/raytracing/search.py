@@ -1,0 +1,194 @@
+"""The nearest shape on each ray, for many pictures at once.
+
+On the CPU, each tile of a picture is computed to the end before the next one starts: its rays are a
+vector, and one shape after another is intersected with all of them. A word of bits says which
+shapes may be in the tile, so that most cost nothing, and a tile stays in the first-level cache. On
+other devices, each shape is intersected with all rays of all pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.custom_batching import custom_vmap
+
+from crazyflow_ros.raytracing.entry import entries
+from crazyflow_ros.raytracing.lens import COLUMNS, ROWS, Tiles
+from crazyflow_ros.raytracing.shapes import WORD, UnitShape, UnitShapes
+from crazyflow_ros.raytracing.view import NUMBERS, table_of, tile_masks
+from crazyflow_ros.xla.kernels import apart, one_kernel, separate_kernels, zero
+
+Found: TypeAlias = tuple[Array, Array]
+"""Depths [m], infinite where there is nothing, and numbers of the shapes, int32, -1 there."""
+Search: TypeAlias = Callable[[Array, Array], Found]
+"""Takes frames of geoms (N, ngeom, 12) and of cameras (N, 12), the components of positions and of
+axes, and returns what is found, (N, height, width) of whole tiles."""
+Entries: TypeAlias = Callable[[UnitShape, Array, Array, Array], Array]
+_View: TypeAlias = Callable[[Array, Array, Array, Array], tuple[Array, Array, Array]]
+
+
+def search(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
+    """Return a function that finds the nearest shapes. It has no derivative.
+
+    Args:
+        shapes: P shapes.
+        tiles: Those of each picture, T of them.
+        orthographic: Whether the cameras are orthographic.
+    """
+    on_cpu = by_tile(shapes, tiles, orthographic=orthographic)
+    elsewhere = by_shape(shapes, tiles, orthographic=orthographic)
+
+    @custom_vmap
+    def find(frames: Array, cameras: Array) -> Found:
+        return lax.platform_dependent(frames, cameras, cpu=on_cpu, default=elsewhere)
+
+    @find.def_vmap
+    def _(size: int, batched: list[bool], *args: Array) -> tuple[Found, tuple[bool, bool]]:
+        whole = [
+            x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
+            for x, is_batched in zip(args, batched)
+        ]
+        found = find(*(x.reshape(-1, *x.shape[2:]) for x in whole))
+        depth, number = (x.reshape(size, -1, *x.shape[1:]) for x in found)
+        return (depth, number), (True, True)
+
+    return find
+
+
+def by_tile(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
+    """Return the function of `search` for the CPU."""
+    view, entry = _view(tiles, orthographic), _entry(orthographic)
+
+    def find(frames: Array, cameras: Array) -> Found:
+        constants = map(jnp.asarray, (shapes.rows, shapes.geom, tiles.x, tiles.y))
+        kernel = one_kernel(lambda *args: _by_tile(shapes, tiles, view, entry, *args))
+        return kernel(frames, cameras, *constants)
+
+    return find
+
+
+def by_shape(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
+    """Return the function of `search` for other devices."""
+    view, entry = _view(tiles, orthographic), _entry(orthographic)
+
+    def find(frames: Array, cameras: Array) -> Found:
+        own, geom = jnp.asarray(shapes.rows), jnp.asarray(shapes.geom)
+        seen = jax.vmap(lambda *args: view(own, geom, *args))(frames, cameras)
+        return _by_shape(shapes, tiles, entry, *seen)
+
+    return find
+
+
+def _view(tiles: Tiles, orthographic: bool) -> _View:
+    """Return a function that returns the table of shapes, and the masks of `tile_masks`."""
+
+    def view(own: Array, geom: Array, frames: Array, camera: Array) -> tuple[Array, Array, Array]:
+        frames = apart(lambda frames, geom: frames[geom].T, frames, geom)
+        table, axes = apart(table_of, own, frames, camera)
+        rows, columns = apart(
+            lambda *args: tile_masks(tiles, *args, orthographic=orthographic), own, table, axes
+        )
+        return table, rows, columns
+
+    return view
+
+
+def _entry(orthographic: bool) -> Entries:
+    return lambda kind, row, x, y: entries(kind, row, x, y, orthographic=orthographic)
+
+
+def _by_tile(
+    shapes: UnitShapes, tiles: Tiles, view: _View, entry: Entries,
+    frames: Array, cameras: Array, own: Array, geom: Array, x: Array, y: Array,
+) -> Found:  # fmt: skip
+    n_pictures, (n_tiles, pixels) = len(frames), x.shape
+    none = zero((frames, cameras, own, geom, x, y))
+
+    def picture(number: Array, found: Found) -> Found:
+        frame, camera = (
+            lax.dynamic_index_in_dim(part, number, keepdims=False) for part in (frames, cameras)
+        )
+        table, rows, columns = view(own, geom, frame, camera)
+
+        def tile(place: Array, found: Found) -> Found:
+            rays = [lax.dynamic_index_in_dim(part, place, keepdims=False) for part in (x, y)]
+            nearest = jnp.full(pixels, jnp.inf, table.dtype), jnp.full(pixels, -1, jnp.int32)
+            start = 0
+            for kind, n_words in shapes.words:
+
+                def word(number: Array, nearest: Found, kind: UnitShape = kind) -> Found:
+                    mask = rows[place // tiles.columns, number]
+                    mask &= columns[place % tiles.columns, number]
+                    return _in_word(kind, entry, table, WORD * number, mask, rays, nearest)
+
+                nearest = lax.fori_loop(start + none, start + n_words + none, word, nearest)
+                start += n_words
+            at = (number, ROWS * (place // tiles.columns), COLUMNS * (place % tiles.columns))
+            depth, shape = (
+                lax.dynamic_update_slice(whole, part.reshape(1, ROWS, COLUMNS), at)
+                for whole, part in zip(found, nearest)
+            )
+            return depth, shape
+
+        return lax.fori_loop(0, n_tiles + none, tile, found)
+
+    size = (n_pictures, ROWS * tiles.rows, COLUMNS * tiles.columns)
+    found = jnp.zeros(size, frames.dtype), jnp.zeros(size, jnp.int32)
+    with separate_kernels(none > -1):
+        return lax.fori_loop(0, n_pictures + none, picture, found)
+
+
+def _in_word(
+    kind: UnitShape, entry: Entries, table: Array, first: Array, mask: Array, rays: list[Array],
+    nearest: Found,
+) -> Found:  # fmt: skip
+    """Return the nearest shapes in a tile, given those of other words.
+
+    Args:
+        kind: That of the shapes.
+        entry: Returns where rays enter one.
+        table: (13, P).
+        first: Number of the word's first shape.
+        mask: The shapes that may be in the tile.
+        rays: x and y, (pixels,).
+        nearest: Those of other words, (pixels,).
+    """
+
+    def next_shape(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        mask, depth, found = carry
+        lowest = mask & -mask
+        shape = first + (WORD - 1 - lax.clz(lowest)).astype(jnp.int32)
+        row = lax.dynamic_slice(table, (0, shape), (NUMBERS, 1))[:, 0]
+        new = apart(lambda *args: entry(kind, *args), row, *rays)
+        return mask ^ lowest, jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
+
+    _, depth, found = lax.while_loop(lambda carry: carry[0] != 0, next_shape, (mask, *nearest))
+    return depth, found
+
+
+def _by_shape(
+    shapes: UnitShapes, tiles: Tiles, entry: Entries, table: Array, rows: Array, columns: Array
+) -> Found:
+    masks = (rows[:, :, None] & columns[:, None]).reshape(len(table), -1, rows.shape[-1])
+    x, y = jnp.asarray(tiles.x, table.dtype), jnp.asarray(tiles.y, table.dtype)
+    size = (*masks.shape[:2], x.shape[1])
+    nearest = jnp.full(size, jnp.inf, table.dtype), jnp.full(size, -1, jnp.int32)
+    start = 0
+    for kind, n_words in shapes.words:
+
+        def step(shape: Array, nearest: Found, kind: UnitShape = kind) -> Found:
+            depth, found = nearest
+            row = lax.dynamic_index_in_dim(table, shape, 2, keepdims=False)
+            new = entry(kind, row.T[:, :, None, None], x, y)
+            mask = lax.dynamic_index_in_dim(masks, shape // WORD, 2, keepdims=False)
+            here = (mask >> (shape % WORD).astype(jnp.uint32)) & 1
+            new = jnp.where(here[..., None] == 1, new, jnp.inf)
+            return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
+
+        nearest = lax.fori_loop(WORD * start, WORD * (start + n_words), step, nearest)
+        start += n_words
+    return tiles.joined(nearest[0]), tiles.joined(nearest[1])

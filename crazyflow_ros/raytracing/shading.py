@@ -1,0 +1,199 @@
+"""Colours, by the rules of OpenGL's fixed pipeline, with which MuJoCo draws.
+
+A surface is lit at each pixel; MuJoCo lights the corners of its facets, and blends them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.raytracing.look import Appearance, Lights
+from crazyflow_ros.raytracing.shapes import UnitShape
+from crazyflow_ros.raytracing.surface import PixelRays, Surface, Vector
+from crazyflow_ros.raytracing.textures import Textures
+from crazyflow_ros.xla.kernels import apart
+
+
+class Finish(NamedTuple):
+    """What the geoms that are seen are made of, each (N, R)."""
+
+    color: tuple[Array, Array, Array, Array]
+    """Red, green, blue, opacity."""
+    emission: Array
+    specular: Array
+    shininess: Array
+    texture: Array
+    """Number of the texture, -1 for none."""
+    pattern: tuple[Array, Array, Array, Array, Array]
+    """Repetitions to the right and downwards, offsets likewise, and how often the texture is
+    repeated in a metre."""
+
+
+def finish_of(look: Appearance, geom: Array) -> Finish:
+    """Return what geoms (N, R) are made of."""
+    rows = jnp.concatenate(
+        [look.color, *(part[..., None] for part in look[1:4]), look.pattern], axis=-1
+    )
+    n = len(geom)
+    rows = jnp.broadcast_to(rows, (n, *rows.shape[1:])).swapaxes(1, 2)
+    taken = apart(lambda values, at: jnp.take_along_axis(values, at, 2), rows, geom[:, None])
+    parts = [taken[:, i] for i in range(rows.shape[1])]
+    texture = jnp.broadcast_to(look.texture, (n, look.texture.shape[1]))
+    number = apart(lambda values, at: jnp.take_along_axis(values, at, 1), texture, geom)
+    red, green, blue, opacity, emission, specular, shininess, *pattern = parts
+    right, down, start, top, density = pattern
+    return Finish(
+        (red, green, blue, opacity), emission, specular, shininess, number,
+        (right, down, start, top, density),
+    )  # fmt: skip
+
+
+def shade(
+    surface: Surface, rays: PixelRays, camera: tuple[Array, Array], look: Appearance,
+    finish: Finish, textures: Textures | None,
+) -> Vector:  # fmt: skip
+    """Return red, green and blue of N pictures, from 0 to 1, each (N, R).
+
+    Args:
+        surface: What is seen.
+        rays: The rays.
+        camera: Positions (N, 3) and axes (N, 3, 3) of the cameras in the world.
+        look: Of W worlds, N or one.
+        finish: Of what is seen.
+        textures: Of the scene, None to leave them out.
+    """
+    light = _lit(surface.normal, rays, camera, look, finish)
+    red, green, blue = (jnp.clip(part, 0.0, 1.0) for part in light)
+    if textures is None or not (textures.of_geoms >= 0).any():
+        return red, green, blue
+    place = apart(partial(_coordinates, textures.round_geoms), surface, finish)
+    covered = apart(_covered, surface, rays, finish)
+    texel = textures.sample(finish.texture, *place, covered)
+    return red * texel[0], green * texel[1], blue * texel[2]
+
+
+def _lit(
+    normal: Vector, rays: PixelRays, camera: tuple[Array, Array], look: Appearance, finish: Finish
+) -> list[Array]:
+    color, none = finish.color[:3], jnp.zeros_like(finish.emission)
+    faces = apart(_reflected, normal, (none, none, none + 1.0), rays, finish.shininess)
+    total = [finish.emission * part for part in color]
+    total = _added(total, [look.headlight[:, i] for i in range(3)], (none + 1.0, *faces), finish)
+    lights = look.lights
+    for k in range(lights.pos.shape[1]):
+        one = Lights(*(part[:, k] for part in lights))
+        power, *to_light = apart(_beam, one, camera, rays)
+        faces = apart(_reflected, normal, tuple(to_light), rays, finish.shininess)
+        total = _added(total, [one.ambient, one.diffuse, one.specular], (power, *faces), finish)
+    return total
+
+
+def _beam(light: Lights, camera: tuple[Array, Array], rays: PixelRays) -> tuple[Array, ...]:
+    """Return how much of a light reaches the ends of rays, and the way to it."""
+    where, beam = (_in_camera(part, camera[1]) for part in (light.pos - camera[0], light.dir))
+    away = [a - b for a, b in zip(where, rays.ends())]
+    distance = jnp.sqrt(sum(part * part for part in away))
+    to_light = [part / distance for part in away]
+    inside = -sum(a * b for a, b in zip(to_light, beam))
+    near, linear, square = (light.attenuation[:, i, None] for i in range(3))
+    power = jnp.exp(light.exponent[:, None] * jnp.log(jnp.maximum(inside, 1e-6)))
+    power = power / (near + linear * distance + square * distance * distance)
+    return jnp.where(inside >= jnp.cos(light.cutoff[:, None]), power, 0.0), *to_light
+
+
+def _added(
+    total: list[Array], light: list[Array], shares: tuple[Array, Array, Array], finish: Finish
+) -> list[Array]:
+    """Add a light.
+
+    Args:
+        total: Red, green and blue of others.
+        light: Ambient, diffuse and specular, each (W, 3).
+        shares: How much of it arrives, and how much of this is diffuse and specular, each (N, R).
+        finish: Of the surface.
+    """
+    (ambient, diffuse, specular), (power, plain, gloss) = light, shares
+    return [
+        part
+        + power * finish.color[i] * (ambient[:, i, None] + diffuse[:, i, None] * plain)
+        + power * finish.specular * specular[:, i, None] * gloss
+        for i, part in enumerate(total)
+    ]
+
+
+def _reflected(
+    normal: Vector, to_light: Vector, rays: PixelRays, exponent: Array
+) -> tuple[Array, Array]:
+    """Return how much diffuse and specular light a surface reflects."""
+    viewer = _unit(*(-part for part in rays.ends()))
+    diffuse = jnp.maximum(sum(a * b for a, b in zip(normal, to_light)), 0.0)
+    between = _unit(*(a + b for a, b in zip(to_light, viewer)))
+    along = jnp.maximum(sum(a * b for a, b in zip(normal, between)), 1e-6)
+    return diffuse, jnp.where(diffuse > 0.0, jnp.exp(exponent * jnp.log(along)), 0.0)
+
+
+def _covered(surface: Surface, rays: PixelRays, finish: Finish) -> Array:
+    """Return how much of the texture a pixel covers, in its longer direction."""
+    return finish.pattern[4] * rays.depth * _pitch(rays) / _slant(surface, rays)
+
+
+def _coordinates(has_round: bool, surface: Surface, finish: Finish) -> tuple[Array, Array]:
+    """Return where in the texture a point is, to the right and downwards.
+
+    Args:
+        has_round: Whether geoms that are neither planes nor boxes have textures.
+        surface: What is seen.
+        finish: Likewise.
+    """
+    x, y, z = surface.local
+    a, b, _ = surface.facing
+    u, v = (x + 1) / 2, (1 - y) / 2  # of planes, and of boxes above and below
+    box = surface.kind == UnitShape.box.value
+    on_x = box & (a != 0.0)
+    u = jnp.where(on_x, (y + 1) / 2, u)
+    v = jnp.where(on_x | (box & (b != 0.0)), (1 - z) / 2, v)
+    if has_round:
+        u, v = _around(surface, u, v)
+    right, down, start, top, _ = finish.pattern
+    return right * u + start, down * v + top
+
+
+def _around(surface: Surface, u: Array, v: Array) -> tuple[Array, Array]:
+    """Return `u` and `v`, but of round shapes how far around and down a point is."""
+    (x, y, z), (_, _, c) = surface.local, surface.facing
+    ball = surface.kind == UnitShape.ball.value
+    cylinder = surface.kind == UnitShape.cylinder.value
+    capsule = surface.kind == UnitShape.capsule.value
+    azimuth = jnp.arctan2(y, x) / (2 * np.pi)
+    azimuth = azimuth - jnp.floor(azimuth)
+    v = jnp.where(cylinder & (c != 0.0), (y + 1) / 2, v)
+    u = jnp.where(ball | capsule | (cylinder & (c == 0.0)), azimuth, u)
+    v = jnp.where(cylinder & (c == 0.0), (1 - z) / 2, v)
+    v = jnp.where(ball, 0.5 - jnp.arcsin(jnp.clip(z, -1.0, 1.0)) / np.pi, v)
+    return u, v
+
+
+def _pitch(rays: PixelRays) -> Array:
+    """Return the distance of pixels at a depth of 1 m [m]."""
+    return abs(rays.x[1] - rays.x[0]) if len(rays.x) > 1 else jnp.zeros(())
+
+
+def _slant(surface: Surface, rays: PixelRays) -> Array:
+    """Return the cosine of the angle between ray and normal."""
+    (a, b, c), (x, y, z) = _unit(*rays.steps()), surface.normal
+    return jnp.maximum(abs(a * x + b * y + c * z), 0.02)
+
+
+def _in_camera(vector: Array, axes: Array) -> list[Array]:
+    """Return vectors of the world (W, 3) in the axes (N, 3, 3) of cameras, (N, 1) each."""
+    return [(vector * axes[:, :, i]).sum(-1)[:, None] for i in range(3)]
+
+
+def _unit(x: Array, y: Array, z: Array) -> Vector:
+    inverse = 1.0 / jnp.sqrt(x * x + y * y + z * z + 1e-20)
+    return x * inverse, y * inverse, z * inverse

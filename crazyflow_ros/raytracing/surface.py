@@ -1,0 +1,112 @@
+"""The surface of shapes where rays hit them.
+
+Everything is computed by component, see `view`: from a shape's row of the table, which says where
+the camera is in its coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.raytracing.shapes import UnitShape, UnitShapes
+from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.kernels import apart
+
+Vector: TypeAlias = tuple[Array, Array, Array]
+"""Components of vectors, each (N, R)."""
+
+
+class PixelRays(Struct):
+    """Rays of N pictures, of R pixels each, with the depths at which they hit."""
+
+    x: Array
+    """Of the lens, (R,)."""
+    y: Array
+    """Of the lens, (R,)."""
+    depth: Array
+    """(N, R) m."""
+    orthographic: bool = static_field()
+    """Whether they are parallel."""
+
+    def ends(self) -> Vector:
+        """Return where they hit in the axes of the camera [m]."""
+        across = 1.0 if self.orthographic else self.depth
+        return self.x * across, self.y * across, -self.depth
+
+    def steps(self) -> Vector:
+        """Return how the ends change with the depth, in the axes of the camera."""
+        across = 0.0 if self.orthographic else 1.0
+        shape = self.depth.shape
+        x, y = (jnp.broadcast_to(part * across, shape) for part in (self.x, self.y))
+        return x, y, jnp.full(shape, -1.0, self.depth.dtype)
+
+
+class Surface(NamedTuple):
+    """The surface at the ends of rays."""
+
+    kind: Array
+    """Values of the shapes' kinds, (N, R)."""
+    local: Vector
+    """Place in the coordinates of the shape."""
+    facing: Vector
+    """Normal in the coordinates of the shape, not of unit length."""
+    normal: Vector
+    """Unit normal in the axes of the camera."""
+
+
+def surface_of(shapes: UnitShapes, tables: Array, number: Array, rays: PixelRays) -> Surface:
+    """Return the surface at the ends of rays.
+
+    Args:
+        shapes: P shapes.
+        tables: Those of the pictures, see `table_of`, (N, 14, P).
+        number: Which shapes are hit, (N, R).
+        rays: The rays.
+    """
+    rows = apart(lambda values, at: jnp.take_along_axis(values, at, 2), tables, number[:, None])
+
+    def local(rows: Array, rays: PixelRays) -> Vector:
+        ends = rays.ends()
+        x, y, z = (
+            rows[:, 9 + i] + sum(rows[:, 3 * i + j] * ends[j] for j in range(3)) for i in range(3)
+        )
+        return x, y, z
+
+    def turned(rows: Array, facing: Vector) -> Vector:
+        a, b, c = (sum(rows[:, 3 * i + j] * facing[i] for i in range(3)) for j in range(3))
+        inverse = 1.0 / jnp.sqrt(a * a + b * b + c * c)
+        return a * inverse, b * inverse, c * inverse
+
+    kind = jnp.asarray(shapes.kinds)[number]
+    place: Vector = apart(local, rows, rays)
+    facing = apart(lambda *args: _facing(shapes, *args), kind, place, rows[:, 12])
+    return Surface(kind, place, facing, apart(turned, rows, facing))
+
+
+def _facing(shapes: UnitShapes, kind: Array, local: Vector, length: Array) -> Vector:
+    x, y, z = local
+    zero, one = jnp.zeros_like(z), jnp.ones_like(z)
+    side = jnp.sign(z)
+    size = [abs(part) for part in local]
+    most = jnp.maximum(jnp.maximum(size[0], size[1]), size[2])
+    on_face = [jnp.where(part == most, jnp.sign(at), 0.0) for part, at in zip(size, local)]
+    round_side = x * x + y * y > z * z
+    of_kind: dict[UnitShape, Vector] = {
+        UnitShape.ball: local,
+        UnitShape.capsule: (x, y, z - jnp.clip(z, -length, length)),
+        UnitShape.box: (on_face[0], on_face[1], on_face[2]),
+        UnitShape.cylinder: (
+            jnp.where(round_side, x, 0.0), jnp.where(round_side, y, 0.0),
+            jnp.where(round_side, 0.0, side),
+        ),
+    }  # fmt: skip
+    facing: Vector = zero, zero, one  # planes and triangles
+    for present, _ in shapes.words:
+        if present in of_kind:
+            here = kind == present.value
+            a, b, c = (jnp.where(here, own, other) for own, other in zip(of_kind[present], facing))
+            facing = a, b, c
+    return facing

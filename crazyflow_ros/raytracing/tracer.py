@@ -1,0 +1,166 @@
+"""Pictures by rays, as a function of the poses of geoms and cameras."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.raytracing.lens import Lens, Tiles
+from crazyflow_ros.raytracing.search import search
+from crazyflow_ros.raytracing.shapes import Opacity, shapes_of
+from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of
+from crazyflow_ros.raytracing.view import table_of
+from crazyflow_ros.xla.kernels import separate_kernels, zero
+
+
+class Frames(NamedTuple):
+    """Frames in N worlds; K in each, or one."""
+
+    pos: Array
+    """Positions [m], (N, K, 3) or (N, 3)."""
+    axes: Array
+    """Axes as columns, (N, K, 3, 3) or (N, 3, 3)."""
+
+
+class Hits(NamedTuple):
+    """What the pixels of N pictures show, rows from the top."""
+
+    depth: Array
+    """Distance along the optical axis [m], (N, height, width) float32; infinite where nothing is
+    seen."""
+    shape: Array
+    """Number of the shape, (N, height, width) int32; -1 where nothing is seen."""
+
+
+class Pixels(NamedTuple):
+    """R pixels of N pictures."""
+
+    x: Array
+    """Of the lens, (R,)."""
+    y: Array
+    """Of the lens, (R,)."""
+    depth: Array
+    """See `Hits`, (N, R)."""
+    shape: Array
+    """See `Hits`, (N, R)."""
+
+
+class Tracer:
+    """Casts the rays of a camera, for any number of worlds at once.
+
+    All functions are pure: use them in `jax.jit`, `jax.vmap`, `jax.lax.scan` and `jax.grad`.
+
+    Args:
+        model: The scene.
+        lens: The rays of the camera.
+        groups: Geom groups (0-5) that are seen.
+        opacity: Which of them are seen.
+
+    Raises:
+        ValueError: The scene has geoms that cannot be seen by rays.
+    """
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        lens: Lens,
+        groups: Sequence[int] = (0, 1, 2),
+        opacity: Opacity = Opacity.any,
+    ) -> None:
+        self.lens, self.shapes = lens, shapes_of(model, groups, opacity)
+        self._tiles = tiles = Tiles(lens)
+        self._search = search(self.shapes, tiles, orthographic=lens.orthographic)
+        self._cast = jax.custom_jvp(self._found)
+        self._cast.defjvp(self._derived)
+
+    def hits(self, geoms: Frames, cameras: Frames) -> Hits:
+        """Return what is seen.
+
+        The depths have derivatives by all poses; those at edges are of the side that is seen.
+
+        Args:
+            geoms: Of all geoms of the scene, (N, ngeom, ...).
+            cameras: Of the cameras, which look along -z with +y up, (N, ...).
+        """
+        return Hits(*self._cast(geoms, cameras))
+
+    def segmentation(self, hits: Hits) -> Array:
+        """Return ids of geoms, (N, height, width) int32, -1 where there is none."""
+        geom = jnp.append(jnp.asarray(self.shapes.geom), jnp.int32(-1))
+        return geom[hits.shape]
+
+    def normals(self, hits: Hits, geoms: Frames, cameras: Frames) -> Array:
+        """Return unit normals in the axes of the world, (N, height, width, 3).
+
+        They are zero where nothing is seen.
+        """
+        with separate_kernels(zero((geoms.pos, cameras.pos)) > -1):
+            _, surface = self.surface(self.pixels(hits), geoms, cameras)
+        normal = _turned(cameras.axes[:, None], jnp.stack(surface.normal, axis=-1))
+        seen = (hits.shape >= 0)[..., None]
+        return jnp.where(seen, normal.reshape(*hits.shape.shape, 3), 0.0)
+
+    def surface(self, pixels: Pixels, geoms: Frames, cameras: Frames) -> tuple[PixelRays, Surface]:
+        """Return the rays and the surface of N pictures of R pixels, anything without a hit."""
+        depth = jnp.where(pixels.shape >= 0, pixels.depth, 1.0)
+        rays = PixelRays(pixels.x, pixels.y, depth, self.lens.orthographic)
+        frames, camera = self._flat(geoms, cameras)
+        own, geom = jnp.asarray(self.shapes.rows), self.shapes.geom
+        tables, _ = jax.vmap(lambda *args: table_of(own, *args))(
+            frames[:, geom].swapaxes(1, 2), camera
+        )
+        return rays, surface_of(self.shapes, tables, jnp.maximum(pixels.shape, 0), rays)
+
+    def pixels(self, hits: Hits) -> Pixels:
+        """Return the pixels of N pictures, row by row."""
+        depth, shape = (part.reshape(len(part), -1) for part in hits)
+        x, y = (jnp.asarray(part.ravel(), depth.dtype) for part in (self.lens.x, self.lens.y))
+        return Pixels(x, y, depth, shape)
+
+    def _found(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
+        height, width = self.lens.size
+        depth, shape = self._search(*self._flat(geoms, cameras))
+        return depth[:, :height, :width], shape[:, :height, :width]
+
+    def _flat(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
+        """Return positions and axes in one, (N, ngeom, 12) and (N, 12)."""
+        axes = geoms.axes.reshape(*geoms.pos.shape[:2], 9)
+        camera = jnp.concatenate([cameras.pos, cameras.axes.reshape(-1, 9)], axis=-1)
+        return jnp.concatenate([geoms.pos, axes], axis=-1), camera
+
+    def _derived(self, primals: Any, tangents: Any) -> Any:
+        (geoms, cameras), (d_geoms, d_cameras) = primals, tangents
+        hits = Hits(*self._cast(geoms, cameras))
+        rays, surface = self.surface(pixels := self.pixels(hits), geoms, cameras)
+        shape = pixels.shape
+        geom = jnp.asarray(self.shapes.geom)[jnp.maximum(shape, 0)]
+        look, d_look = cameras.axes[:, None], d_cameras.axes[:, None]
+        ends, steps, normal = (
+            jnp.stack(part, axis=-1) for part in (rays.ends(), rays.steps(), surface.normal)
+        )
+        away = cameras.pos[:, None] + _turned(look, ends) - _taken(geoms.pos, geom)
+        local = _turned(jnp.swapaxes(_taken(geoms.axes, geom), -1, -2), away)
+        # A point of the surface moves with its geom, and the ray meets the surface elsewhere.
+        moved = _taken(d_geoms.pos, geom) + _turned(_taken(d_geoms.axes, geom), local)
+        swept = d_cameras.pos[:, None] + _turned(d_look, ends)
+        normal = _turned(look, normal)
+        change = (normal * (moved - swept)).sum(-1) / (normal * _turned(look, steps)).sum(-1)
+        change = jnp.where(shape >= 0, change, 0.0).reshape(hits.depth.shape)
+        return tuple(hits), (change, np.zeros(hits.shape.shape, jax.dtypes.float0))
+
+
+def _taken(values: Array, number: Array) -> Array:
+    """Return rows of `values` (N, K, ...) by their numbers (N, R)."""
+    index = number.reshape(*number.shape, *[1] * (values.ndim - 2))
+    return jnp.take_along_axis(values, index, axis=1)
+
+
+def _turned(axes: Array, vector: Array) -> Array:
+    """Return the products of matrices (..., 3, 3) and vectors (..., 3)."""
+    return (axes * vector[..., None, :]).sum(-1)

@@ -1,0 +1,61 @@
+"""The triangles of meshes and height fields."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+_LEAST_AREA = 1e-12  # m², of triangles that are not left out
+
+
+def triangles_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """Return the corners of the triangles of a geom in its frame [m], (n, 3, 3), counterclockwise.
+
+    Args:
+        model: The scene.
+        geom: Id of a geom that is a mesh or a height field.
+    """
+    number = int(model.geom_dataid[geom])
+    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH:
+        corners = _mesh(model, number)
+    else:
+        corners = _height_field(model, number)
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return corners[np.linalg.norm(across, axis=1) > 2 * _LEAST_AREA]
+
+
+def n_triangles(model: mujoco.MjModel, geom: int) -> int:
+    """Return about how many triangles a geom has, without computing them."""
+    number = int(model.geom_dataid[geom])
+    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH:
+        return int(model.mesh_facenum[number])
+    rows, columns = int(model.hfield_nrow[number]), int(model.hfield_ncol[number])
+    return 2 * (rows - 1) * (columns - 1) + 4 * (rows + columns)
+
+
+def _mesh(model: mujoco.MjModel, number: int) -> np.ndarray:
+    first, n_faces = int(model.mesh_faceadr[number]), int(model.mesh_facenum[number])
+    vertices = model.mesh_vert[int(model.mesh_vertadr[number]) :]
+    return vertices[model.mesh_face[first : first + n_faces]].astype(float)
+
+
+def _height_field(model: mujoco.MjModel, number: int) -> np.ndarray:
+    """Return the triangles of the surface, of the four sides and of the bottom."""
+    rows, columns = int(model.hfield_nrow[number]), int(model.hfield_ncol[number])
+    start = int(model.hfield_adr[number])
+    width, depth, height, base = model.hfield_size[number]
+    data = model.hfield_data[start : start + rows * columns].reshape(rows, columns)
+    x, y = np.meshgrid(np.linspace(-width, width, columns), np.linspace(-depth, depth, rows))
+    top = np.stack([x, y, height * data], axis=-1)
+    bottom = top.copy()
+    bottom[..., 2] = -base
+    a, b, c, d = top[:-1, :-1], top[:-1, 1:], top[1:, :-1], top[1:, 1:]
+    faces = [np.stack([a, b, d], axis=-2), np.stack([a, d, c], axis=-2)]  # as MuJoCo cuts them
+    # Counterclockwise from above, along all four sides.
+    sides = [(part[0], part[:, -1], part[-1, ::-1], part[::-1, 0]) for part in (top, bottom)]
+    for upper, lower in zip(*sides):
+        faces.append(np.stack([lower[:-1], lower[1:], upper[:-1]], axis=-2))
+        faces.append(np.stack([lower[1:], upper[1:], upper[:-1]], axis=-2))
+    corners = [bottom[0, 0], bottom[-1, 0], bottom[-1, -1], bottom[0, -1]]
+    faces.append(np.array([corners[:3], [corners[0], corners[2], corners[3]]]))
+    return np.concatenate([face.reshape(-1, 3, 3) for face in faces])

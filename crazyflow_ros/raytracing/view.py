@@ -1,0 +1,96 @@
+"""Where shapes are, seen from a camera.
+
+Everything is computed by component: an array has a number for each of P shapes, as vectors of the
+CPU have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.raytracing.lens import Tiles
+from crazyflow_ros.raytracing.shapes import WORD
+
+NUMBERS = 14
+"""Numbers of a shape in the table, see `table_of`."""
+
+_AXES, _CENTRE, _TO_UNIT, _EXTENT, _ENDS, _EXTRA, _EXISTS = 0, 9, 12, 21, 24, 27, 29
+"""Rows of `UnitShapes.rows`."""
+
+
+def table_of(own: Array, frames: Array, camera: Array) -> tuple[Array, Array]:
+    """Return the camera in the coordinates of shapes, and the shapes in the axes of the camera.
+
+    Args:
+        own: `UnitShapes.rows`.
+        frames: Positions and axes of the shapes' geoms in the world, (12, P).
+        camera: Position and axes of the camera in the world, (12,).
+
+    Returns:
+        The camera's axes in the coordinates of each shape, row by row, its position in them, and
+        `UnitShapes.extra`, (14, P); and the unit vectors of each shape's coordinates in the
+        axes of the camera [m], as columns, row by row, (9, P).
+    """
+    away = [camera[i] - frames[i] for i in range(3)]
+    geom = [[frames[3 + 3 * i + j] for j in range(3)] for i in range(3)]
+    look = [[camera[3 + 3 * i + j] for j in range(3)] for i in range(3)]
+    # The camera in the frame of the geom: turned by the transpose of the geom's axes.
+    turn = [[_sum(geom[k][i] * look[k][j] for k in range(3)) for j in range(3)] for i in range(3)]
+    place = [_sum(geom[k][i] * away[k] for k in range(3)) - own[_CENTRE + i] for i in range(3)]
+    to_unit = [[own[_TO_UNIT + 3 * i + j] for j in range(3)] for i in range(3)]
+    rows = [_sum(to_unit[i][k] * turn[k][j] for k in range(3)) for i in range(3) for j in range(3)]
+    origin = [_sum(to_unit[i][k] * place[k] for k in range(3)) for i in range(3)]
+    axes = [
+        _sum(turn[k][i] * own[_AXES + 3 * k + j] for k in range(3))
+        for i in range(3)
+        for j in range(3)
+    ]
+    return jnp.stack([*rows, *origin, own[_EXTRA], own[_EXTRA + 1]]), jnp.stack(axes)
+
+
+def tile_masks(
+    tiles: Tiles, own: Array, table: Array, axes: Array, *, orthographic: bool
+) -> tuple[Array, Array]:
+    """Return which shapes may be seen in each row and in each column of tiles, as words of bits.
+
+    A shape is left out if the box around it is on the other side of a plane through the camera and
+    the edge of the tiles.
+
+    Args:
+        tiles: Of the picture.
+        own: `UnitShapes.rows`.
+        table: See `table_of`.
+        axes: See `table_of`.
+        orthographic: Whether the camera is orthographic.
+
+    Returns:
+        (rows, words) and (columns, words) uint32.
+    """
+    origin = [own[_ENDS + j] * table[9 + j] for j in range(3)]
+    centre = [-_sum(axes[3 * i + j] * origin[j] for j in range(3)) for i in range(3)]
+    half = [[axes[3 * i + j] * own[_EXTENT + j] for j in range(3)] for i in range(3)]
+    ahead = (centre[2] - _sum(abs(half[2][j]) for j in range(3)) < 0.0) & (own[_EXISTS] > 0.0)
+
+    def words(axis: int, least: Array, greatest: Array) -> Array:
+        def reaches(edge: Array, sign: float) -> Array:
+            at = jnp.asarray(edge, table.dtype)[:, None]
+            if orthographic:
+                return sign * (centre[axis] - at) + _sum(abs(h) for h in half[axis]) >= 0.0
+            reach = _sum(abs(half[axis][j] + at * half[2][j]) for j in range(3))
+            return sign * (centre[axis] + at * centre[2]) + reach >= 0.0
+
+        inside = reaches(least, 1.0) & reaches(greatest, -1.0) & ahead
+        bits = inside.reshape(len(inside), -1, WORD).astype(jnp.uint32)
+        return (bits << jnp.arange(WORD, dtype=jnp.uint32)).sum(-1, dtype=jnp.uint32)
+
+    return words(1, tiles.bottom, tiles.top), words(0, tiles.left, tiles.right)
+
+
+def _sum(terms: Iterable[Array]) -> Array:
+    first, *rest = terms
+    for term in rest:
+        first = first + term
+    return first

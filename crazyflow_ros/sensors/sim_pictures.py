@@ -1,0 +1,162 @@
+"""Pictures by rays in the worlds of a `Sim`, as a function of its data."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.raytracing import Appearance, Frames, Lens
+from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
+from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores
+
+if TYPE_CHECKING:
+    from crazyflow_ros.sim import Sim
+    from crazyflow_ros.sim.data import SimData
+
+
+class SimPictures:
+    """The pictures of a camera in all worlds of a `Sim`, as a function of its data.
+
+    The function is pure: use it in `jax.jit`, `jax.vmap`, `jax.lax.scan` and `jax.grad`. Depths
+    have derivatives by the poses of drones. Outside of these, all cores share the worlds. Drones
+    see one another; their rotors stand still.
+
+    Args:
+        sim: The simulation. Cameras and geoms that have been added to `sim.spec` are seen after
+            `sim.build_mjx()`.
+        cfg: The camera, which is in the model. If its name is that of a camera of drones, such as
+            "fpv_cam", without their number, each drone takes pictures.
+
+    Raises:
+        ValueError: There is no such camera, or the scene has geoms that rays do not see.
+    """
+
+    geoms: Frames
+    """Positions (1, ngeom, 3) and axes (1, ngeom, 3, 3) of geoms: of those of drones in the drone,
+    of others in the world. Give other ones to move them, (n_worlds, ngeom, ...)."""
+    cameras: Frames
+    """Position (1, C, 3) and axes (1, C, 3, 3) of the C cameras on their drones, or in the world.
+    Give other ones to mount them differently, (n_worlds, C, ...)."""
+    look: Appearance
+    """Colors, textures and lights, with one row. Give others with a row for each world."""
+
+    def __init__(self, sim: Sim, cfg: CameraSensorCfg) -> None:
+        model = sim.mj_model
+        name = cfg.name if cfg.camera_name is None else cfg.camera_name
+        self._numbers = _cameras(model, name, sim.n_drones)
+        self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
+        lens = Lens.of_camera(model, self._numbers[0], cfg.width, cfg.height)
+        self._take = PictureFn(
+            model, lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
+        )
+        self.look = self._take.painter.look
+        self._rest(model, sim.n_drones)
+        self._compiled = jax.jit(self._pictures)
+
+    def __call__(
+        self,
+        data: SimData,
+        geoms: Frames | None = None,
+        cameras: Frames | None = None,
+        look: Appearance | None = None,
+    ) -> CameraSensorData:
+        """Take pictures.
+
+        Args:
+            data: Of the simulation.
+            geoms: See `geoms`.
+            cameras: See `cameras`.
+            look: See `look`.
+
+        Returns:
+            Arrays of JAX of B = n_worlds, or if each drone has a camera (n_worlds, n_drones, ...).
+        """
+        pos, quat = data.states.pos, data.states.quat
+        args = (pos, quat, geoms or self.geoms, cameras or self.cameras, look or self.look)
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(args)):
+            return CameraSensorData(**self._pictures(*args))
+        return CameraSensorData(**on_all_cores(self._compiled, len(pos), args))
+
+    def _rest(self, model: mujoco.MjModel, n_drones: int) -> None:
+        """Find the frames of geoms and cameras, and which drones carry them."""
+        data = mujoco.MjData(model)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_camlight(model, data)
+        roots = np.array([model.body(f"drone:{i}").id for i in range(n_drones)])
+        place = np.full(model.nbody, -1)
+        place[roots] = np.arange(n_drones)
+        cameras = np.array(self._numbers)
+
+        def mounted(pos: np.ndarray, axes: np.ndarray, bodies: np.ndarray) -> tuple[Any, Frames]:
+            carriers = place[model.body_rootid[bodies]]
+            base = np.where(carriers < 0, 0, roots[carriers])  # the world, or a drone
+            turn = data.xmat[base].reshape(-1, 3, 3).swapaxes(1, 2)
+            local = (turn @ (pos - data.xpos[base])[..., None])[..., 0]
+            return carriers, Frames(
+                jnp.asarray(local[None], jnp.float32),
+                jnp.asarray((turn @ axes.reshape(-1, 3, 3))[None], jnp.float32),
+            )
+
+        self._geom_carriers, self.geoms = mounted(data.geom_xpos, data.geom_xmat, model.geom_bodyid)
+        self._camera_carriers, self.cameras = mounted(
+            data.cam_xpos[cameras], data.cam_xmat[cameras], model.cam_bodyid[cameras]
+        )
+
+    def _pictures(
+        self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Appearance
+    ) -> Pictures:
+        axes = rotation_matrix(quat)
+        geoms = _carried(geoms, pos, axes, self._geom_carriers)
+        cameras = _carried(cameras, pos, axes, self._camera_carriers)
+        n_worlds, n_cameras = cameras.pos.shape[:2]
+        if not self._each:
+            return self._take(geoms, Frames(*(part[:, 0] for part in cameras)), look)
+
+        def for_each(tree: Any) -> Any:
+            repeated = partial(jnp.repeat, repeats=n_cameras, axis=0)
+            return jax.tree.map(lambda x: repeated(x) if len(x) > 1 else x, tree)
+
+        flat = Frames(*(part.reshape(-1, *part.shape[2:]) for part in cameras))
+        taken = self._take(for_each(geoms), flat, for_each(look))
+        return jax.tree.map(lambda x: x.reshape(n_worlds, n_cameras, *x.shape[1:]), taken)
+
+
+def _cameras(model: mujoco.MjModel, name: str, n_drones: int) -> list[int]:
+    """Return the ids of a camera, or of those of all drones.
+
+    Raises:
+        ValueError: There are none.
+    """
+    known = [model.camera(i).name for i in range(model.ncam)]
+    if name in known:
+        return [known.index(name)]
+    of_drones = [f"{name}:{i}" for i in range(n_drones)]
+    if not set(of_drones) <= set(known):
+        raise ValueError(unknown("camera", name, known))
+    return [known.index(each) for each in of_drones]
+
+
+def _carried(frames: Frames, pos: Array, axes: Array, carriers: np.ndarray) -> Frames:
+    """Return frames in the world (N, K, ...).
+
+    Args:
+        frames: In their carriers, (N or 1, K, ...).
+        pos: Of the drones, (N, M, 3).
+        axes: Likewise, (N, M, 3, 3).
+        carriers: The drones that carry them, (K,); -1 for the world.
+    """
+    carried, turn = carriers >= 0, axes[:, carriers]
+    moved = pos[:, carriers] + (turn * frames.pos[..., None, :]).sum(-1)
+    turned = (turn[..., :, :, None] * frames.axes[..., None, :, :]).sum(-2)
+    return Frames(
+        jnp.where(carried[:, None], moved, frames.pos),
+        jnp.where(carried[:, None, None], turned, frames.axes),
+    )
