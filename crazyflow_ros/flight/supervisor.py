@@ -233,8 +233,8 @@ def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
 def _stuck_for(commander: Commander, time_ns: int, stands: bool) -> float:
     """Return the time for which the drone has stood on the floor although it should fly [s]."""
     assert commander.order is not None
-    reference = commander.order.reference(time_ns)
-    if not stands or reference is None:
+    reference = commander.order.reference(time_ns) if stands else None
+    if reference is None:
         commander.stuck_ns = None
         return 0.0
     if commander.stuck_ns is None:
