@@ -76,7 +76,7 @@ def neighbours_together(pos: np.ndarray) -> np.ndarray:
     return np.stack((order, inverse))
 
 
-class Block(Protocol):
+class BlockFunction(Protocol):
     """What `Blocks` needs of the function of a block, see `WorldFunction`."""
 
     split: MovingLeaves[SimData]
@@ -112,7 +112,9 @@ class Blocks:
         config: The simulation.
     """
 
-    def __init__(self, block: Block, form: Form, data: SimData, config: SimulationConfig) -> None:
+    def __init__(
+        self, block: BlockFunction, form: Form, data: SimData, config: SimulationConfig
+    ) -> None:
         self._block, self._form, self._data = block, form, data
         self._packing = Packing(list(form.initial.values()))
         self._downwash = downwash_in_order(config.drone_model) if config.downwash else None
