@@ -181,7 +181,7 @@ def measure(case: Case, publisher: str, seconds: float, folder: Path) -> Result:
         messages = folder / "messages"
         node = case.count(seconds, messages)
         simulator.check()
-        memory = _peak_memory(simulator.pid)
+        memory = peak_memory(simulator.pid)
         cores = (processor_time(simulator.pid) - used) / (time.monotonic() - began)
     bare = None
     if case.has_limit:
@@ -204,7 +204,8 @@ def processor_time(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _peak_memory(pid: int) -> float:
+def peak_memory(pid: int) -> float:
+    """Return the largest resident memory of a process [MB]."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     peak = next(line.split() for line in lines if line.startswith("VmHWM"))
     return int(peak[1]) * 1024 / 1e6

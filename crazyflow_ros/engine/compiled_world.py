@@ -23,6 +23,7 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import GUSTS, counted
+from crazyflow_ros.engine.blocks import neighbours_together
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Leaves
 from crazyflow_ros.engine.memory import readable_by_jax
@@ -101,6 +102,9 @@ class CompiledWorld:
         parts = form.parts(self._arguments)
         self._state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
         self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
+        self._order = parts.get("order")
+        if self._order is not None:
+            self._order[:] = np.arange(n_drones)
         self._rest: tuple[Any, ...] = ()
         self.obstacles: Obstacles | None = None
         self.present_program: WorldProgram | None = None
@@ -178,7 +182,10 @@ class CompiledWorld:
         counts, n = self._counts, len(stretches)
         counts[0], counts[1], counts[2 : 2 + n] = tick % counted(self.freq), n, stretches
         packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
-        return self._rows(packed)[:n]
+        rows = self._rows(packed)[:n]
+        if self._order is not None:
+            self._order[:] = neighbours_together(rows[-1, :, self.form.outputs["pos"]])
+        return rows
 
     @cached_property
     def _function(self) -> WorldFunction:

@@ -13,6 +13,7 @@ from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.air import gust_period
+from crazyflow_ros.engine.blocks import slots_for
 from crazyflow_ros.engine.compiled_world import SHARED, CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import BatteryCharge, Disturbance, MotorEfficiency, Wind
@@ -84,7 +85,7 @@ class Engine:
                 not divide `freq`.
         """
         self._config, self._by_door = config, len(by_door)
-        n_slots, gusts = max(n_slots, len(names)), config.gust_intensity > 0
+        n_slots, gusts = slots_for(max(n_slots, len(names))), config.gust_intensity > 0
         self._world = world = CompiledWorld(config, n_slots, by_door=self._by_door, gusts=gusts)
         self.freq, self.control = world.freq, world.control
         self.control_period = world.control_period
@@ -223,16 +224,18 @@ class Engine:
             name: A new name.
             pose: (7,) its initial position and attitude (xyzw).
         """
-        free = [slot for slot in range(self.n_slots) if slot not in self._slots.values()]
-        self._initial.set_poses(free[:1], pose[None])
-        self._set_slots(self._slots | {name: free[0]})
+        free = min(set(range(self.n_slots)).difference(self._slots.values()))
+        self._initial.set_poses([free], pose[None])
+        self._set_slots(self._slots | {name: free})
         self.reset([name])
 
-    def remove(self, name: str) -> None:
-        """Free the slot of a drone."""
-        self._initial.park(self._slots[name])
-        self.reset([name])
-        self._set_slots({other: i for other, i in self._slots.items() if other != name})
+    def remove(self, names: Sequence[str]) -> None:
+        """Free the slots of drones."""
+        for name in names:
+            self._initial.park(self._slots[name])
+        self.reset(names)
+        gone = set(names)
+        self._set_slots({other: i for other, i in self._slots.items() if other not in gone})
 
     def arrange(self, names: Sequence[str]) -> None:
         """Change the order of the drones."""

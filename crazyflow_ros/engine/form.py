@@ -109,6 +109,8 @@ class Form:
     """See `output_columns`."""
     gains: Leaves
     """Initial gains of the controllers by name, see `control.gains`."""
+    has_order: bool = False
+    """Whether there is an order of the drones, see `shapes`."""
 
     @property
     def dtype(self) -> np.dtype:
@@ -130,7 +132,8 @@ class Form:
         """Shapes of the parts of the first argument.
 
         `state` is the leaves of the dtype of positions, `counts` the phase, the number of stretches
-        and the ticks of each; `later` is command and level of the stretches after the first.
+        and the ticks of each; `later` is command and level of the stretches after the first;
+        `order` is that of `aerodynamics.downwash_in_order`.
         """
         n, stretches, given = self.n_drones, self.max_stretches, self.inputs["level"].stop
         n_state = sum(leaf.size for leaf in self.initial.values() if leaf.dtype == self.dtype)
@@ -141,6 +144,7 @@ class Form:
             "wind": (N_NUMBERS,),
             "later": (stretches, n, given),
             "gains": (n, sum(gain.size for gain in self.gains.values())),
+            **({"order": (2, n)} if self.has_order else {}),
         }
 
     @cached_property

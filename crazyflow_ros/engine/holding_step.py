@@ -38,96 +38,122 @@ from crazyflow_ros.sim.pipeline import names
 from crazyflow_ros.sim.stages import as_impulses, derivative, free_derivative, with_contacts
 from crazyflow_ros.xla.kernels import inlined
 
-HoldingStep: TypeAlias = Callable[[SimData, Array | int], tuple[SimData, Array]]
-"""Returns the data after some ticks, and the largest force of each drone's contacts along an axis
-of the world in these ticks [N], shape (N, M); 0 with rk4."""
+_Carry: TypeAlias = tuple[Components, BodyDerivative, Array]
+"""Components of the data, derivative, and largest accelerations by contacts until now."""
+_Tick: TypeAlias = Callable[[Array, _Carry], _Carry]
 
 
-def holding_step(sim: Sim) -> HoldingStep:
-    """Return `Sim.build_step_fn` for drones that can be held; a lost drone is held.
+class HoldingStep:
+    """`Sim.build_step_fn` for drones that can be held; a lost drone is held.
 
-    It adds `POS_LOW` to the data of the simulation.
+    It adds `POS_LOW` to the data of the simulation. The largest contact of a drone is the largest
+    force of its contacts along an axis of the world [N], shape (N, M); 0 with rk4.
     """
-    exact = {POS_LOW: jnp.zeros_like(sim.data.states.pos)}
-    sim.data = sim.data.replace(plugins=sim.data.plugins | exact)
-    place = names(sim.step_pipeline).index("integrate")
-    before, after = sim.step_pipeline[:place], sim.step_pipeline[place + 1 :]
-    # rk4 also evaluates intermediate states.
-    is_simple = sim.integrator is not Integrator.rk4
 
-    @inlined
-    def commanded(data: SimData) -> SimData:
-        for stage in before:
+    def __init__(self, sim: Sim) -> None:
+        """Take the stages of the simulation."""
+        exact = {POS_LOW: jnp.zeros_like(sim.data.states.pos)}
+        sim.data = sim.data.replace(plugins=sim.data.plugins | exact)
+        place = names(sim.step_pipeline).index("integrate")
+        self._before, self._after = sim.step_pipeline[:place], sim.step_pipeline[place + 1 :]
+        # rk4 also evaluates intermediate states.
+        self._is_simple = sim.integrator is not Integrator.rk4
+        self._integrator, self._forces = sim.integrator, sim.forces
+        self._commanded = inlined(self._command)
+        self._rate_of, self._moved = inlined(self._rates), inlined(self._move)
+
+    def step(self, data: SimData, n_ticks: Array | int) -> tuple[SimData, Array]:
+        """Return the data after some ticks, and the largest contacts in these ticks."""
+        tick, carry, join = self._ticks(data)
+        parts, rate, worst = jax.lax.fori_loop(
+            0, n_ticks + 1, lambda i, carry: tick(i == n_ticks, carry), carry
+        )
+        data = join(parts).replace(states_deriv=SimStateDeriv.from_components(rate))
+        return data, self.largest(data, worst)
+
+    def tick(self, data: SimData, is_end: Array, push: Array) -> tuple[SimData, Array]:
+        """Return the data after a tick, or at the end only with accelerations. Not with rk4.
+
+        Args:
+            data: The data.
+            is_end: Whether this is the end.
+            push: Largest accelerations by contacts until now, for `largest`; they are the second
+                result, too.
+        """
+        tick, (parts, rate, _), join = self._ticks(data)
+        parts, rate, push = tick(is_end, (parts, rate, push))
+        return join(parts).replace(states_deriv=SimStateDeriv.from_components(rate)), push
+
+    @staticmethod
+    def largest(data: SimData, push: Array) -> Array:
+        """Return the largest contacts, from the accelerations by them."""
+        moves = ~data.controls.held[..., 0]  # type: ignore[attr-defined]
+        return jnp.where(moves & jnp.isfinite(push), push * data.params.mass[..., 0], 0)
+
+    def _ticks(self, data: SimData) -> tuple[_Tick, _Carry, Callable[[Components], SimData]]:
+        """Return the function of a tick, what it carries from tick to tick, and data from that."""
+        check_precision(data)
+        split, join = in_components(data, changed_leaves(traced(self._whole_tick, data)))
+
+        def tick(is_last: Array, carry: _Carry) -> _Carry:
+            parts, old_rate, worst = carry
+            parts = jax.lax.cond(
+                is_last, lambda now: now, lambda now: split(self._commanded(join(now))), parts
+            )
+            data = join(parts)
+            if self._is_simple:
+                rate, step_rate, push = self._rate_of(data)
+                # The end is where the next step begins, and counts there.
+                worst = jnp.where(is_last, worst, jnp.maximum(worst, push))
+            else:
+                rate = jax.lax.cond(is_last, lambda: self._rate_of(data)[0], lambda: old_rate)
+                step_rate = rate
+            parts = jax.lax.cond(
+                is_last,
+                lambda now, _: now,
+                lambda now, rate: split(self._moved(join(now), rate)),
+                *(parts, step_rate),
+            )
+            return parts, rate, worst
+
+        shapes = jax.eval_shape(self._rate_of, data)
+        rate, _, worst = jax.tree.map(jnp.zeros_like, shapes)
+        return tick, (split(data), rate, worst), join
+
+    def _whole_tick(self, data: SimData) -> SimData:
+        data = self._commanded(data)
+        return self._moved(data, self._rate_of(data)[1])
+
+    def _command(self, data: SimData) -> SimData:
+        for stage in self._before:
             data = stage(data)
         return data
 
-    @inlined
-    def rate_of(data: SimData) -> tuple[BodyDerivative, BodyDerivative, Array]:
+    def _rates(self, data: SimData) -> tuple[BodyDerivative, BodyDerivative, Array]:
         """Return the derivative, the one to advance with, and the largest contact."""
         state = data.states.components
-        free = free_derivative(data, state, sim.forces)
-        rate = with_contacts(data, state, free, sim.forces)
+        free = free_derivative(data, state, self._forces)
+        rate = with_contacts(data, state, free, self._forces)
         push = reduce(jnp.maximum, (jnp.abs(x - y) for x, y in zip(rate.acc, free.acc)))
-        is_euler = sim.integrator is Integrator.euler
+        is_euler = self._integrator is Integrator.euler
         return rate, as_impulses(data, state, free, rate) if is_euler else rate, push
 
-    @inlined
-    def moved(data: SimData, rate: BodyDerivative) -> SimData:
+    def _move(self, data: SimData, rate: BodyDerivative) -> SimData:
         now, low = data.states.components, vector(data.plugins[POS_LOW])
 
         def rate_at(state: BodyState) -> BodyDerivative:
-            if is_simple:
+            if self._is_simple:
                 return rate
-            return derivative(data, state._replace(pos=add(now.pos, state.pos)), sim.forces)
+            return derivative(data, state._replace(pos=add(now.pos, state.pos)), self._forces)
 
         # From where the drones are, so that the ways are small numbers.
-        state = sim.integrator.fn(now._replace(pos=low), rate_at, 1 / data.core.freq)
+        state = self._integrator.fn(now._replace(pos=low), rate_at, 1 / data.core.freq)
         pos = add(now.pos, state.pos)
         lost = subtract(state.pos, subtract(pos, now.pos))
         data = data.replace(states=data.states.with_components(state._replace(pos=pos)))
-        for stage in after:
+        for stage in self._after:
             data = stage(data)
         data = keep_held(data, now)
         held = data.controls.held[..., 0]  # type: ignore[attr-defined]
         kept = tuple(jnp.where(held, old, new) for old, new in zip(low, lost))
         return data.replace(plugins=data.plugins | {POS_LOW: stack(kept)})
-
-    def whole_tick(data: SimData) -> SimData:
-        data = commanded(data)
-        return moved(data, rate_of(data)[1])
-
-    def step(data: SimData, n_ticks: Array | int) -> tuple[SimData, Array]:
-        check_precision(data)
-        split, join = in_components(data, changed_leaves(traced(whole_tick, data)))
-
-        def tick(
-            i: Array, carry: tuple[Components, BodyDerivative, Array]
-        ) -> tuple[Components, BodyDerivative, Array]:
-            parts, old_rate, worst = carry
-            is_last = i == n_ticks
-            parts = jax.lax.cond(
-                is_last, lambda now: now, lambda now: split(commanded(join(now))), parts
-            )
-            data = join(parts)
-            if is_simple:
-                rate, step_rate, push = rate_of(data)
-                # The end is where the next step begins, and counts there.
-                worst = jnp.where(is_last, worst, jnp.maximum(worst, push))
-            else:
-                rate = jax.lax.cond(is_last, lambda: rate_of(data)[0], lambda: old_rate)
-                step_rate = rate
-            parts = jax.lax.cond(
-                is_last,
-                lambda now, _: now,
-                lambda now, rate: split(moved(join(now), rate)),
-                *(parts, step_rate),
-            )
-            return parts, rate, worst
-
-        rate, _, worst = jax.tree.map(jnp.zeros_like, jax.eval_shape(rate_of, data))
-        parts, rate, worst = jax.lax.fori_loop(0, n_ticks + 1, tick, (split(data), rate, worst))
-        data = join(parts).replace(states_deriv=SimStateDeriv.from_components(rate))
-        moves = ~data.controls.held[..., 0]  # type: ignore[attr-defined]
-        return data, jnp.where(moves & jnp.isfinite(worst), worst * data.params.mass[..., 0], 0)
-
-    return step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,10 +67,11 @@ def poses_of(what: str, given: Sequence[float], n_drones: int) -> np.ndarray | N
 
 def free_place(config: SimulationConfig, pos: np.ndarray) -> np.ndarray:
     """Return (7,) the free pose on the floor nearest to the origin, with drones at (n, 3)."""
-    points = grid_2d((2 * len(pos) + 1) ** 2)  # more points than the drones can occupy
-    distance = np.linalg.norm(points[:, None] - pos[:, :2], axis=-1).min(axis=1)
+    n_points = 2 * len(pos) + 1  # a drone is near two points of the grid at most
+    points = grid_2d((2 * isqrt(n_points) + 3) ** 2)[:n_points]
+    place = next(p for p in points if np.linalg.norm(pos[:, :2] - p, axis=-1).min() > _NEAR)
     height = rest_height(config.drone_model)
-    return np.array([*points[np.argmax(distance > _NEAR)], height, 0.0, 0.0, 0.0, 1.0])
+    return np.array([*place, height, 0.0, 0.0, 0.0, 1.0])
 
 
 def checked_pose(what: str, pose: ArrayLike) -> np.ndarray:

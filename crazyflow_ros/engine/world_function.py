@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -25,10 +26,11 @@ from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
+from crazyflow_ros.engine.blocks import BLOCK, Blocks, is_divided
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import GROUPS, POS_LOW, Form, input_columns, output_columns, width
 from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
-from crazyflow_ros.engine.holding_step import holding_step
+from crazyflow_ros.engine.holding_step import HoldingStep
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels, levels_of
 from crazyflow_ros.estimation import Estimator
@@ -106,7 +108,7 @@ class WorldFunction:
         ]
         sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", *stages)
         make_holdable(sim)
-        self._step = holding_step(sim)
+        self.step = HoldingStep(sim)
         feels_wind = hasattr(sim.data.params, "wind")
         columns, dtype = input_columns(sim.control), sim.data.states.pos.dtype
         inputs, wind = np.zeros((n_drones, width(columns)), dtype), np.zeros(N_NUMBERS, dtype)
@@ -116,16 +118,17 @@ class WorldFunction:
         def step(data: SimData) -> SimData:
             with _as_in_kernel():
                 given = jnp.asarray(inputs), jnp.asarray(wind), jnp.asarray(gains)
-                stepped, _ = self._step_with_inputs(data, *given, 0, 1)
+                stepped, _ = self.step.step(self.with_inputs(data, *given, 0), 1)
                 return self._without_inputs(stepped, data)
 
         self._has_rotors, self._feels_wind = sim.dynamics.has_rotors, feels_wind
         self._inputs = columns
         self._control = sim.control
         # Fixed leaves, including the parameters, enter the compiled function as constants.
-        self._split = MovingLeaves(step, sim.data)
-        self._fixed = self._split.fixed(sim.data)
-        paths = zip(jax.tree.leaves_with_path(sim.data), self._split.moves)
+        self.split = MovingLeaves(step, sim.data)
+        self.fixed = self.split.fixed(sim.data)
+        paths = zip(jax.tree.leaves_with_path(sim.data), self.split.moves)
+        in_blocks = is_divided(config, n_drones, by_door=by_door, gusts=gusts)
         groups = {
             "battery": config.battery,
             "desired": sim.data.controls.state is not None,
@@ -141,7 +144,14 @@ class WorldFunction:
             inputs=columns,
             outputs=output_columns(group for group, is_there in groups.items() if is_there),
             gains=self._gains,
+            has_order=config.downwash and in_blocks,
         )
+        self.width = width(self.form.outputs)
+        self._blocks: Blocks | None = None
+        if in_blocks:
+            alone = replace(config, downwash=False)
+            block = WorldFunction(alone, BLOCK, by_door=BLOCK if by_door else 0, gusts=False)
+            self._blocks = Blocks(block, self.form, sim.data, config)
 
     def lower(self, numbers: Any, rest: Sequence[Any], obstacles: Obstacles | None) -> Lowered:
         """Trace the function for obstacles of one layout.
@@ -155,7 +165,7 @@ class WorldFunction:
         fn = self._advance_packed
         return jax.jit(one_kernel(fn) if _on_cpu() else fn).lower(numbers, rest, obstacles)
 
-    def _is_held(self, level: Array) -> Array:
+    def is_held(self, level: Array) -> Array:
         """Return which drones are held, for levels (N, M, 1)."""
         if not self._by_door:
             return level < Level.held
@@ -164,20 +174,16 @@ class WorldFunction:
         is_by_door = np.arange(self._sim.n_drones)[:, None] < self._by_door
         return jnp.where(is_by_door, level <= Level.held, level < Level.held)
 
-    def _step_with_inputs(
+    def with_inputs(
         self,
         data: SimData,
         inputs: Array,
         wind: Array,
         gains: Array,
         phase: Array | int,
-        n_ticks: Array | int,
         obstacles: Obstacles | None = None,
-    ) -> tuple[SimData, Array]:
-        """Return the data after some ticks; wind and obstacles stay until `_without_inputs`.
-
-        The second result is that of `HoldingStep`.
-        """
+    ) -> SimData:
+        """Return the data for a step; wind and obstacles stay until `_without_inputs`."""
         params, controls = data.params, data.controls
         ends = [columns.stop for columns in self._inputs.values()]
         command, level, wrench, loss = jnp.split(inputs[None], ends[:-1], axis=-1)
@@ -192,7 +198,7 @@ class WorldFunction:
         controls = with_gains(controls, self._gains, gains)
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
-            controls=controls.replace(armed=level > Level.held, held=self._is_held(level)),
+            controls=controls.replace(armed=level > Level.held, held=self.is_held(level)),
             params=params.replace(obstacles=obstacles),
             core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
         )
@@ -200,7 +206,7 @@ class WorldFunction:
             data = data.replace(plugins=data.plugins | {WeakMotors.LOSS: loss})
         if self._feels_wind:
             data = with_wind(data, wind) if self._gusts else with_calm_wind(data, wind)
-        return self._step(data, n_ticks)
+        return data
 
     @staticmethod
     def _without_inputs(data: SimData, before: SimData) -> SimData:
@@ -220,44 +226,69 @@ class WorldFunction:
         def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
             vectors, phase, given, results = carry
             n_ticks = counts[2 + i]
+            now = vectors, given, parts["wind"], parts["gains"], phase, n_ticks, obstacles
             with separate_kernels(n_ticks > -1 if _on_cpu() else None):
-                before = self._split.unpack(vectors, self._fixed)
-                data, impact = self._step_with_inputs(
-                    before, given, parts["wind"], parts["gains"], phase, n_ticks, obstacles
-                )
-                contact = self._contact(data)  # with the wind, whose drag is not a contact
-                data = self._without_inputs(data, before)
-            controls = data.controls
-            assert isinstance(controls, HoldableControls)
-            lost = (controls.held & ~self._is_held(given[None, :, column]))[0]
-            readings = {
-                **self._motion(data),
-                "lost": lost.astype(inputs.dtype),
-                "contact": contact,
-                "impact": impact[0, :, None],
-                POS_LOW: data.plugins[POS_LOW][0],
-                **self._battery(data),
-                **self._desired(data),
-                **self._believed(data),
-            }
-            row = jnp.concatenate([readings[name] for name in form.outputs], axis=-1)
-            stays = lost | (given[:, column] < Level.held)
+                if self._blocks is None:
+                    vectors, rows = self._advance(*now)
+                else:
+                    vectors, rows = self._blocks.advance(*now, parts.get("order"))
+            stays = (rows[:, form.outputs["lost"]] > 0) | (given[:, column] < Level.held)
             level = jnp.where(stays, OUT_OF_SERVICE, later[i][:, column])
             return (
-                self._split.pack(data),
+                vectors,
                 phase + n_ticks,
                 jnp.concatenate(
                     (later[i][:, : column.start], level, given[:, column.stop :]), axis=-1
                 ),
-                jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
+                jax.lax.dynamic_update_slice(results, rows.ravel(), (n_state + i * rows.size,)),
             )
 
         n_rows = form.max_stretches * form.n_drones
-        results = jnp.zeros(n_state + n_rows * width(form.outputs), inputs.dtype)
+        results = jnp.zeros(n_state + n_rows * self.width, inputs.dtype)
         carry = (form.joined(numbers, rest), counts[0], inputs, results)
         vectors, _, _, results = jax.lax.fori_loop(0, counts[1], stretch, carry)
         numbers, rest = form.parted(vectors)
         return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
+
+    def _advance(
+        self,
+        vectors: Vectors,
+        given: Array,
+        wind: Array,
+        gains: Array,
+        phase: Array,
+        n_ticks: Array,
+        obstacles: Obstacles | None,
+    ) -> tuple[Vectors, Array]:
+        """Return state and rows of the output after some ticks."""
+        before = self.split.unpack(vectors, self.fixed)
+        data = self.with_inputs(before, given, wind, gains, phase, obstacles)
+        data, impact = self.step.step(data, n_ticks)
+        rows = self.rows(data, given, impact)
+        return self.split.pack(self._without_inputs(data, before)), rows
+
+    def rows(self, data: SimData, given: Array, impact: Array) -> Array:
+        """Return rows of the output, (M, k).
+
+        Args:
+            data: State after a step.
+            given: The inputs, (M, k).
+            impact: The second result of `HoldingStep.step`.
+        """
+        controls, column = data.controls, self._inputs["level"]
+        assert isinstance(controls, HoldableControls)
+        lost = (controls.held & ~self.is_held(given[None, :, column]))[0]
+        readings = {
+            **self._motion(data),
+            "lost": lost.astype(given.dtype),
+            "contact": self._contact(data),  # with the wind, whose drag is not a contact
+            "impact": impact[0, :, None],
+            POS_LOW: data.plugins[POS_LOW][0],
+            **self._battery(data),
+            **self._desired(data),
+            **self._believed(data),
+        }
+        return jnp.concatenate([readings[name] for name in self.form.outputs], axis=-1)
 
     def _motion(self, data: SimData) -> dict[str, Array]:
         """Return the columns of state and accelerations."""

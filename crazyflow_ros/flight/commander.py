@@ -234,19 +234,28 @@ class Commander:
             now: Present motion of the drone.
             lag: Time by which the drone follows a moving setpoint late [s].
         """
+        return self.is_lost(now.time_ns, now.reference.pos[:3], lag) and self.restart(now)
+
+    def is_lost(self, time_ns: int, place: np.ndarray, lag: float) -> bool:
+        """Return whether the drone is too far off its course.
+
+        Args:
+            time_ns: Present time [ns].
+            place: (3,) where it is, as far as it knows [m].
+            lag: See `restart_if_lost`.
+        """
         order = self.order
         if order is None or order.plan.course is None or not order.plan.bounded:
             return False
-        reference = order.plan.course.at(order.seconds(now.time_ns))
+        pos, vel = order.plan.course.place(order.seconds(time_ns))
         if self.state is FlightState.landing:
             rest = float(order.plan.course.at(order.plan.course.end).pos[2]) + _ARRIVED
-            if max(reference.pos[2], now.reference.pos[2]) < rest:
+            if max(pos[2], place[2]) < rest:
                 return False  # it is down, where the floor shakes it, and its camera sees nothing
-        away = float(np.linalg.norm(now.reference.pos[:3] - reference.pos[:3]))
-        speed = max(self.rules.envelope.speed, float(np.linalg.norm(reference.vel[:3])))
-        if away <= _MAX_DEVIATION + _LATER * lag * speed:
-            return False
-        return self.restart(now)
+        away = float(np.linalg.norm(place - pos[:3]))
+        speed = max(self.rules.envelope.speed, float(np.linalg.norm(vel[:3])))
+        # Also if the drone does not know where it is, which compares with nothing.
+        return not away <= _MAX_DEVIATION + _LATER * lag * speed
 
     def restart(self, now: StartState) -> bool:
         """Restart the course where the drone is; return whether it followed one."""

@@ -23,6 +23,7 @@ Piece = tuple[float, Sequence[float]]
 _POWERS = np.arange(ORDER)
 _SECOND = _POWERS[2:] * (_POWERS[2:] - 1)
 _THIRD = _SECOND[1:] * (_POWERS[3:] - 2)
+_FACTORS = (np.ones(ORDER, int), _POWERS[1:], _SECOND, _THIRD)  # of the derivatives
 # Taylor's theorem: coefficient k of a polynomial that begins later, from coefficients n.
 _SHIFT = np.array([[comb(n, k) for n in range(ORDER)] for k in range(ORDER)], float)
 _SHIFTED = np.maximum(_POWERS - _POWERS[:, None], 0)
@@ -172,6 +173,12 @@ class Course:
         row, axes = np.maximum((self.times <= time).sum(axis=1) - 1, 0), np.arange(AXES)
         return Reference(*evaluate(self.coefficients[axes, row], time - self.times[axes, row])[:3])
 
+    def place(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return only position and velocity of `at`, (4,) each."""
+        row, axes = np.maximum((self.times <= time).sum(axis=1) - 1, 0), np.arange(AXES)
+        pos, vel = evaluate(self.coefficients[axes, row], time - self.times[axes, row], 2)
+        return pos, vel
+
     def along(self, times: np.ndarray) -> np.ndarray:
         """Return (4, n, 4) position, velocity, acceleration and jerk at times (n,) [s]."""
         found = np.empty((4, len(times), AXES))
@@ -192,24 +199,23 @@ def pieces_of(start: AxisState, profile: Profile) -> tuple[list[Piece], AxisStat
     return pieces, start
 
 
-def evaluate(coefficients: np.ndarray, times: np.ndarray) -> np.ndarray:
+def evaluate(coefficients: np.ndarray, times: np.ndarray, n: int = 4) -> np.ndarray:
     """Evaluate polynomials and their derivatives.
 
     Args:
         coefficients: (..., 8).
         times: (...).
+        n: How many of the results below to compute.
 
     Returns:
-        (4, ...) value, first, second and third derivative.
+        (n, ...) value, first, second and third derivative.
     """
     powers = times[..., None] ** _POWERS
     return np.stack(
-        (
-            (coefficients * powers).sum(axis=-1),
-            (coefficients[..., 1:] * _POWERS[1:] * powers[..., :-1]).sum(axis=-1),
-            (coefficients[..., 2:] * _SECOND * powers[..., :-2]).sum(axis=-1),
-            (coefficients[..., 3:] * _THIRD * powers[..., :-3]).sum(axis=-1),
-        )
+        [
+            (coefficients[..., k:] * factors * powers[..., : ORDER - k]).sum(axis=-1)
+            for k, factors in enumerate(_FACTORS[:n])
+        ]
     )
 
 

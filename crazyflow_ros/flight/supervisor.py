@@ -149,6 +149,7 @@ class Supervisor:
         events, lag = [], 0.0 if observed.ability is None else observed.ability.lag
         upright = uprightness(observed.quat)
         touching = self._touching(observed.contact)
+        places = observed.pos if observed.believed is None else observed.believed[0]
         for i, name in enumerate(observed.names):
             commander = commanders.get(name)
             if commander is None or commander.order is None:
@@ -172,7 +173,8 @@ class Supervisor:
             if _is_new(commander, "upside down", turned):
                 text = f"upside down at {_place(observed.pos[i])}, and falls until it is upright"
                 events.append(FlightEvent(observed.time_ns, name, "upside down", text))
-            if not stands and commander.restart_if_lost(observed.start(i), lag):
+            is_lost = not stands and commander.is_lost(observed.time_ns, places[i], lag)
+            if is_lost and commander.restart(observed.start(i)):
                 text = f"off course at {_place(observed.pos[i])}: the course restarts from there"
                 events.append(FlightEvent(observed.time_ns, name, "off course", text))
             touched = _touched(commander)
@@ -233,8 +235,8 @@ def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
 def _stuck_for(commander: Commander, time_ns: int, stands: bool) -> float:
     """Return the time for which the drone has stood on the floor although it should fly [s]."""
     assert commander.order is not None
-    reference = commander.order.reference(time_ns)
-    if not stands or reference is None:
+    reference = commander.order.reference(time_ns) if stands else None
+    if reference is None:
         commander.stuck_ns = None
         return 0.0
     if commander.stuck_ns is None:

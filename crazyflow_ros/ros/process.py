@@ -28,7 +28,7 @@ from rclpy.utilities import remove_ros_args
 
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.ros.executor import new_executor
-from crazyflow_ros.ros.middleware import configure_middleware
+from crazyflow_ros.ros.middleware import configure_middleware, unconnected_endpoints
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 
 if TYPE_CHECKING:
@@ -243,12 +243,12 @@ class _Process:
     def _build(self) -> SimulatorNode:
         """Build the node."""
         build: Callable[..., SimulatorNode] = import_module(self._node).build
-        if not self._command:
-            return build()
-        from crazyflow_ros.ros.lock_step import Published
+        if self._command:
+            from crazyflow_ros.ros.lock_step import Published
 
-        self._published = Published()
-        return build(self._published.note)
+            self._published = Published()
+        with unconnected_endpoints():
+            return build() if self._published is None else build(self._published.note)
 
     def _start_script(self, simulator: SimulatorNode, published: Published) -> None:
         """Start the program that lives in simulated time, with which the process ends."""

@@ -98,11 +98,11 @@ class DroneCommands:
 
     def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""
-        response, sight = Response([], []), self._sight(now)
+        response, sight, places = Response([], []), self._sight(now), _places(now)
         for name, setpoint in setpoints.items():
             commander = self._commander(name)
             try:
-                plan = commander.command(setpoint, sight.start(now.names.index(name)))
+                plan = commander.command(setpoint, sight.start(places[name]))
             except ValueError as error:
                 response.refused.append(f"{name}: {error}")
                 continue
@@ -111,6 +111,7 @@ class DroneCommands:
             with self._lock:
                 self._posted.pop(name, None)  # it was posted before
             self._note(name, setpoint, plan, now)
+        self._show_states()
         return response
 
     def clear(self, names: Iterable[str]) -> None:
@@ -166,10 +167,12 @@ class DroneCommands:
         with self._lock:
             posted, self._posted = self._posted, {}
         if posted:
-            sight = self._sight(now)
+            sight, places = self._sight(now), _places(now)
             for name, setpoint in posted.items():
-                if name in now.names:  # else it was removed meanwhile
-                    self._put_into_force(name, setpoint, sight, now)
+                if name in places:  # else it was removed meanwhile
+                    start = partial(sight.start, places[name])
+                    self._put_into_force(name, setpoint, start, now)
+            self._show_states()
         self.feel([now])
         if now.time_ns < self.changes_ns:
             return [], NO_COMMANDS
@@ -216,10 +219,10 @@ class DroneCommands:
 
     def moved(self, names: Iterable[str], now: Snapshot) -> None:
         """Restart the courses of drones that were put elsewhere, where they are now."""
-        sight = self._sight(now)
+        sight, places = self._sight(now), _places(now)
         for name in names:
             commander = self._commanders.get(name)
-            if commander is not None and commander.restart(sight.start(now.names.index(name))):
+            if commander is not None and commander.restart(sight.start(places[name])):
                 self._follow(name)
 
     def supervise(self, now: Snapshot) -> None:
@@ -250,10 +253,10 @@ class DroneCommands:
         return self._commanders[name]
 
     def _put_into_force(
-        self, name: str, setpoint: Setpoint, sight: FleetObservation, now: Snapshot
+        self, name: str, setpoint: Setpoint, start: Callable[[], StartState], now: Snapshot
     ) -> None:
         try:
-            plan = self._commander(name).command(setpoint, sight.start(now.names.index(name)))
+            plan = self._commander(name).command(setpoint, start())
         except ValueError as error:
             self._health.warn(f"{name} ignores {setpoint.title}: {error}")
         except Exception as error:  # of this drone alone
@@ -270,7 +273,6 @@ class DroneCommands:
             self._health.call("check of a setpoint", self._doubt, name)
         for callback in self.callbacks:
             self._health.call("command callback", callback, name, setpoint, now.tick)
-        self._show_states()
 
     def _doubt(self, name: str) -> None:
         """Warn if the setpoint that a drone follows now is doubtful."""
@@ -344,3 +346,8 @@ class DroneCommands:
 
     def _show_states(self) -> None:
         self.states = {name: commander.state for name, commander in self._commanders.items()}
+
+
+def _places(now: Snapshot) -> dict[str, int]:
+    """Return the row of each drone."""
+    return {name: i for i, name in enumerate(now.names)}

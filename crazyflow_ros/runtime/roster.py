@@ -13,6 +13,7 @@ import numpy as np
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.blocks import slots_for
 from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
@@ -204,9 +205,8 @@ class Roster:
             self.retired.append(engine.world)
         if prepared.program not in (None, engine.world.present_program):
             self.retired.append(engine.world.present_program)
-        for name in engine.names:
-            if name not in poses:
-                engine.remove(name)
+        if gone := [name for name in engine.names if name not in poses]:
+            engine.remove(gone)
         if prepared.world is not engine.world:
             engine.move_to(prepared.world)
         for name, pose in poses.items():
@@ -224,7 +224,7 @@ class Roster:
         """Return a world that fits: the present one, one prepared before, or a new one."""
         engine, n_drones, n_slots = self._engine, len(plan.poses), self._engine.n_slots
         if n_drones > n_slots:
-            n_slots = max(n_drones, 2 * n_slots)
+            n_slots = slots_for(max(n_drones, 2 * n_slots))
             what = f"no room for {n_drones} drones: compiling for {n_slots}"
         elif plan.controller is not engine.world.controller:
             what = f"compiling the controller {plan.controller}"

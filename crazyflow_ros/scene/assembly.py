@@ -24,10 +24,12 @@ from crazyflow_ros.checks.limits import shown_path, unknown
 from crazyflow_ros.drones import AnyDrone, drawing_of, load_drone, model_name, resolve
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.description import Description, NotADescription, read
-from crazyflow_ros.scene.drone import LED, load_drawing, numbers
+from crazyflow_ros.scene.drone import LED, DroneMjcf, load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
 _PER_DRONE = {"worldbody", "sensor", "actuator"}  # drones share the other sections of the drawing
+_NEEDED_TO_READ = {"compiler", "default"}
+_GROUP = 64  # drones in a specification; see `_swarms`
 _REFERENCES = {"name", "site", "objname", "joint"}  # attributes that get the drone's suffix
 _MANY_DRONES = 64  # number of drones from which MJX collides only the nearest pairs of geoms
 
@@ -89,16 +91,15 @@ def build_spec(
         part = slice(start, start := start + len(list(group)))
         drawing = load_drawing(model, mocap=mocap, fused=fused)
         try:
-            swarm = mujoco.MjSpec.from_string(
-                _swarm_xml(drawing.mjcf, names[part], resolved[part]), assets=dict(drawing.assets)
-            )
+            swarms = _swarms(drawing, names[part], resolved[part])
             if "/" in model:  # a user's drawing, whose errors are found only now
-                swarm.copy().compile()
+                swarms[0].copy().compile()
         except ValueError as error:
             reason = " ".join(str(error).split())
             raise ValueError(f"{drawing_of(model)[0]}: {reason}") from None
         prefix = f"{model_name(model)}{part.start or ''}/"
-        spec.attach(swarm, prefix=prefix, frame=spec.worldbody.add_frame())
+        for swarm in swarms:
+            spec.attach(swarm, prefix=prefix, frame=spec.worldbody.add_frame())
         _drop_prefix(spec, prefix)
     # The caller may attach the same body several times, as in Crazyflow's documentation.
     spec.copy_during_attach = True
@@ -209,8 +210,42 @@ def _checked_poses(poses: ArrayLike, n_drones: int) -> np.ndarray:
     return checked
 
 
-def _swarm_xml(drawing: ET.Element, names: Sequence[str], poses: np.ndarray) -> str:
-    """Return the MJCF of all drones: shared sections of the drawing once, others once per drone."""
+def _swarms(drawing: DroneMjcf, names: Sequence[str], poses: np.ndarray) -> list[mujoco.MjSpec]:
+    """Return specifications of some of the drones each, to be attached with the same prefix.
+
+    MuJoCo lists all elements of a specification anew for each element that it reads, so that the
+    time for a single specification grows with the square of the number of drones.
+
+    Raises:
+        ValueError: MuJoCo refuses the drawing.
+    """
+    shared, of_drone = _templates(drawing.mjcf)
+    classes = {own.get("class", "main") for own in drawing.mjcf.iter("default")} | {"main"}
+    swarms = []
+    for start in range(0, len(names), _GROUP):
+        part = slice(start, start + _GROUP)
+        if start:  # assets are in the first group, the rest is needed to read a drone
+            shared = [section for section in shared if section.tag in _NEEDED_TO_READ]
+        xml = [ET.tostring(section, encoding="unicode") for section in shared]
+        attitudes = xyzw_to_wxyz(poses[part, 3:])
+        xml += [
+            of_drone.format(name=name, position=numbers(position), attitude=numbers(attitude))
+            for name, position, attitude in zip(
+                names[part], poses[part, :3], attitudes, strict=True
+            )
+        ]
+        text = f"<mujoco>{''.join(xml)}</mujoco>"
+        swarms.append(swarm := mujoco.MjSpec.from_string(text, assets=dict(drawing.assets)))
+        for own in classes if start else []:  # their names have to differ in the scene
+            swarm.find_default(own).name += str(start)
+    return swarms
+
+
+def _templates(drawing: ET.Element) -> tuple[list[ET.Element], str]:
+    """Return the sections that all drones share, and the MJCF of the others as a template.
+
+    Its places are `name`, `position` and `attitude`. The drawing is changed.
+    """
     body = drawing.find("worldbody/body")
     assert body is not None
     body.set("pos", "{position}")
@@ -230,14 +265,8 @@ def _swarm_xml(drawing: ET.Element, names: Sequence[str], poses: np.ndarray) -> 
                     element.set("material", f"{element.get('material')}:{{name}}")
             per_drone.append(ET.tostring(section, encoding="unicode"))
         else:
-            shared.append(ET.tostring(section, encoding="unicode"))
-    template = "".join(per_drone)
-    positions, attitudes = poses[:, :3], xyzw_to_wxyz(poses[:, 3:])
-    drones = [
-        template.format(name=name, position=numbers(position), attitude=numbers(attitude))
-        for name, position, attitude in zip(names, positions, attitudes, strict=True)
-    ]
-    return f"<mujoco>{''.join(shared + drones)}</mujoco>"
+            shared.append(section)
+    return shared, "".join(per_drone)
 
 
 def _fit_to_mjx(spec: mujoco.MjSpec, n_drones: int) -> None:

@@ -164,8 +164,8 @@ class Mirror:
             names: Names of the drones, one for each row; by default those of all drones.
         """
         mirrored, state = self._latest
-        below = mirrored.rangefinder.read(mirrored.kinematics(state))
-        return below[mirrored.index.rows(names)]
+        rows = mirrored.index.rows(names)
+        return mirrored.rangefinder.read(mirrored.kinematics(state), rows)
 
     def ranges(self, names: Sequence[str] | None = None) -> np.ndarray:
         """Return distances to the front, back, left, right, top and bottom [m], shape (M, 6).
@@ -176,12 +176,12 @@ class Mirror:
             names: See `range`.
         """
         mirrored, state = self._latest
-        frames = mirrored.kinematics(state)
+        frames, rows = mirrored.kinematics(state), mirrored.index.rows(names)
         around, below = (
-            mirrored.rangefinder.read_around(frames),
-            mirrored.rangefinder.read(frames),
+            mirrored.rangefinder.read_around(frames, rows),
+            mirrored.rangefinder.read(frames, rows),
         )
-        return np.column_stack((around, below))[mirrored.index.rows(names)]
+        return np.column_stack((around, below))
 
     def neighbour(self, state: MirrorState, drone: str, *, drones: bool) -> str | None:
         """Return the name of what a drone touches, see `neighbours.neighbour`.

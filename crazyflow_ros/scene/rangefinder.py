@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import mujoco
 import numpy as np
@@ -18,6 +19,8 @@ Source: datasheet DocID031281, revision 3, page 1."""
 
 _AROUND = np.array([(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1)], float)
 """Directions of a Multi-ranger deck in body axes: front, back, left, right, up."""
+Rows: TypeAlias = slice | list[int]
+ALL = slice(None)
 _DRAWINGS = 2  # geom group of visual geoms; rays hit collision geoms
 
 
@@ -34,28 +37,35 @@ class Rangefinder:
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self._model = model
-        self._sites = [model.site(f"range:{name}").id for name in names]
-        self._bodies = [model.body(f"drone:{name}").id for name in names]
+        self._sites = np.array([model.site(f"range:{name}").id for name in names])
+        self._bodies = np.array([model.body(f"drone:{name}").id for name in names])
         self._groups = np.ones(mujoco.mjNGROUP, np.uint8)
         self._groups[[_DRAWINGS, UNUSED_GROUP]] = 0
 
-    def read(self, data: mujoco.MjData) -> np.ndarray:
-        """Return distances [m], (M,), infinite beyond `MAX_RANGE`; `data` needs current frames."""
+    def read(self, data: mujoco.MjData, rows: Rows = ALL) -> np.ndarray:
+        """Return distances [m], (M,), infinite beyond `MAX_RANGE`.
+
+        Args:
+            data: Data with current frames.
+            rows: Drones of which to read the sensors.
+        """
         # Copies, because MuJoCo's binding needs ten times as long for rows of a view as
         # for the ray.
-        origins = data.site_xpos[self._sites]
-        axes = data.site_xmat.reshape(-1, 3, 3)[self._sites, :, 0]
-        return self._cast(data, origins, axes, self._bodies)
+        sites = self._sites[rows]
+        origins = data.site_xpos[sites]
+        axes = data.site_xmat.reshape(-1, 3, 3)[sites, :, 0]
+        return self._cast(data, origins, axes, self._bodies[rows].tolist())
 
-    def read_around(self, data: mujoco.MjData) -> np.ndarray:
+    def read_around(self, data: mujoco.MjData, rows: Rows = ALL) -> np.ndarray:
         """Return distances [m] to the front, back, left, right and top, (M, 5), as `read` does.
 
         These rays start at the centre of mass.
         """
-        turns = data.xmat.reshape(-1, 3, 3)[self._bodies]
+        drones = self._bodies[rows]
+        turns = data.xmat.reshape(-1, 3, 3)[drones]
         axes = np.ascontiguousarray(np.einsum("mij,kj->mki", turns, _AROUND).reshape(-1, 3))
-        origins = np.repeat(data.xpos[self._bodies], len(_AROUND), axis=0)
-        bodies = np.repeat(self._bodies, len(_AROUND)).tolist()
+        origins = np.repeat(data.xpos[drones], len(_AROUND), axis=0)
+        bodies = np.repeat(drones, len(_AROUND)).tolist()
         return self._cast(data, origins, axes, bodies).reshape(-1, len(_AROUND))
 
     def _cast(

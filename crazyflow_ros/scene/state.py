@@ -64,6 +64,7 @@ class DroneIndex:
         rotor_dof = np.array([[joint.dofadr[0] for joint in joints] for joints in rotor])
 
         self.model, self.names, self.n_drones = model, tuple(names), len(names)
+        self._rows = {name: i for i, name in enumerate(names)}
         self.body = np.array(body)
         """Ids of the drones' bodies, shape (M,)."""
         self.ctrl = np.array(motor)
@@ -75,7 +76,7 @@ class DroneIndex:
 
     def rows(self, names: Sequence[str] | None) -> slice | list[int]:
         """Return the rows of some drones, or of all."""
-        return slice(None) if names is None else [self.names.index(name) for name in names]
+        return slice(None) if names is None else [self._rows[name] for name in names]
 
     def write(self, state: MirrorState, data: mujoco.MjData) -> None:
         """Write the state to qpos, qvel, qacc and time of `data`, without rotor accelerations."""

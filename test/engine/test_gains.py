@@ -109,7 +109,7 @@ def test_gains_act_on_their_drone_alone(controller: Controller) -> None:
         np.testing.assert_allclose(flown(), [expected[0], expected[gains]], atol=1e-4)
         engine.reset()
     tune(engine, controller)
-    engine.remove("tuned")
+    engine.remove(["tuned"])
     engine.add("new", np.array([0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 1.0]))
     np.testing.assert_allclose(flown(), [expected[0]] * 2, atol=1e-4)
 

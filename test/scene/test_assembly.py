@@ -269,6 +269,20 @@ def test_a_hundred_drones_are_assembled() -> None:
     assert model.nv == 1000
 
 
+def test_drones_that_are_read_later_are_like_the_first() -> None:
+    names = [f"cf{i}" for i in range(70)]
+    spec = build_spec(Drone.cf2x_L250, names)
+    model, one = spec.compile(), build_spec(Drone.cf2x_L250, ["cf0"]).compile()
+    assert model.nmat == one.nmat
+    for name in ("cf0", "cf69"):
+        geoms = [i for i in range(model.ngeom) if model.geom(i).name.endswith(f":{name}")]
+        alone = [i for i in range(one.ngeom) if one.geom(i).name.endswith(":cf0")]
+        for field in ("geom_matid", "geom_group", "geom_size", "geom_contype", "geom_rgba"):
+            assert np.array_equal(getattr(model, field)[geoms], getattr(one, field)[alone])
+    again = mujoco.MjModel.from_xml_string(spec.to_xml())
+    assert again.ngeom == model.ngeom and again.nmat == model.nmat
+
+
 def test_callers_add_to_the_scene_as_in_crazyflows_documentation() -> None:
     spec = build_spec(Drone.cf2x_L250, ["0"], mocap=True)
     obstacle_spec = mujoco.MjSpec.from_string(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import log, sqrt
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
@@ -16,22 +17,18 @@ from crazyflow_ros.dynamics.components import (
     Wrench,
     add,
     cross,
-    dot,
     no_wrench,
     rotation_matrix,
     scale,
-    total,
     transform,
 )
 from crazyflow_ros.dynamics.forces.external import DroneForce, each_of
+from crazyflow_ros.dynamics.forces.jets import FEW, Jets, pressures, pressures_of_many
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 _LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground effect is valid
 _HIGHEST = 25.0  # rotor radii, maximum height at which the ground effect is computed
-# Of a round jet: distance from the axis, per length, at 1 / e of the speed; at half, it is 0.094.
-_JET_SPREAD = 0.094 / sqrt(log(2))
 _RESISTANCE = 1.35  # of turning rotors in a jet, over dynamic pressure and the area of the discs
-_REACH = 9.2  # squared distance from the axis, over b^2, beyond which a jet has 1e-8 of its force
 
 
 def ground_effect(drone: str | Sequence[str]) -> DroneForce:
@@ -93,38 +90,55 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
     Args:
         drone: Name of the drone, or of each drone of a world, for its rotors.
     """
+    force = downwash_in_order(drone)
+    return DroneForce(
+        "downwash", each_of(drone), None, lambda state, params: force(state, params, None)
+    )
+
+
+def downwash_in_order(
+    drone: str | Sequence[str],
+) -> Callable[[BodyState, RigidBody, Array | None], Wrench]:
+    """Return `downwash` as a function that also takes the order in which to compute many drones.
+
+    Args:
+        drone: See `downwash`.
+
+    Returns:
+        A function whose last argument is None, or the drones in an order in which neighbours
+        follow each other, and the inverse of that permutation, (2, M) integers. The order changes
+        the time that the function takes, and never its result.
+    """
     figures = _figures(drone)
     resistance = _RESISTANCE * 4 * figures["rotor_radius"] ** 2
     spread = 4 * figures["L"] ** 2 + figures["rotor_radius"] ** 2
 
-    def force(state: BodyState, params: RigidBody) -> Wrench:
+    def force(state: BodyState, params: RigidBody, order: Array | None) -> Wrench:
         shape, dtype = state.pos[0].shape, state.pos[0].dtype
         a, b, c, d = params.rotor_thrust(state)
         R = rotation_matrix(state.quat)
         up = (R[0][2], R[1][2], R[2][2])
-        # Drone [..., i, :] acts on drone [..., :, j].
-        thrust = jnp.broadcast_to(a + b + c + d, shape)[..., None]
+        thrust = jnp.broadcast_to(a + b + c + d, shape)
         own = jnp.broadcast_to(jnp.asarray(spread, dtype), shape[-1:])
+        jets = Jets(state.pos, up, thrust, own)
 
-        def jets() -> tuple[jax.Array, jax.Array, jax.Array]:
-            x, y, z = (p[..., :, None] - p[..., None, :] for p in state.pos)
-            depth = dot((x, y, z), (up[0][..., None], up[1][..., None], up[2][..., None]))
-            aside = dot((x, y, z), (x, y, z)) - depth * depth
-            width = own[:, None] + own + (_JET_SPREAD * depth) ** 2
-            # False for pairs with a lost drone, whose state may be NaN.
-            return aside, width, (depth > 0) & (aside < _REACH * width) & (thrust > 0)
-
-        def blown() -> Wrench:
-            aside, width, meets = jets()  # again, which is cheaper than to store them
-            pressure = thrust / width * jnp.exp(-2 * aside / width)
-            loss = jnp.asarray(resistance, dtype) * total(jnp.where(meets, pressure, 0.0))
+        def loses(pressure: Array) -> Wrench:
+            loss = jnp.asarray(resistance, dtype) * pressure
             zero = jnp.zeros_like(loss)
             # The share of a flow downwards that goes through the discs of a tilted drone.
             return Wrench(scale(up, -loss * up[2]), (zero, zero, zero))
 
-        return jax.lax.cond(jnp.any(jets()[2]), blown, lambda: no_wrench(state.pos[0]))
+        if shape[-1] > FEW:
+            return loses(pressures_of_many(jets, order))
+        everywhere = partial(jets.on, state.pos, own)
+        return jax.lax.cond(
+            jnp.any(everywhere()[2]),
+            # Computed again, which is cheaper than to store them.
+            lambda: loses(pressures(thrust, *everywhere())),
+            lambda: no_wrench(state.pos[0]),
+        )
 
-    return DroneForce("downwash", each_of(drone), None, force)
+    return force
 
 
 def _figures(drone: str | Sequence[str]) -> dict[str, np.ndarray]:

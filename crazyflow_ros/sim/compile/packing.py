@@ -104,11 +104,11 @@ class MovingLeaves(Generic[T]):
         self._treedef = jax.tree.structure(tree)
         jaxpr = traced(fn, tree)
         self.moves = [a and b for a, b in zip(changed_leaves(jaxpr), read_leaves(jaxpr))]
-        self._packing = Packing(self._leaves(tree, moving=True))
+        self._packing = Packing(self.moving(tree))
 
     def pack(self, tree: T) -> Vectors:
         """Pack the moving leaves."""
-        return self._packing.pack(self._leaves(tree, moving=True))
+        return self._packing.pack(self.moving(tree))
 
     def fixed(self, tree: T) -> list[Array]:
         """Return the other leaves."""
@@ -116,9 +116,17 @@ class MovingLeaves(Generic[T]):
 
     def unpack(self, vectors: Vectors, fixed: Sequence[Array]) -> T:
         """Rebuild the pytree."""
-        moving, rest = iter(self._packing.unpack(vectors)), iter(fixed)
-        leaves = [next(moving if moves else rest) for moves in self.moves]
+        return self.joined(self._packing.unpack(vectors), fixed)
+
+    def joined(self, moving: Sequence[Array], fixed: Sequence[Array]) -> T:
+        """Rebuild the pytree from the moving leaves and the others."""
+        given, rest = iter(moving), iter(fixed)
+        leaves = [next(given if moves else rest) for moves in self.moves]
         return jax.tree.unflatten(self._treedef, leaves)
+
+    def moving(self, tree: T) -> list[Array]:
+        """Return the moving leaves."""
+        return self._leaves(tree, moving=True)
 
     def _leaves(self, tree: T, *, moving: bool) -> list[Array]:
         return [x for x, m in zip(jax.tree.leaves(tree), self.moves) if m is moving]

@@ -1,0 +1,154 @@
+"""The jets of air below drones, and the pressure of all jets on each drone.
+
+With many drones, most are far from most jets. So drones that are near each other are taken
+together, and only jets that reach the box around them are computed. A drone adds up the jets in
+the order of the drones that make them, whoever is near it, so that the result does not depend on
+which drones are taken together.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.dynamics.components import Vec3, add, dot, scale, subtract, total
+
+FEW = 128
+"""Drones of which each pair is computed."""
+# Of a round jet: distance from the axis, per length, at 1 / e of the speed; at half, it is 0.094.
+_JET_SPREAD = 0.094 / sqrt(log(2))
+_REACH = 9.2  # squared distance from the axis, over b^2, beyond which a jet has 1e-8 of its force
+TOGETHER = 16
+"""Drones in a box."""
+_GROUP = 16  # jets that are left out together
+_ROUNDING = 1e-4  # of a distance: a jet that reaches a drone must reach the box around it
+
+
+class Jets(NamedTuple):
+    """The jets of drones, the last axis of all arrays."""
+
+    pos: Vec3
+    """Where they begin [m]."""
+    up: Vec3
+    """Against their direction."""
+    thrust: Array
+    """N."""
+    width: Array
+    """Squared width of a drone in a jet [m^2]; one axis."""
+
+    def on(self, there: Vec3, width: Array) -> tuple[Array, Array, Array]:
+        """Return how jets [..., i, :] meet drones [..., :, j].
+
+        Args:
+            there: Positions of the drones [m].
+            width: Their squared widths [m^2], one axis.
+
+        Returns:
+            Squared distances from the axes and squared widths [m^2], and whether they meet, which
+            is False for pairs with a lost drone, whose state may be NaN.
+        """
+        x, y, z = (p[..., :, None] - q[..., None, :] for p, q in zip(self.pos, there))
+        up = self.up
+        depth = dot((x, y, z), (up[0][..., None], up[1][..., None], up[2][..., None]))
+        aside = dot((x, y, z), (x, y, z)) - depth * depth
+        wide = self.width[:, None] + width + (_JET_SPREAD * depth) ** 2
+        return aside, wide, (depth > 0) & (aside < _REACH * wide) & (self.thrust[..., None] > 0)
+
+    def reach(self, centre: Vec3, half: Vec3, width: Array) -> Array:
+        """Return which jets may meet a drone in a box, with squared widths up to `width` [m^2].
+
+        Args:
+            centre: Centre of the box [m].
+            half: Half its sides [m].
+            width: See above.
+        """
+        away, up = subtract(self.pos, centre), self.up
+        depth, squared = dot(away, up), dot(away, away)
+        aside = jnp.sqrt(jnp.maximum(squared - depth * depth, 0))
+        rounding = _ROUNDING * (jnp.sqrt(squared) + 1)
+        x, y, z = half
+        deepest = depth + jnp.abs(up[0]) * x + jnp.abs(up[1]) * y + jnp.abs(up[2]) * z + rounding
+        least = jnp.maximum(aside - jnp.sqrt(dot(half, half)) - rounding, 0)
+        wide = self.width + width + (_JET_SPREAD * deepest) ** 2
+        return (deepest > 0) & (least * least < _REACH * wide) & (self.thrust > 0)
+
+
+def pressures(thrust: Array, aside: Array, width: Array, meets: Array) -> Array:
+    """Return the sum of the jets on each drone, with the results of `Jets.on`."""
+    pressure = thrust[..., None] / width * jnp.exp(-2 * aside / width)
+    return total(jnp.where(meets, pressure, 0.0))
+
+
+def pressures_of_many(jets: Jets, order: Array | None) -> Array:
+    """Return the sum of the jets of many drones on each of them, in N/m^2.
+
+    Args:
+        jets: The jets.
+        order: See `aerodynamics.downwash_in_order`.
+    """
+    n_drones = jets.width.shape[0]
+    missing = -n_drones % TOGETHER
+
+    def padded(x: Array, mode: str) -> Array:
+        return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)], mode)
+
+    jets = jax.tree.map(lambda x: padded(x, "edge"), jets)
+    jets = jets._replace(thrust=padded(jets.thrust[..., :n_drones], "constant"))
+    targets = jets.pos, jets.width
+    if order is not None:
+        who = padded(order[0], "edge")
+        targets = jax.tree.map(lambda x: x[..., who], targets)
+
+    def part(tree: Any, start: Array, size: int) -> Any:
+        def cut(x: Array) -> Array:
+            return jax.lax.dynamic_slice_in_dim(x, start, size, axis=-1)
+
+        return jax.tree.map(cut, tree)
+
+    def together(k: Array, sums: Array) -> Array:
+        there, width = part(targets, k * TOGETHER, TOGETHER)
+        reach = jets.reach(*_box(there), jnp.max(width))
+
+        def one(i: Array, so_far: Array) -> Array:
+            def more() -> Array:
+                own = part(jets, i, 1)
+                return so_far + pressures(own.thrust, *own.on(there, width))
+
+            return jax.lax.cond(jnp.any(part(reach, i, 1)), more, lambda: so_far)
+
+        def group(k: Array, so_far: Array) -> Array:
+            def each() -> Array:
+                start = k * _GROUP
+                return jax.lax.fori_loop(start, start + _GROUP, one, so_far)
+
+            reaches = jnp.any(part(reach, k * _GROUP, _GROUP))
+            return jax.lax.cond(reaches, each, lambda: so_far)
+
+        def all_groups() -> Array:
+            nothing = jnp.zeros_like(there[0])
+            return jax.lax.fori_loop(0, (n_drones + missing) // _GROUP, group, nothing)
+
+        found = jax.lax.cond(jnp.any(reach), all_groups, lambda: jnp.zeros_like(there[0]))
+        return jax.lax.dynamic_update_slice_in_dim(sums, found, k * TOGETHER, axis=-1)
+
+    n_together = (n_drones + missing) // TOGETHER
+    sums = jax.lax.fori_loop(0, n_together, together, jnp.zeros_like(jets.thrust))
+    return sums[..., :n_drones] if order is None else sums[..., order[1]]
+
+
+def _box(points: Vec3) -> tuple[Vec3, Vec3]:
+    """Return the centre of the box around the points that are finite, and half its sides."""
+    big = jnp.asarray(1e9, points[0].dtype)
+
+    def ends(x: Array) -> tuple[Array, Array]:
+        finite = jnp.isfinite(x)
+        low = jnp.min(jnp.where(finite, x, big), axis=-1, keepdims=True)
+        return low, jnp.max(jnp.where(finite, x, -big), axis=-1, keepdims=True)
+
+    (x, east), (y, north), (z, top) = map(ends, points)
+    half = scale(subtract((east, north, top), (x, y, z)), 0.5)
+    return add((x, y, z), half), half
