@@ -68,10 +68,15 @@ def full_command(control: Control, cmd: T) -> T:
     """Convert a command to the stored form, in which a state command's yaw becomes a quaternion."""
     if control is not Control.state or cmd.shape[-1] == 16:
         return cmd
-    xp: Any = np if isinstance(cmd, np.ndarray) else jnp
-    half, zero = cmd[..., 9:10] / 2, xp.zeros_like(cmd[..., 9:10])
-    quat = xp.concatenate([zero, zero, xp.sin(half), xp.cos(half)], axis=-1)
-    return xp.concatenate([cmd[..., :9], quat, cmd[..., 10:]], axis=-1)
+    half = cmd[..., 9:10] / 2
+    if isinstance(cmd, np.ndarray):  # written in place, in half of the time of `concatenate`
+        full = np.zeros((*cmd.shape[:-1], 16), half.dtype)
+        full[..., :9], full[..., 13:] = cmd[..., :9], cmd[..., 10:]
+        full[..., 11:12], full[..., 12:13] = np.sin(half), np.cos(half)
+        return full
+    zero = jnp.zeros_like(half)
+    quat = jnp.concatenate([zero, zero, jnp.sin(half), jnp.cos(half)], axis=-1)
+    return jnp.concatenate([cmd[..., :9], quat, cmd[..., 10:]], axis=-1)
 
 
 def named(control: Control) -> str:

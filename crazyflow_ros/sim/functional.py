@@ -98,10 +98,11 @@ def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | 
     mode = data.controls.mode
     if mode is not control:
         raise ValueError(f"{named(control)} command needs control={control}, this one has {mode}")
-    cmd = _numbers(control, cmd)
-    lead = (data.core.n_worlds, data.core.n_drones)
-    shape = cmd.shape
-    if shape[:-1] != lead or shape[-1] not in control.sizes:
+    if type(cmd) is not np.ndarray or cmd.dtype.kind != "f":
+        cmd = _numbers(control, cmd)
+    core, shape = data.core, cmd.shape
+    if shape[:-1] != (core.n_worlds, core.n_drones) or shape[-1] not in control.sizes:
+        lead = core.n_worlds, core.n_drones
         expected = " or ".join(str((*lead, n)) for n in control.sizes)
         raise ValueError(f"{named(control)} command must have shape {expected}, got {shape}")
     dtype = data.states.pos.dtype

@@ -265,7 +265,9 @@ class Sim:
         """
         if self._stepping is None:
             self._stepping = Stepping(tick_of(self._step_pipeline))
-        self.run(self._stepping, count(steps_of(n_steps)))
+        n = count(steps_of(n_steps))
+        with self._one_thread:
+            self._live.run(self._stepping, n)
 
     def run(self, program: Program, *inputs: Any) -> Any:
         """Advance the data by a custom program, e.g. `Composed(fn)`, and return its results.

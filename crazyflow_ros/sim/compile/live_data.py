@@ -8,15 +8,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.sim import functional
-from crazyflow_ros.sim.compile.packed_step import PackedStep, Parts
+from crazyflow_ros.sim.compile.packed_step import PackedStep, Parts, kept
 from crazyflow_ros.sim.compile.programs import Program
 from crazyflow_ros.sim.compile.stepping import Derivative, unsynced
-from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
+from crazyflow_ros.sim.data import SimData, SimState, SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.worlds import Worlds
 from crazyflow_ros.xla.on_device import on_device
@@ -43,15 +44,18 @@ class LiveData:
         pos = data.states.pos
         self._device = pos.sharding if worlds.mesh is None and pos.committed else None
         self._programs: dict[object, PackedStep] = {}
+        self._view: Callable[[], _View | None] = _nobody
         self._assign(data)
 
     def _assign(self, data: SimData, step: PackedStep | None = None) -> None:
         """Hold data, packed for a step if there is one."""
+        if (view := self._view()) is not None and view.is_overwritten:
+            view.keep()
         self._before, self._step = data, step
         self._parts: Parts = [] if step is None else step.pack(data)
-        self._states: list[Array] = []
+        self._states: list[Any] = []
         self._fields: dict[str, Any] = {}
-        self._view: Callable[[], _View | None] = _nobody
+        self._view = _nobody
 
     @property
     def data(self) -> SimData:
@@ -135,12 +139,9 @@ class LiveData:
             self._fields[_SYNCED] = True
 
     def _release_view(self) -> None:
-        """Copy the data if a view needs them, because a step donates them, and forget the view."""
-        if self._view() is not None:
-            self._parts = [
-                packed._replace(moving=_copied(packed.moving), common=_copied(packed.common))
-                for packed in self._parts
-            ]
+        """Forget the view, which copies the data if it is in use, because a step changes them."""
+        if (view := self._view()) is not None:
+            view.keep()
         self._fields, self._view = {}, _nobody
 
 
@@ -151,7 +152,7 @@ class _View:
         self,
         step: PackedStep,
         parts: Parts,
-        states: list[Array],
+        states: list[Any],
         before: SimData,
         fields: dict[str, Any],
     ) -> None:
@@ -160,6 +161,8 @@ class _View:
 
     def __call__(self, name: str) -> Any:
         if name not in self._fields:
+            if name == "states" and self._states:
+                return SimState.lazy(self._state)  # not stored, because it refers to this view
             value = self._step.field(name, self._parts, self._states, self._before)
             if name == "core" and _SYNCED in self._fields:
                 with jax.ensure_compile_time_eval():
@@ -167,11 +170,38 @@ class _View:
             self._fields[name] = value
         return self._fields[name]
 
+    def _state(self, name: str) -> Any:
+        if not self._states:  # copied since
+            return getattr(self("states"), name)
+        key = f"states.{name}"
+        if key not in self._fields:
+            self._fields[key] = self._step.state(name, self._states, self._before)
+        return self._fields[key]
+
+    @property
+    def is_overwritten(self) -> bool:
+        """Whether the data are in memory that the next step overwrites, instead of JAX's."""
+        return self._step.overwrites(self._parts)
+
+    def keep(self) -> None:
+        """Copy the data."""
+        if self.is_overwritten:
+            self._states = []
+        self._parts = [
+            packed._replace(moving=_copied(packed.moving), common=_copied(packed.common))
+            for packed in kept(self._parts)
+        ]
+
 
 def _nobody() -> None:
     return None
 
 
+def _copied(arrays: list[Any]) -> list[Any]:
+    """Return copies of arrays of JAX; others are copies already, see `kept`."""
+    return arrays if all(isinstance(x, np.ndarray) for x in arrays) else _copied_by_jax(arrays)
+
+
 @jax.jit
-def _copied(arrays: list[Array]) -> list[Array]:
+def _copied_by_jax(arrays: list[Array]) -> list[Array]:
     return [jnp.copy(array) for array in arrays]

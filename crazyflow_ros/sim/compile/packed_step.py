@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.sim.compile.cores import on_each_core, parts_of
+from crazyflow_ros.sim.compile.direct_step import DirectStep
 from crazyflow_ros.sim.compile.programs import Program
 from crazyflow_ros.sim.compile.stepping import Derivative
 from crazyflow_ros.sim.compile.ticks import Packed, plugin_leaves, replaced
@@ -33,7 +34,9 @@ class PackedStep:
     """A compiled step on packed data, and the functions that unpack them field by field.
 
     Each array that a compiled function takes or returns costs a microsecond or two, so there are
-    few. A call costs 20 us or more, so a step of few worlds also returns their states.
+    few. A call by JAX costs 20 us or more, so a step of few worlds also returns their states and,
+    on a CPU, the second and later ones are called directly, see `DirectStep`. The packed data are
+    then arrays of NumPy, which the next step overwrites.
     """
 
     def __init__(
@@ -79,11 +82,13 @@ class PackedStep:
         on_cpu = {device.platform for device in data.states.pos.devices()} == {"cpu"}
         divisible = program.by_world and not ticks.common and on_cpu and not on_mesh
         self._worlds = parts_of(n_worlds, n_drones) if divisible else [slice(n_worlds)]
+        few = not on_mesh and n_worlds * n_drones <= _FEW
+        states = [i for i in ticks.changed if few and not outputs and fields[i] == "states"]
+        self._may_be_direct = few and divisible
         # Results of parts are copied, so that the next step may overwrite them.
-        self._given = self._outputs if len(self._worlds) == 1 else []
+        self._copies_results = self._may_be_direct or len(self._worlds) > 1
+        self._given = [] if self._copies_results else self._outputs
         self._donated = [i for i in range(len(ticks.moving)) if i not in self._given]
-        few = not (on_mesh or outputs) and n_worlds * n_drones <= _FEW
-        states = [i for i in ticks.changed if few and fields[i] == "states"]
 
         @partial(jax.jit, donate_argnums=(0, 4), compiler_options=known_options(_COMPILER_OPTIONS))
         def run(
@@ -108,11 +113,14 @@ class PackedStep:
         )
         self._derive, self._run, self._ticks = derive, run, ticks
         self._run_part: Callable[..., Any] | None = None  # compiled for one of several parts
+        self._direct: DirectStep | None = None
+        self._is_fresh = True  # whether the data have just been packed; then JAX has them already
         self.program = program
-        self._state_names = [leaves[i][0][1].name for i in states]
+        self._state_places = {leaves[i][0][1].name: k for k, i in enumerate(states)}
 
     def pack(self, data: SimData) -> Parts:
         """Return packed data of each part of the worlds."""
+        self._is_fresh = True
         packed = self._pack(data)
         moving, fixed = (self._divided(arrays) for arrays in packed[:2])
         return [packed._replace(moving=m, fixed=f) for m, f in zip(moving, fixed, strict=True)]
@@ -126,6 +134,12 @@ class PackedStep:
     def commanded(self, parts: Parts, value: Array | np.ndarray, leaf: int | None = None) -> Parts:
         """Return packed data with a new command, or another new leaf, (worlds, drones, k)."""
         if len(self._worlds) == 1:
+            direct = self._direct
+            if direct is not None and parts[0] is direct.packed:
+                if isinstance(value, np.ndarray):
+                    direct.command(value, leaf)
+                    return parts
+                parts = kept(parts)
             return [self._ticks.commanded(parts[0], value, leaf)]
         values = [value[worlds] for worlds in self._worlds]
         return [self._ticks.commanded(*pair, leaf) for pair in zip(parts, values, strict=True)]
@@ -149,11 +163,32 @@ class PackedStep:
             inputs = inputs[len(self._inputs) :]
         if len(parts) > 1:
             return [], self._run_on_each_core(parts, inputs)
-        moving, states, results = self._advance(self._run, parts, 0, inputs)
+        if self._may_be_direct:
+            self._may_be_direct = False
+            self._direct = DirectStep.of(self._run, self._arguments(parts[0], inputs), self._ticks)
+        direct = None if self._is_fresh else self._direct
+        self._is_fresh = False
+        if direct is not None and direct.takes(parts[0]):
+            direct(inputs)
+            parts[0] = direct.packed
+            moving, states, results = direct.packed.moving, direct.states, None
+        else:
+            parts[:] = kept(parts)
+            moving, states, results = self._advance(self._run, parts, 0, inputs)
         if self._outputs:
-            arrays = {k: np.asarray(moving[k]) for k in self._outputs}
+            arrays = {k: self._to_read(moving[k]) for k in self._outputs}
             results = [arrays[k][rows] for k, rows in self._results]
         return states, results
+
+    def _to_read(self, array: Any) -> np.ndarray:
+        """Return a result that stays as it is."""
+        read = np.array(array) if self._copies_results else np.asarray(array)
+        read.setflags(write=False)
+        return read
+
+    def overwrites(self, parts: Parts) -> bool:
+        """Return whether packed data are in memory that the next step overwrites."""
+        return self._direct is not None and parts[0] is self._direct.packed
 
     def _run_on_each_core(self, parts: Parts, inputs: tuple[Any, ...]) -> list[np.ndarray]:
         """Run the program for all parts at the same time, and return the results."""
@@ -211,14 +246,38 @@ class PackedStep:
             before: The data before packing, for leaves that neither ticks nor commands change.
         """
         if states and name == "states":
-            return before.states.replace(**dict(zip(self._state_names, states)))
+            present = {name: self.state(name, states, before) for name in self._state_places}
+            return before.states.replace(**present)
         if name == "states_deriv":
             others = self._unpack.keys() - {name}
+            states = [] if self.overwrites(parts) else states  # together, they take less time
             changes = {field: self.field(field, parts, states, before) for field in others}
             return self._derive(before.replace(**changes))
         if name not in self._unpack:
             return getattr(before, name)
         places, unpack = self._unpack[name]
         leaves, treedef = jax.tree.flatten(getattr(before, name))
+        direct = self._direct if self.overwrites(parts) else None
         with jax.ensure_compile_time_eval():  # the caller may be within a transformation
-            return jax.tree.unflatten(treedef, replaced(leaves, places, unpack(parts)))
+            new = unpack(parts if direct is None else [direct.seen])
+        if direct is not None:
+            jax.block_until_ready(new)  # before the next step overwrites what they are copied from
+        return jax.tree.unflatten(treedef, replaced(leaves, places, new))
+
+    def state(self, name: str, states: list[Any], before: SimData) -> Array:
+        """Return a field of the states, of those that a step returned; see `field`."""
+        place = self._state_places.get(name)
+        if place is None:
+            return getattr(before.states, name)
+        state: Array = states[place]
+        direct = self._direct
+        return direct.copies[place]() if direct and states is direct.states else state
+
+
+def kept(parts: Parts) -> Parts:
+    """Return packed data of which no array is memory that a step overwrites."""
+    return [Packed(*([_copy(x) for x in arrays] for arrays in packed)) for packed in parts]
+
+
+def _copy(array: Any) -> Any:
+    return array.copy() if isinstance(array, np.ndarray) else array

@@ -173,6 +173,11 @@ class Ticks:
             start = end
         return slices
 
+    def array_of(self, packed: Packed, leaf: int | None) -> Any:
+        """Return the array that holds a leaf which is alone in it, by default the command."""
+        part, place = self._places[self._command if leaf is None else leaf]
+        return packed[part][place]
+
     def commanded(
         self, packed: Packed, value: Array | np.ndarray, leaf: int | None = None
     ) -> Packed:
