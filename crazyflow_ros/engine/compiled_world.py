@@ -1,7 +1,8 @@
-"""One world of a `Sim` as a function call of some 20 us: packed state, parameters as constants.
+"""One world of a `Sim` as one function call: packed state, parameters as constants.
 
-JAX spends nearly all of this on arguments and results: some 10 us for each NumPy array, less for
-its own arrays. So state and inputs share one array, in memory that both libraries read, and so do
+A call without JAX takes some 2 us, see `xla.machine_code`; where only JAX can call the function, 20
+us or more, nearly all of it for arguments and results: some 10 us for each NumPy array, less for
+JAX's own arrays. So state and inputs share one array, in memory that both libraries read, and so do
 state and results.
 """
 
@@ -31,6 +32,7 @@ from crazyflow_ros.engine.world_function import WorldFunction
 from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.xla import compiled_files
+from crazyflow_ros.xla.machine_code import MachineCode
 
 SHARED = f"plugins.{GUSTS}"
 """Path of the leaf that all drones share although it has three axes; exists only with gusts."""
@@ -42,7 +44,28 @@ class WorldProgram:
 
     layout: object
     """Layout of the obstacles, see `sim.leaves.layout`."""
-    advance: Callable[..., Any]
+    by_jax: Callable[..., Any]
+    code: MachineCode | None = None
+    """The function as it is called without JAX, if possible."""
+
+    def advance(
+        self, arguments: np.ndarray, seen: Array | np.ndarray, rest: Any, obstacles: Any
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the results.
+
+        Args:
+            arguments: The first argument.
+            seen: The same for JAX.
+            rest: The other vectors of the state.
+            obstacles: Obstacles, or None.
+        """
+        if self.code is None:
+            packed, rest = self.by_jax(seen, rest, obstacles)
+            return packed, rest
+        self.code.give([arguments, *rest, *jax.tree.leaves(obstacles)])
+        self.code()
+        packed, *rest = self.code.results
+        return packed, tuple(rest)
 
     def is_for(self, obstacles: Obstacles | None) -> bool:
         """Return whether it works with these obstacles."""
@@ -149,7 +172,8 @@ class CompiledWorld:
         if present is not None and present.is_for(obstacles):
             return present
         made = self._compiled(obstacles)
-        made.advance(jax.device_put(np.zeros_like(self._arguments)), self._rest, obstacles)
+        zeros = np.zeros_like(self._arguments)
+        made.advance(zeros, jax.device_put(zeros), self._rest, obstacles)
         return made
 
     def use(self, obstacles: Obstacles | None, program: WorldProgram | None = None) -> None:
@@ -181,7 +205,8 @@ class CompiledWorld:
             self.present_program = self._compiled(self.obstacles)
         counts, n = self._counts, len(stretches)
         counts[0], counts[1], counts[2 : 2 + n] = tick % counted(self.freq), n, stretches
-        packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
+        given = self._arguments, self._seen, self._rest, self.obstacles
+        packed, self._rest = self.present_program.advance(*given)
         rows = self._rows(packed)[:n]
         if self._order is not None:
             self._order[:] = neighbours_together(rows[-1, :, self.form.outputs["pos"]])
@@ -204,10 +229,14 @@ class CompiledWorld:
 
     def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles
-        advance = compiled_files.compiled(
+        program = compiled_files.compiled(
             lambda: self._function.lower(*arguments), "advance", self._kind, layout(obstacles)
         )
-        return WorldProgram(layout(obstacles), advance)
+        code = None
+        if program.description is not None:
+            zeros = np.zeros_like(self._arguments), self._rest, obstacles
+            code = MachineCode.tried(program.function, zeros, program.description)
+        return WorldProgram(layout(obstacles), program.function, code)
 
     def _rows(self, packed: Array) -> np.ndarray:
         """Store the state, and return the other results as rows."""

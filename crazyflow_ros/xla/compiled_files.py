@@ -22,9 +22,10 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 from jax.experimental import serialize_executable
@@ -32,7 +33,10 @@ from jax.stages import Compiled, Lowered
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file
+from crazyflow_ros.xla.code_description import CodeDescription
 from crazyflow_ros.xla.fingerprint import configuration, machine, source
+from crazyflow_ros.xla.machine_code import described
+from crazyflow_ros.xla.object_code import CannotLoad
 
 T = TypeVar("T")
 Warn = Callable[[str], object]
@@ -42,6 +46,20 @@ _LARGEST, _MOST_BYTES = 100_000_000, 500_000_000  # of one file, of all
 _MOST_LOADED = 8  # that stay loaded for a second use
 _WRITING = 0.8  # s for postponed code: a process must end soon after a signal
 _HIT = "/jax/compilation_cache/cache_hits"  # JAX's event
+
+
+@dataclass
+class KeptFunction:
+    """A compiled function."""
+
+    function: Compiled
+    description: CodeDescription | None = None
+    """What XLA says about its code, if it consists of kernels for the CPU; known when the function
+    has been stored. To ask XLA for it takes as long."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function by JAX."""
+        return self.function(*args)
 
 
 class CompiledFiles:
@@ -60,9 +78,11 @@ class CompiledFiles:
     def __init__(self, folder: Path, warn: Warn) -> None:
         self._warn = warn
         self._has_warned = self._is_postponed = False
-        self._loaded: dict[str, Compiled] = {}  # the last used come last
+        self._loaded: dict[str, KeptFunction] = {}  # the last used come last
         self._loaded_lock = threading.Lock()
-        self._unwritten: dict[str, tuple[float, Compiled]] = {}  # with the time [s] of compiling
+        self._unwritten: dict[
+            str, tuple[float, KeptFunction]
+        ] = {}  # with the time [s] of compiling
         self.n_compiled = 0
         problem = _problem(folder)
         self.folder = None if problem else folder
@@ -84,7 +104,7 @@ class CompiledFiles:
             self._write(name, pickle.dumps(found))
         return found
 
-    def compiled(self, lower: Callable[[], Lowered], *what: object) -> Compiled:
+    def compiled(self, lower: Callable[[], Lowered], *what: object) -> KeptFunction:
         """Return a compiled function: of this process, from a file, or a new one.
 
         Args:
@@ -92,7 +112,7 @@ class CompiledFiles:
             *what: Everything that the function depends on, see `traced`.
         """
         lower = cache(lower)
-        name = self.traced(lambda: _name("code", lower().as_text()), "name of code", what)
+        name = self.traced(lambda: _name("described code", lower().as_text()), "name of code", what)
         program = self._loaded.get(name)
         if program is None:
             program = self._read(name, _loaded)
@@ -115,15 +135,16 @@ class CompiledFiles:
         """Write postponed code within the limit of time, first what took longest to compile."""
         self._write_programs(_WRITING)
 
-    def _compile(self, lowered: Lowered, name: str) -> Compiled:
+    def _compile(self, lowered: Lowered, name: str) -> KeptFunction:
         began = time.monotonic()
-        program, is_new = _compiled(lowered)
+        function, is_new = newly_compiled(lowered)
+        program = KeptFunction(function)
         self.n_compiled += 1
         if is_new and self.folder is not None:
             self._unwritten[name] = time.monotonic() - began, program
         return program
 
-    def _keep_loaded(self, name: str, program: Compiled) -> None:
+    def _keep_loaded(self, name: str, program: KeptFunction) -> None:
         with self._loaded_lock:
             self._loaded.pop(name, None)
             self._loaded[name] = program
@@ -221,11 +242,11 @@ def _remove_least_used(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _compiled(lowered: Lowered) -> tuple[Compiled, bool]:
+def newly_compiled(lowered: Lowered) -> tuple[Compiled, bool]:
     """Compile, and return whether the code is new.
 
-    Code from JAX's own cache, which a user may have switched on, cannot be serialised again: it
-    loads and then fails when it is called.
+    Code from JAX's own cache, which a user may have switched on, cannot be serialised again: its
+    object files are missing.
     """
     thread, hits = threading.get_ident(), []
 
@@ -240,19 +261,23 @@ def _compiled(lowered: Lowered) -> tuple[Compiled, bool]:
         jax.monitoring.unregister_event_listener(note)
 
 
-def _serialised(program: Compiled) -> bytes:
-    shardings = jax.tree.leaves(program.input_shardings)
+def _serialised(program: KeptFunction) -> bytes:
+    function = program.function
+    shardings = jax.tree.leaves(function.input_shardings)
     devices = {device.id for sharding in shardings for device in sharding.device_set}
-    return zlib.compress(pickle.dumps((serialize_executable.serialize(program), devices)), level=1)
+    with suppress(CannotLoad):
+        program.description = described(function)
+    content = serialize_executable.serialize(function), devices, program.description
+    return zlib.compress(pickle.dumps(content), level=1)
 
 
-def _loaded(content: bytes) -> Compiled:
-    (code, in_tree, out_tree), ids = pickle.loads(zlib.decompress(content))
+def _loaded(content: bytes) -> KeptFunction:
+    (code, in_tree, out_tree), ids, description = pickle.loads(zlib.decompress(content))
     devices = [device for device in jax.devices() if device.id in ids]
-    program: Compiled = serialize_executable.deserialize_and_load(
+    function: Compiled = serialize_executable.deserialize_and_load(
         code, in_tree, out_tree, execution_devices=devices
     )
-    return program
+    return KeptFunction(function, description)
 
 
 _files: CompiledFiles | None = None
@@ -285,6 +310,6 @@ def traced(make: Callable[[], T], *what: object) -> T:
     return make() if _files is None else _files.traced(make, *what)
 
 
-def compiled(lower: Callable[[], Lowered], *what: object) -> Compiled:
+def compiled(lower: Callable[[], Lowered], *what: object) -> KeptFunction:
     """Return `CompiledFiles.compiled` of the open cache; without one, a new function."""
-    return lower().compile() if _files is None else _files.compiled(lower, *what)
+    return KeptFunction(lower().compile()) if _files is None else _files.compiled(lower, *what)

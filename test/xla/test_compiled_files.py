@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import pytest
 from jax.experimental import serialize_executable
-from jax.experimental.compilation_cache.compilation_cache import reset_cache
+from jax_cache import without_jax_cache
 
 from crazyflow_ros.utils import enable_cache
 from crazyflow_ros.xla import compiled_files
@@ -137,12 +137,8 @@ def test_damaged_file_is_told_and_replaced(folder: Path, unkept: str) -> None:
 @pytest.fixture
 def no_jax_cache() -> Iterator[None]:
     """JAX's own cache is off, which these tests would find their functions in."""
-    before = jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", None)
-    reset_cache()
-    yield
-    jax.config.update("jax_compilation_cache_dir", before)
-    reset_cache()
+    with without_jax_cache():
+        yield
 
 
 class Process:
