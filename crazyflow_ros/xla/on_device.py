@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,35 @@ def random_key(seed: int) -> Array:
     return jax.random.wrap_key_data(on_device(words))
 
 
-def seen_by_jax(array: np.ndarray, like: Array) -> Array | np.ndarray:
+class ArrayPlace(NamedTuple):
+    """Where an array is."""
+
+    device: jax.Device
+    committed: bool
+    """Whether it stays there; otherwise JAX may compute elsewhere."""
+
+    @classmethod
+    def of(cls, array: Array) -> Self:
+        """Return where an array is that has one device."""
+        (device,) = array.devices()
+        return cls(device, array.committed)
+
+    def put(self, array: Array | np.ndarray, *, may_alias: bool | None = None) -> Array:
+        """Return an array there; one of JAX is there already.
+
+        Args:
+            array: The array.
+            may_alias: See `jax.device_put`.
+        """
+        if isinstance(array, Array):
+            return array
+        device = self.device if self.committed else None
+        with jax.default_device(self.device):
+            put: Array = jax.device_put(array, device, may_alias=may_alias)
+        return put
+
+
+def seen_by_jax(array: np.ndarray, place: ArrayPlace) -> Array | np.ndarray:
     """Return an argument that passes the present numbers of an array to compiled functions.
 
     On the CPU, it is an array of JAX over the same memory if that begins at a multiple of 64 bytes;
@@ -49,10 +77,9 @@ def seen_by_jax(array: np.ndarray, like: Array) -> Array | np.ndarray:
 
     Args:
         array: The array.
-        like: An array on the device.
+        place: Where compiled functions compute.
     """
-    device = like.sharding if like.committed else None
-    alias = jax.device_put(array, device, may_alias=True)
+    alias = place.put(array, may_alias=True)
     return alias if alias.unsafe_buffer_pointer() == array.ctypes.data else array
 
 

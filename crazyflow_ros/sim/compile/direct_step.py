@@ -13,7 +13,7 @@ from jax.stages import Compiled
 from crazyflow_ros.sim.compile.ticks import Packed, Ticks
 from crazyflow_ros.xla.compiled_files import newly_compiled
 from crazyflow_ros.xla.machine_code import MachineCode
-from crazyflow_ros.xla.on_device import copying, seen_by_jax
+from crazyflow_ros.xla.on_device import ArrayPlace, copying, seen_by_jax
 
 _CHECKING = ("jax_disable_jit", "jax_debug_nans", "jax_debug_infs")  # done by JAX's calls
 
@@ -35,7 +35,8 @@ class DirectStep:
         _, _, self.states, _ = jax.tree.unflatten(compiled.out_tree, code.results)
         self.packed = Packed(moving, fixed, shared, [])
         own: tuple[Any, ...] = self.packed
-        seen: list[Any] = [[seen_by_jax(x, like) for x in arrays] for arrays in own]
+        self._place = place = ArrayPlace.of(like)
+        seen: list[Any] = [[seen_by_jax(x, place) for x in arrays] for arrays in own]
         self.seen = Packed(*seen)
         self.copies = [copying(state, like) for state in self.states]
         self._code, self._ticks = code, ticks
@@ -77,6 +78,12 @@ class DirectStep:
             if own is not new:
                 own[...] = new
         return True
+
+    def on_device(self, packed: Packed) -> Packed:
+        """Return packed data, of which arrays of NumPy are put on the device."""
+        given: tuple[Any, ...] = packed
+        put: list[Any] = [[self._place.put(x) for x in arrays] for arrays in given]
+        return Packed(*put)
 
     def command(self, value: np.ndarray, leaf: int | None) -> None:
         """Set the command in force, or another leaf, (worlds, drones, k)."""

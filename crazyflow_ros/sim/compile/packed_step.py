@@ -173,7 +173,7 @@ class PackedStep:
             parts[0] = direct.packed
             moving, states, results = direct.packed.moving, direct.states, None
         else:
-            parts[:] = kept(parts)
+            parts[:] = self._on_device(kept(parts))
             moving, states, results = self._advance(self._run, parts, 0, inputs)
         if self._outputs:
             arrays = {k: self._to_read(moving[k]) for k in self._outputs}
@@ -189,6 +189,10 @@ class PackedStep:
     def overwrites(self, parts: Parts) -> bool:
         """Return whether packed data are in memory that the next step overwrites."""
         return self._direct is not None and parts[0] is self._direct.packed
+
+    def _on_device(self, parts: Parts) -> Parts:
+        """Return packed data for compiled functions: copies of a direct step's go to its device."""
+        return parts if self._direct is None else [self._direct.on_device(p) for p in parts]
 
     def _run_on_each_core(self, parts: Parts, inputs: tuple[Any, ...]) -> list[np.ndarray]:
         """Run the program for all parts at the same time, and return the results."""
@@ -259,7 +263,7 @@ class PackedStep:
         leaves, treedef = jax.tree.flatten(getattr(before, name))
         direct = self._direct if self.overwrites(parts) else None
         with jax.ensure_compile_time_eval():  # the caller may be within a transformation
-            new = unpack(parts if direct is None else [direct.seen])
+            new = unpack(self._on_device(parts) if direct is None else [direct.seen])
         if direct is not None:
             jax.block_until_ready(new)  # before the next step overwrites what they are copied from
         return jax.tree.unflatten(treedef, replaced(leaves, places, new))
