@@ -30,10 +30,11 @@ TIMEOUT = 600.0  # s
 
 
 @contextmanager
-def simulator(drone: str, *more: str) -> Iterator[None]:
+def simulator(drone: str, *more: str) -> Iterator[SimulatorProcess]:
     parameters = ["control:=attitude", "real_time_factor:=0.0", f"drone_model:={drone}", *more]
-    with SimulatorProcess(DOMAIN, [word for text in parameters for word in ("-p", text)]):
-        yield
+    arguments = [word for text in parameters for word in ("-p", text)]
+    with SimulatorProcess(DOMAIN, arguments) as running:
+        yield running
 
 
 def test_two_flights_are_the_same_and_keep_to_the_path(
@@ -46,18 +47,19 @@ def test_two_flights_are_the_same_and_keep_to_the_path(
     monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
     flights, record = [], tmp_path / "flight.mcap"
     recorded = simulator("cf2x_L250", f"record:={record}")
-    with recorded, SimulatorClient(stepping=True) as simulation:
+    with recorded as running, SimulatorClient(stepping=True) as simulation:
         for _ in range(2):
             simulation.reset()
             simulation.step(1)  # whose odometry is not that from before the reset
             flights.append(nmpc.fly(simulation, nmpc.Nmpc("cf2x_L250"), "cf0", path))
         begin = simulation.time
         excite.fly(simulation, "cf0", "cf2x_L250", 2.0)
+        running.end()  # which completes the recording
     assert len(flights[0]) == 6 * nmpc.RATE
     assert 0 < flights[0].max() < NEAR
     np.testing.assert_array_equal(*flights)
     whole = read_flight(record)
-    assert whole.time[-1] > begin + 1  # the simulator was killed
+    assert whole.time[-1] == pytest.approx(begin + 2)
     eights = whole.time < begin
     np.testing.assert_allclose(np.ptp(whole.pos[eights], axis=0)[:2], 2 * SIZE[:2], atol=2 * NEAR)
     weight = load_drone("cf2x_L250")["mass"] * 9.81
