@@ -26,6 +26,7 @@ class FakeFirmware(threading.Thread):
         silent: Whether it does not send outputs.
         counts: Number of packets so far, by their first two bytes.
         packets: The newest ones, by their first two bytes.
+        idle: Set whenever no packet has arrived for a moment.
         commands: Other packets, which are those of programs; they are sent back.
     """
 
@@ -34,6 +35,7 @@ class FakeFirmware(threading.Thread):
         self.goal, self.silent = np.array([0.0, 0.0, 0.5]), False
         self.counts: dict[bytes, int] = {}
         self.packets: dict[bytes, bytes] = {}
+        self.idle = threading.Event()
         self.commands: list[bytes] = []
         self._outputs = outputs or self._hover
         self._force, self._rates = np.zeros(3), np.zeros(3)
@@ -53,7 +55,10 @@ class FakeFirmware(threading.Thread):
                 self._socket.sendto(HELLO, self._simulator)
             try:
                 packet = self._socket.recv(100)
-            except (TimeoutError, ConnectionRefusedError):
+            except TimeoutError:
+                self.idle.set()
+                continue
+            except ConnectionRefusedError:
                 continue
             greeted = greeted or packet == HELLO
             if packet != HELLO:

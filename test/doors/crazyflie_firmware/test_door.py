@@ -89,9 +89,14 @@ def test_readings_are_those_of_the_state_at_their_rates(flight: Flight) -> None:
     state = DroneState(
         pos=(1, -2, 5.0), quat=(0, np.sin(0.1), 0, np.cos(0.1)), vel=(0, 0, 0), ang_vel=(0.5, 1, 2)
     )
+    flight.physics.resume().result(T)
+    until(lambda: flight.door.status().attached == NAMES, "the firmwares")
+    flight.physics.pause().result(T)
     flight.physics.set_drone_states({"cf1": state}).result(T)
     firmware = flight.firmwares[1]
     flight.physics.step(10).result(T)
+    firmware.idle.clear()
+    assert firmware.idle.wait(T)
     before = dict(firmware.counts)
     after = flight.physics.step(200).result(T)
     new = lambda kind: firmware.counts[kind] - before[kind]  # noqa: E731
@@ -109,13 +114,15 @@ def test_a_reset_and_a_firmware_that_ends_are_told_and_another_one_flies(
     flight: Flight, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
+    flight.physics.resume().result(T)
+    until(lambda: flight.door.status().attached == NAMES, "the firmwares")
     flight.physics.reset().result(T)
     assert "cf0: it was reset, and its firmware flies on" in said(caplog)
-    flight.physics.resume().result(T)
     until(lambda: flight.door.status().attached == NAMES, "new outputs")
     flight.firmwares[1].end()
     until(lambda: flight.door.status().attached == ("cf0",), "the loss")
-    assert "cf1: its firmware has not sent outputs for 1 s of readings" in said(caplog)
+    lost = "cf1: its firmware has not sent outputs for 1 s of readings"
+    until(lambda: lost in said(caplog), "the message")
     until(lambda: flight.physics.snapshot.rotor_vel[1].max() < 300, "slow rotors")
     flight.physics.reset().result(T)  # it has crashed, and may lie on its back
     flight.firmwares[1] = flight.firmware(1)
