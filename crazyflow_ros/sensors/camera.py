@@ -55,9 +55,6 @@ class CameraSensorCfg(SensorCfg):
     """Pixels in a column."""
     data_types: tuple[DataType, ...] = ("rgb",)
     """Pictures to take: any of "rgb", "depth" and "segmentation"; with rays also "normals"."""
-    renderer: Drawer = "opengl"
-    """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
-    OpenGL; see docs/sensors.md."""
     use_textures: bool = True
     """Whether surfaces have their textures."""
     use_shadows: bool = False
@@ -68,6 +65,9 @@ class CameraSensorCfg(SensorCfg):
     """Orthographic instead of perspective projection."""
     clone_data: bool = False
     """Whether to copy the pictures at each access, so that they can be changed in place."""
+    renderer: Drawer = "opengl"
+    """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
+    OpenGL; see docs/sensors.md."""
 
     def __post_init__(self) -> None:
         kinds, chosen = get_args(DataType), set(self.data_types)
