@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.xla.on_device import default_platform
+from crazyflow_ros.xla.on_device import default_platform, seen_by_jax
 
 _ALIGNMENT = 64  # bytes; XLA on the CPU copies arrays with less
 
@@ -20,8 +19,4 @@ def readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.
     memory = np.zeros(size * dtype.itemsize + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     array = memory[start : start + size * dtype.itemsize].view(dtype)
-    if default_platform() != "cpu":
-        return array, array
-    alias = jax.device_put(array, may_alias=True)
-    same = alias.unsafe_buffer_pointer() == array.ctypes.data
-    return array, alias if same else array
+    return array, seen_by_jax(array) if default_platform() == "cpu" else array

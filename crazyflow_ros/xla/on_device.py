@@ -69,7 +69,7 @@ class ArrayPlace(NamedTuple):
         return put
 
 
-def seen_by_jax(array: np.ndarray, place: ArrayPlace) -> Array | np.ndarray:
+def seen_by_jax(array: np.ndarray, place: ArrayPlace | None = None) -> Array | np.ndarray:
     """Return an argument that passes the present numbers of an array to compiled functions.
 
     On the CPU, it is an array of JAX over the same memory if that begins at a multiple of 64 bytes;
@@ -77,9 +77,9 @@ def seen_by_jax(array: np.ndarray, place: ArrayPlace) -> Array | np.ndarray:
 
     Args:
         array: The array.
-        place: Where compiled functions compute.
+        place: Where compiled functions compute; by default on JAX's default device.
     """
-    alias = place.put(array, may_alias=True)
+    alias = (place.put if place else jax.device_put)(array, may_alias=True)
     return alias if alias.unsafe_buffer_pointer() == array.ctypes.data else array
 
 
