@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from autopilot_program import output
 from paths import ROOT
 
 from crazyflow_ros.doors.ardupilot.build import FIRST_PORT
-from crazyflow_ros.doors.ardupilot.program import main
 
 FIRST = 200  # instance, whose ports nobody else has
 ARDUPILOT = f"""#!{sys.executable}
@@ -54,28 +52,3 @@ def test_it_starts_ardupilot_and_says_that_it_has_ended(build: Path, tmp_path: P
         assert "FRAME_TYPE 1" in console and "RNGFND1_TYPE 100" in console
         assert "times real time" in console
     assert "Traceback" not in text
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--build", "nowhere"], "nowhere has no ArduPilot: there is no .*bin/arducopter; build"),
-        (["-n", "0"], "--drones must be from 1 to 100, got 0"),
-        (["--build", "x", "--port", "9003"], "port must be at least 9002.*10.*got 9003"),
-        (["--rate", "300"], "ardupilot.rate.*300"),
-        (["--model", "hb_x50"], "hb_x50.*hb_x500"),
-    ],
-)
-def test_what_cannot_be_started_is_refused(
-    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-    assert re.search(expected, capsys.readouterr().err)
-
-
-def test_a_build_that_cannot_be_run_is_named(
-    build: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (build / "bin" / "arducopter").chmod(0o644)
-    assert main(["--build", str(build)]) == 2
-    assert "bin/arducopter cannot be run" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from paths import ROOT
 from ports import free_ports
 
 from crazyflow_ros.doors.crazyflie_firmware.build import FIRST_PORT
-from crazyflow_ros.doors.crazyflie_firmware.program import main
 
 FIRMWARE = f"""#!{sys.executable}
 import sys
@@ -51,27 +49,3 @@ def test_it_starts_firmwares_and_says_that_they_have_ended(build: Path, tmp_path
         console = (tmp_path / "work" / name / "console.log").read_text()
         assert "flew at 127.0.0.1" in console
     assert "Traceback" not in text
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--build", "nowhere"], "nowhere has no firmware: there is no .*cf2; build the folder"),
-        (["--build", "x", "--port", "4000"], "port must be at least 19950 with a build.*4000"),
-        (["--freq", "500"], "crazyflie_firmware.rate.*500 Hz, got 1000"),
-        (["--cflib_port", "19950"], "none of them twice"),
-    ],
-)
-def test_what_cannot_be_started_is_refused(
-    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-    assert re.search(expected, capsys.readouterr().err)
-
-
-def test_a_build_that_cannot_be_run_is_named(
-    build: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (build / "cf2").chmod(0o644)
-    assert main(["--build", str(build)]) == 2
-    assert "cf2 cannot be run" in capsys.readouterr().err

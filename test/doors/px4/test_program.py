@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import fake_px4
 import pytest
 from autopilot_program import output
 
-from crazyflow_ros.doors.px4.program import FIRST_PORT, main
+from crazyflow_ros.doors.px4.program import FIRST_PORT
 
 
 @pytest.fixture
@@ -34,30 +33,3 @@ def test_it_starts_px4_and_says_that_it_has_ended(build: Path, tmp_path: Path) -
         assert "times real time" in console
     assert "Traceback" not in text
     assert not (build / "etc" / "init.d-posix" / "airframes" / "22000_none_hb_x500").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--build", "nowhere"], "nowhere has no PX4: there is no .*bin/px4; build PX4 with"),
-        (["-n", "0"], "--drones must be from 1 to 100, got 0"),
-        (["--build", "x", "--port", "4000"], "port must be at least 4560 with a build.*got 4000"),
-        (["--rate", "300"], "px4.rate.*300"),
-        (["--model", "hb_x50"], "hb_x50.*hb_x500"),
-        (["--scene", "nowhere"], "nowhere"),
-        (["--latitude", "100"], "latitude.*90.*100"),
-    ],
-)
-def test_what_cannot_be_started_is_refused(
-    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-    assert re.search(expected, capsys.readouterr().err)
-
-
-def test_a_build_that_cannot_be_run_is_named(
-    build: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (build / "bin" / "px4").chmod(0o644)
-    assert main(["--build", str(build)]) == 2
-    assert "bin/px4 cannot be run" in capsys.readouterr().err
