@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -70,20 +70,18 @@ class Intrinsics(NamedTuple):
     @classmethod
     def of_number(
         cls,
-        model: Any,
+        model: mujoco.MjModel,
         number: int,
         width: int | None = None,
         height: int | None = None,
         name: str | None = None,
     ) -> Intrinsics:
-        """Intrinsics of the camera with an id; `model` is one of MuJoCo or of MJX.
+        """Intrinsics of the camera with an id.
 
         Raises:
-            ValueError: The camera is orthographic, which models of MJX do not say.
+            ValueError: The camera is orthographic.
         """
-        projections = getattr(model, "cam_projection", None)  # MJX does not have it
-        orthographic = mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC
-        if projections is not None and projections[number] == orthographic:
+        if model.cam_projection[number] == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
             raise ValueError(f"camera {name or number!r} is orthographic: it has no focal length")
         own_width, own_height = map(int, model.cam_resolution[number])
         width, height = width or own_width, height or own_height

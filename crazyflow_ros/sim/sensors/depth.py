@@ -1,23 +1,20 @@
-"""Depth images of all worlds at once, by the rays of MJX: no OpenGL, and on any device."""
+"""Depth images of all worlds at once, by rays: no OpenGL, and on any device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
-import jax.numpy as jnp
+import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.extras import extra
+from crazyflow_ros.raytracing import Frames, Lens, Tracer
 from crazyflow_ros.sim.sim import Sim
 
 if TYPE_CHECKING:
     from mujoco import mjx
-
-    from crazyflow_ros.scene.intrinsics import Intrinsics
 
 WORLD_GROUPS = (1, 1, 0, 0, 1, 0)
 """Geom groups without shapes of drones: 2 is drawn, 3 and 5 are collision shapes."""
@@ -41,8 +38,7 @@ def render_depth(
         sim: The simulation.
         camera: Name or id of a camera of the scene.
         resolution: Width and height [pixels].
-        include_drone: Whether boxes and spheres of drones are seen. Their cylinders (rotors,
-            motors, feet) are not, because the rays of MJX pass through cylinders.
+        include_drone: Whether drones are seen.
         fovy: Vertical field of view [degrees]; by default the camera's own.
 
     Returns:
@@ -51,7 +47,7 @@ def render_depth(
 
     Raises:
         ValueError: There is no such camera, the size or field of view is out of range, or the scene
-            has shapes that rays of MJX pass through.
+            has nothing to see or geoms that rays do not see.
     """
     from crazyflow_ros.scene.view import camera_id
 
@@ -59,8 +55,7 @@ def render_depth(
     if number < 0:
         raise ValueError("the free camera has no rays, name a camera of the scene")
     groups = (*WORLD_GROUPS[:2], int(include_drone), *WORLD_GROUPS[3:])
-    intrinsics = _intrinsics(sim.mj_model, number, resolution, fovy)
-    return _depth_fn(sim.mjx_model, number, intrinsics, groups)(sim)
+    return build_render_depth_fn(sim.mjx_model, number, resolution, groups, fovy)(sim)
 
 
 def build_render_depth_fn(
@@ -80,70 +75,38 @@ def build_render_depth_fn(
         fovy: Vertical field of view [degrees]; by default the camera's own.
 
     Raises:
-        ValueError: See `render_depth`.
+        ValueError: See `render_depth`; the function raises what concerns geoms.
     """
     if not 0 <= camera < mjx_model.ncam:
         raise ValueError(f"camera must be 0 to {mjx_model.ncam - 1}, got {camera}")
-    intrinsics = _intrinsics(mjx_model, camera, resolution, fovy)
-    return _depth_fn(mjx_model, camera, intrinsics, geomgroup)
-
-
-def _intrinsics(
-    model: Any, camera: int, resolution: tuple[int, int], fovy: float | None
-) -> Intrinsics:
-    from crazyflow_ros.scene.intrinsics import Intrinsics
-
     width, height = resolution
     if not (min(width, height) >= 1 and width * height <= MOST_PIXELS):
         rule = f"from 1 to {MOST_PIXELS} pixels"
         raise ValueError(f"resolution must be {rule}, got {width} x {height}")
-    if fovy is None:
-        return Intrinsics.of_number(model, camera, width, height)
-    return Intrinsics.from_fovy(fovy, width, height)
-
-
-def _depth_fn(
-    mjx_model: mjx.Model, camera: int, intrinsics: Intrinsics, geomgroup: Sequence[int]
-) -> Callable[[Sim], Array]:
-    from crazyflow_ros.scene.rays import check_rays_hit
-
-    groups = tuple(bool(seen) for seen in geomgroup)
-    geom_group = np.asarray(mjx_model.geom_group)
-    in_groups = np.isin(geom_group, np.flatnonzero(groups))
-    owner = np.asarray(mjx_model.body_rootid)[mjx_model.geom_bodyid]
-    is_drawing = (geom_group == 2) & (np.asarray(mjx_model.body_mocapid)[owner] >= 0)
-    check_rays_hit(mjx_model, in_groups & ~is_drawing)
-    directions = intrinsics.directions()
-    if mjx_model.nmat == 0:  # then mjx.ray fails for geoms without a material
-        mjx_model = mjx_model.replace(mat_rgba=jnp.ones((1, 4)))
-    cast = jax.jit(partial(_cast, mjx_model, camera, groups, directions))
+    given = None if fovy is None else _lens_of(fovy, width, height)
+    groups = tuple(np.flatnonzero(geomgroup).tolist())
+    made: tuple[mujoco.MjModel, Callable[[Frames, Frames], Array]] | None = None
 
     def depth(sim: Sim) -> Array:
+        nonlocal made
         sim.sync()
-        images: Array = cast(sim.mjx_data)
-        return images
+        model, worlds = sim.mj_model, sim.mjx_data
+        if made is None or made[0] is not model:
+            lens = given or Lens.of_camera(model, camera, width, height)
+            tracer = Tracer(model, lens, groups)
+            made = model, jax.jit(lambda *frames: tracer.hits(*frames).depth)
+        _, cast = made
+        return cast(
+            Frames(worlds.geom_xpos, worlds.geom_xmat),
+            Frames(worlds.cam_xpos[:, camera], worlds.cam_xmat[:, camera]),
+        )
 
     return depth
 
 
-def _cast(
-    model: mjx.Model,
-    camera: int,
-    groups: tuple[bool, ...],
-    directions: np.ndarray,
-    worlds: mjx.Data,
-) -> Array:
-    """Cast a ray in each direction (height, width, 3) of a camera in all worlds."""
-    with extra("mjx"):
-        from mujoco import mjx
+def _lens_of(fovy: float, width: int, height: int) -> Lens:
+    """Return the lens of a vertical field of view [degrees]."""
+    from crazyflow_ros.scene.intrinsics import Intrinsics
 
-    along_axis = -directions[..., 2].ravel()  # a camera looks along -z
-
-    def of_world(world: mjx.Data) -> Array:
-        rays = directions.reshape(-1, 3) @ world.cam_xmat[camera].reshape(3, 3).T
-        ray = partial(mjx.ray, model, world, world.cam_xpos[camera], geomgroup=groups)
-        distance, _ = jax.vmap(ray)(rays)
-        depth = jnp.where(distance < 0, jnp.inf, distance * along_axis)
-        return depth.reshape(directions.shape[:2])
-
-    return jax.vmap(of_world)(worlds)
+    x, y, z = np.moveaxis(Intrinsics.from_fovy(fovy, width, height).directions(), -1, 0)
+    return Lens(-x / z, -y / z)  # a camera looks along -z

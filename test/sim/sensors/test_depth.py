@@ -1,4 +1,4 @@
-"""Depth by the rays of MJX, against the depth that MuJoCo draws."""
+"""Depth by rays, against the depth that MuJoCo draws."""
 
 import re
 from collections.abc import Iterator
@@ -23,14 +23,16 @@ def sim() -> Iterator[Sim]:
     world.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, pos=[1.5, 0.3, 0.4], size=[0.2, 0.3, 0.4])
     world.add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, pos=[2.0, -0.6, 0.7], size=[0.4, 0, 0])
     pillar = world.add_geom(type=mujoco.mjtGeom.mjGEOM_CYLINDER, name="pillar", size=[0.1, 1, 0])
-    pillar.pos, pillar.group = [9.0, 9.0, 1.0], 4
+    pillar.pos, pillar.group = [1.2, -0.2, 1.0], 1
     looking = {"pos": [0.0, 0.0, 0.8], "xyaxes": [0, -1, 0, 0.2, 0, 1]}
     world.add_camera(name="wide", fovy=75, **looking)
     world.add_camera(
         name="lens", resolution=SIZE, sensor_size=[0.0036, 0.0024], focal_length=[0.002, 0.002],
         principal_length=[0.0003, -0.0002], **looking,
     )  # fmt: skip
-    world.add_camera(name="flat", proj=mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC, fovy=2)
+    orthographic = mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC
+    ahead = looking | {"pos": [0.5, 0.0, 0.8]}
+    world.add_camera(name="flat", proj=orthographic, fovy=2, **ahead)
     sim.build_mjx()
     states = sim.data.states
     pos = states.pos.at[1].set(jnp.array([[0.5, 0.0, 0.85]]))
@@ -49,12 +51,13 @@ def drawn(sim: Sim, camera: str, world: int) -> np.ndarray:
 def check(rays: np.ndarray, drawing: np.ndarray) -> None:
     """Compare all pixels but those at edges, which a rasteriser gives to one side or the other."""
     seen = np.isfinite(drawing)
-    near = np.abs(rays - np.where(seen, drawing, 0)) < 2e-3 * drawing
+    # Round shapes are drawn as polygons, which are up to 1 cm farther away.
+    near = np.isclose(rays, np.where(seen, drawing, 0.0), rtol=2e-3, atol=0.01)
     assert np.where(seen, near, np.isinf(rays) | (rays > 50)).mean() > 0.95
     assert seen.mean() > 0.5 and np.ptp(rays[np.isfinite(rays)]) > 1.0
 
 
-@pytest.mark.parametrize("camera", ["wide", "lens"])
+@pytest.mark.parametrize("camera", ["wide", "lens", "flat"])
 def test_rays_and_drawing_agree_in_each_camera(sim: Sim, camera: str) -> None:
     need_images()
     number = sim.mj_model.camera(camera).id
@@ -95,13 +98,11 @@ def test_drones_are_seen_on_demand(sim: Sim) -> None:
     [
         ({"camera": "eye"}, "there is no camera 'eye'"),
         ({"camera": -1}, "the free camera has no rays"),
-        ({"camera": "flat"}, "is orthographic"),
-        ({"camera": "wide"}, "rays pass through cylinders, height fields and SDFs"),
         ({"camera": "wide", "resolution": (0, 5)}, "pixels, got 0 x 5"),
         ({"camera": "wide", "resolution": (9999, 9999)}, "pixels, got 9999 x 9999"),
         ({"camera": "wide", "fovy": 180.0}, "fovy must be between 0 and 180 degrees, got 180"),
     ],
 )
-def test_what_rays_cannot_see_is_refused(sim: Sim, options, message: str) -> None:
+def test_what_cannot_be_seen_is_refused(sim: Sim, options, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         render_depth(sim, **options)
