@@ -350,8 +350,17 @@ def check_precision(data: SimData) -> None:
     Raises:
         ValueError: The data have double precision, and JAX uses single precision.
     """
-    dtype = data.states.pos.dtype  # JAX converts arrays of NumPy
-    if isinstance(data.states.pos, Array) and jax.dtypes.canonicalize_dtype(dtype) != dtype:
+    if isinstance(data.states.pos, Array):  # JAX converts arrays of NumPy
+        check_dtype(data.states.pos.dtype)
+
+
+def check_dtype(dtype: np.dtype) -> None:
+    """Check that JAX computes with a type of numbers.
+
+    Raises:
+        ValueError: It is of double precision, and JAX uses single precision.
+    """
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise ValueError(
             "the simulation was built in double precision, so use it within "
             "jax.enable_x64(True), too: here JAX computes in float32"

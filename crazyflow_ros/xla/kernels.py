@@ -116,13 +116,15 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
 # Primitives that XLA compiles inline. Others (matrix products, sorting, linear algebra) are calls
 # of its runtime, which kernels cannot make.
 _NAMES = """
-abs acos add add_any and asin atan2 bitcast_convert_type broadcast_in_dim ceil clamp concatenate
-cond convert_element_type copy cos custom_jvp_call custom_vjp_call div dynamic_slice
-dynamic_update_slice eq erf_inv exp expand_dims floor ge gt integer_pow iota is_finite jit le log
-log1p lt max min mul ne neg not or pad pow random_bits random_fold_in random_split random_unwrap
-random_wrap reduce_and reduce_max reduce_min reduce_or reduce_sum rem remat2 reshape round rsqrt
-scan select_n shift_left shift_right_logical sign sin slice split sqrt square squeeze stack
-stop_gradient sub tan tanh threefry2x32 transpose unstack while xor
+abs acos acosh add add_any and argmax argmin asin asinh atan atan2 atanh bitcast_convert_type
+broadcast_in_dim cbrt ceil clamp concatenate cond convert_element_type copy cos cosh cummax
+cumsum custom_jvp_call custom_vjp_call div dynamic_slice dynamic_update_slice eq erf erf_inv
+erfc exp exp2 expand_dims expm1 floor gather ge gt integer_pow iota is_finite jit le le_to log
+log1p logistic lt lt_to max min mul ne neg nextafter not or pad population_count pow random_bits
+random_fold_in random_split random_unwrap random_wrap reduce_and reduce_max reduce_min reduce_or
+reduce_precision reduce_prod reduce_sum rem remat2 reshape rev round rsqrt scan select_n
+shift_left shift_right_arithmetic shift_right_logical sign sin sinh slice split sqrt square
+squeeze stack stop_gradient sub tan tanh threefry2x32 tile transpose unstack while xor
 """
 _IN_PLACE = frozenset(_NAMES.split())
 

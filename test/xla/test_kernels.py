@@ -92,6 +92,37 @@ def test_fits_one_kernel(fn: Callable[[jax.Array], jax.Array], fits: bool) -> No
     assert fits_one_kernel(jax.make_jaxpr(fn)(X).jaxpr) is fits
 
 
+TABLE = jnp.arange(7.0)
+OTHER = {
+    "a table, interpolated": lambda x: jnp.interp(x, TABLE, TABLE**2),
+    "a table": lambda x: TABLE[jnp.clip(x, 0, 6).astype(jnp.int32)],
+    "the nearest": lambda x: x + jnp.abs(x[:, None] - TABLE).argmin(axis=1),
+    "the farthest": lambda x: x + jnp.argmax(x),
+    "repeated": lambda x: jnp.tile(x, (2, 1)).sum(axis=0),
+    "reversed": lambda x: jnp.cumsum(x)[::-1] * x.prod() + jax.lax.cummax(x),
+    "networks": lambda x: jax.nn.sigmoid(x) + jax.nn.elu(x) + jax.nn.gelu(x, approximate=False),
+    "angles": lambda x: jnp.arctan(x) + jnp.arcsinh(x) + jnp.arctanh(x / 9),
+    "a distance": lambda x: jnp.arccosh(abs(x) + 1),
+    "powers": lambda x: jnp.cbrt(x) + jnp.expm1(x) + jnp.exp2(x) + jnp.sinh(x) + jnp.cosh(x),
+    "errors": lambda x: jax.lax.erf(x) + jax.lax.erfc(x) + jnp.nextafter(x, x + 1),
+    "bits": lambda x: jax.lax.population_count(x.astype(jnp.int32) >> 1) * x,
+}
+
+
+@pytest.mark.parametrize("fn", OTHER.values(), ids=OTHER.keys())
+def test_what_stages_of_users_compute_fits(fn: Callable[[jax.Array], jax.Array]) -> None:
+    """Otherwise, a step with such a stage takes several times as long."""
+    assert fits_one_kernel(jax.make_jaxpr(fn)(X).jaxpr)
+
+    def repeated(x: jax.Array, n: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, n + zero((x,)), lambda _, y: 0.9 * fn(y) + x, x)
+
+    kernel = jax.jit(one_kernel(repeated)).lower(X, 3).compile()
+    text = kernel.as_text()
+    assert " while(" not in text[text.index("ENTRY") :]
+    np.testing.assert_allclose(kernel(X, 3), jax.jit(repeated)(X, 3), rtol=1e-6)
+
+
 # What XLA may lose.
 
 

@@ -11,6 +11,7 @@ from jax import Array
 from jax.stages import Compiled
 
 from crazyflow_ros.sim.compile.ticks import Packed, Ticks
+from crazyflow_ros.sim.data import check_dtype
 from crazyflow_ros.xla.compiled_files import newly_compiled
 from crazyflow_ros.xla.machine_code import MachineCode
 from crazyflow_ros.xla.on_device import ArrayPlace, copying, seen_by_jax
@@ -66,8 +67,14 @@ class DirectStep:
         return cls(code, compiled, ticks, moving[0])
 
     def takes(self, packed: Packed) -> bool:
-        """Make `packed` the data of the step; return False if only JAX can compute it."""
+        """Make `packed` the data of the step; return False if only JAX can compute it.
+
+        Raises:
+            ValueError: The data have double precision, and JAX uses single precision.
+        """
         if jax.config.jax_enable_x64 is not self._x64:  # type: ignore[attr-defined]
+            for array in self.packed.moving:
+                check_dtype(array.dtype)
             return False
         if packed is self.packed:
             return True

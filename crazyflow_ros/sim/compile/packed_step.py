@@ -34,9 +34,9 @@ class PackedStep:
     """A compiled step on packed data, and the functions that unpack them field by field.
 
     Each array that a compiled function takes or returns costs a microsecond or two, so there are
-    few. A call by JAX costs 20 us or more, so a step of few worlds also returns their states and,
-    on a CPU, the second and later ones are called directly, see `DirectStep`. The packed data are
-    then arrays of NumPy, which the next step overwrites.
+    few. A call by JAX costs 20 us or more, so a step of few worlds also returns their states, and
+    on a CPU it is called directly, see `DirectStep`. The packed data are then arrays of NumPy,
+    which the next step overwrites.
     """
 
     def __init__(
@@ -114,13 +114,11 @@ class PackedStep:
         self._derive, self._run, self._ticks = derive, run, ticks
         self._run_part: Callable[..., Any] | None = None  # compiled for one of several parts
         self._direct: DirectStep | None = None
-        self._is_fresh = True  # whether the data have just been packed; then JAX has them already
         self.program = program
         self._state_places = {leaves[i][0][1].name: k for k, i in enumerate(states)}
 
     def pack(self, data: SimData) -> Parts:
         """Return packed data of each part of the worlds."""
-        self._is_fresh = True
         packed = self._pack(data)
         moving, fixed = (self._divided(arrays) for arrays in packed[:2])
         return [packed._replace(moving=m, fixed=f) for m, f in zip(moving, fixed, strict=True)]
@@ -166,8 +164,7 @@ class PackedStep:
         if self._may_be_direct:
             self._may_be_direct = False
             self._direct = DirectStep.of(self._run, self._arguments(parts[0], inputs), self._ticks)
-        direct = None if self._is_fresh else self._direct
-        self._is_fresh = False
+        direct = self._direct
         if direct is not None and direct.takes(parts[0]):
             direct(inputs)
             parts[0] = direct.packed
