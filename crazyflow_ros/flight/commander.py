@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, isnan, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from crazyflow_ros.flight.streamed import (
     Streamed,
     VelocityWorld,
 )
+
+T = TypeVar("T", float, np.ndarray)
 
 _NS = 1_000_000_000
 _ALWAYS = (Arm, NotifySetpointsStop, Stop, Emergency, SwitchOff)  # that need no armed drone
@@ -255,7 +257,7 @@ class Commander:
         away = float(np.linalg.norm(place - pos[:3]))
         speed = max(self.rules.envelope.speed, float(np.linalg.norm(vel[:3])))
         # Also if the drone does not know where it is, which compares with nothing.
-        return not away <= _MAX_DEVIATION + _LATER * lag * speed
+        return not away <= allowed_deviation(speed, lag)
 
     def restart(self, now: StartState) -> bool:
         """Restart the course where the drone is; return whether it followed one."""
@@ -291,7 +293,7 @@ class Commander:
     def rewind(self, time_ns: int) -> None:
         """Set all times back because the clock was rewound by `time_ns`."""
         if self.order is not None:
-            self.order.ahead_ns += time_ns
+            self.order = replace(self.order, ahead_ns=self.order.ahead_ns + time_ns)
         if self.stuck_ns is not None:
             self.stuck_ns -= time_ns
         self.stream = tuple(p._replace(time_ns=p.time_ns - time_ns) for p in self.stream)
@@ -370,3 +372,8 @@ class Commander:
             if reference.pos[2] < self.rules.rest_height + _ON_THE_FLOOR:
                 reference = Reference.at_rest(reference.pos[:3], float(reference.pos[3]))
         return replace(now, reference=reference, state=self.state)
+
+
+def allowed_deviation(speed: T, lag: float) -> T:
+    """Return how far drones may be off their courses [m], with speeds [m/s] and a lag [s]."""
+    return _MAX_DEVIATION + _LATER * lag * speed

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.commander import Commander, allowed_deviation
 from crazyflow_ros.flight.course import AXES, Reference
-from crazyflow_ros.flight.plan import FlightState, StartState
+from crazyflow_ros.flight.plan import FlightState, Rules, StartState
 from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
 from crazyflow_ros.scene.frames import yaw
 
@@ -23,6 +23,7 @@ _TOUCHED = "touched "  # prefix of a condition: it touched this since the last c
 _HIT = "hit"
 _HELD = "held"  # condition: it has stood on the floor for a while although it should fly
 _CAUSES_NS = 3_000_000_000  # from a hit to a crash that it explains: a fall from a great height
+_ROUNDING = 1e-6  # share of a distance by which sums over all drones may be rounded otherwise
 _STUCK = 2.0  # s for which a drone that should fly may stay on the floor
 
 
@@ -79,6 +80,16 @@ class FleetObservation:
     ability: Ability | None = None
     """What they can do now; None for all."""
 
+    @property
+    def places(self) -> np.ndarray:
+        """Where they are as far as they know, (M, 3) m."""
+        return self.pos if self.believed is None else self.believed[0]
+
+    @property
+    def lag(self) -> float:
+        """Time by which they follow a moving setpoint late [s]."""
+        return 0.0 if self.ability is None else self.ability.lag
+
     def start(self, i: int) -> StartState:
         """Return the motion from which a drone plans: the estimate, if there is one."""
         at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
@@ -92,6 +103,30 @@ class FleetObservation:
         return replace(start, authority=float(able.authority[i]), fastest=able.fastest)
 
 
+class _Sight(NamedTuple):
+    """One drone at the instant of a check."""
+
+    fleet: FleetObservation
+    row: int
+    commander: Commander
+    height: float
+    """Above the resting height, m."""
+    upright: float
+    """Cosine of the tilt."""
+    touches: bool
+    stands: bool
+    neighbour: Neighbour
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return f"({', '.join(f'{x:z.2f}' for x in self.fleet.pos[self.row].tolist())}) m"
+
+    def event(self, kind: str, text: str) -> FlightEvent:
+        """Return an event."""
+        return FlightEvent(self.fleet.time_ns, self.fleet.names[self.row], kind, text)
+
+
 class Supervisor:
     """Checks drones at `RATE`, and stops the rotors of those that crashed.
 
@@ -99,11 +134,11 @@ class Supervisor:
     changes nothing.
 
     Args:
-        weight: Weight of a drone [N].
+        rules: Limits and figures of all drones.
     """
 
-    def __init__(self, weight: float) -> None:
-        self._weight = weight
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
 
     def note_contacts(
         self,
@@ -124,12 +159,12 @@ class Supervisor:
             commanders: Commanders by name.
             neighbour: Names what a drone touches; called for those that touched nothing before.
         """
-        for i in np.flatnonzero(impact > TOUCHES * self._weight).tolist():
+        in_the_air = pos[:, 2] - self._rules.rest_height > _IN_THE_AIR
+        for i in np.flatnonzero(self._touches(impact) & in_the_air).tolist():
             commander = commanders.get(names[i])
             if commander is None or commander.order is None:
                 continue
-            in_the_air = pos[i, 2] - commander.rules.rest_height > _IN_THE_AIR
-            if in_the_air and not _touched(commander):
+            if not _touched(commander):
                 is_told = _HIT in commander.reported
                 commander.reported.add(_TOUCHED + ("" if is_told else neighbour(i)))
 
@@ -137,6 +172,7 @@ class Supervisor:
         self,
         observed: FleetObservation,
         commanders: dict[str, Commander],
+        courses: np.ndarray,
         neighbour: Neighbour = _unknown,
     ) -> list[FlightEvent]:
         """Return the new events. Stop the rotors of crashed drones.
@@ -144,68 +180,118 @@ class Supervisor:
         Args:
             observed: All drones.
             commanders: Commanders by name.
+            courses: (2, M, 4) where their courses are now and how fast they go there, in the units
+                of `Reference`; NaN for drones that follow none.
             neighbour: See `note_contacts`.
         """
-        events, lag = [], 0.0 if observed.ability is None else observed.ability.lag
         upright = uprightness(observed.quat)
-        touching = self._touching(observed.contact)
-        places = observed.pos if observed.believed is None else observed.believed[0]
-        for i, name in enumerate(observed.names):
+        touches = self._touches(np.abs(observed.contact[:, :3]).max(axis=1))
+        height = observed.pos[:, 2] - self._rules.rest_height
+        stands = touches & (height < _IN_THE_AIR) & (np.abs(observed.vel).max(axis=1) < SLOW)
+        happens = touches | (upright < 0) | self._may_be_lost(observed, courses)
+        if observed.battery is not None:
+            happens |= observed.battery[:, 0] < self._rules.empty_voltage
+        events = []
+        for i, (name, happened) in enumerate(zip(observed.names, happens.tolist())):
             commander = commanders.get(name)
             if commander is None or commander.order is None:
                 continue
-            height = observed.pos[i, 2] - commander.rules.rest_height
-            stands = bool(touching[i]) and height < _IN_THE_AIR
-            stands &= bool(np.abs(observed.vel[i]).max() < SLOW)
-            stuck = _stuck_for(commander, observed.time_ns, stands)
-            if _is_new(commander, _HELD, stuck >= _STUCK / 2):
-                # With the heading and the place that the floor has kept, it may lift off.
-                commander.restart(observed.start(i))
-            if why := _why_crashed(float(upright[i]), bool(touching[i]), height, stuck):
-                where = _place(observed.pos[i])
-                why += _after_a_hit(commander, observed.time_ns)
-                commander.stop(FlightState.crashed, why)
-                call = commander.rules.advice.call.format(name)
-                text = f"crashed at {where}: {why}; rotors stopped, {call}"
-                events.append(FlightEvent(observed.time_ns, name, "crashed", text))
+            if not (happened or commander.reported or commander.stuck_ns is not None):
                 continue
-            turned = commander.order.plan.bounded and bool(upright[i] < 0)
-            if _is_new(commander, "upside down", turned):
-                text = f"upside down at {_place(observed.pos[i])}, and falls until it is upright"
-                events.append(FlightEvent(observed.time_ns, name, "upside down", text))
-            is_lost = not stands and commander.is_lost(observed.time_ns, places[i], lag)
-            if is_lost and commander.restart(observed.start(i)):
-                text = f"off course at {_place(observed.pos[i])}: the course restarts from there"
-                events.append(FlightEvent(observed.time_ns, name, "off course", text))
-            touched = _touched(commander)
-            hits = bool(touching[i] and height > _IN_THE_AIR) or bool(touched)
-            commander.reported.discard(touched)
-            if _is_new(commander, _HIT, hits):
-                what = touched.removeprefix(_TOUCHED) or neighbour(i)
-                commander.hit = (observed.time_ns, what)
-                text = f"hit {what} at {_place(observed.pos[i])}, and flies on"
-                events.append(FlightEvent(observed.time_ns, name, "hit", text))
-            if observed.battery is not None:
-                volts = float(observed.battery[i, 0])
-                if _is_new(commander, "battery empty", volts < commander.rules.empty_voltage):
-                    then = commander.rules.advice.empty
-                    text = (
-                        f"battery empty ({volts:.2f} V): land before the drone falls, then {then}"
-                    )
-                    events.append(FlightEvent(observed.time_ns, name, "battery empty", text))
+            figures = float(height[i]), float(upright[i]), bool(touches[i]), bool(stands[i])
+            sight = _Sight(observed, i, commander, *figures, neighbour)
+            if crash := _crash(sight):
+                events.append(crash)
+                continue
+            found = (look(sight) for look in (_turned, _lost, _hit, _empty))
+            events += [event for event in found if event is not None]
         return events
 
-    def _touching(self, contact: np.ndarray) -> np.ndarray:
-        """Return (M,) which drones touch something."""
-        touching: np.ndarray = np.abs(contact[:, :3]).max(axis=1) > TOUCHES * self._weight
-        return touching
+    def _touches(self, force: np.ndarray) -> np.ndarray:
+        """Return which drones touch something, for the largest forces along an axis [N]."""
+        touches: np.ndarray = force > TOUCHES * self._rules.weight
+        return touches
+
+    def _may_be_lost(self, observed: FleetObservation, courses: np.ndarray) -> np.ndarray:
+        """Return (M,) False for drones that `Commander.is_lost` surely does not find lost."""
+        pos, vel = courses[..., :3]
+        away = np.linalg.norm(observed.places - pos, axis=1)
+        speed = np.maximum(self._rules.envelope.speed, np.linalg.norm(vel, axis=1))
+        within = away < (1 - _ROUNDING) * allowed_deviation(speed, observed.lag)
+        may_be: np.ndarray = ~within & ~np.isnan(pos[:, 0])
+        return may_be
 
 
-def _why_crashed(upright: float, touches: bool, height: float, stuck: float) -> str:
-    """Return why a drone has crashed, or an empty string."""
-    if upright < 0 and touches:  # in the air, most controllers right themselves
+def _crash(sight: _Sight) -> FlightEvent | None:
+    """Stop the rotors of a drone that crashed, and tell it.
+
+    One that has stood on the floor for a while takes its course up again there.
+    """
+    commander, now = sight.commander, sight.fleet
+    stuck = _stuck_for(commander, now.time_ns, sight.stands)
+    if _is_new(commander, _HELD, stuck >= _STUCK / 2):
+        # With the heading and the place that the floor has kept, it may lift off.
+        commander.restart(now.start(sight.row))
+    why = _why_crashed(sight, stuck)
+    if not why:
+        return None
+    why += _after_a_hit(commander, now.time_ns)
+    commander.stop(FlightState.crashed, why)
+    call = commander.rules.advice.call.format(now.names[sight.row])
+    return sight.event("crashed", f"crashed at {sight.place}: {why}; rotors stopped, {call}")
+
+
+def _turned(sight: _Sight) -> FlightEvent | None:
+    """Tell that a drone is upside down in the air."""
+    assert sight.commander.order is not None
+    turned = sight.commander.order.plan.bounded and sight.upright < 0
+    if not _is_new(sight.commander, "upside down", turned):
+        return None
+    text = f"upside down at {sight.place}, and falls until it is upright"
+    return sight.event("upside down", text)
+
+
+def _lost(sight: _Sight) -> FlightEvent | None:
+    """Restart the course of a drone that lost it, and tell it."""
+    commander, now = sight.commander, sight.fleet
+    if sight.stands or not commander.is_lost(now.time_ns, now.places[sight.row], now.lag):
+        return None
+    if not commander.restart(now.start(sight.row)):
+        return None
+    text = f"off course at {sight.place}: the course restarts from there"
+    return sight.event("off course", text)
+
+
+def _hit(sight: _Sight) -> FlightEvent | None:
+    """Tell that a drone hit something in the air, now or since the last check."""
+    commander = sight.commander
+    touched = _touched(commander)
+    commander.reported.discard(touched)
+    hits = bool(touched) or (sight.touches and sight.height > _IN_THE_AIR)
+    if not _is_new(commander, _HIT, hits):
+        return None
+    what = touched.removeprefix(_TOUCHED) or sight.neighbour(sight.row)
+    commander.hit = (sight.fleet.time_ns, what)
+    return sight.event("hit", f"hit {what} at {sight.place}, and flies on")
+
+
+def _empty(sight: _Sight) -> FlightEvent | None:
+    """Tell that the battery of a drone is empty."""
+    battery, rules = sight.fleet.battery, sight.commander.rules
+    if battery is None:
+        return None
+    volts = float(battery[sight.row, 0])
+    if not _is_new(sight.commander, "battery empty", volts < rules.empty_voltage):
+        return None
+    text = f"battery empty ({volts:.2f} V): land before the drone falls, then {rules.advice.empty}"
+    return sight.event("battery empty", text)
+
+
+def _why_crashed(sight: _Sight, stuck: float) -> str:
+    """Return why a drone has crashed, or an empty string; it was stuck for some time [s]."""
+    if sight.upright < 0 and sight.touches:  # in the air, most controllers right themselves
         return "upside down"
-    if upright < TUMBLED and touches and height < _IN_THE_AIR:
+    if sight.upright < TUMBLED and sight.touches and sight.height < _IN_THE_AIR:
         return "it fell on its side"
     return "it cannot lift off" if stuck >= _STUCK else ""
 
@@ -244,7 +330,3 @@ def _stuck_for(commander: Commander, time_ns: int, stands: bool) -> float:
             return 0.0
         commander.stuck_ns = time_ns
     return (time_ns - commander.stuck_ns) * 1e-9
-
-
-def _place(pos: np.ndarray) -> str:
-    return f"({', '.join(f'{x:z.2f}' for x in pos.tolist())}) m"

@@ -63,7 +63,7 @@ class DroneCommands:
     ) -> None:
         self.rules, self._period, self._health = rules, period, health
         self._ability, self._neighbour, self._surroundings = ability, neighbour, surroundings
-        self._supervisor = Supervisor(rules.weight)
+        self._supervisor = Supervisor(rules)
         self._idle = Commander(rules).flight
         self._commanders: dict[str, Commander] = {}
         self._lock = threading.Lock()  # guards what is posted
@@ -84,7 +84,7 @@ class DroneCommands:
     @property
     def moving(self) -> bool:
         """Whether some command changes with time."""
-        return bool(self._courses.names)
+        return bool(self._courses.changes)
 
     def flights(self, names: Sequence[str]) -> list[FlightStatus]:
         """Return how drones fly now."""
@@ -130,6 +130,7 @@ class DroneCommands:
             self._posted.clear()
         for commander in self._commanders.values():
             commander.rewind(time_ns)
+        self._courses.rewind()
         self.changes_ns = 0
 
     def capture(self) -> dict[str, Any]:
@@ -139,7 +140,7 @@ class DroneCommands:
             ValueError: A setpoint is of a class that cannot be stored.
         """
         return {
-            name: from_commander(commander, moving=name in self._courses.names)
+            name: from_commander(commander, moving=name in self._courses.changes)
             for name, commander in self._commanders.items()
         }
 
@@ -162,7 +163,7 @@ class DroneCommands:
             The drones with a new command that does not change with time, and these commands with
             their levels, one row per drone.
         """
-        if not self._posted and not self._courses.names:
+        if not self._posted and not self.moving:
             return [], NO_COMMANDS
         with self._lock:
             posted, self._posted = self._posted, {}
@@ -188,7 +189,7 @@ class DroneCommands:
         Returns:
             The names of these drones, and their commands (n, m, k + 1) with levels.
         """
-        if not self._courses.names:
+        if not self.moving:
             return [], NO_COMMANDS
         return self._courses.commands(times_ns, self.rules.drag)
 
@@ -227,12 +228,12 @@ class DroneCommands:
 
     def supervise(self, now: Snapshot) -> None:
         """Detect drones that fell, and restart the courses of drones that lost them."""
-        if all(commander.order is None for commander in self._commanders.values()):
-            return
-        neighbour = partial(self._neighbour, now)
-        sight = self._sight(now)
         before = {name: commander.order for name, commander in self._commanders.items()}
-        for event in self._supervisor.check(sight, self._commanders, neighbour):
+        if not any(before.values()):
+            return
+        sight, neighbour = self._sight(now), partial(self._neighbour, now)
+        courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
+        for event in self._supervisor.check(sight, self._commanders, courses, neighbour):
             self._announce(event)
         changed = [
             name for name, order in before.items() if self._commanders[name].order is not order
@@ -292,50 +293,57 @@ class DroneCommands:
         self.changes_ns = 0
 
     def _refresh(self, now: Snapshot) -> dict[str, np.ndarray]:
-        """Look up the pieces of all courses from now on, and how long they hold.
+        """Look up the pieces of the courses that change, from now on, and how long they hold.
 
         Returns:
             Commands that do not change with time from now on, by drone.
         """
-        changes: float = inf
         constant: dict[str, np.ndarray] = {}
-        time_ns, is_due = now.time_ns, now.tick % self._period == 0
-        for name in list(self._courses.names):
-            commander = self._commanders[name]
-            state = commander.state
-            try:
-                if is_due and (text := commander.update(time_ns, partial(self._motion, name, now))):
-                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
-            except Exception as error:
-                self._fail(name, error)
-                continue
-            if commander.state is not state:
+        if due := self._courses.due(now.time_ns):
+            sight, places = self._sight(now), _places(now)
+            states = [self._commanders[name].state for name in due]
+            for name in due:
+                self._look_at(name, now, partial(sight.start, places[name]), constant)
+            if states != [self._commanders[name].state for name in due]:
                 self._show_states()
-            if (order := commander.order) is None:
-                self._courses.drop(name)
-                self._stopped.add(name)
-                continue
-            change = commander.next_change_ns()
-            if order.plan.command is not None:
-                constant[name] = rows(self._level, order.plan.command)
-            else:
-                change = min(change, self._courses.put(name, order, time_ns))
-                if change == inf:
-                    constant[name] = self._courses.command(name, time_ns, self.rules.drag)
-            if change == inf:
-                self._courses.drop(name)
-            changes = min(changes, change)
-        self.changes_ns = changes
+        self.changes_ns = min(self._courses.changes.values(), default=inf)
         return constant
+
+    def _look_at(
+        self,
+        name: str,
+        now: Snapshot,
+        motion: Callable[[], StartState],
+        constant: dict[str, np.ndarray],
+    ) -> None:
+        """Look up the present piece of a drone's course; see `_refresh`."""
+        commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
+        try:
+            is_due = now.tick % self._period == 0
+            if is_due and (text := commander.update(time_ns, motion)):
+                self._announce(FlightEvent(time_ns, name, "no setpoint", text))
+        except Exception as error:  # of this drone alone
+            self._fail(name, error)
+            return
+        if (order := commander.order) is None:
+            courses.drop(name)
+            self._stopped.add(name)
+            return
+        change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
+        if order.plan.command is not None:
+            constant[name] = rows(self._level, order.plan.command)
+        elif change == inf:
+            constant[name] = courses.command(name, time_ns, self.rules.drag)
+        if change == inf:
+            courses.rest(name)
+        else:
+            courses.changes[name] = change
 
     def _fail(self, name: str, error: Exception) -> None:
         self._health.note_failure(f"the setpoint of {name}", error)
         self._commanders[name].stop(FlightState.crashed, "its setpoint failed")
         self._courses.drop(name)
         self._failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
-
-    def _motion(self, name: str, now: Snapshot) -> StartState:
-        return self._sight(now).start(now.names.index(name))
 
     def _sight(self, now: Snapshot) -> FleetObservation:
         return FleetObservation(

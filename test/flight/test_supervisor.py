@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from crazyflow_ros.flight import (
 )
 from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.plan import Rules
-from crazyflow_ros.flight.supervisor import FleetObservation, Supervisor
+from crazyflow_ros.flight.supervisor import Ability, FleetObservation, Supervisor
 from crazyflow_ros.runtime import (
     Checkpoint,
     DroneState,
@@ -138,6 +140,15 @@ def tell(physics: PhysicsThread, setpoint: Setpoint) -> None:
     result = physics.fly({"cf0": setpoint}).result(T)
     if refused := getattr(result, "refused", None):
         raise ValueError(*refused)
+
+
+def references(sight: FleetObservation, *commanders: Commander) -> np.ndarray:
+    """Where the courses of drones are, as `Supervisor.check` takes them."""
+    found = np.full((2, len(commanders), 4), np.nan)
+    for i, commander in enumerate(commanders):
+        if commander.order is not None and commander.order.plan.course is not None:
+            found[:, i] = commander.order.reference(sight.time_ns)[:2]
+    return found
 
 
 def test_a_drone_upside_down(physics: PhysicsThread, watch: Watch) -> None:
@@ -346,14 +357,14 @@ def test_a_drone_upside_down_has_crashed_only_when_it_touches(touches: bool) -> 
     )  # fmt: skip
     commander.state = FlightState.flying
     commander.command(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
-    events = Supervisor(0.3).check(sight, {"cf0": commander})
+    events = Supervisor(rules).check(sight, {"cf0": commander}, references(sight, commander))
     assert (commander.state is FlightState.crashed) == touches
     assert [event.kind for event in events] == ["crashed" if touches else "upside down"]
 
 
 def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:
     rules = Rules.of("cf2x_L250", FlightConfig())
-    commander, supervisor = Commander(rules), Supervisor(0.3)
+    commander, supervisor = Commander(rules), Supervisor(rules)
     kinds: list[str] = []
     for tick, (touches, volts) in enumerate(
         [(0, 3.8), (1, 3.8), (1, 3.8), (0, 2.9), (0, 2.9), (1, 3.1), (1, 2.9), (0, 2.9)]
@@ -373,5 +384,68 @@ def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:
             commander.state = FlightState.flying
             commander.command(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
         for _ in range(2):  # a second look at the same instant sees nothing new
-            kinds += [event.kind for event in supervisor.check(sight, {"cf0": commander})]
+            events = supervisor.check(sight, {"cf0": commander}, references(sight, commander))
+            kinds += [event.kind for event in events]
     assert kinds == ["hit", "battery empty", "hit", "battery empty"]
+
+
+def random_sight(
+    rng: np.random.Generator, time_ns: int, names: tuple[str, ...], courses: np.ndarray
+) -> FleetObservation:
+    """Drones near their courses, of which some fell, hit something, lost it or are low on power."""
+    n = len(names)
+    off = rng.normal(size=(n, 3))
+    off *= (rng.choice([0.0, 0.7, 0.749, 0.751, 2.0], n) / np.linalg.norm(off, axis=1))[:, None]
+    pos = np.where(np.isnan(courses[0, :, :3]), [0.0, 0.0, 1.0], courses[0, :, :3]) + off
+    pos[:, 2] = np.where(rng.random(n) < 0.2, 0.01, pos[:, 2])
+    roll = rng.choice([0.0, 0.5, 1.2, 3.0], n, p=[0.7, 0.1, 0.1, 0.1])
+    quat = np.column_stack((np.sin(roll / 2), np.zeros((n, 2)), np.cos(roll / 2)))
+    contact = np.zeros((n, 6))
+    contact[:, 2] = rng.choice([0.0, 0.1], n, p=[0.7, 0.3])
+    vel = rng.choice([0.0, 1.0], (n, 1)) * rng.normal(size=(n, 3))
+    battery = np.column_stack((rng.choice([3.8, 2.9], n), np.ones(n), np.zeros(n)))
+    ability = Ability(np.ones(n), 2.0, rng.choice([0.0, 0.1]))
+    return FleetObservation(time_ns, names, pos, quat, vel, contact, battery, None, ability)
+
+
+def test_a_fleet_is_told_the_same_as_if_each_of_its_drones_were_examined() -> None:
+    """Drones are examined one by one if their courses seem to be far away, which is the judge."""
+    rng, names = np.random.default_rng(0), tuple(f"cf{i}" for i in range(40))
+    rules = Rules.of("cf2x_L250", FlightConfig())
+    fleets = [{name: Commander(rules) for name in names} for _ in range(2)]
+    supervisor, told = Supervisor(rules), set()
+    sight = FleetObservation(
+        *(0, names, np.zeros((40, 3)), np.tile((0.0, 0.0, 0.0, 1.0), (40, 1))),
+        *(np.zeros((40, 3)), np.zeros((40, 6)), None),
+    )
+    for time_ns in range(10**8, 10**10, 10**8):
+        place = tuple(rng.uniform((-3, -3, 0.5), (3, 3, 2)))
+        for name in rng.choice(names, 10, replace=False).tolist():
+            setpoint = (Pose(place, 1.0), Velocity(place, 0.0), Land(), Raw(np.ones(16)))
+            kind = setpoint[rng.integers(len(setpoint))]
+            for fleet in fleets:
+                commander = fleet[name]
+                if commander.state.needs_reset:
+                    fleet[name] = commander = Commander(rules)
+                with contextlib.suppress(ValueError):  # the same for both
+                    commander.command(kind, sight.start(names.index(name)))
+        for fleet in fleets:
+            for commander in fleet.values():
+                commander.update(time_ns, partial(sight.start, 0))
+        courses = references(FleetObservation(time_ns, *[None] * 6), *fleets[0].values())
+        sight = random_sight(rng, time_ns, names, courses)
+        far = np.full_like(courses, 1e6)
+        pushes = np.where(rng.random(40) < 0.2, 1.0, 0.0)
+        for fleet in fleets:
+            supervisor.note_contacts(pushes, names, sight.pos, fleet, lambda i: f"wall {i}")
+        events = [
+            supervisor.check(sight, fleet, seen, lambda i: f"wall {i}")
+            for fleet, seen in zip(fleets, (courses, far))
+        ]
+        assert events[0] == events[1]
+        told |= {event.kind for event in events[0]}
+        for one, other in zip(fleets[0].values(), fleets[1].values()):
+            assert (one.state, one.why, one.reported, one.hit, one.stuck_ns) == (
+                *(other.state, other.why, other.reported, other.hit, other.stuck_ns),
+            )
+    assert told == {"crashed", "upside down", "off course", "hit", "battery empty"}
