@@ -24,7 +24,7 @@ HEADER = ("header.stamp",)
 """Path of the time in messages with a header."""
 
 _WORD = 4  # bytes; CDR aligns all numbers to it, and XCDR2 doubles to nothing more
-_MARKER_SEED = 0
+_TRIES = 4  # with other markers each time: padding is not initialised, and may look like one
 _SECOND_WORD = 0x3FF00000  # of marked doubles, which makes them numbers between 1 and 2
 
 
@@ -175,7 +175,18 @@ def find_numbers(prototype: Any, paths: Sequence[str], times: Sequence[str] = ()
     marked = deepcopy(prototype)
     fields = [_Field.at(marked, path, float) for path in paths]
     fields += [_Field.at(marked, path, int) for path in times]
-    drawn = np.random.default_rng(_MARKER_SEED).choice(1 << 28, len(fields), replace=False)
+    for seed in range(_TRIES):
+        found, count = _found(marked, fields, seed)
+        if (count == 1).all():
+            offsets: list[int] = found.tolist()
+            return offsets
+    path = (*paths, *times)[int(np.flatnonzero(count != 1)[0])]
+    raise ValueError(f"{type(prototype).__name__}.{path}: not found in the serialised message")
+
+
+def _found(marked: Any, fields: Sequence[_Field], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mark fields of a message; return where each marker is, in bytes, and how often."""
+    drawn = np.random.default_rng(seed).choice(1 << 28, len(fields), replace=False)
     markers = (drawn + (1 << 28)).astype(np.uint32)  # positive numbers of any type
     for field, marker in zip(fields, markers.tolist()):
         field.mark(marker)
@@ -183,11 +194,7 @@ def find_numbers(prototype: Any, paths: Sequence[str], times: Sequence[str] = ()
     words = np.frombuffer(payload, np.uint32, len(payload) // _WORD)
     order = words.argsort()
     first, last = (np.searchsorted(words, markers, side, order) for side in ("left", "right"))
-    for i in np.flatnonzero(last - first != 1):
-        path = (*paths, *times)[i]
-        raise ValueError(f"{type(prototype).__name__}.{path}: not found in the serialised message")
-    offsets: list[int] = (order[first] * _WORD).tolist()
-    return offsets
+    return order[first.clip(max=len(words) - 1)] * _WORD, last - first
 
 
 class _Field(NamedTuple):

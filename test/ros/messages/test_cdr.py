@@ -15,6 +15,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import BatteryState, JointState, LaserScan
 from std_msgs.msg import Header
 
+from crazyflow_ros.ros.messages import cdr
 from crazyflow_ros.ros.messages.cdr import (
     XYZ,
     XYZW,
@@ -24,6 +25,7 @@ from crazyflow_ros.ros.messages.cdr import (
     joined,
     layout,
 )
+from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.ros.messages.times import nanoseconds
 
 POSE = [below("pose.position", XYZ), below("pose.orientation", XYZW)]
@@ -43,6 +45,21 @@ def pose_stamped(frame_id: str, values: np.ndarray) -> PoseStamped:
 
 def payloads(messages: SerialisedMessages, numbers: Iterable[int]) -> list[bytes]:
     return [messages.words.tobytes()[messages.places[i]] for i in numbers]
+
+
+def test_padding_may_look_like_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Padding is not initialised; among a thousand drones it looked like one of their numbers."""
+    padding: list[bytes] = []
+
+    def serialised_with_remains(message: PoseStamped) -> bytes:
+        payload = serialised(message)
+        remains, padding[:] = b"".join(padding), [*padding, payload[-8:]]
+        return payload + (remains or payload[-8:])
+
+    expected = find_numbers(PoseStamped(), POSE[0] + POSE[1])
+    monkeypatch.setattr(cdr, "serialised", serialised_with_remains)
+    assert find_numbers(PoseStamped(), POSE[0] + POSE[1]) == expected
+    assert len(padding) == 2
 
 
 # Frames of all lengths, for the padding before the numbers depends on them.
