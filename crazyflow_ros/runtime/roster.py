@@ -23,6 +23,7 @@ from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
 from crazyflow_ros.scene.description import Description
+from crazyflow_ros.scene.kept_model import kept_model
 from crazyflow_ros.scene.mirror import MirroredModel
 from crazyflow_ros.scene.obstacles import obstacles_of
 
@@ -132,7 +133,8 @@ class Roster:
             controller=engine.world.controller,
         )
         self.start = self._plan.poses
-        model = self._compiled(self._plan)
+        poses = np.array(list(self.start.values()))
+        model = kept_model(config.drone_model, names, scene, poses)
         self.mirror = Mirror(model, names)
         obstacles, ignored, self.surroundings = self._seen(model, at_start=True)
         engine.world.use(obstacles)
