@@ -71,7 +71,7 @@ REQUEST_ELEMENTS = 10_000
 """Elements of all lists in a request together."""
 STEPS = 1_000_000_000
 """Ticks of a request."""
-DRONES = 128
+DRONES = 1024
 """Drones up to which more can be added at run time; the parameter `max_drones` may be larger."""
 OBSTACLES = 1000
 """Shapes of a scene that drones collide with."""

@@ -110,9 +110,9 @@ class PreparedChanges:
             present = self._roster.plan()
             if name in present.poses:
                 raise ValueError(f"there is a drone {name!r} already")
-            most = max(limits.DRONES, self.config.max_drones)
-            if len(present.poses) >= most:
-                raise ValueError(f"there are {most} drones already, no more can be added")
+            most, n_drones = max(limits.DRONES, self.config.max_drones), len(present.poses)
+            if n_drones >= most:
+                raise ValueError(f"there are {n_drones} drones already, of at most {most}")
             if pose is None:
                 place = free_place(self.config, self._simulation.snapshot.pos)
             else:
