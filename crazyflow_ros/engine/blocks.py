@@ -9,6 +9,8 @@ the blocks, for all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import jax
@@ -16,8 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.dynamics.components import BodyState
+from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench, no_wrench
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash_in_order
+from crazyflow_ros.dynamics.forces.collisions import Meetings
 from crazyflow_ros.dynamics.forces.jets import FEW, TOGETHER
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
@@ -42,14 +45,14 @@ def slots_for(n_drones: int) -> int:
 def is_divided(config: SimulationConfig, n_drones: int, *, by_door: int, gusts: bool) -> bool:
     """Return whether drones are computed block by block.
 
-    Random numbers, those that drones share with a door, collisions, networks and intermediate
-    states of an integrator need all of them at once.
+    Random numbers, those that drones share with a door, networks and intermediate states of an
+    integrator need all of them at once.
     """
     return (
         n_drones > FEW
         and n_drones % BLOCK == 0
         and by_door in (0, n_drones)
-        and not (gusts or config.policy or config.drone_collisions)
+        and not (gusts or config.policy)
         and config.estimator == Estimator.none
         and config.integrator != Integrator.rk4
     )
@@ -117,7 +120,9 @@ class Blocks:
     ) -> None:
         self._block, self._form, self._data = block, form, data
         self._packing = Packing(list(form.initial.values()))
-        self._downwash = downwash_in_order(config.drone_model) if config.downwash else None
+        drone, freq = config.drone_model, config.freq
+        self._downwash = downwash_in_order(drone) if config.downwash else None
+        self._meetings = Meetings(drone, freq) if config.drone_collisions else None
 
     def advance(
         self,
@@ -133,64 +138,115 @@ class Blocks:
         """Return state and rows of the output after some ticks."""
         order = None if order is None else order.astype(jnp.int32)
         block, n_drones = self._block, self._form.n_drones
+        n_blocks = n_drones // BLOCK
         leaves = [leaf[0].T for leaf in self._packing.unpack(vectors)]
         held = block.is_held(given[None, :, self._form.inputs["level"]])[0].T
         rows = jnp.zeros((n_drones, block.width), given.dtype)
         constant = given.T, gains.T
 
+        def data_of(i: Array, start: Array, now: Any, forces: Array) -> tuple[SimData, Array]:
+            """Return the data of a block in tick i, before it, and its inputs."""
+            (leaves, held), (inputs, gains), force = apart(_part, start, (now, constant, forces))
+            data = block.split.joined([leaf.T[None] for leaf in leaves], block.fixed)
+            data = block.with_inputs(data, inputs.T, wind, gains.T, phase + i, obstacles)
+            data = data.replace(
+                states=data.states.replace(force=data.states.force + force.T[None]),
+                controls=data.controls.replace(held=held.T[None]),
+            )
+            return data, inputs.T
+
         def tick(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
-            forces, is_last = self._forces(carry[0], order), i == n_ticks
+            state, now, is_last = self._state(carry[0]), carry[:2], i == n_ticks
+            forces = self._forces(state, order)
+
+            def free(k: Array, rates: Array) -> Array:
+                data, _ = data_of(i, k * BLOCK, now, forces)
+                rate = block.step.free(data, is_last)
+                return _with_part(rates, jnp.concatenate((*rate.acc, *rate.ang_acc)), k * BLOCK)
+
+            contact = self._contact(
+                *(state, order),
+                lambda: jax.lax.fori_loop(0, n_blocks, free, jnp.zeros((6, n_drones), rows.dtype)),
+            )
 
             def one(k: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
                 *changing, rows = carry
                 start = k * BLOCK
-                now = apart(_part, start, (changing, constant, forces))
-                (leaves, held, worst), (inputs, gains), force = now
-                data = block.split.joined([leaf.T[None] for leaf in leaves], block.fixed)
-                data = block.with_inputs(data, inputs.T, wind, gains.T, phase + i, obstacles)
-                data = data.replace(
-                    states=data.states.replace(force=data.states.force + force.T[None]),
-                    controls=data.controls.replace(held=held.T[None]),
-                )
-                data, worst = block.step.tick(data, is_last, worst)
+                data, inputs = data_of(i, start, changing[:2], forces)
+                worst, pushed = apart(_part, start, (changing[2], contact))
+                data, worst = block.step.tick(data, is_last, worst, _as_wrench(pushed))
                 controls = data.controls
                 assert isinstance(controls, HoldableControls)
                 output = jax.lax.cond(
                     is_last,
-                    lambda: block.rows(data, inputs.T, block.step.largest(data, worst)),
+                    lambda: block.rows(data, inputs, block.step.largest(data, worst)),
                     lambda: jnp.zeros((BLOCK, block.width), rows.dtype),
                 )
                 leaves = [leaf[0].T for leaf in block.split.moving(data)]
-                new = leaves, controls.held[0].T, worst
-                changing = jax.tree.map(
-                    lambda whole, part: jax.lax.dynamic_update_slice_in_dim(
-                        whole, part, start, axis=-1
-                    ),
-                    changing,
-                    list(new),
-                )
+                new = [leaves, controls.held[0].T, worst]
+                changing = jax.tree.map(partial(_with_part, start=start), changing, new)
                 return *changing, jax.lax.dynamic_update_slice_in_dim(rows, output, start, axis=0)
 
-            done: tuple[Any, ...] = jax.lax.fori_loop(0, n_drones // BLOCK, one, carry)
+            done: tuple[Any, ...] = jax.lax.fori_loop(0, n_blocks, one, carry)
             return done
 
         worst = jnp.zeros((1, n_drones), given.dtype)
         leaves, _, _, rows = jax.lax.fori_loop(0, n_ticks + 1, tick, (leaves, held, worst, rows))
         return self._packing.pack([leaf.T[None] for leaf in leaves]), rows
 
-    def _forces(self, leaves: list[Array], order: Array | None) -> Array:
-        """Return what drones do to one another, (3, M) [N]."""
-        if self._downwash is None:
-            return jnp.zeros((3, self._form.n_drones), self._form.dtype)
+    def _state(self, leaves: list[Array]) -> BodyState:
+        """Return the state of all drones."""
         fields = {
             name: tuple(leaf[:, None])
             for path, leaf in zip(self._form.initial, leaves)
             if (name := path.removeprefix("states.")) in BodyState._fields
         }
-        state = self._data.states.components._replace(**fields)
+        return self._data.states.components._replace(**fields)
+
+    def _forces(self, state: BodyState, order: Array | None) -> Array:
+        """Return what drones do to one another without touching, (3, M) [N]."""
+        if self._downwash is None:
+            return jnp.zeros((3, self._form.n_drones), self._form.dtype)
         return jnp.concatenate(self._downwash(state, self._data.params, order).force)
+
+    def _contact(
+        self, state: BodyState, order: Array | None, free: Callable[[], Array]
+    ) -> tuple[Array, ...] | None:
+        """Return the wrenches of contacts among drones, six rows (1, M); None if they have none.
+
+        Args:
+            state: Their state.
+            order: See `downwash_in_order`.
+            free: Returns (6, M) the accelerations that they have without contacts.
+        """
+        if self._meetings is None:
+            return None
+        meetings, close = self._meetings, self._meetings.among(state, order)
+
+        def touching() -> tuple[Array, ...]:
+            acc = [x[None] for x in free()]
+            zero = jnp.zeros_like(acc[0])
+            rest = ((zero,) * 3, (zero,) * 3), (zero,) * 4
+            rate = BodyDerivative(*rest[0], tuple(acc[:3]), tuple(acc[3:]), rest[1])
+            wrench = meetings.wrench(state, rate, self._data.params, close)
+            return *wrench.force, *wrench.torque
+
+        nothing = no_wrench(state.pos[0])
+        return jax.lax.cond(jnp.any(close), touching, lambda: (*nothing.force, *nothing.torque))
+
+
+def _as_wrench(parts: tuple[Array, ...] | None) -> Wrench | None:
+    if parts is None:
+        return None
+    *force, a, b, c = parts
+    return Wrench(tuple(force), (a, b, c))  # type: ignore[arg-type]
 
 
 def _part(start: Array, tree: Any) -> Any:
     """Return the arrays of a block, whose first drone is given."""
     return jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, start, BLOCK, axis=-1), tree)
+
+
+def _with_part(whole: Array, part: Array, start: Array) -> Array:
+    """Return an array with other values for the drones of a block."""
+    return jax.lax.dynamic_update_slice_in_dim(whole, part, start, axis=-1)

@@ -23,6 +23,7 @@ from jax import Array
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
+    Wrench,
     add,
     stack,
     subtract,
@@ -71,7 +72,9 @@ class HoldingStep:
         data = join(parts).replace(states_deriv=SimStateDeriv.from_components(rate))
         return data, self.largest(data, worst)
 
-    def tick(self, data: SimData, is_end: Array, push: Array) -> tuple[SimData, Array]:
+    def tick(
+        self, data: SimData, is_end: Array, push: Array, contact: Wrench | None = None
+    ) -> tuple[SimData, Array]:
         """Return the data after a tick, or at the end only with accelerations. Not with rk4.
 
         Args:
@@ -79,10 +82,16 @@ class HoldingStep:
             is_end: Whether this is the end.
             push: Largest accelerations by contacts until now, for `largest`; they are the second
                 result, too.
+            contact: Wrench of contacts that are computed elsewhere, before all others.
         """
-        tick, (parts, rate, _), join = self._ticks(data)
+        tick, (parts, rate, _), join = self._ticks(data, contact)
         parts, rate, push = tick(is_end, (parts, rate, push))
         return join(parts).replace(states_deriv=SimStateDeriv.from_components(rate)), push
+
+    def free(self, data: SimData, is_end: Array) -> BodyDerivative:
+        """Return the derivative in a tick, see `tick`, without contacts."""
+        data = jax.lax.cond(is_end, lambda now: now, self._commanded, data)
+        return free_derivative(data, data.states.components, self._forces)
 
     @staticmethod
     def largest(data: SimData, push: Array) -> Array:
@@ -90,7 +99,9 @@ class HoldingStep:
         moves = ~data.controls.held[..., 0]  # type: ignore[attr-defined]
         return jnp.where(moves & jnp.isfinite(push), push * data.params.mass[..., 0], 0)
 
-    def _ticks(self, data: SimData) -> tuple[_Tick, _Carry, Callable[[Components], SimData]]:
+    def _ticks(
+        self, data: SimData, contact: Wrench | None = None
+    ) -> tuple[_Tick, _Carry, Callable[[Components], SimData]]:
         """Return the function of a tick, what it carries from tick to tick, and data from that."""
         check_precision(data)
         split, join = in_components(data, changed_leaves(traced(self._whole_tick, data)))
@@ -102,11 +113,13 @@ class HoldingStep:
             )
             data = join(parts)
             if self._is_simple:
-                rate, step_rate, push = self._rate_of(data)
+                rate, step_rate, push = self._rate_of(data, contact)
                 # The end is where the next step begins, and counts there.
                 worst = jnp.where(is_last, worst, jnp.maximum(worst, push))
             else:
-                rate = jax.lax.cond(is_last, lambda: self._rate_of(data)[0], lambda: old_rate)
+                rate = jax.lax.cond(
+                    is_last, lambda: self._rate_of(data, contact)[0], lambda: old_rate
+                )
                 step_rate = rate
             parts = jax.lax.cond(
                 is_last,
@@ -116,24 +129,27 @@ class HoldingStep:
             )
             return parts, rate, worst
 
-        shapes = jax.eval_shape(self._rate_of, data)
+        shapes = jax.eval_shape(self._rate_of, data, contact)
         rate, _, worst = jax.tree.map(jnp.zeros_like, shapes)
         return tick, (split(data), rate, worst), join
 
     def _whole_tick(self, data: SimData) -> SimData:
         data = self._commanded(data)
-        return self._moved(data, self._rate_of(data)[1])
+        return self._moved(data, self._rate_of(data, None)[1])
 
     def _command(self, data: SimData) -> SimData:
         for stage in self._before:
             data = stage(data)
         return data
 
-    def _rates(self, data: SimData) -> tuple[BodyDerivative, BodyDerivative, Array]:
+    def _rates(
+        self, data: SimData, contact: Wrench | None
+    ) -> tuple[BodyDerivative, BodyDerivative, Array]:
         """Return the derivative, the one to advance with, and the largest contact."""
         state = data.states.components
         free = free_derivative(data, state, self._forces)
-        rate = with_contacts(data, state, free, self._forces)
+        rate = free if contact is None else data.params.pushed(state, free, contact)
+        rate = with_contacts(data, state, rate, self._forces)
         push = reduce(jnp.maximum, (jnp.abs(x - y) for x, y in zip(rate.acc, free.acc)))
         is_euler = self._integrator is Integrator.euler
         return rate, as_impulses(data, state, free, rate) if is_euler else rate, push

@@ -144,12 +144,12 @@ class WorldFunction:
             inputs=columns,
             outputs=output_columns(group for group, is_there in groups.items() if is_there),
             gains=self._gains,
-            has_order=config.downwash and in_blocks,
+            has_order=in_blocks and (config.downwash or config.drone_collisions),
         )
         self.width = width(self.form.outputs)
         self._blocks: Blocks | None = None
         if in_blocks:
-            alone = replace(config, downwash=False)
+            alone = replace(config, downwash=False, drone_collisions=False)
             block = WorldFunction(alone, BLOCK, by_door=BLOCK if by_door else 0, gusts=False)
             self._blocks = Blocks(block, self.form, sim.data, config)
 

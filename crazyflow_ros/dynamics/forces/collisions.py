@@ -34,9 +34,11 @@ from crazyflow_ros.dynamics.components import (
     transpose,
     vector,
 )
+from crazyflow_ros.dynamics.forces.encounters import encounters
 from crazyflow_ros.dynamics.forces.external import DroneContact, each_of
 from crazyflow_ros.dynamics.forces.floor import contact_points, rows, travel
-from crazyflow_ros.dynamics.forces.impulses import Touch, body, held, held_alone
+from crazyflow_ros.dynamics.forces.impulses import Body, Touch, body, held, held_alone
+from crazyflow_ros.dynamics.forces.jets import FEW
 from crazyflow_ros.dynamics.obstacles import Obstacles, Shape, signed_distance
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.xla.kernels import apart
@@ -44,6 +46,7 @@ from crazyflow_ros.xla.kernels import apart
 T = TypeVar("T")
 
 _NOTHING = 1e3  # m, gap of a point that is near nothing
+_BLOCK = 32  # drones
 _ROUNDNESS = 0.8  # radius over the hull's half height; feet and tips touch first
 
 
@@ -179,77 +182,171 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
     Raises:
         ValueError: Unknown drone, or a frequency that is not positive.
     """
-    names = each_of(drone)
-    each, hulls = [contact_spheres(name) for name in names], [_hull(name) for name in names]
-    reach = _reach(each)
+    meetings = Meetings(drone, freq)
 
     def law(state: BodyState, free: BodyDerivative, params: RigidBody) -> Wrench:
         n_drones = state.pos[0].shape[-1] if state.pos[0].ndim else 1
         if n_drones == 1:
             return no_wrench(state.pos[0])
-        like = state.pos[0]
-        hull = tuple(jnp.broadcast_to(h[0], like.shape) for h in rows(hulls, like))
-        spheres = tuple(jnp.broadcast_to(s, (len(s), *like.shape)) for s in rows(each, like))
+        close = meetings.among(state, None)
+        return jax.lax.cond(
+            jnp.any(close),
+            lambda: meetings.wrench(state, free, params, close),
+            lambda: no_wrench(state.pos[0]),
+        )
 
-        def further(tree: T, places: Array) -> T:
-            """Give each drone the values of the drone that is `places` further on."""
+    return DroneContact("drone_contact", each_of(drone), freq, law)
 
-            def turn(x: Array) -> Array:
-                twice = jnp.concatenate((x, x), axis=-1)
-                return jax.lax.dynamic_slice_in_dim(twice, places, n_drones, axis=-1)
 
-            return jax.tree.map(turn, tree)
+class Meetings:
+    """The contacts of drones with one another, by how far apart their numbers are.
 
-        def near(places: Array) -> Array:
-            pos, way = further((state.pos, travel(state.vel, freq)), places)
-            gap = subtract(pos, state.pos)
-            return dot(gap, gap) < (2 * reach + way + travel(state.vel, freq)) ** 2
+    Half of these distances cover all pairs, because each pair is the same seen from both of its
+    drones.
+
+    Args:
+        drone: See `drone_contact`.
+        freq: Step frequency in Hz.
+    """
+
+    def __init__(self, drone: str | Sequence[str], freq: float) -> None:
+        names = each_of(drone)
+        self._freq = freq
+        self._spheres = [contact_spheres(name) for name in names]
+        self._hulls = [_hull(name) for name in names]
+        self._reach = _reach(self._spheres)
+
+    def among(self, state: BodyState, order: Array | None) -> Array:
+        """Return (M // 2 + 1,) at which distances drones may touch; or which of few drones may.
+
+        Args:
+            state: State of the drones.
+            order: See `encounters`.
+        """
+        n_drones = state.pos[0].shape[-1]
+        if n_drones > FEW:
+            return encounters(state.pos, self._reach + travel(state.vel, self._freq), order)
+        nobody = jnp.zeros(state.pos[0].shape, bool)
+        return jax.lax.fori_loop(
+            1, n_drones // 2 + 1, lambda i, c: c | self._near(state, i), nobody
+        )
+
+    def _near(self, state: BodyState, places: Array) -> Array:
+        """Return which drones may touch the one that is `places` further on."""
+        pos, way = _further((state.pos, travel(state.vel, self._freq)), places)
+        gap = subtract(pos, state.pos)
+        return dot(gap, gap) < (2 * self._reach + way + travel(state.vel, self._freq)) ** 2
+
+    def wrench(
+        self, state: BodyState, free: BodyDerivative, params: RigidBody, close: Array
+    ) -> Wrench:
+        """Return the wrenches of the contacts, given the motion without them, and `among`."""
+        like, freq = state.pos[0], self._freq
+        n_drones = like.shape[-1]
+        width, height, middle = (
+            jnp.broadcast_to(h[0], like.shape) for h in rows(self._hulls, like)
+        )
+        spheres = tuple(
+            jnp.broadcast_to(s, (len(s), *like.shape)) for s in rows(self._spheres, like)
+        )
 
         def meet(places: Array, so_far: Wrench) -> Wrench:
-            close = near(places)
+            close = self._near(state, places)
 
             def touched(so_far: Wrench) -> Wrench:
                 own = body(state, params.pushed(state, free, so_far), params, freq)
-                mine = own, state.pos, hull, spheres
-                bodies, pos, hulls, balls = jax.tree.map(
-                    lambda x, y: jnp.stack((x, y), -1 - like.ndim), mine, further(mine, places)
-                )
-                # The spheres of both drones, each against the hull of the other.
-                here = pos, bodies.to_world, hulls
-                (place, to_world, _), there = (
-                    jax.tree.map(lambda x, i=i: x[::i], here) for i in (1, -1)
-                )
-                gap, normal, arm = _nearest(_as_solid(*there), place, to_world, balls)
-                is_own = jnp.eye(2, dtype=bool).reshape(2, 2, *[1] * like.ndim)
-                between = subtract(place, there[0])
-                arms = tuple(
-                    jnp.where(is_own, x[:, :, None], (x + y)[:, :, None])
-                    for x, y in zip(arm, between)
-                )
-                signs = jnp.broadcast_to(jnp.where(is_own, 1, -1), arms[0].shape).astype(like.dtype)
-                points = Touch(gap, normal, (jnp.zeros_like(gap),) * 3), arms, signs
-                touch, arm, sign = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), points)
-                wrenches = held(touch, bodies, arm, sign, freq)
+                mine = _Hulled(own, state.pos, (width, height, middle), spheres)
+                push, pull = each(mine, _further(mine, places), close)
                 # A drone may be in two of these pairs. Halving both wrenches gains
                 # no energy, because neither does alone; with two drones per pair,
                 # both halves are of the same pair.
-                shared = further(close, n_drones - places) | further(close, places)
+                shared = _further(close, n_drones - places) | _further(close, places)
                 share = jnp.where(shared, 0.5, 1.0).astype(like.dtype)
-                push, pull = (jax.tree.map(lambda x, i=i: x[i] * share, wrenches) for i in (0, 1))
-                return add_wrenches(so_far, add_wrenches(push, further(pull, n_drones - places)))
+                push, pull = (jax.tree.map(lambda x: x * share, w) for w in (push, pull))
+                return add_wrenches(so_far, add_wrenches(push, _further(pull, n_drones - places)))
 
             return jax.lax.cond(jnp.any(close), touched, lambda f: f, so_far)
 
-        # Half of the shifts cover all pairs, because each pair is the same seen from both
-        # of its drones.
-        def all_pairs() -> Wrench:
-            return jax.lax.fori_loop(1, n_drones // 2 + 1, meet, no_wrench(state.pos[0]))
+        if n_drones <= FEW:
+            each = partial(_pushed_apart, freq)
+            return jax.lax.fori_loop(1, n_drones // 2 + 1, meet, no_wrench(like))
+        each = partial(_pushed_apart_in_blocks, freq)
+        return jax.lax.fori_loop(
+            *(1, n_drones // 2 + 1),
+            lambda i, so_far: jax.lax.cond(close[i], meet, lambda _, f: f, i, so_far),
+            no_wrench(like),
+        )
 
-        nobody = jnp.zeros(state.pos[0].shape, bool)
-        close = jax.lax.fori_loop(1, n_drones // 2 + 1, lambda i, c: c | near(i), nobody)
-        return jax.lax.cond(jnp.any(close), all_pairs, lambda: no_wrench(state.pos[0]))
 
-    return DroneContact("drone_contact", names, freq, law)
+class _Hulled(NamedTuple):
+    """Drones with the shapes that collide."""
+
+    body: Body
+    pos: Vec3
+    hull: Vec3
+    """Half width, half height, and the height of the middle."""
+    spheres: tuple[Array, ...]
+    """The four columns of `contact_spheres`, in rows."""
+
+
+def _pushed_apart(
+    freq: float, mine: _Hulled, others: _Hulled, _: Array | None = None
+) -> tuple[Wrench, Wrench]:
+    """Return the wrenches on drones and on others by contacts of each with the one beside it."""
+    axis = -1 - mine.pos[0].ndim
+    bodies, pos, hulls, balls = jax.tree.map(lambda x, y: jnp.stack((x, y), axis), mine, others)
+    # The spheres of both drones, each against the hull of the other.
+    here = pos, bodies.to_world, hulls
+    (place, to_world, _), there = (jax.tree.map(lambda x, i=i: x[::i], here) for i in (1, -1))
+    gap, normal, arm = _nearest(_as_solid(*there), place, to_world, balls)
+    is_own = jnp.eye(2, dtype=bool).reshape(2, 2, *[1] * mine.pos[0].ndim)
+    between = subtract(place, there[0])
+    arms = tuple(
+        jnp.where(is_own, x[:, :, None], (x + y)[:, :, None]) for x, y in zip(arm, between)
+    )
+    signs = jnp.broadcast_to(jnp.where(is_own, 1, -1), arms[0].shape).astype(gap.dtype)
+    points = Touch(gap, normal, (jnp.zeros_like(gap),) * 3), arms, signs
+    touch, arm, sign = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), points)
+    wrenches = held(touch, bodies, arm, sign, freq)
+    push, pull = (jax.tree.map(lambda x, i=i: x[i], wrenches) for i in (0, 1))
+    return push, pull
+
+
+def _pushed_apart_in_blocks(
+    freq: float, mine: _Hulled, others: _Hulled, close: Array
+) -> tuple[Wrench, Wrench]:
+    """Return the same of many drones, of which few are close to the one beside them.
+
+    XLA compiles loops over few drones, which it unrolls, much faster than those over many.
+    """
+    n_drones = close.shape[-1]
+
+    def block(k: Array, found: tuple[Wrench, Wrench]) -> tuple[Wrench, Wrench]:
+        start = jnp.minimum(k * _BLOCK, n_drones - _BLOCK)
+
+        def cut(x: Array) -> Array:
+            return jax.lax.dynamic_slice_in_dim(x, start, _BLOCK, axis=-1)
+
+        def touch(found: tuple[Wrench, Wrench]) -> tuple[Wrench, Wrench]:
+            new = _pushed_apart(freq, *jax.tree.map(cut, (mine, others)))
+            return jax.tree.map(
+                lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis=-1), found, new
+            )
+
+        return jax.lax.cond(jnp.any(cut(close)), touch, lambda f: f, found)
+
+    nothing = no_wrench(mine.pos[0])
+    return jax.lax.fori_loop(0, -(-n_drones // _BLOCK), block, (nothing, nothing))
+
+
+def _further(tree: T, places: Array) -> T:
+    """Give each drone the values of the drone that is `places` further on."""
+
+    def turn(x: Array) -> Array:
+        twice = jnp.concatenate((x, x), axis=-1)
+        return jax.lax.dynamic_slice_in_dim(twice, places, x.shape[-1], axis=-1)
+
+    return jax.tree.map(turn, tree)
 
 
 def _hull(drone: str) -> np.ndarray:

@@ -111,7 +111,7 @@ def pressures_of_many(jets: Jets, order: Array | None) -> Array:
 
     def together(k: Array, sums: Array) -> Array:
         there, width = part(targets, k * TOGETHER, TOGETHER)
-        reach = jets.reach(*_box(there), jnp.max(width))
+        reach = jets.reach(*box(there), jnp.max(width))
 
         def one(i: Array, so_far: Array) -> Array:
             def more() -> Array:
@@ -140,8 +140,11 @@ def pressures_of_many(jets: Jets, order: Array | None) -> Array:
     return sums[..., :n_drones] if order is None else sums[..., order[1]]
 
 
-def _box(points: Vec3) -> tuple[Vec3, Vec3]:
-    """Return the centre of the box around the points that are finite, and half its sides."""
+def box(points: Vec3) -> tuple[Vec3, Vec3]:
+    """Return the centre of the box around the points that are finite, and half its sides.
+
+    The points are the last axis.
+    """
     big = jnp.asarray(1e9, points[0].dtype)
 
     def ends(x: Array) -> tuple[Array, Array]:
