@@ -20,7 +20,7 @@ from jax import Array
 
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench, no_wrench
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash_in_order
-from crazyflow_ros.dynamics.forces.collisions import Meetings
+from crazyflow_ros.dynamics.forces.collisions import DroneMeetings
 from crazyflow_ros.dynamics.forces.jets import FEW, TOGETHER
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
@@ -122,7 +122,7 @@ class Blocks:
         self._packing = Packing(list(form.initial.values()))
         drone, freq = config.drone_model, config.freq
         self._downwash = downwash_in_order(drone) if config.downwash else None
-        self._meetings = Meetings(drone, freq) if config.drone_collisions else None
+        self._meetings = DroneMeetings(drone, freq) if config.drone_collisions else None
 
     def advance(
         self,

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.groups import UNUSED_GROUP
-from crazyflow_ros.scene.rays import Rays
+from crazyflow_ros.scene.rays import ShortRays
 
 MAX_RANGE = 4.0
 """Maximum range of a VL53L1x, the sensor of the Crazyflie's Flow and Z-ranger decks [m]."""
@@ -43,7 +43,7 @@ class Rangefinder:
         self._bodies = np.array([model.body(f"drone:{name}").id for name in names])
         self._groups = np.ones(mujoco.mjNGROUP, np.uint8)
         self._groups[[_DRAWINGS, UNUSED_GROUP]] = 0
-        rays = Rays(model, self._groups, MAX_RANGE)
+        rays = ShortRays(model, self._groups, MAX_RANGE)
         self._rays = rays if rays.n_geoms > _MANY and not model.nflex else None
 
     def read(self, data: mujoco.MjData, rows: Rows = ALL) -> np.ndarray:

@@ -14,7 +14,7 @@ _ROUNDING = 1e-6
 _OTHERS = (mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_SDF)
 
 
-class Rays:
+class ShortRays:
     """Casts rays of limited length.
 
     Args:

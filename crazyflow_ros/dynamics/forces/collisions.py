@@ -182,7 +182,7 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
     Raises:
         ValueError: Unknown drone, or a frequency that is not positive.
     """
-    meetings = Meetings(drone, freq)
+    meetings = DroneMeetings(drone, freq)
 
     def law(state: BodyState, free: BodyDerivative, params: RigidBody) -> Wrench:
         n_drones = state.pos[0].shape[-1] if state.pos[0].ndim else 1
@@ -198,7 +198,7 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
     return DroneContact("drone_contact", each_of(drone), freq, law)
 
 
-class Meetings:
+class DroneMeetings:
     """The contacts of drones with one another, by how far apart their numbers are.
 
     Half of these distances cover all pairs, because each pair is the same seen from both of its
@@ -243,20 +243,23 @@ class Meetings:
         """Return the wrenches of the contacts, given the motion without them, and `among`."""
         like, freq = state.pos[0], self._freq
         n_drones = like.shape[-1]
-        width, height, middle = (
-            jnp.broadcast_to(h[0], like.shape) for h in rows(self._hulls, like)
-        )
-        spheres = tuple(
-            jnp.broadcast_to(s, (len(s), *like.shape)) for s in rows(self._spheres, like)
-        )
+        few = n_drones <= FEW
+        width, height, middle = (h[0] for h in rows(self._hulls, like))
+        spheres = rows(self._spheres, like)
+        if few:
+            width, height, middle = (
+                jnp.broadcast_to(h, like.shape) for h in (width, height, middle)
+            )
+            spheres = tuple(jnp.broadcast_to(s, (len(s), *like.shape)) for s in spheres)
+        both_pushed = _all_pushed if few else _some_pushed
 
         def meet(places: Array, so_far: Wrench) -> Wrench:
             close = self._near(state, places)
 
             def touched(so_far: Wrench) -> Wrench:
                 own = body(state, params.pushed(state, free, so_far), params, freq)
-                mine = _Hulled(own, state.pos, (width, height, middle), spheres)
-                push, pull = each(mine, _further(mine, places), close)
+                drones = _Hulled(own, state.pos, (width, height, middle), spheres)
+                push, pull = both_pushed(freq, drones, places, close)
                 # A drone may be in two of these pairs. Halving both wrenches gains
                 # no energy, because neither does alone; with two drones per pair,
                 # both halves are of the same pair.
@@ -267,10 +270,8 @@ class Meetings:
 
             return jax.lax.cond(jnp.any(close), touched, lambda f: f, so_far)
 
-        if n_drones <= FEW:
-            each = partial(_pushed_apart, freq)
+        if few:
             return jax.lax.fori_loop(1, n_drones // 2 + 1, meet, no_wrench(like))
-        each = partial(_pushed_apart_in_blocks, freq)
         return jax.lax.fori_loop(
             *(1, n_drones // 2 + 1),
             lambda i, so_far: jax.lax.cond(close[i], meet, lambda _, f: f, i, so_far),
@@ -289,9 +290,7 @@ class _Hulled(NamedTuple):
     """The four columns of `contact_spheres`, in rows."""
 
 
-def _pushed_apart(
-    freq: float, mine: _Hulled, others: _Hulled, _: Array | None = None
-) -> tuple[Wrench, Wrench]:
+def _pushed(freq: float, mine: _Hulled, others: _Hulled) -> tuple[Wrench, Wrench]:
     """Return the wrenches on drones and on others by contacts of each with the one beside it."""
     axis = -1 - mine.pos[0].ndim
     bodies, pos, hulls, balls = jax.tree.map(lambda x, y: jnp.stack((x, y), axis), mine, others)
@@ -312,31 +311,50 @@ def _pushed_apart(
     return push, pull
 
 
-def _pushed_apart_in_blocks(
-    freq: float, mine: _Hulled, others: _Hulled, close: Array
-) -> tuple[Wrench, Wrench]:
-    """Return the same of many drones, of which few are close to the one beside them.
+def _all_pushed(freq: float, drones: _Hulled, places: Array, _: Array) -> tuple[Wrench, Wrench]:
+    """Return the wrenches on drones, and on those that are `places` further on."""
+    return _pushed(freq, drones, _further(drones, places))
 
-    XLA compiles loops over few drones, which it unrolls, much faster than those over many.
+
+def _some_pushed(
+    freq: float, drones: _Hulled, places: Array, close: Array
+) -> tuple[Wrench, Wrench]:
+    """Return the same of many drones, of which few are close to the other.
+
+    They are in one array, of which only the blocks with such drones are computed.
     """
     n_drones = close.shape[-1]
+    leaves, of_state = jax.tree.flatten((drones.body, drones.pos))
+    states = jnp.stack(leaves)
+    twice = jnp.concatenate((states, states), axis=-1)
 
-    def block(k: Array, found: tuple[Wrench, Wrench]) -> tuple[Wrench, Wrench]:
+    def part(x: Array, start: Array) -> Array:
+        """Return the values of a block; they may be the same for all drones."""
+        if x.shape[-1] == 1:
+            return jnp.broadcast_to(x, (*x.shape[:-1], _BLOCK))
+        if x.shape[-1] == n_drones:
+            x = jnp.concatenate((x, x), axis=-1)
+        return jax.lax.dynamic_slice_in_dim(x, start, _BLOCK, axis=-1)
+
+    def hulled(start: Array) -> _Hulled:
+        own = jax.tree.unflatten(of_state, list(part(twice, start)))
+        return _Hulled(*own, *jax.tree.map(partial(part, start=start), drones[2:]))
+
+    def block(k: Array, found: Array) -> Array:
         start = jnp.minimum(k * _BLOCK, n_drones - _BLOCK)
 
-        def cut(x: Array) -> Array:
-            return jax.lax.dynamic_slice_in_dim(x, start, _BLOCK, axis=-1)
+        def touch(found: Array) -> Array:
+            new = _pushed(freq, hulled(start), hulled(start + places))
+            values = jnp.stack(jax.tree.leaves(new))
+            return jax.lax.dynamic_update_slice_in_dim(found, values, start, axis=-1)
 
-        def touch(found: tuple[Wrench, Wrench]) -> tuple[Wrench, Wrench]:
-            new = _pushed_apart(freq, *jax.tree.map(cut, (mine, others)))
-            return jax.tree.map(
-                lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis=-1), found, new
-            )
+        return jax.lax.cond(jnp.any(part(close, start)), touch, lambda f: f, found)
 
-        return jax.lax.cond(jnp.any(cut(close)), touch, lambda f: f, found)
-
-    nothing = no_wrench(mine.pos[0])
-    return jax.lax.fori_loop(0, -(-n_drones // _BLOCK), block, (nothing, nothing))
+    nothing = no_wrench(drones.pos[0])
+    forces, of_two = jax.tree.flatten((nothing, nothing))
+    found = jax.lax.fori_loop(0, -(-n_drones // _BLOCK), block, jnp.stack(forces))
+    pushed: tuple[Wrench, Wrench] = jax.tree.unflatten(of_two, list(found))
+    return pushed
 
 
 def _further(tree: T, places: Array) -> T:
