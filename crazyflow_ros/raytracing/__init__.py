@@ -3,9 +3,21 @@
 MuJoCo's renderers draw one world at a time, outside of compiled functions, and have no derivatives.
 """
 
-from crazyflow_ros.raytracing.lens import Lens
+from crazyflow_ros.raytracing.distortion import Distortion, DistortionModel
+from crazyflow_ros.raytracing.lens import Lens, Optics
 from crazyflow_ros.raytracing.look import Appearance, Lights
 from crazyflow_ros.raytracing.painter import Painter
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer
 
-__all__ = ["Appearance", "Frames", "Hits", "Lens", "Lights", "Painter", "Tracer"]
+__all__ = [
+    "Appearance",
+    "Distortion",
+    "DistortionModel",
+    "Frames",
+    "Hits",
+    "Lens",
+    "Lights",
+    "Optics",
+    "Painter",
+    "Tracer",
+]

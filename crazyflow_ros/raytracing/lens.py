@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.raytracing.distortion import Distortion
 from crazyflow_ros.scene.intrinsics import Intrinsics
 
 ROWS, COLUMNS = 8, 16
 """Pixels of a tile."""
+_STEEPEST = math.radians(85.0)  # between a ray and the axis: depth is measured along the axis
 _MARGIN = 1e-4  # m at a depth of 1 m, by which tiles are taken larger than they are
 
 
@@ -27,22 +30,77 @@ class Lens(NamedTuple):
 
     @classmethod
     def of_camera(cls, model: mujoco.MjModel, number: int, width: int, height: int) -> Lens:
-        """Return the lens of a camera in a model."""
-        column, row = np.arange(width), np.arange(height)
-        if model.cam_projection[number] == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
-            pixel = float(model.cam_fovy[number]) / height
-            x, y = (column - (width - 1) / 2) * pixel, ((height - 1) / 2 - row) * pixel
-            x, y = np.meshgrid(x, y)
-            return cls(x, y, orthographic=True)
-        lens = Intrinsics.of_number(model, number, width, height)
-        x, y = np.meshgrid((column - lens.cx) / lens.fx, (lens.cy - row) / lens.fy)
-        return cls(x, y)
+        """Return the lens of a camera in a model, without distortion."""
+        return Optics.of_camera(model, number, width, height).lens()
 
     @property
     def size(self) -> tuple[int, int]:
         """Height and width [pixels]."""
         height, width = self.x.shape
         return height, width
+
+
+class Optics(NamedTuple):
+    """The figures of a lens. Lenses with the same figures are equal."""
+
+    intrinsics: Intrinsics
+    """If orthographic, focal lengths are pixels per metre."""
+    orthographic: bool = False
+    """See `Lens`."""
+    distortion: Distortion = Distortion()
+    """Not for orthographic ones."""
+
+    @classmethod
+    def of_camera(
+        cls,
+        model: mujoco.MjModel,
+        number: int,
+        width: int,
+        height: int,
+        distortion: Distortion = Distortion(),  # noqa: B008
+    ) -> Optics:
+        """Return the figures of a camera in a model.
+
+        Raises:
+            ValueError: It is orthographic, and has a distortion.
+        """
+        if model.cam_projection[number] != mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
+            return cls(Intrinsics.of_number(model, number, width, height), False, distortion)
+        if distortion.coefficients:
+            raise ValueError("an orthographic camera has no distortion")
+        scale = height / float(model.cam_fovy[number])
+        centre = (width - 1) / 2, (height - 1) / 2
+        return cls(Intrinsics(width, height, scale, scale, *centre), True)
+
+    def lens(self) -> Lens:
+        """Return the rays of the pixels.
+
+        Raises:
+            ValueError: The distortion sends no ray to a pixel, or one that is too steep.
+        """
+        size = self.intrinsics
+        column, row = np.meshgrid(np.arange(size.width), np.arange(size.height))
+        x, y = (column - size.cx) / size.fx, (row - size.cy) / size.fy
+        x, y = self.distortion.straight(x, y)
+        if not self.orthographic:
+            angle = np.arctan(np.hypot(x, y))
+            for bad, what in (
+                (np.isnan(angle), "gets no ray: the image is folded there"),
+                (angle > _STEEPEST, "gets a ray more than 85 degrees from the axis"),
+            ):
+                if bad.any():
+                    v, u = np.argwhere(bad)[0]
+                    figures = f"{self.distortion.model} {self.distortion.coefficients}"
+                    raise ValueError(
+                        f"with the distortion {figures}, the pixel in column {u}, row {v} {what}"
+                    )
+        return Lens(x, -y, self.orthographic)
+
+    def slopes(self, lens: Lens) -> np.ndarray:
+        """Return the derivatives of column and row by `Lens.x` and `y`, (height, width, 2, 2)."""
+        size = self.intrinsics
+        by_plane = self.distortion.slopes(lens.x, -lens.y)
+        return by_plane * np.array([[size.fx], [size.fy]]) * np.array([1.0, -1.0])
 
 
 class Tiles:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import get_args
+from typing import Literal, get_args
 
 import jax
 import mujoco
 import numpy as np
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Frames, Lens
+from crazyflow_ros.raytracing import Frames, Optics
 from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.rendering import DataType, Drawer, View, draw
+from crazyflow_ros.sensors.ray_pictures import RayCamera
+from crazyflow_ros.sensors.renderer_choice import Renderer, RendererChoice, choose
+from crazyflow_ros.sensors.rendering import DataType, View, draw
 from crazyflow_ros.sensors.sensor import SensorCfg
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
@@ -65,21 +67,23 @@ class CameraSensorCfg(SensorCfg):
     """Orthographic instead of perspective projection."""
     clone_data: bool = False
     """Whether to copy the pictures at each access, so that they can be changed in place."""
-    renderer: Drawer = "opengl"
+    renderer: Renderer | Literal["auto"] = "opengl"
     """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
-    OpenGL; see docs/sensors.md."""
+    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else what is faster here, see
+    `CameraSensor.choice`."""
 
     def __post_init__(self) -> None:
         kinds, chosen = get_args(DataType), set(self.data_types)
         if not chosen or not chosen <= set(kinds) or len(chosen) < len(self.data_types):
             rule = f"different ones of {', '.join(kinds)}"
             raise ValueError(f"{self.name}: data_types must be {rule}, got {self.data_types}")
-        if self.renderer not in (known := get_args(Drawer)):
+        if self.renderer not in (known := (*get_args(Renderer), "auto")):
             raise ValueError(f"{self.name}: {unknown('renderer', self.renderer, known)}")
-        if self.renderer == "opengl" and "normals" in self.data_types:
-            raise ValueError(f"{self.name}: the renderer 'opengl' takes no normals")
-        if self.renderer == "rays" and self.use_shadows:
-            raise ValueError(f"{self.name}: the renderer 'rays' has no shadows")
+        unfit = {name: lack for name in get_args(Renderer) if (lack := self.lack(name))}
+        if self.renderer in unfit or len(unfit) == len(get_args(Renderer)):
+            asked = unfit if self.renderer == "auto" else {self.renderer: unfit[self.renderer]}
+            text = ", ".join(f"the renderer {name!r} {lack}" for name, lack in asked.items())
+            raise ValueError(f"{self.name}: {text}")
         if not (1 <= self.width <= _MOST_PIXELS and 1 <= self.height <= _MOST_PIXELS):
             size = f"{self.width} x {self.height}"
             rule = f"from 1 to {_MOST_PIXELS} pixels"
@@ -92,6 +96,17 @@ class CameraSensorCfg(SensorCfg):
             raise ValueError(f"{self.name}: enabled_geom_groups must be from 0 to 5, got {groups}")
         if self.camera_name is not None and self.parent_body is not None:
             raise ValueError(f"{self.name}: give camera_name, or parent_body for a new camera")
+
+    def lack(self, renderer: Renderer) -> str:
+        """Return what a renderer cannot do of this, or nothing."""
+        if renderer == "opengl":
+            return "takes no normals" if "normals" in self.data_types else ""
+        return "has no shadows" if self.use_shadows else ""
+
+    def ray_camera(self, model: mujoco.MjModel, number: int) -> RayCamera:
+        """Return what takes the pictures of a camera in a model by rays."""
+        optics = Optics.of_camera(model, number, self.width, self.height)
+        return RayCamera(optics, self.enabled_geom_groups, self.data_types, self.use_textures)
 
     def build(self) -> CameraSensor:
         """Build the sensor."""
@@ -124,10 +139,15 @@ class CameraSensor(ContextSensor[CameraSensorData]):
     """Draws whenever the sensor context senses, and keeps its data in between."""
 
     is_camera = True
+    choice: RendererChoice | None = None
+    """What takes the pictures, and why. With "auto" it is None before the first pictures; give that
+    of another sensor like this one to leave out the measurement."""
 
     def __init__(self, cfg: CameraSensorCfg) -> None:
         super().__init__()
         self.cfg = cfg
+        if cfg.renderer != "auto":
+            self.choice = RendererChoice(cfg.renderer, "it is configured")
 
     @property
     def camera_name(self) -> str:
@@ -211,14 +231,24 @@ class CameraSensor(ContextSensor[CameraSensorData]):
                 visualizer.add_arrow(position[world], end, _EDGE_COLOR, 0.1 * size)
 
     def _sense(self) -> CameraSensorData:
-        return self._drawn() if self.cfg.renderer == "opengl" else self._traced()
+        if self.choice is None:
+            self.choice = self._choose()
+        return self._drawn() if self.choice.renderer == "opengl" else self._traced()
+
+    def _choose(self) -> RendererChoice:
+        if lack := self.cfg.lack("opengl"):
+            return RendererChoice("rays", f"OpenGL {lack}")
+        if lack := self.cfg.lack("rays"):
+            return RendererChoice("opengl", f"the renderer 'rays' {lack}")
+        return choose(
+            self._drawn,
+            lambda: jax.block_until_ready(self._traced()),
+            self.context.renderers.device,
+        )
 
     def _traced(self) -> CameraSensorData:
-        cfg, backend = self.cfg, self.backend
-        lens = Lens.of_camera(backend.model, self.camera_idx, cfg.width, cfg.height)
-        take = self.context.tracers.get(
-            lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
-        )
+        backend = self.backend
+        take = self.context.tracers.get(self.cfg.ray_camera(backend.model, self.camera_idx))
         taken = take(Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0])))
         data = CameraSensorData(**taken)
         in_numpy: CameraSensorData = jax.tree.map(np.array, data)

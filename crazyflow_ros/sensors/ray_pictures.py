@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import mujoco
 from jax import Array
 
-from crazyflow_ros.raytracing import Appearance, Frames, Lens, Painter, Tracer
+from crazyflow_ros.raytracing import Appearance, Frames, Optics, Painter, Tracer
 from crazyflow_ros.sensors.rendering import DataType
 
 Pictures: TypeAlias = dict[DataType, Array]
@@ -19,32 +19,34 @@ Pictures: TypeAlias = dict[DataType, Array]
 _LEAST = 16  # pictures of a part; fewer are taken in less time than it takes to wake a thread
 
 
+class RayCamera(NamedTuple):
+    """What pictures by rays depend on, beside the scene."""
+
+    optics: Optics
+    groups: tuple[int, ...]
+    """Geom groups that are seen."""
+    kinds: tuple[DataType, ...]
+    """Pictures to take."""
+    textures: bool
+    """Whether surfaces have their textures."""
+
+
 class PictureFn:
     """A pure function of the frames of all geoms, and of a camera, in B worlds.
 
     Args:
         model: The scene.
-        lens: That of the camera.
-        groups: Geom groups that are seen.
-        kinds: Pictures to take.
-        textures: Whether surfaces have their textures.
+        camera: The camera.
 
     Raises:
-        ValueError: The scene has geoms that rays do not see.
+        ValueError: The scene has geoms that rays do not see, or pixels get no rays.
     """
 
-    def __init__(
-        self,
-        model: mujoco.MjModel,
-        lens: Lens,
-        groups: Sequence[int],
-        kinds: Sequence[DataType],
-        *,
-        textures: bool,
-    ) -> None:
-        self._kinds = kinds
-        self._tracer = Tracer(model, lens, groups)
-        self.painter = Painter(model, lens, groups, textures=textures)
+    def __init__(self, model: mujoco.MjModel, camera: RayCamera) -> None:
+        lens = camera.optics.lens()
+        self._kinds = camera.kinds
+        self._tracer = Tracer(model, lens, camera.groups)
+        self.painter = Painter(model, lens, camera.groups, textures=camera.textures)
 
     def __call__(self, geoms: Frames, cameras: Frames, look: Appearance | None = None) -> Pictures:
         """Return the pictures; by default of the look of the scene."""
@@ -60,7 +62,7 @@ class PictureFn:
 
 
 class Tracers:
-    """Compiled functions for pictures by rays of a scene, one for each lens and kinds of pictures.
+    """Compiled functions for pictures by rays of a scene, one for each kind of camera.
 
     Args:
         model: The scene.
@@ -68,22 +70,19 @@ class Tracers:
 
     def __init__(self, model: mujoco.MjModel) -> None:
         self._model = model
-        self._known: dict[tuple[Any, ...], Callable[[Frames, Frames], Pictures]] = {}
+        self._known: dict[RayCamera, Callable[[Frames, Frames], Pictures]] = {}
 
-    def get(
-        self, lens: Lens, groups: Sequence[int], kinds: Sequence[DataType], *, textures: bool
-    ) -> Callable[[Frames, Frames], Pictures]:
+    def get(self, camera: RayCamera) -> Callable[[Frames, Frames], Pictures]:
         """Return a function for B worlds, whose arrays may be NumPy's; see `PictureFn`."""
-        key = (lens.x.tobytes(), lens.y.tobytes(), lens.orthographic, textures, *groups, *kinds)
-        if key not in self._known:
-            take = jax.jit(PictureFn(self._model, lens, groups, kinds, textures=textures))
+        if camera not in self._known:
+            take = jax.jit(PictureFn(self._model, camera))
 
             def call(*frames: Frames) -> Pictures:
                 single = [Frames(*(jnp.asarray(x, jnp.float32) for x in each)) for each in frames]
                 return on_all_cores(take, len(single[0].pos), single)
 
-            self._known[key] = call
-        return self._known[key]
+            self._known[camera] = call
+        return self._known[camera]
 
 
 def on_all_cores(take: Callable[..., Any], n: int, args: Any) -> Any:

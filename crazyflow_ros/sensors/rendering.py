@@ -11,7 +11,6 @@ import numpy as np
 from crazyflow_ros.scene.renderers import Renderers, draw_depth
 
 DataType = Literal["rgb", "depth", "segmentation", "normals"]
-Drawer = Literal["opengl", "rays"]
 
 
 @dataclass(frozen=True)

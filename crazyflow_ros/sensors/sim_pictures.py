@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Appearance, Frames, Lens
+from crazyflow_ros.raytracing import Appearance, Frames
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
 from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores
@@ -53,10 +53,7 @@ class SimPictures:
         name = cfg.name if cfg.camera_name is None else cfg.camera_name
         self._numbers = _cameras(model, name, sim.n_drones)
         self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
-        lens = Lens.of_camera(model, self._numbers[0], cfg.width, cfg.height)
-        self._take = PictureFn(
-            model, lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
-        )
+        self._take = PictureFn(model, cfg.ray_camera(model, self._numbers[0]))
         self.look = self._take.painter.look
         self._rest(model, sim.n_drones)
         self._compiled = jax.jit(self._pictures)
