@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Frames, Optics
+from crazyflow_ros.raytracing import (
+    Chip,
+    Distortion,
+    DistortionModel,
+    Frames,
+    Motion,
+    Motions,
+    Optics,
+    Shutter,
+)
 from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
@@ -19,7 +31,7 @@ from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.ray_pictures import RayCamera
 from crazyflow_ros.sensors.renderer_choice import Renderer, RendererChoice, choose
 from crazyflow_ros.sensors.rendering import DataType, View, draw
-from crazyflow_ros.sensors.sensor import SensorCfg
+from crazyflow_ros.sensors.sensor import SensorCfg, WorldIds
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
 _EDGE_COLOR: Color = (1.0, 1.0, 1.0, 0.8)
@@ -56,7 +68,8 @@ class CameraSensorCfg(SensorCfg):
     height: int = 120
     """Pixels in a column."""
     data_types: tuple[DataType, ...] = ("rgb",)
-    """Pictures to take: any of "rgb", "depth" and "segmentation"; with rays also "normals"."""
+    """Pictures to take: any of "rgb", "depth" and "segmentation"; with rays also "normals" and
+    "flow"."""
     use_textures: bool = True
     """Whether surfaces have their textures."""
     use_shadows: bool = False
@@ -70,7 +83,31 @@ class CameraSensorCfg(SensorCfg):
     renderer: Renderer | Literal["auto"] = "opengl"
     """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
     OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else what is faster here, see
-    `CameraSensor.choice`."""
+    `CameraSensor.choice`. OpenGL has none of the following."""
+    distortion_model: DistortionModel = "plumb_bob"
+    """Model of the lens, as in sensor_msgs/CameraInfo."""
+    distortion: tuple[float, ...] = ()
+    """Its coefficients in the order of OpenCV, see `Distortion`; by default there is none. Focal
+    lengths stay those of `fovy`."""
+    exposure: float = 0.0
+    """Time for which each row of "rgb" is exposed [s]: what moves is blurred. Other pictures show
+    the middle of it."""
+    readout: float = 0.0
+    """Time of a rolling shutter from the first row to the last [s]. The moment of the picture is
+    that of its middle row."""
+    instants: int = 8
+    """Moments of exposure and readout at which the whole picture is computed."""
+    gain: float = 1.0
+    """Factor of the brightness of "rgb", noise included."""
+    gamma: float = 1.0
+    """Then brightness is raised to the power 1 / gamma."""
+    full_well: float = 0.0
+    """Electrons of a pixel of brightness 1, of which shot noise is the square root; 0: no noise."""
+    read_noise: float = 0.0
+    """Standard deviation of the noise of reading [electrons]."""
+    seed: int = 0
+    """Seed of the noise, together with the name of the sensor, the world, its resets, and the
+    number of the picture."""
 
     def __post_init__(self) -> None:
         kinds, chosen = get_args(DataType), set(self.data_types)
@@ -79,6 +116,13 @@ class CameraSensorCfg(SensorCfg):
             raise ValueError(f"{self.name}: data_types must be {rule}, got {self.data_types}")
         if self.renderer not in (known := (*get_args(Renderer), "auto")):
             raise ValueError(f"{self.name}: {unknown('renderer', self.renderer, known)}")
+        if self.seed < 0:
+            raise ValueError(f"{self.name}: seed must not be negative, got {self.seed}")
+        for part in (self._distortion, self._shutter, self._chip):
+            try:
+                part.check()
+            except ValueError as error:
+                raise ValueError(f"{self.name}: {error}") from None
         unfit = {name: lack for name in get_args(Renderer) if (lack := self.lack(name))}
         if self.renderer in unfit or len(unfit) == len(get_args(Renderer)):
             asked = unfit if self.renderer == "auto" else {self.renderer: unfit[self.renderer]}
@@ -99,14 +143,42 @@ class CameraSensorCfg(SensorCfg):
 
     def lack(self, renderer: Renderer) -> str:
         """Return what a renderer cannot do of this, or nothing."""
-        if renderer == "opengl":
-            return "takes no normals" if "normals" in self.data_types else ""
-        return "has no shadows" if self.use_shadows else ""
+        if renderer == "rays":
+            return "has no shadows" if self.use_shadows else ""
+        lacks = {
+            "takes no normals": "normals" in self.data_types,
+            "takes no flow": "flow" in self.data_types,
+            "has no distortion": bool(self.distortion),
+            "has no exposure and readout": not self._shutter.is_instant,
+            "has no gain, gamma and noise": self._chip != Chip(),
+        }
+        return next((lack for lack, is_asked in lacks.items() if is_asked), "")
 
     def ray_camera(self, model: mujoco.MjModel, number: int) -> RayCamera:
         """Return what takes the pictures of a camera in a model by rays."""
-        optics = Optics.of_camera(model, number, self.width, self.height)
-        return RayCamera(optics, self.enabled_geom_groups, self.data_types, self.use_textures)
+        optics = Optics.of_camera(model, number, self.width, self.height, self._distortion)
+        return RayCamera(
+            optics, self.enabled_geom_groups, self.data_types, self.use_textures, self._shutter,
+            self._chip,
+        )  # fmt: skip
+
+    @property
+    def _distortion(self) -> Distortion:
+        return Distortion(self.distortion_model, tuple(self.distortion))
+
+    @property
+    def _shutter(self) -> Shutter:
+        return Shutter(self.exposure, self.readout, self.instants)
+
+    @property
+    def _chip(self) -> Chip:
+        return Chip(self.gain, self.gamma, self.full_well, self.read_noise)
+
+    def keys(self, worlds: Sequence[Sequence[int]]) -> jax.Array:
+        """Return the random keys of pictures, (B,), by numbers that tell worlds and pictures."""
+        seeds = [(self.seed, self.name, *map(int, numbers)) for numbers in worlds]
+        hashes = np.array([zlib.crc32(repr(seed).encode()) for seed in seeds], np.uint32)
+        return jax.vmap(jax.random.key)(jnp.asarray(hashes))
 
     def build(self) -> CameraSensor:
         """Build the sensor."""
@@ -128,6 +200,9 @@ class CameraSensorData:
     normals: Array | None = None
     """Unit normals of the surfaces seen, world axes, shape (B, height, width, 3), float32; zero
     where nothing is seen."""
+    flow: Array | None = None
+    """How fast what is seen moves to the right and downwards in the picture [pixels/s], shape
+    (B, height, width, 2), float32; where nothing is seen, of what is far away."""
 
 
 jax.tree_util.register_dataclass(
@@ -146,6 +221,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
     def __init__(self, cfg: CameraSensorCfg) -> None:
         super().__init__()
         self.cfg = cfg
+        self._number: int | None = None
         if cfg.renderer != "auto":
             self.choice = RendererChoice(cfg.renderer, "it is configured")
 
@@ -213,10 +289,21 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         if number < 0:
             raise ValueError(f"{cfg.name}: the model has no camera {self.camera_name!r}")
         super().initialize(backend)
+        self._taken = np.zeros((backend.n_worlds, 2), int)  # resets and pictures since
         self._view = View(
             number, cfg.width, cfg.height, cfg.enabled_geom_groups, cfg.use_textures,
             cfg.use_shadows,
         )  # fmt: skip
+
+    def reset(self, ids: WorldIds = None) -> None:
+        """Restart the noise of worlds."""
+        super().reset(ids)
+        self._taken[slice(None) if ids is None else ids] += [1, 0]
+        self._taken[slice(None) if ids is None else ids, 1] = 0
+
+    def number_pictures(self, number: int) -> None:
+        """Give the next pictures a number, which decides their noise. By default they count."""
+        self._number = number
 
     def debug_vis(self, visualizer: Visualizer) -> None:
         """Draw the edges of the view of a perspective camera."""
@@ -248,11 +335,29 @@ class CameraSensor(ContextSensor[CameraSensorData]):
 
     def _traced(self) -> CameraSensorData:
         backend = self.backend
-        take = self.context.tracers.get(self.cfg.ray_camera(backend.model, self.camera_idx))
-        taken = take(Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0])))
+        camera = self.cfg.ray_camera(backend.model, self.camera_idx)
+        take = self.context.tracers.get(camera)
+        frames = Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0]))
+        motions = self._motions() if camera.needs_motions else None
+        taken = take(*frames, motions, self._keys() if camera.needs_keys else None)
         data = CameraSensorData(**taken)
         in_numpy: CameraSensorData = jax.tree.map(np.array, data)
         return in_numpy if backend.xp is np else data
+
+    def _motions(self) -> Motions:
+        model, backend = self.backend.model, self.backend
+        own = backend.motions(model.cam_bodyid[[self.camera_idx]])
+        return Motions(
+            Motion(*backend.motions(model.geom_bodyid)), Motion(*(part[:, 0] for part in own))
+        )
+
+    def _keys(self) -> jax.Array:
+        worlds = self.backend.keys or [(world,) for world in range(self.backend.n_worlds)]
+        if self._number is not None:
+            return self.cfg.keys([(*world, self._number) for world in worlds])
+        keys = self.cfg.keys([(*world, *taken) for world, taken in zip(worlds, self._taken)])
+        self._taken[:, 1] += 1
+        return keys
 
     def _drawn(self) -> CameraSensorData:
         taken: dict[DataType, np.ndarray] = {}

@@ -12,8 +12,9 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Appearance, Frames
+from crazyflow_ros.raytracing import Appearance, Frames, Motion, Motions
 from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.sensors.backends.sim import carriers, motions_in_sim
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
 from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores
 
@@ -55,6 +56,7 @@ class SimPictures:
         self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
         self._take = PictureFn(model, cfg.ray_camera(model, self._numbers[0]))
         self.look = self._take.painter.look
+        self._cfg = cfg
         self._rest(model, sim.n_drones)
         self._compiled = jax.jit(self._pictures)
 
@@ -64,6 +66,7 @@ class SimPictures:
         geoms: Frames | None = None,
         cameras: Frames | None = None,
         look: Appearance | None = None,
+        keys: Array | None = None,
     ) -> CameraSensorData:
         """Take pictures.
 
@@ -72,12 +75,15 @@ class SimPictures:
             geoms: See `geoms`.
             cameras: See `cameras`.
             look: See `look`.
+            keys: Random keys of the noise in each world, (n_worlds,). By default they depend on the
+                seed and name of the camera, the world, and the ticks since its reset.
 
         Returns:
             Arrays of JAX of B = n_worlds, or if each drone has a camera (n_worlds, n_drones, ...).
         """
         pos, quat = data.states.pos, data.states.quat
-        args = (pos, quat, geoms or self.geoms, cameras or self.cameras, look or self.look)
+        frames = geoms or self.geoms, cameras or self.cameras
+        args = (pos, quat, *frames, look or self.look, *self._motions(data), self._keys(data, keys))
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(args)):
             return CameraSensorData(**self._pictures(*args))
         return CameraSensorData(**on_all_cores(self._compiled, len(pos), args))
@@ -88,16 +94,14 @@ class SimPictures:
         mujoco.mj_kinematics(model, data)
         mujoco.mj_camlight(model, data)
         roots = np.array([model.body(f"drone:{i}").id for i in range(n_drones)])
-        place = np.full(model.nbody, -1)
-        place[roots] = np.arange(n_drones)
         cameras = np.array(self._numbers)
 
         def mounted(pos: np.ndarray, axes: np.ndarray, bodies: np.ndarray) -> tuple[Any, Frames]:
-            carriers = place[model.body_rootid[bodies]]
-            base = np.where(carriers < 0, 0, roots[carriers])  # the world, or a drone
+            drones = carriers(model, n_drones, bodies)
+            base = np.where(drones < 0, 0, roots[drones])  # the world, or a drone
             turn = data.xmat[base].reshape(-1, 3, 3).swapaxes(1, 2)
             local = (turn @ (pos - data.xpos[base])[..., None])[..., 0]
-            return carriers, Frames(
+            return drones, Frames(
                 jnp.asarray(local[None], jnp.float32),
                 jnp.asarray((turn @ axes.reshape(-1, 3, 3))[None], jnp.float32),
             )
@@ -107,22 +111,51 @@ class SimPictures:
             data.cam_xpos[cameras], data.cam_xmat[cameras], model.cam_bodyid[cameras]
         )
 
+    def _motions(self, data: SimData) -> tuple[Motion | None, Motion | None]:
+        if not self._take.camera.needs_motions:
+            return None, None
+        geoms, cameras = (
+            Motion(*motions_in_sim(data, drones))
+            for drones in (self._geom_carriers, self._camera_carriers)
+        )
+        return geoms, cameras
+
+    def _keys(self, data: SimData, keys: Array | None) -> Array | None:
+        if not self._take.camera.needs_keys or keys is not None:
+            return keys
+        worlds = self._cfg.keys([(world,) for world in range(len(data.states.pos))])
+        return jax.vmap(jax.random.fold_in)(worlds, data.core.steps[:, 0])
+
     def _pictures(
-        self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Appearance
+        self,
+        pos: Array,
+        quat: Array,
+        geoms: Frames,
+        cameras: Frames,
+        look: Appearance,
+        of_geoms: Motion | None,
+        of_cameras: Motion | None,
+        keys: Array | None,
     ) -> Pictures:
         axes = rotation_matrix(quat)
         geoms = _carried(geoms, pos, axes, self._geom_carriers)
         cameras = _carried(cameras, pos, axes, self._camera_carriers)
         n_worlds, n_cameras = cameras.pos.shape[:2]
         if not self._each:
-            return self._take(geoms, Frames(*(part[:, 0] for part in cameras)), look)
+            cameras, of_cameras = jax.tree.map(lambda x: x[:, 0], (cameras, of_cameras))
+            motions = Motions(of_geoms, of_cameras) if of_geoms and of_cameras else None
+            return self._take(geoms, cameras, look, motions, keys)
 
         def for_each(tree: Any) -> Any:
             repeated = partial(jnp.repeat, repeats=n_cameras, axis=0)
             return jax.tree.map(lambda x: repeated(x) if len(x) > 1 else x, tree)
 
-        flat = Frames(*(part.reshape(-1, *part.shape[2:]) for part in cameras))
-        taken = self._take(for_each(geoms), flat, for_each(look))
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (cameras, of_cameras))
+        cameras, of_cameras = flat
+        motions = Motions(for_each(of_geoms), of_cameras) if of_geoms and of_cameras else None
+        if keys is not None:
+            keys = jax.vmap(lambda key: jax.random.split(key, n_cameras))(keys).reshape(-1)
+        taken = self._take(for_each(geoms), cameras, for_each(look), motions, keys)
         return jax.tree.map(lambda x: x.reshape(n_worlds, n_cameras, *x.shape[1:]), taken)
 
 

@@ -12,6 +12,7 @@ from rclpy.logging import get_logger
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.raytracing import Distortion
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensors.devices import Device, Topic
@@ -24,6 +25,8 @@ _TOPICS = {
     "rgb": Topic(Image, "/image_raw", "Image"),
     "depth": Topic(Image, "/depth/image_raw"),
     "segmentation": Topic(Image, "/segmentation/image_raw"),
+    "normals": Topic(Image, "/normals/image_raw"),
+    "flow": Topic(Image, "/flow/image_raw"),
     "jpeg": Topic(CompressedImage, "/image_raw/compressed"),
 }
 
@@ -59,6 +62,7 @@ class CameraTopics(DeviceTopics):
                 continue
             sensor = self._sensors[drone]
             self._aim(sensor.camera_idx, scene)
+            sensor.number_pictures(snapshot.tick)
             self._sense(sensor)
             for number in numbers:
                 message = self._message(sensor, kinds[number])
@@ -82,11 +86,15 @@ class CameraTopics(DeviceTopics):
         model.cam_pos[camera] = nose.cam_pos[camera] if place is None else place.pos
         model.cam_quat[camera] = nose.cam_quat[camera] if axes is None else axes
         model.cam_fovy[camera] = self._device.cfg.fovy or nose.cam_fovy[camera]
-        mujoco.mj_camlight(model, scene.backend.data[0])
+        data = scene.backend.data[0]
+        mujoco.mj_camlight(model, data)
+        mujoco.mj_comVel(model, data)
 
     def _message(self, sensor: CameraSensor, kind: str) -> CameraInfo | Image | CompressedImage:
         if kind == "info":
-            return lidar_and_camera_messages.camera_info(sensor.intrinsics)
+            cfg = sensor.cfg
+            distortion = Distortion(cfg.distortion_model, cfg.distortion)
+            return lidar_and_camera_messages.camera_info(sensor.intrinsics, distortion)
         pictures = getattr(sensor.data, "rgb" if kind == "jpeg" else kind)
         if kind == "jpeg":
             return lidar_and_camera_messages.compressed(pictures[0])
