@@ -73,6 +73,10 @@ class Distortion(NamedTuple):
         """
         if not self.coefficients:
             return x, y
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._solved(x, y)
+
+    def _solved(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         u, v = x, y
         if self.model == "equidistant":
             u, v = self._unrolled(x, y)
@@ -96,7 +100,7 @@ class Distortion(NamedTuple):
         angles = np.linspace(0.0, math.pi / 2 - 1e-3, _STEPS)
         sent = self._of_angle(angles)
         rising = np.maximum.accumulate(sent)
-        radius = np.tan(np.interp(end, rising, angles))
+        radius = np.tan(np.interp(end, rising, angles, right=np.nan))
         scale = np.divide(radius, end, where=end > 0, out=np.ones_like(end))
         return x * scale, y * scale
 

@@ -76,24 +76,20 @@ class Optics(NamedTuple):
         """Return the rays of the pixels.
 
         Raises:
-            ValueError: The distortion sends no ray to a pixel, or one that is too steep.
+            ValueError: The distortion sends no ray to a pixel, or one that is too oblique.
         """
         size = self.intrinsics
         column, row = np.meshgrid(np.arange(size.width), np.arange(size.height))
         x, y = (column - size.cx) / size.fx, (row - size.cy) / size.fy
         x, y = self.distortion.straight(x, y)
         if not self.orthographic:
-            angle = np.arctan(np.hypot(x, y))
-            for bad, what in (
-                (np.isnan(angle), "gets no ray: the image is folded there"),
-                (angle > _STEEPEST, "gets a ray more than 85 degrees from the axis"),
-            ):
-                if bad.any():
-                    v, u = np.argwhere(bad)[0]
-                    figures = f"{self.distortion.model} {self.distortion.coefficients}"
-                    raise ValueError(
-                        f"with the distortion {figures}, the pixel in column {u}, row {v} {what}"
-                    )
+            good = np.arctan(np.hypot(x, y)) <= _STEEPEST  # NaN is not
+            if not good.all():
+                v, u = np.argwhere(~good)[0]
+                raise ValueError(
+                    f"with the distortion {self.distortion.model} {self.distortion.coefficients}, "
+                    f"the pixel in column {u}, row {v} gets no ray within 85 degrees of the axis"
+                )
         return Lens(x, -y, self.orthographic)
 
     def slopes(self, lens: Lens) -> np.ndarray:
