@@ -123,17 +123,21 @@ class Tick:
         kinds = {**topics, "odom": Odometry}
         lists = {name: client.collect(kind, f"cf0/{name}") for name, kind in kinds.items()}
         moving = client.collect(TFMessage, "/tf")
+        self._advance(client, lists)  # until subscriptions are found and cameras are compiled
         client.reset()  # it falls, not for long
         push = Wrench(force=Vector3(x=0.05, y=0.02), torque=Vector3(x=1e-5, y=2e-5, z=1e-5))
         client.publish("cf0/wrench", WrenchStamped(wrench=push))
-        for _ in range(60):  # until our subscriptions are found, and code of cameras is compiled
+        self._advance(client, lists)
+        assert self._is_complete(lists), f"only {sorted(self.messages)} of {sorted(lists)}"
+        self._moving = client.until(lambda: self._transforms(moving), "transforms")
+
+    def _advance(self, client: Client, lists: dict[str, list[Any]]) -> None:
+        for _ in range(60):
             self.tick = client.advance(100) // 100 * 100  # all that has a period of 100 was due
             self.messages = self._at(lists)
             with suppress(SimulationError):
                 client.until(lambda: self._is_complete(lists), "sensors", timeout=1.0)
                 break
-        assert self._is_complete(lists), f"only {sorted(self.messages)} of {sorted(lists)}"
-        self._moving = client.until(lambda: self._transforms(moving), "transforms")
 
     def _at(self, lists: dict[str, list[Any]]) -> dict[str, Any]:
         stamp = stamp_ns(self.tick)
