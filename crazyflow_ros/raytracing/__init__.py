@@ -7,7 +7,7 @@ from crazyflow_ros.raytracing.chip import Chip
 from crazyflow_ros.raytracing.distortion import Distortion, DistortionModel
 from crazyflow_ros.raytracing.lens import Lens, Optics
 from crazyflow_ros.raytracing.look import Appearance, Lights
-from crazyflow_ros.raytracing.motion import Flow, Motion, Motions
+from crazyflow_ros.raytracing.motion import Flow, Motions, Twists
 from crazyflow_ros.raytracing.painter import Painter
 from crazyflow_ros.raytracing.shutter import Shutter
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer
@@ -22,10 +22,10 @@ __all__ = [
     "Hits",
     "Lens",
     "Lights",
-    "Motion",
     "Motions",
     "Optics",
     "Painter",
     "Shutter",
     "Tracer",
+    "Twists",
 ]

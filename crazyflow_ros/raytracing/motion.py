@@ -12,7 +12,7 @@ from crazyflow_ros.raytracing.lens import Optics
 from crazyflow_ros.raytracing.tracer import Frames
 
 
-class Motion(NamedTuple):
+class Twists(NamedTuple):
     """Velocities of K rigid bodies in N worlds, or of one."""
 
     centre: Array
@@ -22,7 +22,7 @@ class Motion(NamedTuple):
     ang_vel: Array
     """Angular velocity, in the axes of the world [rad/s], likewise."""
 
-    def after(self, time: Array) -> Motion:
+    def after(self, time: Array) -> Twists:
         """Return the motion after a time [s], at the same velocities."""
         return self._replace(centre=self.centre + time * self.vel)
 
@@ -38,9 +38,9 @@ class Motion(NamedTuple):
 class Motions(NamedTuple):
     """Of all that a picture depends on."""
 
-    geoms: Motion
+    geoms: Twists
     """Of each geom, (N, ngeom, 3)."""
-    cameras: Motion
+    cameras: Twists
     """Of the cameras, (N, 3)."""
 
 

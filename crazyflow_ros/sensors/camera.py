@@ -19,10 +19,10 @@ from crazyflow_ros.raytracing import (
     Distortion,
     DistortionModel,
     Frames,
-    Motion,
     Motions,
     Optics,
     Shutter,
+    Twists,
 )
 from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.sensors.backends.backend import Array, Backend
@@ -82,7 +82,7 @@ class CameraSensorCfg(SensorCfg):
     """Whether to copy the pictures at each access, so that they can be changed in place."""
     renderer: Renderer | Literal["auto"] = "opengl"
     """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
-    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else what is faster here, see
+    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else what takes less time here, see
     `CameraSensor.choice`. OpenGL has none of the following."""
     distortion_model: DistortionModel = "plumb_bob"
     """Model of the lens, as in sensor_msgs/CameraInfo."""
@@ -348,7 +348,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         model, backend = self.backend.model, self.backend
         own = backend.motions(model.cam_bodyid[[self.camera_idx]])
         return Motions(
-            Motion(*backend.motions(model.geom_bodyid)), Motion(*(part[:, 0] for part in own))
+            Twists(*backend.motions(model.geom_bodyid)), Twists(*(part[:, 0] for part in own))
         )
 
     def _keys(self) -> jax.Array:

@@ -24,7 +24,7 @@ class RendererChoice(NamedTuple):
 def choose(
     draw: Callable[[], object], trace: Callable[[], object], device: Callable[[], str]
 ) -> RendererChoice:
-    """Choose OpenGL with a GPU, else what is faster, of those that can take the pictures.
+    """Choose OpenGL with a GPU, else what needs less processor time.
 
     Args:
         draw: Takes the pictures with OpenGL.
@@ -47,8 +47,9 @@ def choose(
     if missing is not None:
         return RendererChoice("rays", f"there is no OpenGL: {missing}")
     drawn, traced = _fastest(draw, trace)
-    times = f"a picture takes {1e3 * traced:.1f} ms by rays, {1e3 * drawn:.1f} ms with {name}"
-    return RendererChoice("rays" if traced < drawn else "opengl", times)
+    ours, others = (f"{1e3 * seconds:.1f}" for seconds in (traced, drawn))
+    reason = f"it takes {ours} ms of processor time by rays, {others} with {name}"
+    return RendererChoice("rays" if traced < drawn else "opengl", reason)
 
 
 def _unavailable(draw: Callable[[], object]) -> RenderingUnavailable | None:
@@ -60,11 +61,14 @@ def _unavailable(draw: Callable[[], object]) -> RenderingUnavailable | None:
 
 
 def _fastest(*ways: Callable[[], object]) -> list[float]:
-    """Return the shortest times [s] of functions called in turns."""
+    """Return the shortest times [s] of functions called in turns, on all cores together.
+
+    Software of OpenGL draws on several cores, on which others may work as well.
+    """
     times: list[list[float]] = [[] for _ in ways]
     for _ in range(_ROUNDS):
         for way, kept in zip(ways, times):
-            start = time.perf_counter()
+            start = time.process_time()
             way()
-            kept.append(time.perf_counter() - start)
+            kept.append(time.process_time() - start)
     return [min(kept) for kept in times]

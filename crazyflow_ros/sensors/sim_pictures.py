@@ -12,9 +12,9 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Appearance, Frames, Motion, Motions
+from crazyflow_ros.raytracing import Appearance, Frames, Motions, Twists
 from crazyflow_ros.scene.frames import rotation_matrix
-from crazyflow_ros.sensors.backends.sim import carriers, motions_in_sim
+from crazyflow_ros.sensors.backends.sim_motions import carriers, motions_in_sim
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
 from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores
 
@@ -111,11 +111,11 @@ class SimPictures:
             data.cam_xpos[cameras], data.cam_xmat[cameras], model.cam_bodyid[cameras]
         )
 
-    def _motions(self, data: SimData) -> tuple[Motion | None, Motion | None]:
+    def _motions(self, data: SimData) -> tuple[Twists | None, Twists | None]:
         if not self._take.camera.needs_motions:
             return None, None
         geoms, cameras = (
-            Motion(*motions_in_sim(data, drones))
+            Twists(*motions_in_sim(data, drones))
             for drones in (self._geom_carriers, self._camera_carriers)
         )
         return geoms, cameras
@@ -133,8 +133,8 @@ class SimPictures:
         geoms: Frames,
         cameras: Frames,
         look: Appearance,
-        of_geoms: Motion | None,
-        of_cameras: Motion | None,
+        of_geoms: Twists | None,
+        of_cameras: Twists | None,
         keys: Array | None,
     ) -> Pictures:
         axes = rotation_matrix(quat)
