@@ -66,6 +66,7 @@ class SimPictures:
         geoms: Frames | None = None,
         cameras: Frames | None = None,
         look: Appearance | None = None,
+        *,
         keys: Array | None = None,
     ) -> CameraSensorData:
         """Take pictures.
@@ -148,7 +149,7 @@ class SimPictures:
 
         def for_each(tree: Any) -> Any:
             repeated = partial(jnp.repeat, repeats=n_cameras, axis=0)
-            return jax.tree.map(lambda x: repeated(x) if len(x) > 1 else x, tree)
+            return jax.tree.map(lambda x: repeated(x) if len(x) == n_worlds else x, tree)
 
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (cameras, of_cameras))
         cameras, of_cameras = flat

@@ -157,6 +157,17 @@ def test_each_drone_takes_pictures(sim: Sim) -> None:
     np.testing.assert_array_equal(both.depth[:, 1], alone.depth)
 
 
+def test_each_drone_of_a_single_world_takes_pictures() -> None:
+    sim = Sim(n_drones=2, drone="cf2x_L250", scene="room")
+    both, alone = (
+        SimPictures(sim, replace(SMALL, camera_name=name))(sim.data)
+        for name in ("fpv_cam", "fpv_cam:1")
+    )
+    assert both.depth is not None and both.depth.shape == (1, 2, 24, 32, 1)
+    np.testing.assert_array_equal(both.depth[:, 1], alone.depth)
+    sim.close()
+
+
 def test_pictures_within_a_compiled_loop_and_with_other_mounts(sim: Sim) -> None:
     pictures: Any = SimPictures(sim, SMALL)
     step = sim.build_step_fn()
