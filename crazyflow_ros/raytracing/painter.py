@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import mujoco
-from jax import Array, lax
+from jax import Array
 
 from crazyflow_ros.raytracing.lens import Lens
 from crazyflow_ros.raytracing.look import Appearance, look_of
-from crazyflow_ros.raytracing.shading import finish_of, shade
+from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
+from crazyflow_ros.raytracing.shading import finish_of, finish_rows, shade
 from crazyflow_ros.raytracing.shapes import Opacity, has_shapes
-from crazyflow_ros.raytracing.surface import Vector
+from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector
 from crazyflow_ros.raytracing.textures import Textures, textures_of
-from crazyflow_ros.raytracing.tracer import Frames, Pixels, Tracer
-from crazyflow_ros.xla.kernels import apart, one_kernel, separate_kernels, zero
+from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames
+from crazyflow_ros.xla.kernels import apart
 
-_PART = 2048
-"""Pixels that are painted together on a CPU; XLA hands many more to other threads, which a kernel
-cannot."""
+_Prepared: TypeAlias = tuple[Array, Appearance, list[Array]]
+"""Camera, look, and for each layer the numbers of its shapes."""
 
 
 class Painter:
@@ -58,7 +59,6 @@ class Painter:
             for opacity in (Opacity.opaque, Opacity.transparent)
             if has_shapes(model, groups, opacity)
         ]
-        self._lens = lens
 
     def paint(self, geoms: Frames, cameras: Frames, look: Appearance | None = None) -> Array:
         """Return pictures, (N, height, width, 3), from 0 to 1.
@@ -70,89 +70,59 @@ class Painter:
         """
         n = len(cameras.pos)
         look = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape[1:])), look or self.look)
-        layers = [tracer.pixels(tracer.hits(geoms, cameras)) for tracer in self._layers]
-        texels = jnp.asarray(self._textures.texels)
-        args = (geoms, cameras, look), layers
+        hits = [tracer.hits(geoms, cameras) for tracer in self._layers]
+        scenes = *flat_frames(geoms, cameras), look
+        constants = jnp.asarray(self._textures.texels), [t.constants() for t in self._layers]
+        painted = of_pixels(
+            self._layers[0].tiles, self._prepare, self._painted, constants, scenes, hits
+        )
+        return jnp.moveaxis(painted, 1, -1)
 
-        painted = lax.platform_dependent(*args, texels, cpu=self._in_parts, default=self._painted)
-        return jnp.moveaxis(painted.reshape(n, 3, *self._lens.size), 1, -1)
-
-    def _in_parts(
-        self, scenes: tuple[Frames, Frames, Appearance], layers: list[Pixels], texels: Array
-    ) -> Array:
-        """Return what `_painted` returns, part by part, so that all arrays stay in the cache."""
-        n, n_pixels = layers[0].depth.shape
-        n_parts = -(-n_pixels // _PART)
-
-        def cut(x: Array, value: float) -> Array:
-            padding = [(0, 0)] * (x.ndim - 1) + [(0, n_parts * _PART - n_pixels)]
-            return jnp.pad(x, padding, constant_values=value).reshape(*x.shape[:-1], n_parts, -1)
-
-        parts = [
-            Pixels(*(cut(x, value) for x, value in zip(layer, (0.0, 0.0, jnp.inf, -1))))
-            for layer in layers
+    def _prepare(self, constants: Any, scene: tuple[Array, Array, Appearance]) -> _Prepared:
+        """Return what the pixels of one picture have in common."""
+        frames, camera, look = scene
+        finish = apart(finish_rows, look)
+        rows = [
+            jnp.concatenate([tracer.rows(own, frames, camera), finish[own[1]]], axis=1)
+            for tracer, own in zip(self._layers, constants[1])
         ]
-        painted = one_kernel(self._each_part)(scenes, parts, texels)
-        return jnp.moveaxis(painted, 1, 2).reshape(n, 3, -1)[:, :, :n_pixels]
-
-    def _each_part(
-        self, scenes: tuple[Frames, Frames, Appearance], parts: list[Pixels], texels: Array
-    ) -> Array:
-        """Return pictures (N, parts, 3, pixels)."""
-        none = zero((scenes, parts, texels))
-        place = [(layer.x, layer.y) for layer in parts]
-        found = [(layer.depth, layer.shape) for layer in parts]
-
-        def picture(args: Any) -> Array:
-            scene, found = jax.tree.map(lambda x: x[None], args[0]), args[1]
-
-            def part(args: Any) -> Array:
-                layers = [
-                    Pixels(x, y, depth[None], shape[None])
-                    for (x, y), (depth, shape) in zip(*args, strict=True)
-                ]
-                return self._painted(scene, layers, texels)[0]
-
-            return lax.map(part, (place, found))
-
-        with separate_kernels(none > -1):
-            return lax.map(picture, (scenes, found))
+        return camera, look, rows
 
     def _painted(
-        self, scenes: tuple[Frames, Frames, Appearance], layers: list[Pixels], texels: Array
+        self, constants: Any, data: _Prepared, x: Array, y: Array, layers: list[Hits], in_tile: bool
     ) -> Array:
-        """Return R pixels of N pictures, (N, 3, R).
+        """Return red, green and blue of R pixels of a picture, (3, R)."""
+        camera, look, rows = data
+        textures = self._textures.with_texels(constants[0])
+        picture: Vector = (jnp.zeros_like(x),) * 3
+        free = layers[0].shape < 0
+        if self._textures.sky >= 0:
+            picture = if_any(free, partial(self._sky, textures), picture, x, y, camera)
+        opaque = jnp.full_like(x, jnp.inf)
+        for tracer, layer, own in zip(self._layers, layers, rows):
+            is_opaque = tracer.opacity is Opacity.opaque
+            seen = layer.depth < opaque
 
-        Args:
-            scenes: Geoms, cameras and looks.
-            layers: What is seen, of what is opaque first.
-            texels: Those of the textures.
-        """
-        geoms, cameras, look = scenes
-        textures = self._textures.with_texels(texels)
-        picture = self._sky(layers[0], cameras, textures)
-        before = None
-        for tracer, layer in zip(self._layers, layers):
-            rays, surface = tracer.surface(layer, geoms, cameras)
-            geom = jnp.asarray(tracer.shapes.geom)[jnp.maximum(layer.shape, 0)]
-            finish = finish_of(look, geom)
-            of_surface = textures if self._with_textures else None
-            camera = cameras.pos, cameras.axes
-            colors = shade(surface, rays, camera, look, finish, of_surface)
-            seen = layer.shape >= 0 if before is None else layer.depth < before
-            # MuJoCo draws what is not opaque twice.
-            opacity = finish.color[3] * (2.0 - finish.color[3])
-            share = jnp.where(seen, 1.0 if before is None else opacity, 0.0)
-            picture = apart(_over, picture, colors, share)
-            before = layer.depth
-        return jnp.stack(picture, axis=1)
+            def over(picture: Vector, own: Array, layer: Hits, tracer: Tracer = tracer) -> Vector:
+                taken = rows_of(own, jnp.maximum(layer.shape, 0), in_tile)
+                rays, surface = tracer.surface(taken, x, y, layer)
+                finish = finish_of(taken[SURFACE_ROWS:])
+                of_surface = textures if self._with_textures else None
+                colors = shade(surface, rays, camera, look, finish, of_surface)
+                # MuJoCo draws what is not opaque twice.
+                opacity = finish.color[3] * (2.0 - finish.color[3])
+                share = jnp.where(seen, 1.0 if is_opaque else opacity, 0.0)
+                return apart(_over, picture, colors, share)
 
-    def _sky(self, pixels: Pixels, cameras: Frames, textures: Textures) -> Vector:
-        x, y = pixels.x, pixels.y
-        if self._lens.orthographic:
+            picture = if_any(seen, over, picture, picture, own, layer)
+            opaque = layer.depth
+        return jnp.stack(picture)
+
+    def _sky(self, textures: Textures, x: Array, y: Array, camera: Array) -> Vector:
+        if self._layers[0].lens.orthographic:
             x, y = jnp.zeros_like(x), jnp.zeros_like(y)
-        axes = cameras.axes[..., None]
-        a, b, c = (axes[:, i, 0] * x + axes[:, i, 1] * y - axes[:, i, 2] for i in range(3))
+        axes = camera[3:].reshape(3, 3)
+        a, b, c = (row[0] * x + row[1] * y - row[2] for row in axes)
         red, green, blue = textures.of_sky(a, b, c)
         return red, green, blue
 

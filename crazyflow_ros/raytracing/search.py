@@ -136,7 +136,7 @@ def _by_tile(
 
         return lax.fori_loop(0, n_tiles + none, tile, found)
 
-    size = (n_pictures, ROWS * tiles.rows, COLUMNS * tiles.columns)
+    size = (n_pictures, *tiles.whole)
     found = jnp.zeros(size, frames.dtype), jnp.zeros(size, jnp.int32)
     with separate_kernels(none > -1):
         return lax.fori_loop(0, n_pictures + none, picture, found)

@@ -1,6 +1,7 @@
 """Colours, by the rules of OpenGL's fixed pipeline, with which MuJoCo draws.
 
-A surface is lit at each pixel; MuJoCo lights the corners of its facets, and blends them.
+A surface is lit at each pixel; MuJoCo lights the corners of its facets, and blends them. Everything
+is computed by component, for the R pixels of one picture.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.look import Appearance, Lights
+from crazyflow_ros.raytracing.pixels import if_any
 from crazyflow_ros.raytracing.shapes import UnitShape
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, Vector
 from crazyflow_ros.raytracing.textures import Textures
 from crazyflow_ros.xla.kernels import apart
 
+FINISH_ROWS = 13
+"""Numbers of a geom that `finish_of` needs."""
+
 
 class Finish(NamedTuple):
-    """What the geoms that are seen are made of, each (N, R)."""
+    """What the geoms that are seen are made of, each (R,)."""
 
     color: tuple[Array, Array, Array, Array]
     """Red, green, blue, opacity."""
@@ -34,36 +39,42 @@ class Finish(NamedTuple):
     repeated in a metre."""
 
 
-def finish_of(look: Appearance, geom: Array) -> Finish:
-    """Return what geoms (N, R) are made of."""
-    rows = jnp.concatenate(
-        [look.color, *(part[..., None] for part in look[1:4]), look.pattern], axis=-1
-    )
-    n = len(geom)
-    rows = jnp.broadcast_to(rows, (n, *rows.shape[1:])).swapaxes(1, 2)
-    taken = apart(lambda values, at: jnp.take_along_axis(values, at, 2), rows, geom[:, None])
-    parts = [taken[:, i] for i in range(rows.shape[1])]
-    texture = jnp.broadcast_to(look.texture, (n, look.texture.shape[1]))
-    number = apart(lambda values, at: jnp.take_along_axis(values, at, 1), texture, geom)
-    red, green, blue, opacity, emission, specular, shininess, *pattern = parts
+def finish_rows(look: Appearance) -> Array:
+    """Return what `finish_of` needs to know of all geoms, (ngeom, FINISH_ROWS).
+
+    Args:
+        look: Of one world, without its first axis.
+    """
+    single = look.emission, look.specular, look.shininess, look.texture.astype(look.color.dtype)
+    parts = [look.color, *(part[:, None] for part in single), look.pattern]
+    return jnp.concatenate(parts, axis=1)
+
+
+def finish_of(rows: Array) -> Finish:
+    """Return what geoms are made of.
+
+    Args:
+        rows: Those of `finish_rows` that are seen, (FINISH_ROWS, R).
+    """
+    red, green, blue, opacity, emission, specular, shininess, texture, *pattern = rows
     right, down, start, top, density = pattern
     return Finish(
-        (red, green, blue, opacity), emission, specular, shininess, number,
+        (red, green, blue, opacity), emission, specular, shininess, texture.astype(jnp.int32),
         (right, down, start, top, density),
     )  # fmt: skip
 
 
 def shade(
-    surface: Surface, rays: PixelRays, camera: tuple[Array, Array], look: Appearance,
-    finish: Finish, textures: Textures | None,
+    surface: Surface, rays: PixelRays, camera: Array, look: Appearance, finish: Finish,
+    textures: Textures | None,
 ) -> Vector:  # fmt: skip
-    """Return red, green and blue of N pictures, from 0 to 1, each (N, R).
+    """Return red, green and blue from 0 to 1, each (R,).
 
     Args:
         surface: What is seen.
         rays: The rays.
-        camera: Positions (N, 3) and axes (N, 3, 3) of the cameras in the world.
-        look: Of W worlds, N or one.
+        camera: Position and axes of the camera in the world, (12,).
+        look: Of the world, without its first axis.
         finish: Of what is seen.
         textures: Of the scene, None to leave them out.
     """
@@ -71,57 +82,64 @@ def shade(
     red, green, blue = (jnp.clip(part, 0.0, 1.0) for part in light)
     if textures is None or not (textures.of_geoms >= 0).any():
         return red, green, blue
-    place = apart(partial(_coordinates, textures.round_geoms), surface, finish)
-    covered = apart(_covered, surface, rays, finish)
-    texel = textures.sample(finish.texture, *place, covered)
+
+    def sampled(surface: Surface, rays: PixelRays, finish: Finish) -> Vector:
+        place = apart(partial(_coordinates, textures.round_geoms), surface, finish)
+        covered = apart(_covered, surface, rays, finish)
+        red, green, blue = textures.sample(finish.texture, *place, covered)
+        return red, green, blue
+
+    white = (jnp.ones_like(red),) * 3
+    texel = if_any(finish.texture >= 0, sampled, white, surface, rays, finish)
     return red * texel[0], green * texel[1], blue * texel[2]
 
 
 def _lit(
-    normal: Vector, rays: PixelRays, camera: tuple[Array, Array], look: Appearance, finish: Finish
+    normal: Vector, rays: PixelRays, camera: Array, look: Appearance, finish: Finish
 ) -> list[Array]:
     color, none = finish.color[:3], jnp.zeros_like(finish.emission)
     faces = apart(_reflected, normal, (none, none, none + 1.0), rays, finish.shininess)
     total = [finish.emission * part for part in color]
-    total = _added(total, [look.headlight[:, i] for i in range(3)], (none + 1.0, *faces), finish)
+    total = _added(total, look.headlight, (none + 1.0, *faces), finish)
     lights = look.lights
-    for k in range(lights.pos.shape[1]):
-        one = Lights(*(part[:, k] for part in lights))
+    for k in range(len(lights.pos)):
+        one = Lights(*(part[k] for part in lights))
         power, *to_light = apart(_beam, one, camera, rays)
         faces = apart(_reflected, normal, tuple(to_light), rays, finish.shininess)
-        total = _added(total, [one.ambient, one.diffuse, one.specular], (power, *faces), finish)
+        light = jnp.stack([one.ambient, one.diffuse, one.specular])
+        total = _added(total, light, (power, *faces), finish)
     return total
 
 
-def _beam(light: Lights, camera: tuple[Array, Array], rays: PixelRays) -> tuple[Array, ...]:
+def _beam(light: Lights, camera: Array, rays: PixelRays) -> tuple[Array, ...]:
     """Return how much of a light reaches the ends of rays, and the way to it."""
-    where, beam = (_in_camera(part, camera[1]) for part in (light.pos - camera[0], light.dir))
+    where, beam = (_in_camera(part, camera) for part in (light.pos - camera[:3], light.dir))
     away = [a - b for a, b in zip(where, rays.ends())]
     distance = jnp.sqrt(sum(part * part for part in away))
     to_light = [part / distance for part in away]
     inside = -sum(a * b for a, b in zip(to_light, beam))
-    near, linear, square = (light.attenuation[:, i, None] for i in range(3))
-    power = jnp.exp(light.exponent[:, None] * jnp.log(jnp.maximum(inside, 1e-6)))
+    near, linear, square = light.attenuation
+    power = jnp.exp(light.exponent * jnp.log(jnp.maximum(inside, 1e-6)))
     power = power / (near + linear * distance + square * distance * distance)
-    return jnp.where(inside >= jnp.cos(light.cutoff[:, None]), power, 0.0), *to_light
+    return jnp.where(inside >= jnp.cos(light.cutoff), power, 0.0), *to_light
 
 
 def _added(
-    total: list[Array], light: list[Array], shares: tuple[Array, Array, Array], finish: Finish
+    total: list[Array], light: Array, shares: tuple[Array, Array, Array], finish: Finish
 ) -> list[Array]:
     """Add a light.
 
     Args:
         total: Red, green and blue of others.
-        light: Ambient, diffuse and specular, each (W, 3).
-        shares: How much of it arrives, and how much of this is diffuse and specular, each (N, R).
+        light: Ambient, diffuse and specular, (3, 3).
+        shares: How much of it arrives, and how much of this is diffuse and specular, each (R,).
         finish: Of the surface.
     """
     (ambient, diffuse, specular), (power, plain, gloss) = light, shares
     return [
         part
-        + power * finish.color[i] * (ambient[:, i, None] + diffuse[:, i, None] * plain)
-        + power * finish.specular * specular[:, i, None] * gloss
+        + power * finish.color[i] * (ambient[i] + diffuse[i] * plain)
+        + power * finish.specular * specular[i] * gloss
         for i, part in enumerate(total)
     ]
 
@@ -189,9 +207,9 @@ def _slant(surface: Surface, rays: PixelRays) -> Array:
     return jnp.maximum(abs(a * x + b * y + c * z), 0.02)
 
 
-def _in_camera(vector: Array, axes: Array) -> list[Array]:
-    """Return vectors of the world (W, 3) in the axes (N, 3, 3) of cameras, (N, 1) each."""
-    return [(vector * axes[:, :, i]).sum(-1)[:, None] for i in range(3)]
+def _in_camera(vector: Array, camera: Array) -> Array:
+    """Return a vector of the world (3,) in the axes of a camera."""
+    return (vector[:, None] * camera[3:].reshape(3, 3)).sum(0)
 
 
 def _unit(x: Array, y: Array, z: Array) -> Vector:

@@ -87,10 +87,11 @@ class UnitShapes(NamedTuple):
 
     @property
     def rows(self) -> np.ndarray:
-        """All numbers, and whether there is a shape, (30, P) float32; see `view`."""
+        """All numbers, whether there is a shape, and its kind, (31, P) float32; see `view`."""
         parts = [self.axes, self.centre, self.to_unit, self.extent, self.ends]
         flat = [part.reshape(len(self.geom), -1).T for part in parts]
-        return np.concatenate([*flat, self.extra, [self.geom >= 0]]).astype(np.float32)
+        last = self.extra, [self.geom >= 0], [self.kinds]
+        return np.concatenate([*flat, *last]).astype(np.float32)
 
     @property
     def extra(self) -> np.ndarray:

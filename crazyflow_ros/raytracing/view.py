@@ -17,7 +17,7 @@ from crazyflow_ros.raytracing.shapes import WORD
 NUMBERS = 14
 """Numbers of a shape in the table, see `table_of`."""
 
-_AXES, _CENTRE, _TO_UNIT, _EXTENT, _ENDS, _EXTRA, _EXISTS = 0, 9, 12, 21, 24, 27, 29
+_AXES, _CENTRE, _TO_UNIT, _EXTENT, _ENDS, _EXTRA, _EXISTS, KIND = 0, 9, 12, 21, 24, 27, 29, 30
 """Rows of `UnitShapes.rows`."""
 
 
