@@ -22,7 +22,8 @@ Vector: TypeAlias = tuple[Array, Array, Array]
 Entry: TypeAlias = Callable[[Vector, Vector, tuple[Array, Array]], Array]
 """Takes start, step and `UnitShapes.extra`."""
 
-_TINY = 1e-20  # added to steps, so that none is zero
+TINY = 1e-20
+"""Is added to steps, so that none is zero."""
 _GAP = 1e-5  # by which triangles are larger, so that no ray passes between two of them
 
 
@@ -110,9 +111,9 @@ def entries(kind: UnitShape, row: Array, x: Array, y: Array, *, orthographic: bo
     origin = tuple(row[9 + i] for i in range(3))
     if orthographic:
         start = tuple(o + a for o, a in zip(origin, across))
-        step = tuple(b + _TINY for b in ahead)
+        step = tuple(b + TINY for b in ahead)
     else:
-        start, step = origin, tuple(a + b + _TINY for a, b in zip(across, ahead))
+        start, step = origin, tuple(a + b + TINY for a, b in zip(across, ahead))
     return ENTRIES[kind](start, step, (row[12], row[13]))  # type: ignore[arg-type]
 
 

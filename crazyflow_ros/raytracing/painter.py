@@ -9,20 +9,24 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import mujoco
+import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.lens import Lens
-from crazyflow_ros.raytracing.look import Appearance, look_of
+from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
 from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
 from crazyflow_ros.raytracing.shading import finish_of, finish_rows, shade
+from crazyflow_ros.raytracing.shadows import Shadows
 from crazyflow_ros.raytracing.shapes import Opacity, has_shapes
 from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector
 from crazyflow_ros.raytracing.textures import Textures, textures_of
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames
 from crazyflow_ros.xla.kernels import apart
 
-_Prepared: TypeAlias = tuple[Array, Appearance, list[Array]]
-"""Camera, look, and for each layer the numbers of its shapes."""
+_Constants: TypeAlias = tuple[Array, list[Any]]
+"""Texels, and `Tracer.constants` of all layers and of what casts shadows."""
+_Prepared: TypeAlias = tuple[Array, Appearance, list[Array], Any]
+"""Camera, look, and the numbers of the shapes of each layer and of what casts shadows."""
 
 
 class Painter:
@@ -35,6 +39,7 @@ class Painter:
         lens: The rays of the camera.
         groups: Geom groups (0-5) that are seen.
         textures: Whether surfaces have their textures.
+        shadows: Whether lights cast shadows.
 
     Raises:
         ValueError: The scene has geoms that cannot be seen by rays.
@@ -50,6 +55,7 @@ class Painter:
         groups: Sequence[int] = (0, 1, 2),
         *,
         textures: bool = True,
+        shadows: bool = False,
     ) -> None:
         self._textures = textures_of(model)
         self._with_textures = textures
@@ -59,6 +65,8 @@ class Painter:
             for opacity in (Opacity.opaque, Opacity.transparent)
             if has_shapes(model, groups, opacity)
         ]
+        self._casting = np.flatnonzero(model.light_castshadow[drawn_lights(model)]).tolist()
+        self._casters = Tracer(model, lens, groups) if shadows and self._casting else None
 
     def paint(self, geoms: Frames, cameras: Frames, look: Appearance | None = None) -> Array:
         """Return pictures, (N, height, width, 3), from 0 to 1.
@@ -72,50 +80,59 @@ class Painter:
         look = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape[1:])), look or self.look)
         hits = [tracer.hits(geoms, cameras) for tracer in self._layers]
         scenes = *flat_frames(geoms, cameras), look
-        constants = jnp.asarray(self._textures.texels), [t.constants() for t in self._layers]
+        tracers = [*self._layers, self._casters]
+        constants = (
+            jnp.asarray(self._textures.texels), [tracer and tracer.constants() for tracer in tracers],
+        )  # fmt: skip
         painted = of_pixels(
             self._layers[0].tiles, self._prepare, self._painted, constants, scenes, hits
         )
         return jnp.moveaxis(painted, 1, -1)
 
-    def _prepare(self, constants: Any, scene: tuple[Array, Array, Appearance]) -> _Prepared:
+    def _prepare(self, constants: _Constants, scene: tuple[Array, Array, Appearance]) -> _Prepared:
         """Return what the pixels of one picture have in common."""
         frames, camera, look = scene
-        finish = apart(finish_rows, look)
+        finish, (*own, of_casters) = apart(finish_rows, look), constants[1]
         rows = [
             jnp.concatenate([tracer.rows(own, frames, camera), finish[own[1]]], axis=1)
-            for tracer, own in zip(self._layers, constants[1])
+            for tracer, own in zip(self._layers, own)
         ]
-        return camera, look, rows
+        return camera, look, rows, self._casters and self._casters.rows(of_casters, frames, camera)
 
     def _painted(
-        self, constants: Any, data: _Prepared, x: Array, y: Array, layers: list[Hits], in_tile: bool
-    ) -> Array:
+        self, constants: _Constants, data: _Prepared, x: Array, y: Array, layers: list[Hits],
+        in_tile: bool,
+    ) -> Array:  # fmt: skip
         """Return red, green and blue of R pixels of a picture, (3, R)."""
-        camera, look, rows = data
+        camera, look, rows, of_casters = data
         textures = self._textures.with_texels(constants[0])
         picture: Vector = (jnp.zeros_like(x),) * 3
-        free = layers[0].shape < 0
         if self._textures.sky >= 0:
+            free = layers[0].shape < 0
             picture = if_any(free, partial(self._sky, textures), picture, x, y, camera)
-        opaque = jnp.full_like(x, jnp.inf)
+        shadows = None
+        if self._casters is not None:
+            shadows = Shadows(self._casters.shapes, constants[1][-1][0], of_casters, in_tile)
+        nearest = jnp.full_like(x, jnp.inf)
         for tracer, layer, own in zip(self._layers, layers, rows):
             is_opaque = tracer.opacity is Opacity.opaque
-            seen = layer.depth < opaque
+            seen = layer.depth < nearest
 
             def over(picture: Vector, own: Array, layer: Hits, tracer: Tracer = tracer) -> Vector:
                 taken = rows_of(own, jnp.maximum(layer.shape, 0), in_tile)
                 rays, surface = tracer.surface(taken, x, y, layer)
                 finish = finish_of(taken[SURFACE_ROWS:])
-                of_surface = textures if self._with_textures else None
-                colors = shade(surface, rays, camera, look, finish, of_surface)
+                colors = shade(
+                    surface, rays, camera, look, finish,
+                    textures if self._with_textures else None,
+                    shadows if is_opaque else None, self._casting,
+                )  # fmt: skip
                 # MuJoCo draws what is not opaque twice.
                 opacity = finish.color[3] * (2.0 - finish.color[3])
-                share = jnp.where(seen, 1.0 if is_opaque else opacity, 0.0)
-                return apart(_over, picture, colors, share)
+                return apart(_over, picture, colors, jnp.where(seen, 1.0 if is_opaque else opacity, 0.0))
 
             picture = if_any(seen, over, picture, picture, own, layer)
-            opaque = layer.depth
+            nearest = layer.depth
         return jnp.stack(picture)
 
     def _sky(self, textures: Textures, x: Array, y: Array, camera: Array) -> Vector:

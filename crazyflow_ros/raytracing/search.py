@@ -9,7 +9,7 @@ other devices, each shape is intersected with all rays of all pictures.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,8 @@ from crazyflow_ros.raytracing.lens import COLUMNS, ROWS, Tiles
 from crazyflow_ros.raytracing.shapes import WORD, UnitShape, UnitShapes
 from crazyflow_ros.raytracing.view import NUMBERS, table_of, tile_masks
 from crazyflow_ros.xla.kernels import apart, one_kernel, separate_kernels, zero
+
+T = TypeVar("T")
 
 Found: TypeAlias = tuple[Array, Array]
 """Depths [m], infinite where there is nothing, and numbers of the shapes, int32, -1 there."""
@@ -158,16 +160,32 @@ def _in_word(
         nearest: Those of other words, (pixels,).
     """
 
-    def next_shape(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        mask, depth, found = carry
-        lowest = mask & -mask
-        shape = first + (WORD - 1 - lax.clz(lowest)).astype(jnp.int32)
+    def step(shape: Array, nearest: Found) -> Found:
+        depth, found = nearest
         row = lax.dynamic_slice(table, (0, shape), (NUMBERS, 1))[:, 0]
         new = apart(lambda *args: entry(kind, *args), row, *rays)
-        return mask ^ lowest, jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
+        return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
 
-    _, depth, found = lax.while_loop(lambda carry: carry[0] != 0, next_shape, (mask, *nearest))
-    return depth, found
+    return each_shape(mask, first, step, nearest)
+
+
+def each_shape(mask: Array, first: Array, step: Callable[[Array, T], T], carry: T) -> T:
+    """Return what is left of `carry` after a step for each shape in a word of bits.
+
+    Args:
+        mask: The word.
+        first: Number of its first shape.
+        step: Takes the number of a shape and what the step before returned.
+        carry: What the first step takes.
+    """
+
+    def next_shape(state: tuple[Array, T]) -> tuple[Array, T]:
+        mask, carry = state
+        lowest = mask & -mask
+        shape = first + (WORD - 1 - lax.clz(lowest)).astype(jnp.int32)
+        return mask ^ lowest, step(shape, carry)
+
+    return cast(T, lax.while_loop(lambda state: state[0] != 0, next_shape, (mask, carry))[1])
 
 
 def _by_shape(

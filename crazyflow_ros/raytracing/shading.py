@@ -6,6 +6,7 @@ is computed by component, for the R pixels of one picture.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from jax import Array
 
 from crazyflow_ros.raytracing.look import Appearance, Lights
 from crazyflow_ros.raytracing.pixels import if_any
+from crazyflow_ros.raytracing.shadows import Shadows
 from crazyflow_ros.raytracing.shapes import UnitShape
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, Vector
 from crazyflow_ros.raytracing.textures import Textures
@@ -66,7 +68,7 @@ def finish_of(rows: Array) -> Finish:
 
 def shade(
     surface: Surface, rays: PixelRays, camera: Array, look: Appearance, finish: Finish,
-    textures: Textures | None,
+    textures: Textures | None, shadows: Shadows | None, casting: Sequence[int],
 ) -> Vector:  # fmt: skip
     """Return red, green and blue from 0 to 1, each (R,).
 
@@ -77,11 +79,12 @@ def shade(
         look: Of the world, without its first axis.
         finish: Of what is seen.
         textures: Of the scene, None to leave them out.
+        shadows: Of the picture, None to leave them out.
+        casting: Numbers of the lights that cast shadows.
     """
-    light = _lit(surface.normal, rays, camera, look, finish)
-    red, green, blue = (jnp.clip(part, 0.0, 1.0) for part in light)
+    parts = _lit(surface.normal, rays, camera, look, finish, shadows, casting)
     if textures is None or not (textures.of_geoms >= 0).any():
-        return red, green, blue
+        return _in_range(parts)
 
     def sampled(surface: Surface, rays: PixelRays, finish: Finish) -> Vector:
         place = apart(partial(_coordinates, textures.round_geoms), surface, finish)
@@ -89,39 +92,60 @@ def shade(
         red, green, blue = textures.sample(finish.texture, *place, covered)
         return red, green, blue
 
-    white = (jnp.ones_like(red),) * 3
+    white = (jnp.ones_like(rays.depth),) * 3
     texel = if_any(finish.texture >= 0, sampled, white, surface, rays, finish)
-    return red * texel[0], green * texel[1], blue * texel[2]
+    return _in_range([part * color for part, color in zip(parts, texel)])
+
+
+def _in_range(parts: list[Array]) -> Vector:
+    red, green, blue = (jnp.clip(part, 0.0, 1.0) for part in parts)
+    return red, green, blue
 
 
 def _lit(
-    normal: Vector, rays: PixelRays, camera: Array, look: Appearance, finish: Finish
-) -> list[Array]:
+    normal: Vector, rays: PixelRays, camera: Array, look: Appearance, finish: Finish,
+    shadows: Shadows | None, casting: Sequence[int],
+) -> list[Array]:  # fmt: skip
+    """Return red, green and blue without textures.
+
+    MuJoCo draws a surface once with all lights that cast no shadows, and once more for each other
+    light, where it arrives; the greatest value of each of these drawings is 1.
+    """
     color, none = finish.color[:3], jnp.zeros_like(finish.emission)
     faces = apart(_reflected, normal, (none, none, none + 1.0), rays, finish.shininess)
     total = [finish.emission * part for part in color]
     total = _added(total, look.headlight, (none + 1.0, *faces), finish)
-    lights = look.lights
-    for k in range(len(lights.pos)):
-        one = Lights(*(part[k] for part in lights))
-        power, *to_light = apart(_beam, one, camera, rays)
-        faces = apart(_reflected, normal, tuple(to_light), rays, finish.shininess)
+    more = [none] * 3
+    for k in range(len(look.lights.pos)):
+        one = Lights(*(part[k] for part in look.lights))
+        power, distance, *way = apart(_beam, one, camera, rays)
+        to_light: Vector = way[0], way[1], way[2]
+        faces = apart(_reflected, normal, to_light, rays, finish.shininess)
         light = jnp.stack([one.ambient, one.diffuse, one.specular])
-        total = _added(total, light, (power, *faces), finish)
-    return total
+        if shadows is None or k not in casting:
+            total = _added(total, light, (power, *faces), finish)
+            continue
+        arrives = (power > 0.0) & (faces[0] > 0.0)
+        arrives &= ~shadows.blocked(arrives, rays.ends(), to_light, distance)
+        new = _added([none] * 3, light, (jnp.where(arrives, power, 0.0), *faces), finish)
+        more = [part + jnp.minimum(add, 1.0) for part, add in zip(more, new)]
+    return [jnp.minimum(part, 1.0) + add for part, add in zip(total, more)]
 
 
 def _beam(light: Lights, camera: Array, rays: PixelRays) -> tuple[Array, ...]:
-    """Return how much of a light reaches the ends of rays, and the way to it."""
+    """Return how much of a light reaches the ends of rays, its distance [m], and the way to it."""
     where, beam = (_in_camera(part, camera) for part in (light.pos - camera[:3], light.dir))
     away = [a - b for a, b in zip(where, rays.ends())]
     distance = jnp.sqrt(sum(part * part for part in away))
-    to_light = [part / distance for part in away]
-    inside = -sum(a * b for a, b in zip(to_light, beam))
+    ahead = -sum(a * b for a, b in zip(away, beam))
+    parallel = light.directional > 0.0
+    to_light = [jnp.where(parallel, -b, part / distance) for part, b in zip(away, beam)]
+    inside = jnp.where(parallel, 1.0, ahead / distance)
     near, linear, square = light.attenuation
     power = jnp.exp(light.exponent * jnp.log(jnp.maximum(inside, 1e-6)))
     power = power / (near + linear * distance + square * distance * distance)
-    return jnp.where(inside >= jnp.cos(light.cutoff), power, 0.0), *to_light
+    power = jnp.where(inside >= jnp.cos(light.cutoff), power, 0.0)
+    return power, jnp.where(parallel, ahead, distance), *to_light
 
 
 def _added(

@@ -58,7 +58,7 @@ class CameraSensorCfg(SensorCfg):
     use_textures: bool = True
     """Whether surfaces have their textures."""
     use_shadows: bool = False
-    """Whether lights cast shadows; without a GPU these cost most of the time."""
+    """Whether lights cast shadows; with OpenGL and without a GPU these cost most of the time."""
     enabled_geom_groups: tuple[int, ...] = (0, 1, 2)
     """Geom groups (0-5) that are seen."""
     orthographic: bool = False
@@ -78,8 +78,6 @@ class CameraSensorCfg(SensorCfg):
             raise ValueError(f"{self.name}: {unknown('renderer', self.renderer, known)}")
         if self.renderer == "opengl" and "normals" in self.data_types:
             raise ValueError(f"{self.name}: the renderer 'opengl' takes no normals")
-        if self.renderer == "rays" and self.use_shadows:
-            raise ValueError(f"{self.name}: the renderer 'rays' has no shadows")
         if not (1 <= self.width <= _MOST_PIXELS and 1 <= self.height <= _MOST_PIXELS):
             size = f"{self.width} x {self.height}"
             rule = f"from 1 to {_MOST_PIXELS} pixels"
@@ -217,8 +215,9 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         cfg, backend = self.cfg, self.backend
         lens = Lens.of_camera(backend.model, self.camera_idx, cfg.width, cfg.height)
         take = self.context.tracers.get(
-            lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
-        )
+            lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures,
+            shadows=cfg.use_shadows,
+        )  # fmt: skip
         taken = take(Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0])))
         data = CameraSensorData(**taken)
         in_numpy: CameraSensorData = jax.tree.map(np.array, data)

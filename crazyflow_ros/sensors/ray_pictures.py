@@ -28,6 +28,7 @@ class PictureFn:
         groups: Geom groups that are seen.
         kinds: Pictures to take.
         textures: Whether surfaces have their textures.
+        shadows: Whether lights cast shadows.
 
     Raises:
         ValueError: The scene has geoms that rays do not see.
@@ -41,10 +42,11 @@ class PictureFn:
         kinds: Sequence[DataType],
         *,
         textures: bool,
+        shadows: bool,
     ) -> None:
         self._kinds = kinds
         self._tracer = Tracer(model, lens, groups)
-        self.painter = Painter(model, lens, groups, textures=textures)
+        self.painter = Painter(model, lens, groups, textures=textures, shadows=shadows)
 
     def __call__(self, geoms: Frames, cameras: Frames, look: Appearance | None = None) -> Pictures:
         """Return the pictures; by default of the look of the scene."""
@@ -71,12 +73,20 @@ class Tracers:
         self._known: dict[tuple[Any, ...], Callable[[Frames, Frames], Pictures]] = {}
 
     def get(
-        self, lens: Lens, groups: Sequence[int], kinds: Sequence[DataType], *, textures: bool
+        self,
+        lens: Lens,
+        groups: Sequence[int],
+        kinds: Sequence[DataType],
+        *,
+        textures: bool,
+        shadows: bool,
     ) -> Callable[[Frames, Frames], Pictures]:
         """Return a function for B worlds, whose arrays may be NumPy's; see `PictureFn`."""
-        key = (lens.x.tobytes(), lens.y.tobytes(), lens.orthographic, textures, *groups, *kinds)
+        key = (lens.x.tobytes(), lens.y.tobytes(), lens.orthographic, textures, shadows, *groups, *kinds)
         if key not in self._known:
-            take = jax.jit(PictureFn(self._model, lens, groups, kinds, textures=textures))
+            take = jax.jit(
+                PictureFn(self._model, lens, groups, kinds, textures=textures, shadows=shadows)
+            )
 
             def call(*frames: Frames) -> Pictures:
                 single = [Frames(*(jnp.asarray(x, jnp.float32) for x in each)) for each in frames]

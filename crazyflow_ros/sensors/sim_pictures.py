@@ -55,8 +55,9 @@ class SimPictures:
         self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
         lens = Lens.of_camera(model, self._numbers[0], cfg.width, cfg.height)
         self._take = PictureFn(
-            model, lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
-        )
+            model, lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures,
+            shadows=cfg.use_shadows,
+        )  # fmt: skip
         self.look = self._take.painter.look
         self._rest(model, sim.n_drones)
         self._compiled = jax.jit(self._pictures)
