@@ -15,16 +15,18 @@ from jax import Array
 from crazyflow_ros.raytracing.lens import Lens
 from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
 from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
-from crazyflow_ros.raytracing.shading import finish_of, finish_rows, shade
+from crazyflow_ros.raytracing.shading import FINISH_ROWS, finish_of, finish_rows, shade
 from crazyflow_ros.raytracing.shadows import Shadows
 from crazyflow_ros.raytracing.shapes import Opacity, has_shapes
-from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector
+from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames
 from crazyflow_ros.xla.kernels import apart
 
-_Constants: TypeAlias = tuple[Array, list[Any]]
-"""Texels, and `Tracer.constants` of all layers and of what casts shadows."""
+_Constants: TypeAlias = tuple[Array, list[Any], Any]
+"""Texels; of each layer, `Tracer.constants` and `UnitShapes.corners`; of what casts shadows,
+`Tracer.constants`."""
+_FINISH_END = SURFACE_ROWS + FINISH_ROWS
 _Prepared: TypeAlias = tuple[Array, Appearance, list[Array], Any]
 """Camera, look, and the numbers of the shapes of each layer and of what casts shadows."""
 
@@ -80,10 +82,11 @@ class Painter:
         look = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape[1:])), look or self.look)
         hits = [tracer.hits(geoms, cameras) for tracer in self._layers]
         scenes = *flat_frames(geoms, cameras), look
-        tracers = [*self._layers, self._casters]
         constants = (
-            jnp.asarray(self._textures.texels), [tracer and tracer.constants() for tracer in tracers],
-        )  # fmt: skip
+            jnp.asarray(self._textures.texels),
+            [(tracer.constants(), tracer.shapes.corners) for tracer in self._layers],
+            self._casters and self._casters.constants(),
+        )
         painted = of_pixels(
             self._layers[0].tiles, self._prepare, self._painted, constants, scenes, hits
         )
@@ -91,12 +94,12 @@ class Painter:
 
     def _prepare(self, constants: _Constants, scene: tuple[Array, Array, Appearance]) -> _Prepared:
         """Return what the pixels of one picture have in common."""
-        frames, camera, look = scene
-        finish, (*own, of_casters) = apart(finish_rows, look), constants[1]
-        rows = [
-            jnp.concatenate([tracer.rows(own, frames, camera), finish[own[1]]], axis=1)
-            for tracer, own in zip(self._layers, own)
-        ]
+        (frames, camera, look), (_, of_layers, of_casters) = scene, constants
+        finish = apart(finish_rows, look, jnp.asarray(self._textures.cubes))
+        rows = []
+        for tracer, (own, corners) in zip(self._layers, of_layers):
+            parts = [tracer.rows(own, frames, camera), finish[own[1]], corners]
+            rows.append(jnp.concatenate([x for x in parts if x is not None], axis=1))
         return camera, look, rows, self._casters and self._casters.rows(of_casters, frames, camera)
 
     def _painted(
@@ -112,7 +115,7 @@ class Painter:
             picture = if_any(free, partial(self._sky, textures), picture, x, y, camera)
         shadows = None
         if self._casters is not None:
-            shadows = Shadows(self._casters.shapes, constants[1][-1][0], of_casters, in_tile)
+            shadows = Shadows(self._casters.shapes, constants[2][0], of_casters, in_tile)
         nearest = jnp.full_like(x, jnp.inf)
         for tracer, layer, own in zip(self._layers, layers, rows):
             is_opaque = tracer.opacity is Opacity.opaque
@@ -121,7 +124,9 @@ class Painter:
             def over(picture: Vector, own: Array, layer: Hits, tracer: Tracer = tracer) -> Vector:
                 taken = rows_of(own, jnp.maximum(layer.shape, 0), in_tile)
                 rays, surface = tracer.surface(taken, x, y, layer)
-                finish = finish_of(taken[SURFACE_ROWS:])
+                finish = finish_of(taken[SURFACE_ROWS:_FINISH_END])
+                if tracer.shapes.corners is not None:
+                    surface = apart(smoothed, surface, taken, taken[_FINISH_END:])
                 colors = shade(
                     surface, rays, camera, look, finish,
                     textures if self._with_textures else None,

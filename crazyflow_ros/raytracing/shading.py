@@ -19,10 +19,10 @@ from crazyflow_ros.raytracing.pixels import if_any
 from crazyflow_ros.raytracing.shadows import Shadows
 from crazyflow_ros.raytracing.shapes import UnitShape
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, Vector
-from crazyflow_ros.raytracing.textures import Textures
+from crazyflow_ros.raytracing.textures import Textures, on_cube_of
 from crazyflow_ros.xla.kernels import apart
 
-FINISH_ROWS = 13
+FINISH_ROWS = 14
 """Numbers of a geom that `finish_of` needs."""
 
 
@@ -36,18 +36,21 @@ class Finish(NamedTuple):
     shininess: Array
     texture: Array
     """Number of the texture, -1 for none."""
+    is_cube: Array
+    """Whether the texture is that of a cube."""
     pattern: tuple[Array, Array, Array, Array, Array]
-    """Repetitions to the right and downwards, offsets likewise, and how often the texture is
-    repeated in a metre."""
+    """See `Textures.pattern`."""
 
 
-def finish_rows(look: Appearance) -> Array:
+def finish_rows(look: Appearance, cubes: Array) -> Array:
     """Return what `finish_of` needs to know of all geoms, (ngeom, FINISH_ROWS).
 
     Args:
         look: Of one world, without its first axis.
+        cubes: See `Textures.cubes`.
     """
-    single = look.emission, look.specular, look.shininess, look.texture.astype(look.color.dtype)
+    numbers = (part.astype(look.color.dtype) for part in (look.texture, cubes[look.texture]))
+    single = look.emission, look.specular, look.shininess, *numbers
     parts = [look.color, *(part[:, None] for part in single), look.pattern]
     return jnp.concatenate(parts, axis=1)
 
@@ -58,11 +61,11 @@ def finish_of(rows: Array) -> Finish:
     Args:
         rows: Those of `finish_rows` that are seen, (FINISH_ROWS, R).
     """
-    red, green, blue, opacity, emission, specular, shininess, texture, *pattern = rows
+    red, green, blue, opacity, emission, specular, shininess, texture, cube, *pattern = rows
     right, down, start, top, density = pattern
     return Finish(
         (red, green, blue, opacity), emission, specular, shininess, texture.astype(jnp.int32),
-        (right, down, start, top, density),
+        cube > 0.0, (right, down, start, top, density),
     )  # fmt: skip
 
 
@@ -87,7 +90,7 @@ def shade(
         return _in_range(parts)
 
     def sampled(surface: Surface, rays: PixelRays, finish: Finish) -> Vector:
-        place = apart(partial(_coordinates, textures.round_geoms), surface, finish)
+        place = apart(partial(_coordinates, textures), surface, finish)
         covered = apart(_covered, surface, rays, finish)
         red, green, blue = textures.sample(finish.texture, *place, covered)
         return red, green, blue
@@ -184,14 +187,8 @@ def _covered(surface: Surface, rays: PixelRays, finish: Finish) -> Array:
     return finish.pattern[4] * rays.depth * _pitch(rays) / _slant(surface, rays)
 
 
-def _coordinates(has_round: bool, surface: Surface, finish: Finish) -> tuple[Array, Array]:
-    """Return where in the texture a point is, to the right and downwards.
-
-    Args:
-        has_round: Whether geoms that are neither planes nor boxes have textures.
-        surface: What is seen.
-        finish: Likewise.
-    """
+def _coordinates(textures: Textures, surface: Surface, finish: Finish) -> tuple[Array, Array]:
+    """Return where in the texture a point is, to the right and downwards."""
     x, y, z = surface.local
     a, b, _ = surface.facing
     u, v = (x + 1) / 2, (1 - y) / 2  # of planes, and of boxes above and below
@@ -199,10 +196,27 @@ def _coordinates(has_round: bool, surface: Surface, finish: Finish) -> tuple[Arr
     on_x = box & (a != 0.0)
     u = jnp.where(on_x, (y + 1) / 2, u)
     v = jnp.where(on_x | (box & (b != 0.0)), (1 - z) / 2, v)
-    if has_round:
+    if textures.round_geoms:
         u, v = _around(surface, u, v)
+        triangle = surface.kind == UnitShape.triangle.value
+        u, v = (jnp.where(triangle, a, b) for a, b in zip(surface.place, (u, v)))
     right, down, start, top, _ = finish.pattern
-    return right * u + start, down * v + top
+    u, v = right * u + start, down * v + top
+    if textures.cubes.any():
+        on_cube = on_cube_of(*_direction(surface, finish))
+        u, v = (jnp.where(finish.is_cube, a, b) for a, b in zip(on_cube, (u, v)))
+    return u, v
+
+
+def _direction(surface: Surface, finish: Finish) -> Vector:
+    """Return in which direction the texture of a cube is seen from the middle of a geom."""
+    x, y, z = surface.place
+    # MuJoCo draws a capsule as a cylinder and two halves of a ball, each of unit size.
+    beyond = surface.facing[2]
+    on_capsule = jnp.where(beyond == 0.0, z / surface.length, jnp.sign(z) + beyond)
+    z = jnp.where(surface.kind == UnitShape.capsule.value, on_capsule, z)
+    a, b, c = (part * factor for part, factor in zip((x, y, z), finish.pattern))
+    return a, b, c
 
 
 def _around(surface: Surface, u: Array, v: Array) -> tuple[Array, Array]:

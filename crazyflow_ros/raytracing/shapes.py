@@ -23,6 +23,9 @@ MOST_SHAPES = 20_000
 """Greatest number of shapes, most of them triangles of meshes and height fields; a picture of
 64 x 64 of so many takes milliseconds."""
 
+CORNER_ROWS = 18
+"""Numbers of the corners of a triangle, see `UnitShapes.corners`."""
+
 _GEOM = mujoco.mjtGeom
 _OPAQUE = 0.995  # from which on MuJoCo does not blend
 _DEFAULT_COLOR = (0.5, 0.5, 0.5, 1.0)
@@ -76,6 +79,9 @@ class UnitShapes(NamedTuple):
     ends: np.ndarray
     """Zero along the axes of planes that have no end, and are seen around the camera; else one,
     (P, 3)."""
+    corners: np.ndarray | None
+    """Of triangles, the normals at the three corners in the shape's coordinates, and the places of
+    the corners in textures, see `Triangles`; (P, CORNER_ROWS) float32, None if there are none."""
 
     @property
     def kinds(self) -> np.ndarray:
@@ -109,6 +115,7 @@ class _Shape(NamedTuple):
     centre: np.ndarray = np.zeros(3)
     extent: np.ndarray = np.ones(3)
     ends: np.ndarray = np.ones(3)
+    corners: np.ndarray = np.zeros(CORNER_ROWS)
 
 
 def shapes_of(
@@ -145,7 +152,9 @@ def shapes_of(
         np.linalg.inv(axes),
         np.array([slot.extent for slot in slots]),
         np.array([slot.ends for slot in slots]),
-    )
+        np.array([slot.corners for slot in slots], np.float32)
+        if any(kind is UnitShape.triangle for kind, _ in words) else None,
+    )  # fmt: skip
 
 
 def _check(model: mujoco.MjModel, geoms: Sequence[int]) -> None:
@@ -203,7 +212,7 @@ def colors_of(model: mujoco.MjModel) -> np.ndarray:
 def _of_geom(model: mujoco.MjModel, geom: int) -> list[_Shape]:
     size, type_ = model.geom_size[geom].astype(float), _GEOM(model.geom_type[geom])
     if type_ in _TRIANGLES:
-        return [_triangle(geom, corners) for corners in triangles_of(model, geom)]
+        return [_triangle(geom, *each) for each in zip(*triangles_of(model, geom))]
     kind = _KINDS[type_]
     if kind is UnitShape.plane:
         endless = size[:2] <= 0.0
@@ -221,10 +230,14 @@ def _of_geom(model: mujoco.MjModel, geom: int) -> list[_Shape]:
     return [_Shape(kind, geom, np.diag(size))]
 
 
-def _triangle(geom: int, corners: np.ndarray) -> _Shape:
-    """Return the triangle with the corners (3, 3)."""
+def _triangle(
+    geom: int, corners: np.ndarray, normals: np.ndarray, place: np.ndarray
+) -> _Shape:
+    """Return a triangle, see `Triangles`."""
     first, second = (corners[1] - corners[0]) / 2, (corners[2] - corners[0]) / 2
     normal = np.cross(first, second)
     axes = np.stack([first, second, normal / np.linalg.norm(normal)], axis=1)
     centre = (corners[1] + corners[2]) / 2
-    return _Shape(UnitShape.triangle, geom, axes, centre, np.array([1.0, 1.0, 0.0]))
+    of_corners = np.concatenate([(normals @ axes).ravel(), place.ravel()])
+    extent = np.array([1.0, 1.0, 0.0])
+    return _Shape(UnitShape.triangle, geom, axes, centre, extent, corners=of_corners)

@@ -57,6 +57,10 @@ class Surface(NamedTuple):
     """Normal in the coordinates of the shape, not of unit length."""
     normal: Vector
     """Unit normal in the axes of the camera."""
+    place: Vector
+    """Of triangles, where they are in textures, see `Triangles`; of others, as `local`."""
+    length: Array
+    """Of capsules, half the length of the axis in the coordinates of the shape."""
 
 
 def surface_rows(own: Array, table: Array) -> Array:
@@ -88,7 +92,7 @@ def surface_of(shapes: UnitShapes, rows: Array, rays: PixelRays) -> Surface:
     kind = rows[NUMBERS]
     place: Vector = apart(local, rows, rays)
     facing = apart(lambda *args: _facing(shapes, *args), kind, place, rows[12])
-    return Surface(kind, place, facing, apart(in_camera, rows, facing))
+    return Surface(kind, place, facing, apart(in_camera, rows, facing), place, rows[12])
 
 
 def in_camera(rows: Array, facing: Vector) -> Vector:
@@ -122,3 +126,24 @@ def _facing(shapes: UnitShapes, kind: Array, local: Vector, length: Array) -> Ve
             a, b, c = (jnp.where(here, own, other) for own, other in zip(of_kind[present], facing))
             facing = a, b, c
     return facing
+
+
+def smoothed(surface: Surface, rows: Array, corners: Array) -> Surface:
+    """Return a surface of which triangles look as if they were curved, as MuJoCo lights them.
+
+    Args:
+        surface: The surface.
+        rows: See `surface_of`.
+        corners: Of `UnitShapes.corners`, those of the shapes that are hit, (CORNER_ROWS, R).
+    """
+    x, y, _ = surface.local
+    second, third = (x + 1) / 2, (y + 1) / 2
+    shares = 1 - second - third, second, third
+    blended = [
+        sum(share * corners[i + 3 * k] for k, share in enumerate(shares))
+        for i in (0, 1, 2, 9, 10, 11)
+    ]
+    is_triangle = surface.kind == UnitShape.triangle.value
+    others = *surface.facing, *surface.place
+    a, b, c, u, v, w = (jnp.where(is_triangle, x, y) for x, y in zip(blended, others))
+    return surface._replace(normal=in_camera(rows, (a, b, c)), place=(u, v, w))
