@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax import Array
@@ -85,6 +86,12 @@ class Tiles:
         before = pictures.shape[:-2]
         tiles = pictures.reshape(*before, self.rows, ROWS, self.columns, COLUMNS)
         return tiles.swapaxes(-3, -2).reshape(*before, -1, ROWS * COLUMNS)
+
+    def whole_of(self, pictures: Array) -> Array:
+        """Cut pictures (N, height, width) to (N, T, pixels), repeated beyond the edges."""
+        height, width = self.whole
+        beyond = (0, 0), (0, height - self.height), (0, width - self.width)
+        return self.cut(jnp.pad(pictures, beyond, "edge"))
 
     def joined(self, tiles: Array) -> Array:
         """Join tiles (..., T, pixels) to pictures of whole tiles, (..., height, width)."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -14,21 +14,43 @@ from jax import Array
 
 from crazyflow_ros.raytracing.lens import Lens
 from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
+from crazyflow_ros.raytracing.mirror import mirror_of
 from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
-from crazyflow_ros.raytracing.shading import FINISH_ROWS, finish_of, finish_rows, shade
+from crazyflow_ros.raytracing.shading import (
+    FINISH_ROWS,
+    dimmed,
+    finish_of,
+    finish_rows,
+    shade,
+    turned_into,
+)
 from crazyflow_ros.raytracing.shadows import Shadows
-from crazyflow_ros.raytracing.shapes import Opacity, has_shapes
+from crazyflow_ros.raytracing.shapes import Opacity, seen
 from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames
 from crazyflow_ros.xla.kernels import apart
 
 _Constants: TypeAlias = tuple[Array, list[Any], Any]
-"""Texels; of each layer, `Tracer.constants` and `UnitShapes.corners`; of what casts shadows,
+"""Texels; of each tracer, `Tracer.constants` and `UnitShapes.corners`; of what casts shadows,
 `Tracer.constants`."""
 _FINISH_END = SURFACE_ROWS + FINISH_ROWS
-_Prepared: TypeAlias = tuple[Array, Appearance, list[Array], Any]
-"""Camera, look, and the numbers of the shapes of each layer and of what casts shadows."""
+
+
+class _Scene(NamedTuple):
+    """What the pixels of one picture have in common."""
+
+    camera: Array
+    """Position and axes, (12,)."""
+    eye: Array
+    """Likewise, of the camera behind the mirror."""
+    look: Appearance
+    rows: list[Array]
+    """Numbers of the shapes of each layer, (P, K)."""
+    mirrored: list[Array]
+    """Likewise, of the layers that the mirror shows."""
+    casters: Array | None
+    """Numbers of the shapes that cast shadows."""
 
 
 class Painter:
@@ -65,8 +87,10 @@ class Painter:
         self._layers = [
             Tracer(model, lens, groups, opacity)
             for opacity in (Opacity.opaque, Opacity.transparent)
-            if has_shapes(model, groups, opacity)
+            if seen(model, groups, opacity).any()
         ]
+        self._mirror = mirror_of(model, groups)
+        self._mirrored = [] if self._mirror is None else self._mirror.tracers(model, lens, groups)
         self._casting = np.flatnonzero(model.light_castshadow[drawn_lights(model)]).tolist()
         self._casters = Tracer(model, lens, groups) if shadows and self._casting else None
 
@@ -81,64 +105,114 @@ class Painter:
         n = len(cameras.pos)
         look = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape[1:])), look or self.look)
         hits = [tracer.hits(geoms, cameras) for tracer in self._layers]
-        scenes = *flat_frames(geoms, cameras), look
+        eyes, mirrored = cameras, []
+        if self._mirror is not None:
+            eyes = self._mirror.cameras(geoms, cameras)
+            near = self._mirror.depths(self._layers[0], hits[0], geoms, cameras)
+            mirrored = [tracer.hits_beyond(near, geoms, eyes) for tracer in self._mirrored]
+        scenes = *flat_frames(geoms, cameras), flat_frames(geoms, eyes)[1], look
+        tracers = [*self._layers, *self._mirrored]
         constants = (
             jnp.asarray(self._textures.texels),
-            [(tracer.constants(), tracer.shapes.corners) for tracer in self._layers],
+            [(tracer.constants(), tracer.shapes.corners) for tracer in tracers],
             self._casters and self._casters.constants(),
         )
         painted = of_pixels(
-            self._layers[0].tiles, self._prepare, self._painted, constants, scenes, hits
+            self._layers[0].tiles, self._prepare, self._painted, constants, scenes, (hits, mirrored)
         )
         return jnp.moveaxis(painted, 1, -1)
 
-    def _prepare(self, constants: _Constants, scene: tuple[Array, Array, Appearance]) -> _Prepared:
+    def _prepare(
+        self, constants: _Constants, scene: tuple[Array, Array, Array, Appearance]
+    ) -> _Scene:
         """Return what the pixels of one picture have in common."""
-        (frames, camera, look), (_, of_layers, of_casters) = scene, constants
+        (frames, camera, eye, look), (_, of_tracers, of_casters) = scene, constants
         finish = apart(finish_rows, look, jnp.asarray(self._textures.cubes))
-        rows = []
-        for tracer, (own, corners) in zip(self._layers, of_layers):
-            parts = [tracer.rows(own, frames, camera), finish[own[1]], corners]
-            rows.append(jnp.concatenate([x for x in parts if x is not None], axis=1))
-        return camera, look, rows, self._casters and self._casters.rows(of_casters, frames, camera)
+
+        def rows(tracer: Tracer, camera: Array, constants: Any) -> Array:
+            own, corners = constants
+            parts = [tracer.rows(own, frames, camera), finish[own[1]]]
+            return jnp.concatenate(parts if corners is None else [*parts, corners], axis=1)
+
+        n = len(self._layers)
+        return _Scene(
+            camera, eye, look,
+            [rows(tracer, camera, own) for tracer, own in zip(self._layers, of_tracers)],
+            [rows(tracer, eye, own) for tracer, own in zip(self._mirrored, of_tracers[n:])],
+            self._casters and self._casters.rows(of_casters, frames, camera),
+        )  # fmt: skip
 
     def _painted(
-        self, constants: _Constants, data: _Prepared, x: Array, y: Array, layers: list[Hits],
-        in_tile: bool,
+        self, constants: _Constants, scene: _Scene, x: Array, y: Array,
+        hits: tuple[list[Hits], list[Hits]], in_tile: bool,
     ) -> Array:  # fmt: skip
         """Return red, green and blue of R pixels of a picture, (3, R)."""
-        camera, look, rows, of_casters = data
         textures = self._textures.with_texels(constants[0])
-        picture: Vector = (jnp.zeros_like(x),) * 3
-        if self._textures.sky >= 0:
-            free = layers[0].shape < 0
-            picture = if_any(free, partial(self._sky, textures), picture, x, y, camera)
         shadows = None
         if self._casters is not None:
-            shadows = Shadows(self._casters.shapes, constants[2][0], of_casters, in_tile)
-        nearest = jnp.full_like(x, jnp.inf)
-        for tracer, layer, own in zip(self._layers, layers, rows):
+            shadows = Shadows(self._casters.shapes, constants[2][0], scene.casters, in_tile)
+        of_surface = textures if self._with_textures else None
+        shaded = partial(self._shaded, x, y, in_tile, scene.look, of_surface)
+        picture: Vector = (jnp.zeros_like(x),) * 3
+        reflected = self._over(
+            picture, self._mirrored, hits[1], scene.mirrored,
+            partial(shaded, scene.eye, behind=turned_into(scene.camera[5::3], scene.eye)),
+        )  # fmt: skip
+        if self._textures.sky >= 0:
+            free = hits[0][0].shape < 0
+            picture = if_any(free, partial(self._sky, textures), picture, x, y, scene.camera)
+        picture = self._over(
+            picture, self._layers, hits[0], scene.rows, partial(shaded, scene.camera),
+            shadows, reflected,
+        )  # fmt: skip
+        return jnp.stack([jnp.minimum(part, 1.0) for part in picture])
+
+    def _over(
+        self, picture: Vector, layers: list[Tracer], hits: list[Hits], rows: list[Array],
+        shaded: Callable[..., tuple[Vector, Array]], shadows: Shadows | None = None,
+        reflected: Vector | None = None,
+    ) -> Vector:  # fmt: skip
+        """Return layers over a picture, what is opaque first, and with what the mirror shows."""
+        nearest = jnp.full_like(picture[0], jnp.inf)
+        for tracer, layer, own in zip(layers, hits, rows):
             is_opaque = tracer.opacity is Opacity.opaque
             seen = layer.depth < nearest
 
-            def over(picture: Vector, own: Array, layer: Hits, tracer: Tracer = tracer) -> Vector:
-                taken = rows_of(own, jnp.maximum(layer.shape, 0), in_tile)
-                rays, surface = tracer.surface(taken, x, y, layer)
-                finish = finish_of(taken[SURFACE_ROWS:_FINISH_END])
-                if tracer.shapes.corners is not None:
-                    surface = apart(smoothed, surface, taken, taken[_FINISH_END:])
-                colors = shade(
-                    surface, rays, camera, look, finish,
-                    textures if self._with_textures else None,
-                    shadows if is_opaque else None, self._casting,
-                )  # fmt: skip
-                # MuJoCo draws what is not opaque twice.
-                opacity = finish.color[3] * (2.0 - finish.color[3])
-                return apart(_over, picture, colors, jnp.where(seen, 1.0 if is_opaque else opacity, 0.0))
+            def over(
+                picture: Vector, own: Array, layer: Hits, shadows: Shadows | None,
+                tracer: Tracer = tracer, seen: Array = seen, is_opaque: bool = is_opaque,
+            ) -> Vector:  # fmt: skip
+                colors, opacity = shaded(tracer, own, layer, shadows)
+                share = jnp.where(seen, 1.0 if is_opaque else opacity, 0.0)
+                return apart(_over, picture, colors, share)
 
+            # Only what is opaque receives shadows.
+            over = partial(over, shadows=shadows if is_opaque else None)
             picture = if_any(seen, over, picture, picture, own, layer)
+            if is_opaque and self._mirrored and reflected is not None:
+                a, b, c = (part + add for part, add in zip(picture, reflected))
+                picture = a, b, c
             nearest = layer.depth
-        return jnp.stack(picture)
+        return picture
+
+    def _shaded(
+        self, x: Array, y: Array, in_tile: bool, look: Appearance, textures: Textures | None,
+        camera: Array, tracer: Tracer, own: Array, layer: Hits, shadows: Shadows | None,
+        behind: Array | None = None,
+    ) -> tuple[Vector, Array]:  # fmt: skip
+        """Return colors and opacity of what a layer shows."""
+        taken = rows_of(own, jnp.maximum(layer.shape, 0), in_tile)
+        rays, surface = tracer.surface(taken, x, y, layer)
+        finish = finish_of(taken[SURFACE_ROWS:_FINISH_END])
+        if tracer.shapes.corners is not None:
+            surface = apart(smoothed, surface, taken, taken[_FINISH_END:])
+        if behind is not None and self._mirror is not None:
+            finish = dimmed(finish, self._mirror.reflectance)
+        colors = shade(
+            surface, rays, camera, look, finish, textures, shadows, self._casting, behind
+        )
+        # MuJoCo draws what is not opaque twice.
+        return colors, finish.color[3] * (2.0 - finish.color[3])
 
     def _sky(self, textures: Textures, x: Array, y: Array, camera: Array) -> Vector:
         if self._layers[0].lens.orthographic:

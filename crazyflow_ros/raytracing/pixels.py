@@ -44,7 +44,7 @@ def of_pixels(
 
     @jax.jit
     def made(constants: Any, scenes: Any, found: Any, x: Array, y: Array) -> Array:
-        in_tiles = jax.tree.map(lambda part: tiles.cut(_whole(tiles, part)), found)
+        in_tiles = jax.tree.map(tiles.whole_of, found)
         made: Array = lax.platform_dependent(
             constants, scenes, in_tiles, x, y,
             cpu=one_kernel(lambda *args: _by_tile(prepare, compute, *args)),
@@ -120,10 +120,3 @@ def _at_once(
     made = jax.vmap(picture)(scenes, found)
     return made.reshape(*made.shape[:2], *x.shape)
 
-
-def _whole(tiles: Tiles, pictures: Array) -> Array:
-    """Return pictures of whole tiles, repeated beyond the edges."""
-    height, width = tiles.whole
-    beyond = [(0, 0)] * (pictures.ndim - 2)
-    beyond += [(0, height - tiles.height), (0, width - tiles.width)]
-    return pictures if pictures.shape[-2:] == (height, width) else jnp.pad(pictures, beyond, "edge")

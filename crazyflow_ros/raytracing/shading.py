@@ -69,9 +69,16 @@ def finish_of(rows: Array) -> Finish:
     )  # fmt: skip
 
 
+def dimmed(finish: Finish, share: float) -> Finish:
+    """Return what geoms are made of, seen in a mirror that shows a share of their colors."""
+    red, green, blue, opacity = finish.color
+    return finish._replace(color=(red * share, green * share, blue * share, opacity))
+
+
 def shade(
     surface: Surface, rays: PixelRays, camera: Array, look: Appearance, finish: Finish,
-    textures: Textures | None, shadows: Shadows | None, casting: Sequence[int],
+    textures: Textures | None, shadows: Shadows | None = None, casting: Sequence[int] = (),
+    behind: Array | None = None,
 ) -> Vector:  # fmt: skip
     """Return red, green and blue from 0 to 1, each (R,).
 
@@ -84,8 +91,11 @@ def shade(
         textures: Of the scene, None to leave them out.
         shadows: Of the picture, None to leave them out.
         casting: Numbers of the lights that cast shadows.
+        behind: The z axis of the camera that has the headlight, in the axes of this one, (3,); None
+            if it is this one.
     """
-    parts = _lit(surface.normal, rays, camera, look, finish, shadows, casting)
+    behind = jnp.array([0.0, 0.0, 1.0], camera.dtype) if behind is None else behind
+    parts = _lit(surface.normal, rays, camera, look, finish, shadows, casting, behind)
     if textures is None or not (textures.of_geoms >= 0).any():
         return _in_range(parts)
 
@@ -107,7 +117,7 @@ def _in_range(parts: list[Array]) -> Vector:
 
 def _lit(
     normal: Vector, rays: PixelRays, camera: Array, look: Appearance, finish: Finish,
-    shadows: Shadows | None, casting: Sequence[int],
+    shadows: Shadows | None, casting: Sequence[int], behind: Array,
 ) -> list[Array]:  # fmt: skip
     """Return red, green and blue without textures.
 
@@ -115,7 +125,8 @@ def _lit(
     light, where it arrives; the greatest value of each of these drawings is 1.
     """
     color, none = finish.color[:3], jnp.zeros_like(finish.emission)
-    faces = apart(_reflected, normal, (none, none, none + 1.0), rays, finish.shininess)
+    headlight = none + behind[0], none + behind[1], none + behind[2]
+    faces = apart(_reflected, normal, headlight, rays, finish.shininess)
     total = [finish.emission * part for part in color]
     total = _added(total, look.headlight, (none + 1.0, *faces), finish)
     more = [none] * 3
@@ -137,7 +148,7 @@ def _lit(
 
 def _beam(light: Lights, camera: Array, rays: PixelRays) -> tuple[Array, ...]:
     """Return how much of a light reaches the ends of rays, its distance [m], and the way to it."""
-    where, beam = (_in_camera(part, camera) for part in (light.pos - camera[:3], light.dir))
+    where, beam = (turned_into(part, camera) for part in (light.pos - camera[:3], light.dir))
     away = [a - b for a, b in zip(where, rays.ends())]
     distance = jnp.sqrt(sum(part * part for part in away))
     ahead = -sum(a * b for a, b in zip(away, beam))
@@ -245,7 +256,7 @@ def _slant(surface: Surface, rays: PixelRays) -> Array:
     return jnp.maximum(abs(a * x + b * y + c * z), 0.02)
 
 
-def _in_camera(vector: Array, camera: Array) -> Array:
+def turned_into(vector: Array, camera: Array) -> Array:
     """Return a vector of the world (3,) in the axes of a camera."""
     return (vector[:, None] * camera[3:].reshape(3, 3)).sum(0)
 

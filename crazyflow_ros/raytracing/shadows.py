@@ -11,6 +11,7 @@ from crazyflow_ros.raytracing.search import each_shape
 from crazyflow_ros.raytracing.shapes import WORD, UnitShape, UnitShapes
 from crazyflow_ros.raytracing.surface import Vector
 from crazyflow_ros.raytracing.view import ENDS, EXISTS, EXTENT, as_words
+from crazyflow_ros.scene.renderers import NEAR
 from crazyflow_ros.xla.kernels import apart
 
 _MARGIN = 1e-3  # m by which tiles are taken larger than they are
@@ -77,7 +78,8 @@ def _reaches(kind: UnitShape, row: Array, ends: Vector, way: Vector) -> Array:
     """Return how far rays reach before they enter a shape [m]."""
     start = [row[9 + i] + sum(row[3 * i + j] * ends[j] for j in range(3)) for i in range(3)]
     step = [sum(row[3 * i + j] * way[j] for j in range(3)) + TINY for i in range(3)]
-    return ENTRIES[kind]((start[0], start[1], start[2]), (step[0], step[1], step[2]), row[12:14])
+    enter = ENTRIES[kind]((start[0], start[1], start[2]), (step[0], step[1], step[2]), row[12:14])
+    return jnp.where(enter > NEAR, enter, jnp.inf)
 
 
 def _between(

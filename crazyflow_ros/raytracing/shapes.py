@@ -119,7 +119,10 @@ class _Shape(NamedTuple):
 
 
 def shapes_of(
-    model: mujoco.MjModel, groups: Sequence[int], opacity: Opacity = Opacity.any
+    model: mujoco.MjModel,
+    groups: Sequence[int],
+    opacity: Opacity = Opacity.any,
+    without: int = -1,
 ) -> UnitShapes:
     """Return the shapes of the geoms that can be seen in a scene.
 
@@ -127,11 +130,12 @@ def shapes_of(
         model: The scene.
         groups: Geom groups that are seen.
         opacity: Which of them are meant.
+        without: Id of a geom that is left out, -1 for none.
 
     Raises:
         ValueError: The scene has nothing to see, or geoms that are not among the shapes.
     """
-    geoms = np.flatnonzero(seen(model, groups, opacity)).tolist()
+    geoms = np.flatnonzero(seen(model, groups, opacity, without)).tolist()
     _check(model, geoms)
     shapes = [shape for geom in geoms for shape in _of_geom(model, geom)]
     if not shapes:
@@ -181,20 +185,20 @@ def _check(model: mujoco.MjModel, geoms: Sequence[int]) -> None:
             )
 
 
-def has_shapes(model: mujoco.MjModel, groups: Sequence[int], opacity: Opacity) -> bool:
-    """Return whether there are such geoms; see `shapes_of`."""
-    return bool(seen(model, groups, opacity).any())
-
-
-def seen(model: mujoco.MjModel, groups: Sequence[int], opacity: Opacity) -> np.ndarray:
-    """Return which geoms are seen, (ngeom,) bool: not those without opacity."""
+def seen(
+    model: mujoco.MjModel,
+    groups: Sequence[int],
+    opacity: Opacity = Opacity.any,
+    without: int = -1,
+) -> np.ndarray:
+    """Return which geoms are seen, (ngeom,) bool: not those without opacity; see `shapes_of`."""
     share = colors_of(model)[:, 3]
     meant = {
         Opacity.any: share > 0.0,
         Opacity.opaque: share >= _OPAQUE,
         Opacity.transparent: (share > 0.0) & (share < _OPAQUE),
     }
-    return np.isin(model.geom_group, list(groups)) & meant[opacity]
+    return np.isin(model.geom_group, list(groups)) & meant[opacity] & (np.arange(model.ngeom) != without)
 
 
 def colors_of(model: mujoco.MjModel) -> np.ndarray:

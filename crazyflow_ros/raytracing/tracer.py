@@ -13,10 +13,11 @@ from jax import Array
 
 from crazyflow_ros.raytracing.lens import Lens, Tiles
 from crazyflow_ros.raytracing.pixels import of_pixels, rows_of
-from crazyflow_ros.raytracing.search import search
+from crazyflow_ros.raytracing.search import Found, search
 from crazyflow_ros.raytracing.shapes import Opacity, shapes_of
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of, surface_rows
 from crazyflow_ros.raytracing.view import table_of
+from crazyflow_ros.scene.renderers import NEAR
 from crazyflow_ros.xla.kernels import apart
 
 
@@ -49,6 +50,7 @@ class Tracer:
         lens: The rays of the camera.
         groups: Geom groups (0-5) that are seen.
         opacity: Which of them are seen.
+        without: Id of a geom that is not seen, -1 for none.
 
     Raises:
         ValueError: The scene has geoms that cannot be seen by rays.
@@ -60,9 +62,10 @@ class Tracer:
         lens: Lens,
         groups: Sequence[int] = (0, 1, 2),
         opacity: Opacity = Opacity.any,
+        without: int = -1,
     ) -> None:
         self.lens, self.opacity = lens, opacity
-        self.shapes = shapes_of(model, groups, opacity)
+        self.shapes = shapes_of(model, groups, opacity, without)
         self.tiles = Tiles(lens)
         self._search = search(self.shapes, self.tiles, orthographic=lens.orthographic)
         self._cast = jax.custom_jvp(self._found)
@@ -78,6 +81,10 @@ class Tracer:
             cameras: Of the cameras, which look along -z with +y up, (N, ...).
         """
         return Hits(*self._cast(geoms, cameras))
+
+    def hits_beyond(self, near: Array, geoms: Frames, cameras: Frames) -> Hits:
+        """Return what is seen beyond some depths, (N, height, width) m, without derivatives."""
+        return self._cropped(self._search(*flat_frames(geoms, cameras), self.tiles.whole_of(near)))
 
     def segmentation(self, hits: Hits) -> Array:
         """Return ids of geoms, (N, height, width) int32, -1 where there is none."""
@@ -132,9 +139,12 @@ class Tracer:
         return rays, surface_of(self.shapes, taken, rays)
 
     def _found(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
+        near = jnp.full(1, NEAR, geoms.pos.dtype)
+        return tuple(self._cropped(self._search(*flat_frames(geoms, cameras), near)))
+
+    def _cropped(self, found: Found) -> Hits:
         height, width = self.lens.size
-        depth, shape = self._search(*flat_frames(geoms, cameras))
-        return depth[:, :height, :width], shape[:, :height, :width]
+        return Hits(*(part[:, :height, :width] for part in found))
 
     def _derived(self, primals: Any, tangents: Any) -> Any:
         (geoms, cameras), (d_geoms, d_cameras) = primals, tangents
