@@ -228,6 +228,8 @@ def _cubic(model: mujoco.MjModel) -> np.ndarray:
     size = model.geom_size.astype(float)
     triangles = np.isin(model.geom_type, [mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD])
     factors = np.where(triangles[:, None], size * [2.0, -2.0, 2.0], 1.0)
+    plane = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE
+    factors[plane] = np.where(size > 0.0, size, FLOOR)[plane]
     if model.nmat:
         factors = np.where(_uniform(model) & (size > 0.0), factors * size, factors)
     least = np.where(size > 0.0, size, np.inf).min(axis=1, keepdims=True)

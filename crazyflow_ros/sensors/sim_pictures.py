@@ -15,7 +15,7 @@ from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.raytracing import Appearance, Frames, Lens
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
-from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores
+from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores, where_due
 
 if TYPE_CHECKING:
     from crazyflow_ros.sim import Sim
@@ -59,6 +59,7 @@ class SimPictures:
             shadows=cfg.use_shadows,
         )  # fmt: skip
         self.look = self._take.painter.look
+        self._kinds, self._size = cfg.data_types, (cfg.height, cfg.width)
         self._rest(model, sim.n_drones)
         self._compiled = jax.jit(self._pictures)
 
@@ -68,6 +69,9 @@ class SimPictures:
         geoms: Frames | None = None,
         cameras: Frames | None = None,
         look: Appearance | None = None,
+        *,
+        due: Array | None = None,
+        before: CameraSensorData | None = None,
     ) -> CameraSensorData:
         """Take pictures.
 
@@ -76,12 +80,19 @@ class SimPictures:
             geoms: See `geoms`.
             cameras: See `cameras`.
             look: See `look`.
+            due: Worlds of which pictures are taken, (n_worlds,) bool; only their rays are cast.
+            before: The pictures of the other worlds.
 
         Returns:
             Arrays of JAX of B = n_worlds, or if each drone has a camera (n_worlds, n_drones, ...).
+
+        Raises:
+            ValueError: Only one of `due` and `before` is given, or they do not have these shapes.
         """
         pos, quat = data.states.pos, data.states.quat
         args = (pos, quat, geoms or self.geoms, cameras or self.cameras, look or self.look)
+        if due is not None or before is not None:
+            args = *args, *self._checked(len(pos), due, before)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(args)):
             return CameraSensorData(**self._pictures(*args))
         return CameraSensorData(**on_all_cores(self._compiled, len(pos), args))
@@ -111,7 +122,38 @@ class SimPictures:
             data.cam_xpos[cameras], data.cam_xmat[cameras], model.cam_bodyid[cameras]
         )
 
+    def _checked(
+        self, n: int, due: Array | None, before: CameraSensorData | None
+    ) -> tuple[Array, Pictures]:
+        """Return the worlds that are due, and the pictures before by their kind.
+
+        Raises:
+            ValueError: See `__call__`.
+        """
+        if due is None or before is None:
+            missing = "before" if before is None else "due"
+            raise ValueError(f"give due and before together, {missing} is missing")
+        if jnp.shape(due) != (n,) or jnp.result_type(due) != bool:
+            what = f"{jnp.shape(due)} {jnp.result_type(due)}"
+            raise ValueError(f"due must have a bool for each of {n} worlds, got {what}")
+        shape = (n, len(self._numbers), *self._size) if self._each else (n, *self._size)
+        kept: Pictures = {}
+        for kind in self._kinds:
+            picture = getattr(before, kind)
+            if picture is None or picture.shape[:-1] != shape:
+                got = None if picture is None else picture.shape
+                raise ValueError(f"before must have pictures {kind} of {shape}, got {got}")
+            kept[kind] = picture
+        return jnp.asarray(due), kept
+
     def _pictures(
+        self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Appearance, *kept: Any
+    ) -> Pictures:
+        if not kept:
+            return self._of_all(pos, quat, geoms, cameras, look)
+        return where_due(self._of_all, *kept, (pos, quat, geoms, cameras, look))
+
+    def _of_all(
         self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Appearance
     ) -> Pictures:
         axes = rotation_matrix(quat)
