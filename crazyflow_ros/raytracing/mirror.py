@@ -36,9 +36,7 @@ class Mirror(NamedTuple):
         point, normal = self._face(geoms)
         away = (normal * (cameras.pos - point)).sum(-1, keepdims=True)
         along = (normal[..., None] * cameras.axes).sum(-2, keepdims=True)
-        return Frames(
-            cameras.pos - 2 * away * normal, cameras.axes - 2 * normal[..., None] * along
-        )
+        return Frames(cameras.pos - 2 * away * normal, cameras.axes - 2 * normal[..., None] * along)
 
     def depths(self, tracer: Tracer, hits: Hits, geoms: Frames, cameras: Frames) -> Array:
         """Return how far away the mirror is, (N, height, width) m; infinite where it is not seen.
@@ -55,10 +53,8 @@ class Mirror(NamedTuple):
         across, up, back, above = (part[:, None, None] for part in (across, up, back, above))
         x, y = (jnp.asarray(part, above.dtype) for part in tracer.lens[:2])
         beside = across * x + up * y
-        if tracer.lens.orthographic:
-            distance = (above + beside) / back
-        else:
-            distance = above / (back - beside)
+        flat = tracer.lens.orthographic
+        distance = (above + beside) / back if flat else above / (back - beside)
         here = (tracer.segmentation(hits) == self.geom) & (above > 0.0)
         here &= abs(hits.depth - distance) <= _FLAT * distance
         return jnp.where(here, hits.depth, jnp.inf)

@@ -139,7 +139,7 @@ class Painter:
             camera, eye, look,
             [rows(tracer, camera, own) for tracer, own in zip(self._layers, of_tracers)],
             [rows(tracer, eye, own) for tracer, own in zip(self._mirrored, of_tracers[n:])],
-            self._casters and self._casters.rows(of_casters, frames, camera),
+            None if self._casters is None else self._casters.rows(of_casters, frames, camera),
         )  # fmt: skip
 
     def _painted(
@@ -149,7 +149,7 @@ class Painter:
         """Return red, green and blue of R pixels of a picture, (3, R)."""
         textures = self._textures.with_texels(constants[0])
         shadows = None
-        if self._casters is not None:
+        if self._casters is not None and scene.casters is not None:
             shadows = Shadows(self._casters.shapes, constants[2][0], scene.casters, in_tile)
         of_surface = textures if self._with_textures else None
         shaded = partial(self._shaded, x, y, in_tile, scene.look, of_surface)

@@ -24,8 +24,8 @@ Prepare: TypeAlias = Callable[[Any, Any], Any]
 """Takes constants and a scene, a pytree of arrays without the axis of pictures, and returns what
 the pixels of its picture have in common."""
 OfPixels: TypeAlias = Callable[[Any, Any, Array, Array, Any, bool], Array]
-"""Takes constants, what was prepared, x, y, found of R pixels, and whether these are a tile; returns
-C numbers for each, (C, R)."""
+"""Takes constants, what was prepared, x, y and found of R pixels, and whether these are a tile;
+returns C numbers for each, (C, R)."""
 
 
 def of_pixels(
@@ -119,4 +119,3 @@ def _at_once(
 
     made = jax.vmap(picture)(scenes, found)
     return made.reshape(*made.shape[:2], *x.shape)
-

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -192,7 +192,7 @@ def each_shape(mask: Array, first: Array, step: Callable[[Array, T], T], carry: 
         shape = first + (WORD - 1 - lax.clz(lowest)).astype(jnp.int32)
         return mask ^ lowest, step(shape, carry)
 
-    return cast(T, lax.while_loop(lambda state: state[0] != 0, next_shape, (mask, carry))[1])
+    return lax.while_loop(lambda state: state[0] != 0, next_shape, (mask, carry))[1]
 
 
 def _by_shape(

@@ -76,9 +76,9 @@ class Shadows:
 
 def _reaches(kind: UnitShape, row: Array, ends: Vector, way: Vector) -> Array:
     """Return how far rays reach before they enter a shape [m]."""
-    start = [row[9 + i] + sum(row[3 * i + j] * ends[j] for j in range(3)) for i in range(3)]
-    step = [sum(row[3 * i + j] * way[j] for j in range(3)) + TINY for i in range(3)]
-    enter = ENTRIES[kind]((start[0], start[1], start[2]), (step[0], step[1], step[2]), row[12:14])
+    x, y, z = (row[9 + i] + sum(row[3 * i + j] * ends[j] for j in range(3)) for i in range(3))
+    a, b, c = (sum((row[3 * i + j] * way[j] for j in range(3)), TINY) for i in range(3))
+    enter = ENTRIES[kind]((x, y, z), (a, b, c), (row[12], row[13]))
     return jnp.where(enter > NEAR, enter, jnp.inf)
 
 

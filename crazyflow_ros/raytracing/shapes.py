@@ -198,7 +198,11 @@ def seen(
         Opacity.opaque: share >= _OPAQUE,
         Opacity.transparent: (share > 0.0) & (share < _OPAQUE),
     }
-    return np.isin(model.geom_group, list(groups)) & meant[opacity] & (np.arange(model.ngeom) != without)
+    return (
+        np.isin(model.geom_group, list(groups))
+        & meant[opacity]
+        & (np.arange(model.ngeom) != without)
+    )
 
 
 def colors_of(model: mujoco.MjModel) -> np.ndarray:
@@ -234,9 +238,7 @@ def _of_geom(model: mujoco.MjModel, geom: int) -> list[_Shape]:
     return [_Shape(kind, geom, np.diag(size))]
 
 
-def _triangle(
-    geom: int, corners: np.ndarray, normals: np.ndarray, place: np.ndarray
-) -> _Shape:
+def _triangle(geom: int, corners: np.ndarray, normals: np.ndarray, place: np.ndarray) -> _Shape:
     """Return a triangle, see `Triangles`."""
     first, second = (corners[1] - corners[0]) / 2, (corners[2] - corners[0]) / 2
     normal = np.cross(first, second)

@@ -84,9 +84,7 @@ def surface_of(shapes: UnitShapes, rows: Array, rays: PixelRays) -> Surface:
 
     def local(rows: Array, rays: PixelRays) -> Vector:
         ends = rays.ends()
-        x, y, z = (
-            rows[9 + i] + sum(rows[3 * i + j] * ends[j] for j in range(3)) for i in range(3)
-        )
+        x, y, z = (rows[9 + i] + sum(rows[3 * i + j] * ends[j] for j in range(3)) for i in range(3))
         return x, y, z
 
     kind = rows[NUMBERS]

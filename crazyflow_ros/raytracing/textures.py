@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -125,6 +126,7 @@ def textures_of(model: mujoco.MjModel) -> Textures:
             total += parts[-1].size
         sizes.append([image.shape[:2] for image in levels])
     of_geoms = np.append(_of_materials(model), -1)[model.geom_matid]
+    of_geoms[_lost(model, cubes[of_geoms])] = -1
     flat_kinds = (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_BOX)
     has_round = bool(((of_geoms >= 0) & ~np.isin(model.geom_type, flat_kinds)).any())
     shape, pattern = np.array(sizes, np.int32), _pattern(model)
@@ -134,6 +136,19 @@ def textures_of(model: mujoco.MjModel) -> Textures:
         np.concatenate(parts), start, shape[..., 1], shape[..., 0], of_geoms.astype(np.int32),
         pattern, cubes, has_round, int(sky[0]) if sky.size else -1,
     )  # fmt: skip
+
+
+def _lost(model: mujoco.MjModel, cubic: np.ndarray) -> list[int]:
+    """Return the geoms whose textures are not drawn, after a warning that names them."""
+    lost = [geom for geom in np.flatnonzero(cubic).tolist() if has_coordinates(model, geom)]
+    for geom in lost:
+        name = model.geom(geom).name or f"number {geom}"
+        warnings.warn(
+            f"the texture of the geom {name} is that of a cube, but its mesh has coordinates of a "
+            "texture in two dimensions: it is drawn without",
+            stacklevel=2,
+        )
+    return lost
 
 
 def _of_materials(model: mujoco.MjModel) -> np.ndarray:
@@ -225,10 +240,14 @@ def _coordinates_in_a_metre(model: mujoco.MjModel, geom: int) -> float:
 
 def _cubic(model: mujoco.MjModel) -> np.ndarray:
     """Return `Textures.pattern` of geoms with the textures of cubes."""
-    size = model.geom_size.astype(float)
-    triangles = np.isin(model.geom_type, [mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD])
+    size, kinds = model.geom_size.astype(float), mujoco.mjtGeom
+    ball = model.geom_type == kinds.mjGEOM_SPHERE
+    size[ball] = size[ball][:, [0, 0, 0]]
+    long = np.isin(model.geom_type, [kinds.mjGEOM_CAPSULE, kinds.mjGEOM_CYLINDER])
+    size[long] = size[long][:, [0, 0, 1]]
+    triangles = np.isin(model.geom_type, [kinds.mjGEOM_MESH, kinds.mjGEOM_HFIELD])
     factors = np.where(triangles[:, None], size * [2.0, -2.0, 2.0], 1.0)
-    plane = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE
+    plane = model.geom_type == kinds.mjGEOM_PLANE
     factors[plane] = np.where(size > 0.0, size, FLOOR)[plane]
     if model.nmat:
         factors = np.where(_uniform(model) & (size > 0.0), factors * size, factors)

@@ -140,7 +140,8 @@ class Tracer:
 
     def _found(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
         near = jnp.full(1, NEAR, geoms.pos.dtype)
-        return tuple(self._cropped(self._search(*flat_frames(geoms, cameras), near)))
+        hits = self._cropped(self._search(*flat_frames(geoms, cameras), near))
+        return hits.depth, hits.shape
 
     def _cropped(self, found: Found) -> Hits:
         height, width = self.lens.size

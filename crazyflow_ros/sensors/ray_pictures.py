@@ -82,7 +82,15 @@ class Tracers:
         shadows: bool,
     ) -> Callable[[Frames, Frames], Pictures]:
         """Return a function for B worlds, whose arrays may be NumPy's; see `PictureFn`."""
-        key = (lens.x.tobytes(), lens.y.tobytes(), lens.orthographic, textures, shadows, *groups, *kinds)
+        key = (
+            lens.x.tobytes(),
+            lens.y.tobytes(),
+            lens.orthographic,
+            textures,
+            shadows,
+            *groups,
+            *kinds,
+        )
         if key not in self._known:
             take = jax.jit(
                 PictureFn(self._model, lens, groups, kinds, textures=textures, shadows=shadows)
@@ -121,9 +129,7 @@ def on_all_cores(take: Callable[..., Any], n: int, args: Any) -> Any:
     return jax.tree.map(lambda *arrays: jnp.concatenate(arrays), *results)
 
 
-def where_due(
-    take: Callable[..., Pictures], due: Array, before: Pictures, args: Any
-) -> Pictures:
+def where_due(take: Callable[..., Pictures], due: Array, before: Pictures, args: Any) -> Pictures:
     """Return `take(*args)` of the worlds that are due, and the pictures before of the others.
 
     The worlds that are due come first, in parts of a few; parts without any cast no rays.

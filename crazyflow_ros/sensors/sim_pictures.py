@@ -90,9 +90,10 @@ class SimPictures:
             ValueError: Only one of `due` and `before` is given, or they do not have these shapes.
         """
         pos, quat = data.states.pos, data.states.quat
-        args = (pos, quat, geoms or self.geoms, cameras or self.cameras, look or self.look)
+        kept = None
         if due is not None or before is not None:
-            args = *args, *self._checked(len(pos), due, before)
+            kept = self._checked(len(pos), due, before)
+        args = pos, quat, geoms or self.geoms, cameras or self.cameras, look or self.look, kept
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(args)):
             return CameraSensorData(**self._pictures(*args))
         return CameraSensorData(**on_all_cores(self._compiled, len(pos), args))
@@ -133,7 +134,7 @@ class SimPictures:
         if due is None or before is None:
             missing = "before" if before is None else "due"
             raise ValueError(f"give due and before together, {missing} is missing")
-        if jnp.shape(due) != (n,) or jnp.result_type(due) != bool:
+        if jnp.shape(due) != (n,) or jnp.result_type(due) != jnp.bool_:
             what = f"{jnp.shape(due)} {jnp.result_type(due)}"
             raise ValueError(f"due must have a bool for each of {n} worlds, got {what}")
         shape = (n, len(self._numbers), *self._size) if self._each else (n, *self._size)
@@ -147,11 +148,13 @@ class SimPictures:
         return jnp.asarray(due), kept
 
     def _pictures(
-        self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Appearance, *kept: Any
-    ) -> Pictures:
-        if not kept:
+        self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Appearance,
+        kept: tuple[Array, Pictures] | None,
+    ) -> Pictures:  # fmt: skip
+        if kept is None:
             return self._of_all(pos, quat, geoms, cameras, look)
-        return where_due(self._of_all, *kept, (pos, quat, geoms, cameras, look))
+        due, before = kept
+        return where_due(self._of_all, due, before, (pos, quat, geoms, cameras, look))
 
     def _of_all(
         self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Appearance
