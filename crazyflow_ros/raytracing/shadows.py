@@ -77,7 +77,10 @@ class Shadows:
 def _reaches(kind: UnitShape, row: Array, ends: Vector, way: Vector) -> Array:
     """Return how far rays reach before they enter a shape [m]."""
     x, y, z = (row[9 + i] + sum(row[3 * i + j] * ends[j] for j in range(3)) for i in range(3))
-    a, b, c = (sum((row[3 * i + j] * way[j] for j in range(3)), TINY) for i in range(3))
+    a, b, c = (
+        row[3 * i] * way[0] + row[3 * i + 1] * way[1] + row[3 * i + 2] * way[2] + TINY
+        for i in range(3)
+    )
     enter = ENTRIES[kind]((x, y, z), (a, b, c), (row[12], row[13]))
     return jnp.where(enter > NEAR, enter, jnp.inf)
 

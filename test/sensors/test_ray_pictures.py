@@ -160,7 +160,7 @@ def test_worlds_that_are_not_due_keep_their_pictures(sim: Sim) -> None:
         mixed = take(moved, due=due, before=before)
         for kind in ("depth", "segmentation"):
             new, old, got = (np.asarray(getattr(x, kind)) for x in (after, before, mixed))
-            close = np.isclose(got, np.where(due[:, None, None, None, None, None], new, old))
+            close = np.isclose(got, np.where(due[:, None, None, None, None], new, old))
             assert close.mean() > 0.999 and not np.isclose(new, old).all()
     for wrong, message in (
         ({"due": due}, "give due and before together, before is missing"),
