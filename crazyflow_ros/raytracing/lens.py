@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.distortion import Distortion
 from crazyflow_ros.scene.intrinsics import Intrinsics
+
+T = TypeVar("T", np.ndarray, Array)
 
 ROWS, COLUMNS = 8, 16
 """Pixels of a tile."""
@@ -116,22 +119,36 @@ class Tiles:
     def __init__(self, lens: Lens) -> None:
         self.height, self.width = lens.size
         self.rows, self.columns = -(-self.height // ROWS), -(-self.width // COLUMNS)
-        beyond = (
-            (0, self.rows * ROWS - self.height),
-            (0, self.columns * COLUMNS - self.width),
+        height, width = self.whole
+        beyond = (0, height - self.height), (0, width - self.width)
+        self.x, self.y = (
+            np.ascontiguousarray(self.cut(np.pad(part, beyond, "edge")), np.float32)
+            for part in (lens.x, lens.y)
         )
-        self.x, self.y = (self.cut(np.pad(part, beyond, "edge")) for part in (lens.x, lens.y))
         by_place = (self.rows, self.columns, -1)
         x, y = self.x.reshape(by_place), self.y.reshape(by_place)
         self.left, self.right = x.min(axis=(0, 2)) - _MARGIN, x.max(axis=(0, 2)) + _MARGIN
         self.bottom, self.top = y.min(axis=(1, 2)) - _MARGIN, y.max(axis=(1, 2)) + _MARGIN
 
-    def cut(self, picture: np.ndarray) -> np.ndarray:
-        """Cut a picture of whole tiles to (T, pixels) float32."""
-        tiles = picture.reshape(self.rows, ROWS, self.columns, COLUMNS).swapaxes(1, 2)
-        return np.ascontiguousarray(tiles.reshape(-1, ROWS * COLUMNS), np.float32)
+    @property
+    def whole(self) -> tuple[int, int]:
+        """Height and width of whole tiles [pixels]."""
+        return self.rows * ROWS, self.columns * COLUMNS
+
+    def cut(self, pictures: T) -> T:
+        """Cut pictures of whole tiles (..., height, width) to (..., T, pixels)."""
+        before = pictures.shape[:-2]
+        tiles = pictures.reshape(*before, self.rows, ROWS, self.columns, COLUMNS)
+        return tiles.swapaxes(-3, -2).reshape(*before, -1, ROWS * COLUMNS)
+
+    def whole_of(self, pictures: Array) -> Array:
+        """Cut pictures (N, height, width) to (N, T, pixels), repeated beyond the edges."""
+        height, width = self.whole
+        beyond = (0, 0), (0, height - self.height), (0, width - self.width)
+        return self.cut(jnp.pad(pictures, beyond, "edge"))
 
     def joined(self, tiles: Array) -> Array:
-        """Join tiles (N, T, pixels) to pictures of whole tiles, (N, height, width)."""
-        by_place = tiles.reshape(-1, self.rows, self.columns, ROWS, COLUMNS)
-        return by_place.swapaxes(2, 3).reshape(-1, self.rows * ROWS, self.columns * COLUMNS)
+        """Join tiles (..., T, pixels) to pictures of whole tiles, (..., height, width)."""
+        before = tiles.shape[:-2]
+        by_place = tiles.reshape(*before, self.rows, self.columns, ROWS, COLUMNS)
+        return by_place.swapaxes(-3, -2).reshape(*before, self.rows * ROWS, self.columns * COLUMNS)

@@ -73,7 +73,7 @@ class CameraSensorCfg(SensorCfg):
     use_textures: bool = True
     """Whether surfaces have their textures."""
     use_shadows: bool = False
-    """Whether lights cast shadows; without a GPU these cost most of the time."""
+    """Whether lights cast shadows; with OpenGL and without a GPU these cost most of the time."""
     enabled_geom_groups: tuple[int, ...] = (0, 1, 2)
     """Geom groups (0-5) that are seen."""
     orthographic: bool = False
@@ -123,11 +123,8 @@ class CameraSensorCfg(SensorCfg):
                 part.check()
             except ValueError as error:
                 raise ValueError(f"{self.name}: {error}") from None
-        unfit = {name: lack for name in get_args(Renderer) if (lack := self.lack(name))}
-        if self.renderer in unfit or len(unfit) == len(get_args(Renderer)):
-            asked = unfit if self.renderer == "auto" else {self.renderer: unfit[self.renderer]}
-            text = ", ".join(f"the renderer {name!r} {lack}" for name, lack in asked.items())
-            raise ValueError(f"{self.name}: {text}")
+        if self.renderer == "opengl" and (lack := self.lacking_in_opengl):
+            raise ValueError(f"{self.name}: the renderer 'opengl' {lack}")
         if not (1 <= self.width <= _MOST_PIXELS and 1 <= self.height <= _MOST_PIXELS):
             size = f"{self.width} x {self.height}"
             rule = f"from 1 to {_MOST_PIXELS} pixels"
@@ -141,10 +138,9 @@ class CameraSensorCfg(SensorCfg):
         if self.camera_name is not None and self.parent_body is not None:
             raise ValueError(f"{self.name}: give camera_name, or parent_body for a new camera")
 
-    def lack(self, renderer: Renderer) -> str:
-        """Return what a renderer cannot do of this, or nothing."""
-        if renderer == "rays":
-            return "has no shadows" if self.use_shadows else ""
+    @property
+    def lacking_in_opengl(self) -> str:
+        """What OpenGL cannot do of this, or nothing."""
         lacks = {
             "takes no normals": "normals" in self.data_types,
             "takes no flow": "flow" in self.data_types,
@@ -158,8 +154,8 @@ class CameraSensorCfg(SensorCfg):
         """Return what takes the pictures of a camera in a model by rays."""
         optics = Optics.of_camera(model, number, self.width, self.height, self._distortion)
         return RayCamera(
-            optics, self.enabled_geom_groups, self.data_types, self.use_textures, self._shutter,
-            self._chip,
+            optics, self.enabled_geom_groups, self.data_types, self.use_textures, self.use_shadows,
+            self._shutter, self._chip,
         )  # fmt: skip
 
     @property
@@ -323,10 +319,8 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         return self._drawn() if self.choice.renderer == "opengl" else self._traced()
 
     def _choose(self) -> RendererChoice:
-        if lack := self.cfg.lack("opengl"):
+        if lack := self.cfg.lacking_in_opengl:
             return RendererChoice("rays", f"OpenGL {lack}")
-        if lack := self.cfg.lack("rays"):
-            return RendererChoice("opengl", f"the renderer 'rays' {lack}")
         return choose(
             self._drawn,
             lambda: jax.block_until_ready(self._traced()),

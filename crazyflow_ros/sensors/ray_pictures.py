@@ -40,6 +40,8 @@ class RayCamera(NamedTuple):
     """Pictures to take."""
     textures: bool
     """Whether surfaces have their textures."""
+    shadows: bool = False
+    """Whether lights cast shadows."""
     shutter: Shutter = Shutter()
     chip: Chip = Chip()
 
@@ -69,7 +71,9 @@ class PictureFn:
         lens = camera.optics.lens()
         self.camera = camera
         self._tracer = Tracer(model, lens, camera.groups)
-        self.painter = Painter(model, lens, camera.groups, textures=camera.textures)
+        self.painter = Painter(
+            model, lens, camera.groups, textures=camera.textures, shadows=camera.shadows
+        )
         self._flow = Flow(camera.optics) if "flow" in camera.kinds else None
 
     def __call__(
@@ -210,6 +214,37 @@ def on_all_cores(take: Callable[..., Any], n: int, args: Any) -> Any:
 
     on_each_core(part, parts)
     return jax.tree.map(lambda *arrays: jnp.concatenate(arrays), *results)
+
+
+def where_due(take: Callable[..., Pictures], due: Array, before: Pictures, args: Any) -> Pictures:
+    """Return `take(*args)` of the worlds that are due, and the pictures before of the others.
+
+    The worlds that are due come first, in parts of a few; parts without any cast no rays.
+
+    Args:
+        take: A function of any number of worlds.
+        due: (n,) bool.
+        before: Pictures (n, ...).
+        args: Pytrees of arrays with an axis of n worlds, or with one row for all.
+    """
+    n = len(due)
+    size = min(n, _LEAST)
+    order = jnp.argsort(~due)
+    padded = jnp.pad(order, (0, -n % size), "edge").reshape(-1, size)
+
+    def part(numbers: Array) -> Pictures:
+        own = jax.tree.map(lambda x: x[numbers] if len(x) == n else x, args)
+        nothing = {kind: jnp.zeros((size, *x.shape[1:]), x.dtype) for kind, x in before.items()}
+        return jax.lax.cond(due[numbers[0]], lambda own: take(*own), lambda _: nothing, own)
+
+    taken = jax.lax.map(part, padded)
+    place = jnp.argsort(order)
+
+    def chosen(new: Array, old: Array) -> Array:
+        new = new.reshape(-1, *new.shape[2:])[place]
+        return jnp.where(due.reshape(n, *[1] * (old.ndim - 1)), new, old)
+
+    return {kind: chosen(taken[kind], before[kind]) for kind in before}
 
 
 def _as_bytes(colors: Array) -> Array:

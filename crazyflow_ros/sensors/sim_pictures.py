@@ -16,7 +16,7 @@ from crazyflow_ros.raytracing import Appearance, Frames, Motions, Twists
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.backends.sim_motions import carriers, motions_in_sim
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
-from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores
+from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores, where_due
 
 if TYPE_CHECKING:
     from crazyflow_ros.sim import Sim
@@ -56,7 +56,7 @@ class SimPictures:
         self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
         self._take = PictureFn(model, cfg.ray_camera(model, self._numbers[0]))
         self.look = self._take.painter.look
-        self._cfg = cfg
+        self._cfg, self._kinds, self._size = cfg, cfg.data_types, (cfg.height, cfg.width)
         self._rest(model, sim.n_drones)
         self._compiled = jax.jit(self._pictures)
 
@@ -68,6 +68,8 @@ class SimPictures:
         look: Appearance | None = None,
         *,
         keys: Array | None = None,
+        due: Array | None = None,
+        before: CameraSensorData | None = None,
     ) -> CameraSensorData:
         """Take pictures.
 
@@ -78,13 +80,21 @@ class SimPictures:
             look: See `look`.
             keys: Random keys of the noise in each world, (n_worlds,). By default they depend on the
                 seed and name of the camera, the world, and the ticks since its reset.
+            due: Worlds of which pictures are taken, (n_worlds,) bool; only their rays are cast.
+            before: The pictures of the other worlds.
 
         Returns:
             Arrays of JAX of B = n_worlds, or if each drone has a camera (n_worlds, n_drones, ...).
+
+        Raises:
+            ValueError: Only one of `due` and `before` is given, or they do not have these shapes.
         """
         pos, quat = data.states.pos, data.states.quat
         frames = geoms or self.geoms, cameras or self.cameras
-        args = (pos, quat, *frames, look or self.look, *self._motions(data), self._keys(data, keys))
+        motions, keys = self._motions(data), self._keys(data, keys)
+        args: tuple[Any, ...] = ((pos, quat, *frames, look or self.look, *motions, keys),)
+        if due is not None or before is not None:
+            args = *args, *self._checked(len(pos), due, before)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(args)):
             return CameraSensorData(**self._pictures(*args))
         return CameraSensorData(**on_all_cores(self._compiled, len(pos), args))
@@ -127,7 +137,37 @@ class SimPictures:
         worlds = self._cfg.keys([(world,) for world in range(len(data.states.pos))])
         return jax.vmap(jax.random.fold_in)(worlds, data.core.steps[:, 0])
 
-    def _pictures(
+    def _checked(
+        self, n: int, due: Array | None, before: CameraSensorData | None
+    ) -> tuple[Array, Pictures]:
+        """Return the worlds that are due, and the pictures before by their kind.
+
+        Raises:
+            ValueError: See `__call__`.
+        """
+        if due is None or before is None:
+            missing = "before" if before is None else "due"
+            raise ValueError(f"give due and before together, {missing} is missing")
+        if jnp.shape(due) != (n,) or jnp.result_type(due) != jnp.bool_:
+            what = f"{jnp.shape(due)} {jnp.result_type(due)}"
+            raise ValueError(f"due must have a bool for each of {n} worlds, got {what}")
+        shape = (n, len(self._numbers), *self._size) if self._each else (n, *self._size)
+        kept: Pictures = {}
+        for kind in self._kinds:
+            picture = getattr(before, kind)
+            if picture is None or picture.shape[:-1] != shape:
+                got = None if picture is None else picture.shape
+                raise ValueError(f"before must have pictures {kind} of {shape}, got {got}")
+            kept[kind] = picture
+        return jnp.asarray(due), kept
+
+    def _pictures(self, scenes: tuple[Any, ...], *kept: Any) -> Pictures:
+        if not kept:
+            return self._of_all(*scenes)
+        due, before = kept
+        return where_due(self._of_all, due, before, scenes)
+
+    def _of_all(
         self,
         pos: Array,
         quat: Array,

@@ -96,8 +96,3 @@ def test_a_camera_without_opengl_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     assert eye.choice is not None and eye.choice.renderer == "rays"
     assert "there is no OpenGL: nothing can be drawn: no libEGL.so.1" in eye.choice.reason
     np.testing.assert_allclose(eye.data.depth, 2.0, rtol=1e-6)
-
-
-def test_what_no_renderer_does_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'opengl' takes no flow, .*'rays' has no shadows"):
-        camera(data_types=("flow",), use_shadows=True)
