@@ -38,7 +38,6 @@ help: ## Show this list
 setup: $(VENV)/.ready ## Make .venv with ROS 2, all packages and the missing message packages
 
 sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1", CAMERAS=1, VIEW=1)
-	@$(if $(CAMERAS),$(PYTHON) -m crazyflow_ros.opengl)
 	@$(PYTHON) -m crazyflow_ros.demo $(if $(CAMERAS),sensors:=config/sensors.yaml) $(if $(VIEW),view:=true) $(ARGS)
 
 fly: $(VENV)/.ready ## Fly a drone with the keyboard of this terminal

@@ -27,6 +27,7 @@ from crazyflow_ros.sim.data import SimData
 N_WORLDS, SIZE = 256, 64
 DRAWN = 16  # worlds of MuJoCo's renderers
 KINDS = ("depth", "segmentation", "normals", "rgb")
+DUE = 10
 ROUNDS = 10
 WARP = """
 import sys, time, warnings
@@ -62,6 +63,12 @@ def main() -> None:
     for kind in KINDS:
         pictures = SimPictures(sim, camera(kind))
         row(f"{kind}, rays", N_WORLDS, partial(_taken, pictures, sim.data))
+    pictures = SimPictures(sim, camera("rgb", use_shadows=True))
+    row("rgb with shadows, rays", N_WORLDS, partial(_taken, pictures, sim.data))
+    due = jnp.arange(N_WORLDS) % DUE == 0
+    before = pictures(sim.data)
+    few = partial(_taken, partial(pictures, due=due, before=before), sim.data)
+    row(f"the same of each {DUE}th world", int(due.sum()), few)
     drawn = Sim(n_worlds=DRAWN, drone="cf2x_L250", scene="room")
     place(drawn)
     for kind in ("depth", "rgb"):
@@ -75,7 +82,7 @@ def main() -> None:
         warp(python, drawn)
 
 
-def _taken(pictures: SimPictures, data: SimData) -> None:
+def _taken(pictures: Callable[[SimData], object], data: SimData) -> None:
     jax.block_until_ready(pictures(data))
 
 

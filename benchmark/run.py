@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmark import (
+    cameras,
     controllers,
     crazyswarm,
     governor,
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
     "manager": manager.main,
     "sensors": sensors.main,
     "pictures": pictures.main,
+    "cameras": cameras.main,
     "governor": governor.main,
     "controllers": controllers.main,
     "crazyswarm": crazyswarm.main,

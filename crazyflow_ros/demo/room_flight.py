@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DRONE = "cf0"
 
 _LEAD = 500_000_000  # ns of simulated time, from sending the trajectory to its start
-_READY_TIMEOUT = 120.0  # s of wall time for the first scan
+_READY_TIMEOUT = 120.0  # s of wall time for the first readings
 _SILENCE = 20.0  # s of wall time
 _SLICE = 0.05  # s of wall time between two checks
 
@@ -67,8 +67,8 @@ class RoomFlight:
 
         simulation, found = self._simulation, self._commands.get_subscription_count
         simulation.wait(
-            lambda: self.poses and self.messages["scan"] and found(),
-            "there is no pose and no scan",
+            lambda: self.poses and all(self.messages.values()) and found(),
+            "there is no pose, scan, cloud or picture",
             _READY_TIMEOUT,
         )
         print(f"flying through the room for {RISE + ROUND + REST:g} s", flush=True)

@@ -3,9 +3,29 @@
 MuJoCo's renderers draw one world at a time, outside of compiled functions, and have no derivatives.
 """
 
-from crazyflow_ros.raytracing.lens import Lens
+from crazyflow_ros.raytracing.chip import Chip
+from crazyflow_ros.raytracing.distortion import Distortion, DistortionModel
+from crazyflow_ros.raytracing.lens import Lens, Optics
 from crazyflow_ros.raytracing.look import Appearance, Lights
+from crazyflow_ros.raytracing.motion import Flow, Motions, Twists
 from crazyflow_ros.raytracing.painter import Painter
+from crazyflow_ros.raytracing.shutter import Shutter
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer
 
-__all__ = ["Appearance", "Frames", "Hits", "Lens", "Lights", "Painter", "Tracer"]
+__all__ = [
+    "Appearance",
+    "Chip",
+    "Distortion",
+    "DistortionModel",
+    "Flow",
+    "Frames",
+    "Hits",
+    "Lens",
+    "Lights",
+    "Motions",
+    "Optics",
+    "Painter",
+    "Shutter",
+    "Tracer",
+    "Twists",
+]

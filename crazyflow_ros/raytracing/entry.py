@@ -1,9 +1,8 @@
 """Where rays enter shapes of unit size.
 
 A ray is the points `start + t * step` in the coordinates of a shape, in which it has unit size (see
-`shapes`). Each function returns the least t at which the ray enters the shape from outside, and
-infinity where it does not, or only before `NEAR`. Rays that start inside do not hit: MuJoCo culls
-back faces, too.
+`shapes`). Each function returns the t at which the ray enters the shape from outside, which may be
+before it starts, and infinity where it does not. MuJoCo culls back faces, too.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.raytracing.shapes import UnitShape
-from crazyflow_ros.scene.renderers import NEAR
 
 Vector: TypeAlias = tuple[Array, Array, Array]
 """Components of vectors; each is an array of rays."""
 Entry: TypeAlias = Callable[[Vector, Vector, tuple[Array, Array]], Array]
 """Takes start, step and `UnitShapes.extra`."""
 
-_TINY = 1e-20  # added to steps, so that none is zero
+TINY = 1e-20
+"""Is added to steps, so that none is zero."""
 _GAP = 1e-5  # by which triangles are larger, so that no ray passes between two of them
 
 
@@ -34,7 +33,7 @@ def _plane(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     t = -start[2] / step[2]
     x, y = extra[0] * start[0] + t * step[0], extra[1] * start[1] + t * step[1]
     inside = (abs(x) <= 1.0) & (abs(y) <= 1.0)
-    return jnp.where(inside & (t > NEAR), t, jnp.inf)
+    return jnp.where(inside, t, jnp.inf)
 
 
 def _box(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
@@ -44,14 +43,14 @@ def _box(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     for a, b in zip(start[1:], step[1:]):
         near, far = _slab(a, b)
         enter, leave = jnp.maximum(enter, near), jnp.minimum(leave, far)
-    return jnp.where((enter <= leave) & (enter > NEAR), enter, jnp.inf)
+    return jnp.where(enter <= leave, enter, jnp.inf)
 
 
 def _ball(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     """Return where rays enter the unit sphere."""
     del extra
     enter, _ = _round(start, step)
-    return jnp.where(enter > NEAR, enter, jnp.inf)
+    return enter
 
 
 def _cylinder(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
@@ -60,7 +59,7 @@ def _cylinder(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     side, leave = _round(start[:2], step[:2])
     near, far = _slab(start[2], step[2])
     enter = jnp.maximum(side, near)
-    return jnp.where((enter <= jnp.minimum(leave, far)) & (enter > NEAR), enter, jnp.inf)
+    return jnp.where(enter <= jnp.minimum(leave, far), enter, jnp.inf)
 
 
 def _capsule(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
@@ -71,8 +70,7 @@ def _capsule(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     end = jnp.where(height > 0.0, length, -length)
     cap, _ = _round((start[0], start[1], start[2] - end), step)
     # Beside the infinite cylinder, `side` is infinite, and so is the height.
-    enter = jnp.where(abs(height) <= length, side, jnp.where(side < jnp.inf, cap, jnp.inf))
-    return jnp.where(enter > NEAR, enter, jnp.inf)
+    return jnp.where(abs(height) <= length, side, jnp.where(side < jnp.inf, cap, jnp.inf))
 
 
 def _triangle(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
@@ -81,7 +79,7 @@ def _triangle(start: Vector, step: Vector, extra: tuple[Array, Array]) -> Array:
     t = -start[2] / step[2]
     x, y = start[0] + t * step[0], start[1] + t * step[1]
     inside = (x >= -1.0 - _GAP) & (y >= -1.0 - _GAP) & (x + y <= _GAP)
-    return jnp.where(inside & (step[2] < 0.0) & (t > NEAR), t, jnp.inf)
+    return jnp.where(inside & (step[2] < 0.0), t, jnp.inf)
 
 
 ENTRIES: dict[UnitShape, Entry] = {
@@ -95,7 +93,9 @@ ENTRIES: dict[UnitShape, Entry] = {
 """By kind of shape."""
 
 
-def entries(kind: UnitShape, row: Array, x: Array, y: Array, *, orthographic: bool) -> Array:
+def entries(
+    kind: UnitShape, row: Array, x: Array, y: Array, near: Array | float, *, orthographic: bool
+) -> Array:
     """Return the depths at which the rays of a picture enter a shape, infinite where they do not.
 
     Args:
@@ -103,6 +103,7 @@ def entries(kind: UnitShape, row: Array, x: Array, y: Array, *, orthographic: bo
         row: Of the table, see `table_of`, (14,).
         x: Of the rays, at a depth of 1 m, or of their origins if the camera is orthographic.
         y: Likewise.
+        near: Least depth [m].
         orthographic: Whether the rays are parallel.
     """
     across = tuple(row[3 * i] * x + row[3 * i + 1] * y for i in range(3))
@@ -110,10 +111,11 @@ def entries(kind: UnitShape, row: Array, x: Array, y: Array, *, orthographic: bo
     origin = tuple(row[9 + i] for i in range(3))
     if orthographic:
         start = tuple(o + a for o, a in zip(origin, across))
-        step = tuple(b + _TINY for b in ahead)
+        step = tuple(b + TINY for b in ahead)
     else:
-        start, step = origin, tuple(a + b + _TINY for a, b in zip(across, ahead))
-    return ENTRIES[kind](start, step, (row[12], row[13]))  # type: ignore[arg-type]
+        start, step = origin, tuple(a + b + TINY for a, b in zip(across, ahead))
+    enter = ENTRIES[kind](start, step, (row[12], row[13]))  # type: ignore[arg-type]
+    return jnp.where(enter > near, enter, jnp.inf)
 
 
 def _slab(start: Array, step: Array) -> tuple[Array, Array]:

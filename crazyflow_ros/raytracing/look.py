@@ -37,6 +37,8 @@ class Lights(NamedTuple):
     """Half angle of the cone of a spot light [rad], (W, K)."""
     exponent: Array
     """Of the cosine of the angle from the middle of the cone, (W, K)."""
+    directional: Array
+    """1 for a light whose rays are parallel; its position says where its shadows start, (W, K)."""
 
 
 class Appearance(NamedTuple):
@@ -76,7 +78,7 @@ def look_of(model: mujoco.MjModel, textures: Textures) -> Appearance:
     head = model.vis.headlight
     headlight = np.array([head.ambient, head.diffuse, head.specular]) * bool(head.active)
     lights = _lights_of(model)
-    if not head.active and not _drawn(model).size:
+    if not head.active and not drawn_lights(model).size:
         headlight[0] = _WITHOUT_LIGHTS
     single = {
         "color": colors_of(model), **surfaces, "pattern": textures.pattern, "headlight": headlight,
@@ -95,26 +97,25 @@ def _lights_of(model: mujoco.MjModel) -> Lights:
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
     mujoco.mj_camlight(model, data)
-    drawn = _drawn(model)
+    drawn = drawn_lights(model)
     if not drawn.size:  # a dark one, because compiled functions have no empty arguments
         dark = [np.zeros((1, 3)) for _ in range(5)]
         up, off = np.array([[0.0, 0.0, 1.0]]), np.zeros(1)
-        fields = (dark[0], up, *dark[1:4], np.array([[1.0, 0.0, 0.0]]), off, off)
+        fields = (dark[0], up, *dark[1:4], np.array([[1.0, 0.0, 0.0]]), off, off, off)
         return Lights(*(jnp.asarray(field[None], jnp.float32) for field in fields))
     far = model.light_type[drawn] == mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
-    # Directional lights are spot lights without a cone, at infinity.
+    # Directional lights are spot lights without a cone.
     attenuation = np.where(far[:, None], [1.0, 0.0, 0.0], model.light_attenuation[drawn])
     cutoff = np.where(far, np.pi, np.radians(model.light_cutoff[drawn]))
     fields = (
-        np.where(far[:, None], -1e6 * data.light_xdir[drawn], data.light_xpos[drawn]),
-        data.light_xdir[drawn], model.light_ambient[drawn], model.light_diffuse[drawn],
-        model.light_specular[drawn], attenuation, cutoff,
-        np.where(far, 0.0, model.light_exponent[drawn]),
+        data.light_xpos[drawn], data.light_xdir[drawn], model.light_ambient[drawn],
+        model.light_diffuse[drawn], model.light_specular[drawn], attenuation, cutoff,
+        np.where(far, 0.0, model.light_exponent[drawn]), far,
     )  # fmt: skip
     return Lights(*(jnp.asarray(field[None], jnp.float32) for field in fields))
 
 
-def _drawn(model: mujoco.MjModel) -> np.ndarray:
+def drawn_lights(model: mujoco.MjModel) -> np.ndarray:
     """Return the numbers of the lights that MuJoCo draws."""
     kinds = (mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, mujoco.mjtLightType.mjLIGHT_SPOT)
     return np.flatnonzero(model.light_active.astype(bool) & np.isin(model.light_type, kinds))

@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import mujoco
-from jax import Array, lax
+import numpy as np
+from jax import Array
 
 from crazyflow_ros.raytracing.lens import Lens
-from crazyflow_ros.raytracing.look import Appearance, look_of
-from crazyflow_ros.raytracing.shading import finish_of, shade
-from crazyflow_ros.raytracing.shapes import Opacity, has_shapes
-from crazyflow_ros.raytracing.surface import Vector
+from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
+from crazyflow_ros.raytracing.mirror import mirror_of
+from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
+from crazyflow_ros.raytracing.shading import (
+    FINISH_ROWS,
+    dimmed,
+    finish_of,
+    finish_rows,
+    shade,
+    turned_into,
+)
+from crazyflow_ros.raytracing.shadows import Shadows
+from crazyflow_ros.raytracing.shapes import Opacity, seen
+from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
-from crazyflow_ros.raytracing.tracer import Frames, Pixels, Tracer
-from crazyflow_ros.xla.kernels import apart, one_kernel, separate_kernels, zero
+from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames
+from crazyflow_ros.xla.kernels import apart
 
-_PART = 2048
-"""Pixels that are painted together on a CPU; XLA hands many more to other threads, which a kernel
-cannot."""
+_Constants: TypeAlias = tuple[Array, list[Any], Any]
+"""Texels; of each tracer, `Tracer.constants` and `UnitShapes.corners`; of what casts shadows,
+`Tracer.constants`."""
+_FINISH_END = SURFACE_ROWS + FINISH_ROWS
+
+
+class _Scene(NamedTuple):
+    """What the pixels of one picture have in common."""
+
+    camera: Array
+    """Position and axes, (12,)."""
+    eye: Array
+    """Likewise, of the camera behind the mirror."""
+    look: Appearance
+    rows: list[Array]
+    """Numbers of the shapes of each layer, (P, K)."""
+    mirrored: list[Array]
+    """Likewise, of the layers that the mirror shows."""
+    casters: Array | None
+    """Numbers of the shapes that cast shadows."""
 
 
 class Painter:
@@ -34,6 +63,7 @@ class Painter:
         lens: The rays of the camera.
         groups: Geom groups (0-5) that are seen.
         textures: Whether surfaces have their textures.
+        shadows: Whether lights cast shadows.
 
     Raises:
         ValueError: The scene has geoms that cannot be seen by rays.
@@ -49,6 +79,7 @@ class Painter:
         groups: Sequence[int] = (0, 1, 2),
         *,
         textures: bool = True,
+        shadows: bool = False,
     ) -> None:
         self._textures = textures_of(model)
         self._with_textures = textures
@@ -56,9 +87,12 @@ class Painter:
         self._layers = [
             Tracer(model, lens, groups, opacity)
             for opacity in (Opacity.opaque, Opacity.transparent)
-            if has_shapes(model, groups, opacity)
+            if seen(model, groups, opacity).any()
         ]
-        self._lens = lens
+        self._mirror = mirror_of(model, groups)
+        self._mirrored = [] if self._mirror is None else self._mirror.tracers(model, lens, groups)
+        self._casting = np.flatnonzero(model.light_castshadow[drawn_lights(model)]).tolist()
+        self._casters = Tracer(model, lens, groups) if shadows and self._casting else None
 
     def paint(self, geoms: Frames, cameras: Frames, look: Appearance | None = None) -> Array:
         """Return pictures, (N, height, width, 3), from 0 to 1.
@@ -70,89 +104,121 @@ class Painter:
         """
         n = len(cameras.pos)
         look = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape[1:])), look or self.look)
-        layers = [tracer.pixels(tracer.hits(geoms, cameras)) for tracer in self._layers]
-        texels = jnp.asarray(self._textures.texels)
-        args = (geoms, cameras, look), layers
+        hits = [tracer.hits(geoms, cameras) for tracer in self._layers]
+        eyes, mirrored = cameras, []
+        if self._mirror is not None:
+            eyes = self._mirror.cameras(geoms, cameras)
+            near = self._mirror.depths(self._layers[0], hits[0], geoms, cameras)
+            mirrored = [tracer.hits_beyond(near, geoms, eyes) for tracer in self._mirrored]
+        scenes = *flat_frames(geoms, cameras), flat_frames(geoms, eyes)[1], look
+        tracers = [*self._layers, *self._mirrored]
+        constants = (
+            jnp.asarray(self._textures.texels),
+            [(tracer.constants(), tracer.shapes.corners) for tracer in tracers],
+            self._casters and self._casters.constants(),
+        )
+        painted = of_pixels(
+            self._layers[0].tiles, self._prepare, self._painted, constants, scenes, (hits, mirrored)
+        )
+        return jnp.moveaxis(painted, 1, -1)
 
-        painted = lax.platform_dependent(*args, texels, cpu=self._in_parts, default=self._painted)
-        return jnp.moveaxis(painted.reshape(n, 3, *self._lens.size), 1, -1)
+    def _prepare(
+        self, constants: _Constants, scene: tuple[Array, Array, Array, Appearance]
+    ) -> _Scene:
+        """Return what the pixels of one picture have in common."""
+        (frames, camera, eye, look), (_, of_tracers, of_casters) = scene, constants
+        finish = apart(finish_rows, look, jnp.asarray(self._textures.cubes))
 
-    def _in_parts(
-        self, scenes: tuple[Frames, Frames, Appearance], layers: list[Pixels], texels: Array
-    ) -> Array:
-        """Return what `_painted` returns, part by part, so that all arrays stay in the cache."""
-        n, n_pixels = layers[0].depth.shape
-        n_parts = -(-n_pixels // _PART)
+        def rows(tracer: Tracer, camera: Array, constants: Any) -> Array:
+            own, corners = constants
+            parts = [tracer.rows(own, frames, camera), finish[own[1]]]
+            return jnp.concatenate(parts if corners is None else [*parts, corners], axis=1)
 
-        def cut(x: Array, value: float) -> Array:
-            padding = [(0, 0)] * (x.ndim - 1) + [(0, n_parts * _PART - n_pixels)]
-            return jnp.pad(x, padding, constant_values=value).reshape(*x.shape[:-1], n_parts, -1)
-
-        parts = [
-            Pixels(*(cut(x, value) for x, value in zip(layer, (0.0, 0.0, jnp.inf, -1))))
-            for layer in layers
-        ]
-        painted = one_kernel(self._each_part)(scenes, parts, texels)
-        return jnp.moveaxis(painted, 1, 2).reshape(n, 3, -1)[:, :, :n_pixels]
-
-    def _each_part(
-        self, scenes: tuple[Frames, Frames, Appearance], parts: list[Pixels], texels: Array
-    ) -> Array:
-        """Return pictures (N, parts, 3, pixels)."""
-        none = zero((scenes, parts, texels))
-        place = [(layer.x, layer.y) for layer in parts]
-        found = [(layer.depth, layer.shape) for layer in parts]
-
-        def picture(args: Any) -> Array:
-            scene, found = jax.tree.map(lambda x: x[None], args[0]), args[1]
-
-            def part(args: Any) -> Array:
-                layers = [
-                    Pixels(x, y, depth[None], shape[None])
-                    for (x, y), (depth, shape) in zip(*args, strict=True)
-                ]
-                return self._painted(scene, layers, texels)[0]
-
-            return lax.map(part, (place, found))
-
-        with separate_kernels(none > -1):
-            return lax.map(picture, (scenes, found))
+        n = len(self._layers)
+        return _Scene(
+            camera, eye, look,
+            [rows(tracer, camera, own) for tracer, own in zip(self._layers, of_tracers)],
+            [rows(tracer, eye, own) for tracer, own in zip(self._mirrored, of_tracers[n:])],
+            None if self._casters is None else self._casters.rows(of_casters, frames, camera),
+        )  # fmt: skip
 
     def _painted(
-        self, scenes: tuple[Frames, Frames, Appearance], layers: list[Pixels], texels: Array
-    ) -> Array:
-        """Return R pixels of N pictures, (N, 3, R).
+        self, constants: _Constants, scene: _Scene, x: Array, y: Array,
+        hits: tuple[list[Hits], list[Hits]], in_tile: bool,
+    ) -> Array:  # fmt: skip
+        """Return red, green and blue of R pixels of a picture, (3, R)."""
+        textures = self._textures.with_texels(constants[0])
+        shadows = None
+        if self._casters is not None and scene.casters is not None:
+            shadows = Shadows(self._casters.shapes, constants[2][0], scene.casters, in_tile)
+        of_surface = textures if self._with_textures else None
+        shaded = partial(self._shaded, x, y, in_tile, scene.look, of_surface)
+        picture: Vector = (jnp.zeros_like(x),) * 3
+        reflected = self._over(
+            picture, self._mirrored, hits[1], scene.mirrored,
+            partial(shaded, scene.eye, behind=turned_into(scene.camera[5::3], scene.eye)),
+        )  # fmt: skip
+        if self._textures.sky >= 0:
+            free = hits[0][0].shape < 0
+            picture = if_any(free, partial(self._sky, textures), picture, x, y, scene.camera)
+        picture = self._over(
+            picture, self._layers, hits[0], scene.rows, partial(shaded, scene.camera),
+            shadows, reflected,
+        )  # fmt: skip
+        return jnp.stack([jnp.minimum(part, 1.0) for part in picture])
 
-        Args:
-            scenes: Geoms, cameras and looks.
-            layers: What is seen, of what is opaque first.
-            texels: Those of the textures.
-        """
-        geoms, cameras, look = scenes
-        textures = self._textures.with_texels(texels)
-        picture = self._sky(layers[0], cameras, textures)
-        before = None
-        for tracer, layer in zip(self._layers, layers):
-            rays, surface = tracer.surface(layer, geoms, cameras)
-            geom = jnp.asarray(tracer.shapes.geom)[jnp.maximum(layer.shape, 0)]
-            finish = finish_of(look, geom)
-            of_surface = textures if self._with_textures else None
-            camera = cameras.pos, cameras.axes
-            colors = shade(surface, rays, camera, look, finish, of_surface)
-            seen = layer.shape >= 0 if before is None else layer.depth < before
-            # MuJoCo draws what is not opaque twice.
-            opacity = finish.color[3] * (2.0 - finish.color[3])
-            share = jnp.where(seen, 1.0 if before is None else opacity, 0.0)
-            picture = apart(_over, picture, colors, share)
-            before = layer.depth
-        return jnp.stack(picture, axis=1)
+    def _over(
+        self, picture: Vector, layers: list[Tracer], hits: list[Hits], rows: list[Array],
+        shaded: Callable[..., tuple[Vector, Array]], shadows: Shadows | None = None,
+        reflected: Vector | None = None,
+    ) -> Vector:  # fmt: skip
+        """Return layers over a picture, what is opaque first, and with what the mirror shows."""
+        nearest = jnp.full_like(picture[0], jnp.inf)
+        for tracer, layer, own in zip(layers, hits, rows):
+            is_opaque = tracer.opacity is Opacity.opaque
+            seen = layer.depth < nearest
 
-    def _sky(self, pixels: Pixels, cameras: Frames, textures: Textures) -> Vector:
-        x, y = pixels.x, pixels.y
-        if self._lens.orthographic:
+            def over(
+                picture: Vector, own: Array, layer: Hits, shadows: Shadows | None,
+                tracer: Tracer = tracer, seen: Array = seen, is_opaque: bool = is_opaque,
+            ) -> Vector:  # fmt: skip
+                colors, opacity = shaded(tracer, own, layer, shadows)
+                share = jnp.where(seen, 1.0 if is_opaque else opacity, 0.0)
+                return apart(_over, picture, colors, share)
+
+            # Only what is opaque receives shadows.
+            over = partial(over, shadows=shadows if is_opaque else None)
+            picture = if_any(seen, over, picture, picture, own, layer)
+            if is_opaque and self._mirrored and reflected is not None:
+                a, b, c = (part + add for part, add in zip(picture, reflected))
+                picture = a, b, c
+            nearest = layer.depth
+        return picture
+
+    def _shaded(
+        self, x: Array, y: Array, in_tile: bool, look: Appearance, textures: Textures | None,
+        camera: Array, tracer: Tracer, own: Array, layer: Hits, shadows: Shadows | None,
+        behind: Array | None = None,
+    ) -> tuple[Vector, Array]:  # fmt: skip
+        """Return colors and opacity of what a layer shows."""
+        taken = rows_of(own, jnp.maximum(layer.shape, 0), in_tile)
+        rays, surface = tracer.surface(taken, x, y, layer)
+        finish = finish_of(taken[SURFACE_ROWS:_FINISH_END])
+        if tracer.shapes.corners is not None:
+            surface = apart(smoothed, surface, taken, taken[_FINISH_END:])
+        if behind is not None and self._mirror is not None:
+            finish = dimmed(finish, self._mirror.reflectance)
+        colors = shade(
+            surface, rays, camera, look, finish, textures, shadows, self._casting, behind
+        )
+        # MuJoCo draws what is not opaque twice.
+        return colors, finish.color[3] * (2.0 - finish.color[3])
+
+    def _sky(self, textures: Textures, x: Array, y: Array, camera: Array) -> Vector:
+        if self._layers[0].lens.orthographic:
             x, y = jnp.zeros_like(x), jnp.zeros_like(y)
-        axes = cameras.axes[..., None]
-        a, b, c = (axes[:, i, 0] * x + axes[:, i, 1] * y - axes[:, i, 2] for i in range(3))
+        axes = camera[3:].reshape(3, 3)
+        a, b, c = (row[0] * x + row[1] * y - row[2] for row in axes)
         red, green, blue = textures.of_sky(a, b, c)
         return red, green, blue
 

@@ -9,7 +9,8 @@ other devices, each shape is intersected with all rays of all pictures.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +23,15 @@ from crazyflow_ros.raytracing.shapes import WORD, UnitShape, UnitShapes
 from crazyflow_ros.raytracing.view import NUMBERS, table_of, tile_masks
 from crazyflow_ros.xla.kernels import apart, one_kernel, separate_kernels, zero
 
+T = TypeVar("T")
+
 Found: TypeAlias = tuple[Array, Array]
 """Depths [m], infinite where there is nothing, and numbers of the shapes, int32, -1 there."""
-Search: TypeAlias = Callable[[Array, Array], Found]
+Search: TypeAlias = Callable[[Array, Array, Array], Found]
 """Takes frames of geoms (N, ngeom, 12) and of cameras (N, 12), the components of positions and of
-axes, and returns what is found, (N, height, width) of whole tiles."""
-Entries: TypeAlias = Callable[[UnitShape, Array, Array, Array], Array]
+axes, and the least depths that count, one (1,) or those of all pixels (N, T, pixels) [m]; returns
+what is found, (N, height, width) of whole tiles."""
+Entries: TypeAlias = Callable[[UnitShape, Array, Array, Array, Array], Array]
 _View: TypeAlias = Callable[[Array, Array, Array, Array], tuple[Array, Array, Array]]
 
 
@@ -43,16 +47,18 @@ def search(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
     elsewhere = by_shape(shapes, tiles, orthographic=orthographic)
 
     @custom_vmap
-    def find(frames: Array, cameras: Array) -> Found:
-        return lax.platform_dependent(frames, cameras, cpu=on_cpu, default=elsewhere)
+    def find(frames: Array, cameras: Array, near: Array) -> Found:
+        return lax.platform_dependent(frames, cameras, near, cpu=on_cpu, default=elsewhere)
 
     @find.def_vmap
     def _(size: int, batched: list[bool], *args: Array) -> tuple[Found, tuple[bool, bool]]:
+        one_depth = args[2].ndim == 1 and not batched[2]
         whole = [
             x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
             for x, is_batched in zip(args, batched)
         ]
-        found = find(*(x.reshape(-1, *x.shape[2:]) for x in whole))
+        flat = [x.reshape(-1, *x.shape[2:]) for x in whole]
+        found = find(flat[0], flat[1], args[2] if one_depth else flat[2])
         depth, number = (x.reshape(size, -1, *x.shape[1:]) for x in found)
         return (depth, number), (True, True)
 
@@ -63,10 +69,10 @@ def by_tile(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
     """Return the function of `search` for the CPU."""
     view, entry = _view(tiles, orthographic), _entry(orthographic)
 
-    def find(frames: Array, cameras: Array) -> Found:
+    def find(frames: Array, cameras: Array, near: Array) -> Found:
         constants = map(jnp.asarray, (shapes.rows, shapes.geom, tiles.x, tiles.y))
         kernel = one_kernel(lambda *args: _by_tile(shapes, tiles, view, entry, *args))
-        return kernel(frames, cameras, *constants)
+        return kernel(frames, cameras, near, *constants)
 
     return find
 
@@ -75,10 +81,10 @@ def by_shape(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
     """Return the function of `search` for other devices."""
     view, entry = _view(tiles, orthographic), _entry(orthographic)
 
-    def find(frames: Array, cameras: Array) -> Found:
+    def find(frames: Array, cameras: Array, near: Array) -> Found:
         own, geom = jnp.asarray(shapes.rows), jnp.asarray(shapes.geom)
         seen = jax.vmap(lambda *args: view(own, geom, *args))(frames, cameras)
-        return _by_shape(shapes, tiles, entry, *seen)
+        return _by_shape(shapes, tiles, entry, near, *seen)
 
     return find
 
@@ -98,15 +104,15 @@ def _view(tiles: Tiles, orthographic: bool) -> _View:
 
 
 def _entry(orthographic: bool) -> Entries:
-    return lambda kind, row, x, y: entries(kind, row, x, y, orthographic=orthographic)
+    return partial(entries, orthographic=orthographic)
 
 
 def _by_tile(
     shapes: UnitShapes, tiles: Tiles, view: _View, entry: Entries,
-    frames: Array, cameras: Array, own: Array, geom: Array, x: Array, y: Array,
+    frames: Array, cameras: Array, near: Array, own: Array, geom: Array, x: Array, y: Array,
 ) -> Found:  # fmt: skip
     n_pictures, (n_tiles, pixels) = len(frames), x.shape
-    none = zero((frames, cameras, own, geom, x, y))
+    none = zero((frames, cameras, near, own, geom, x, y))
 
     def picture(number: Array, found: Found) -> Found:
         frame, camera = (
@@ -116,6 +122,7 @@ def _by_tile(
 
         def tile(place: Array, found: Found) -> Found:
             rays = [lax.dynamic_index_in_dim(part, place, keepdims=False) for part in (x, y)]
+            rays.append(near[0] if near.ndim == 1 else near[number, place])
             nearest = jnp.full(pixels, jnp.inf, table.dtype), jnp.full(pixels, -1, jnp.int32)
             start = 0
             for kind, n_words in shapes.words:
@@ -123,6 +130,8 @@ def _by_tile(
                 def word(number: Array, nearest: Found, kind: UnitShape = kind) -> Found:
                     mask = rows[place // tiles.columns, number]
                     mask &= columns[place % tiles.columns, number]
+                    if near.ndim > 1:
+                        mask = jnp.where(rays[2].min() < jnp.inf, mask, 0)
                     return _in_word(kind, entry, table, WORD * number, mask, rays, nearest)
 
                 nearest = lax.fori_loop(start + none, start + n_words + none, word, nearest)
@@ -136,7 +145,7 @@ def _by_tile(
 
         return lax.fori_loop(0, n_tiles + none, tile, found)
 
-    size = (n_pictures, ROWS * tiles.rows, COLUMNS * tiles.columns)
+    size = (n_pictures, *tiles.whole)
     found = jnp.zeros(size, frames.dtype), jnp.zeros(size, jnp.int32)
     with separate_kernels(none > -1):
         return lax.fori_loop(0, n_pictures + none, picture, found)
@@ -154,25 +163,42 @@ def _in_word(
         table: (13, P).
         first: Number of the word's first shape.
         mask: The shapes that may be in the tile.
-        rays: x and y, (pixels,).
+        rays: x and y, (pixels,), and the least depths.
         nearest: Those of other words, (pixels,).
     """
 
-    def next_shape(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        mask, depth, found = carry
-        lowest = mask & -mask
-        shape = first + (WORD - 1 - lax.clz(lowest)).astype(jnp.int32)
+    def step(shape: Array, nearest: Found) -> Found:
+        depth, found = nearest
         row = lax.dynamic_slice(table, (0, shape), (NUMBERS, 1))[:, 0]
         new = apart(lambda *args: entry(kind, *args), row, *rays)
-        return mask ^ lowest, jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
+        return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
 
-    _, depth, found = lax.while_loop(lambda carry: carry[0] != 0, next_shape, (mask, *nearest))
-    return depth, found
+    return each_shape(mask, first, step, nearest)
+
+
+def each_shape(mask: Array, first: Array, step: Callable[[Array, T], T], carry: T) -> T:
+    """Return what is left of `carry` after a step for each shape in a word of bits.
+
+    Args:
+        mask: The word.
+        first: Number of its first shape.
+        step: Takes the number of a shape and what the step before returned.
+        carry: What the first step takes.
+    """
+
+    def next_shape(state: tuple[Array, T]) -> tuple[Array, T]:
+        mask, carry = state
+        lowest = mask & -mask
+        shape = first + (WORD - 1 - lax.clz(lowest)).astype(jnp.int32)
+        return mask ^ lowest, step(shape, carry)
+
+    return lax.while_loop(lambda state: state[0] != 0, next_shape, (mask, carry))[1]
 
 
 def _by_shape(
-    shapes: UnitShapes, tiles: Tiles, entry: Entries, table: Array, rows: Array, columns: Array
-) -> Found:
+    shapes: UnitShapes, tiles: Tiles, entry: Entries, near: Array, table: Array, rows: Array,
+    columns: Array,
+) -> Found:  # fmt: skip
     masks = (rows[:, :, None] & columns[:, None]).reshape(len(table), -1, rows.shape[-1])
     x, y = jnp.asarray(tiles.x, table.dtype), jnp.asarray(tiles.y, table.dtype)
     size = (*masks.shape[:2], x.shape[1])
@@ -183,7 +209,7 @@ def _by_shape(
         def step(shape: Array, nearest: Found, kind: UnitShape = kind) -> Found:
             depth, found = nearest
             row = lax.dynamic_index_in_dim(table, shape, 2, keepdims=False)
-            new = entry(kind, row.T[:, :, None, None], x, y)
+            new = entry(kind, row.T[:, :, None, None], x, y, near)
             mask = lax.dynamic_index_in_dim(masks, shape // WORD, 2, keepdims=False)
             here = (mask >> (shape % WORD).astype(jnp.uint32)) & 1
             new = jnp.where(here[..., None] == 1, new, jnp.inf)

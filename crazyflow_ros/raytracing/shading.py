@@ -1,10 +1,12 @@
 """Colours, by the rules of OpenGL's fixed pipeline, with which MuJoCo draws.
 
-A surface is lit at each pixel; MuJoCo lights the corners of its facets, and blends them.
+A surface is lit at each pixel; MuJoCo lights the corners of its facets, and blends them. Everything
+is computed by component, for the R pixels of one picture.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -13,14 +15,19 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.look import Appearance, Lights
+from crazyflow_ros.raytracing.pixels import if_any
+from crazyflow_ros.raytracing.shadows import Shadows
 from crazyflow_ros.raytracing.shapes import UnitShape
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, Vector
-from crazyflow_ros.raytracing.textures import Textures
+from crazyflow_ros.raytracing.textures import Textures, on_cube_of
 from crazyflow_ros.xla.kernels import apart
+
+FINISH_ROWS = 14
+"""Numbers of a geom that `finish_of` needs."""
 
 
 class Finish(NamedTuple):
-    """What the geoms that are seen are made of, each (N, R)."""
+    """What the geoms that are seen are made of, each (R,)."""
 
     color: tuple[Array, Array, Array, Array]
     """Red, green, blue, opacity."""
@@ -29,99 +36,148 @@ class Finish(NamedTuple):
     shininess: Array
     texture: Array
     """Number of the texture, -1 for none."""
+    is_cube: Array
+    """Whether the texture is that of a cube."""
     pattern: tuple[Array, Array, Array, Array, Array]
-    """Repetitions to the right and downwards, offsets likewise, and how often the texture is
-    repeated in a metre."""
+    """See `Textures.pattern`."""
 
 
-def finish_of(look: Appearance, geom: Array) -> Finish:
-    """Return what geoms (N, R) are made of."""
-    rows = jnp.concatenate(
-        [look.color, *(part[..., None] for part in look[1:4]), look.pattern], axis=-1
-    )
-    n = len(geom)
-    rows = jnp.broadcast_to(rows, (n, *rows.shape[1:])).swapaxes(1, 2)
-    taken = apart(lambda values, at: jnp.take_along_axis(values, at, 2), rows, geom[:, None])
-    parts = [taken[:, i] for i in range(rows.shape[1])]
-    texture = jnp.broadcast_to(look.texture, (n, look.texture.shape[1]))
-    number = apart(lambda values, at: jnp.take_along_axis(values, at, 1), texture, geom)
-    red, green, blue, opacity, emission, specular, shininess, *pattern = parts
+def finish_rows(look: Appearance, cubes: Array) -> Array:
+    """Return what `finish_of` needs to know of all geoms, (ngeom, FINISH_ROWS).
+
+    Args:
+        look: Of one world, without its first axis.
+        cubes: See `Textures.cubes`.
+    """
+    numbers = (part.astype(look.color.dtype) for part in (look.texture, cubes[look.texture]))
+    single = look.emission, look.specular, look.shininess, *numbers
+    parts = [look.color, *(part[:, None] for part in single), look.pattern]
+    return jnp.concatenate(parts, axis=1)
+
+
+def finish_of(rows: Array) -> Finish:
+    """Return what geoms are made of.
+
+    Args:
+        rows: Those of `finish_rows` that are seen, (FINISH_ROWS, R).
+    """
+    red, green, blue, opacity, emission, specular, shininess, texture, cube, *pattern = rows
     right, down, start, top, density = pattern
     return Finish(
-        (red, green, blue, opacity), emission, specular, shininess, number,
-        (right, down, start, top, density),
+        (red, green, blue, opacity), emission, specular, shininess, texture.astype(jnp.int32),
+        cube > 0.0, (right, down, start, top, density),
     )  # fmt: skip
 
 
+def dimmed(finish: Finish, share: float) -> Finish:
+    """Return what geoms are made of, seen in a mirror that shows a share of their colors."""
+    red, green, blue, opacity = finish.color
+    return finish._replace(color=(red * share, green * share, blue * share, opacity))
+
+
 def shade(
-    surface: Surface, rays: PixelRays, camera: tuple[Array, Array], look: Appearance,
-    finish: Finish, textures: Textures | None,
+    surface: Surface, rays: PixelRays, camera: Array, look: Appearance, finish: Finish,
+    textures: Textures | None, shadows: Shadows | None = None, casting: Sequence[int] = (),
+    behind: Array | None = None,
 ) -> Vector:  # fmt: skip
-    """Return red, green and blue of N pictures, from 0 to 1, each (N, R).
+    """Return red, green and blue from 0 to 1, each (R,).
 
     Args:
         surface: What is seen.
         rays: The rays.
-        camera: Positions (N, 3) and axes (N, 3, 3) of the cameras in the world.
-        look: Of W worlds, N or one.
+        camera: Position and axes of the camera in the world, (12,).
+        look: Of the world, without its first axis.
         finish: Of what is seen.
         textures: Of the scene, None to leave them out.
+        shadows: Of the picture, None to leave them out.
+        casting: Numbers of the lights that cast shadows.
+        behind: The z axis of the camera that has the headlight, in the axes of this one, (3,); None
+            if it is this one.
     """
-    light = _lit(surface.normal, rays, camera, look, finish)
-    red, green, blue = (jnp.clip(part, 0.0, 1.0) for part in light)
+    behind = jnp.array([0.0, 0.0, 1.0], camera.dtype) if behind is None else behind
+    parts = _lit(surface.normal, rays, camera, look, finish, shadows, casting, behind)
     if textures is None or not (textures.of_geoms >= 0).any():
+        return _in_range(parts)
+
+    def sampled(surface: Surface, rays: PixelRays, finish: Finish) -> Vector:
+        place = apart(partial(_coordinates, textures), surface, finish)
+        covered = apart(_covered, surface, rays, finish)
+        red, green, blue = textures.sample(finish.texture, *place, covered)
         return red, green, blue
-    place = apart(partial(_coordinates, textures.round_geoms), surface, finish)
-    covered = apart(_covered, surface, rays, finish)
-    texel = textures.sample(finish.texture, *place, covered)
-    return red * texel[0], green * texel[1], blue * texel[2]
+
+    white = (jnp.ones_like(rays.depth),) * 3
+    texel = if_any(finish.texture >= 0, sampled, white, surface, rays, finish)
+    return _in_range([part * color for part, color in zip(parts, texel)])
+
+
+def _in_range(parts: list[Array]) -> Vector:
+    red, green, blue = (jnp.clip(part, 0.0, 1.0) for part in parts)
+    return red, green, blue
 
 
 def _lit(
-    normal: Vector, rays: PixelRays, camera: tuple[Array, Array], look: Appearance, finish: Finish
-) -> list[Array]:
+    normal: Vector, rays: PixelRays, camera: Array, look: Appearance, finish: Finish,
+    shadows: Shadows | None, casting: Sequence[int], behind: Array,
+) -> list[Array]:  # fmt: skip
+    """Return red, green and blue without textures.
+
+    MuJoCo draws a surface once with all lights that cast no shadows, and once more for each other
+    light, where it arrives; the greatest value of each of these drawings is 1.
+    """
     color, none = finish.color[:3], jnp.zeros_like(finish.emission)
-    faces = apart(_reflected, normal, (none, none, none + 1.0), rays, finish.shininess)
+    headlight = none + behind[0], none + behind[1], none + behind[2]
+    faces = apart(_reflected, normal, headlight, rays, finish.shininess)
     total = [finish.emission * part for part in color]
-    total = _added(total, [look.headlight[:, i] for i in range(3)], (none + 1.0, *faces), finish)
-    lights = look.lights
-    for k in range(lights.pos.shape[1]):
-        one = Lights(*(part[:, k] for part in lights))
-        power, *to_light = apart(_beam, one, camera, rays)
-        faces = apart(_reflected, normal, tuple(to_light), rays, finish.shininess)
-        total = _added(total, [one.ambient, one.diffuse, one.specular], (power, *faces), finish)
-    return total
+    total = _added(total, look.headlight, (none + 1.0, *faces), finish)
+    more = [none] * 3
+    for k in range(len(look.lights.pos)):
+        one = Lights(*(part[k] for part in look.lights))
+        power, distance, *way = apart(_beam, one, camera, rays)
+        to_light: Vector = way[0], way[1], way[2]
+        faces = apart(_reflected, normal, to_light, rays, finish.shininess)
+        light = jnp.stack([one.ambient, one.diffuse, one.specular])
+        if shadows is None or k not in casting:
+            total = _added(total, light, (power, *faces), finish)
+            continue
+        arrives = (power > 0.0) & (faces[0] > 0.0)
+        arrives &= ~shadows.blocked(arrives, rays.ends(), to_light, distance)
+        new = _added([none] * 3, light, (jnp.where(arrives, power, 0.0), *faces), finish)
+        more = [part + jnp.minimum(add, 1.0) for part, add in zip(more, new)]
+    return [jnp.minimum(part, 1.0) + add for part, add in zip(total, more)]
 
 
-def _beam(light: Lights, camera: tuple[Array, Array], rays: PixelRays) -> tuple[Array, ...]:
-    """Return how much of a light reaches the ends of rays, and the way to it."""
-    where, beam = (_in_camera(part, camera[1]) for part in (light.pos - camera[0], light.dir))
+def _beam(light: Lights, camera: Array, rays: PixelRays) -> tuple[Array, ...]:
+    """Return how much of a light reaches the ends of rays, its distance [m], and the way to it."""
+    where, beam = (turned_into(part, camera) for part in (light.pos - camera[:3], light.dir))
     away = [a - b for a, b in zip(where, rays.ends())]
     distance = jnp.sqrt(sum(part * part for part in away))
-    to_light = [part / distance for part in away]
-    inside = -sum(a * b for a, b in zip(to_light, beam))
-    near, linear, square = (light.attenuation[:, i, None] for i in range(3))
-    power = jnp.exp(light.exponent[:, None] * jnp.log(jnp.maximum(inside, 1e-6)))
+    ahead = -sum(a * b for a, b in zip(away, beam))
+    parallel = light.directional > 0.0
+    to_light = [jnp.where(parallel, -b, part / distance) for part, b in zip(away, beam)]
+    inside = jnp.where(parallel, 1.0, ahead / distance)
+    near, linear, square = light.attenuation
+    power = jnp.exp(light.exponent * jnp.log(jnp.maximum(inside, 1e-6)))
     power = power / (near + linear * distance + square * distance * distance)
-    return jnp.where(inside >= jnp.cos(light.cutoff[:, None]), power, 0.0), *to_light
+    power = jnp.where(inside >= jnp.cos(light.cutoff), power, 0.0)
+    return power, jnp.where(parallel, ahead, distance), *to_light
 
 
 def _added(
-    total: list[Array], light: list[Array], shares: tuple[Array, Array, Array], finish: Finish
+    total: list[Array], light: Array, shares: tuple[Array, Array, Array], finish: Finish
 ) -> list[Array]:
     """Add a light.
 
     Args:
         total: Red, green and blue of others.
-        light: Ambient, diffuse and specular, each (W, 3).
-        shares: How much of it arrives, and how much of this is diffuse and specular, each (N, R).
+        light: Ambient, diffuse and specular, (3, 3).
+        shares: How much of it arrives, and how much of this is diffuse and specular, each (R,).
         finish: Of the surface.
     """
     (ambient, diffuse, specular), (power, plain, gloss) = light, shares
     return [
         part
-        + power * finish.color[i] * (ambient[:, i, None] + diffuse[:, i, None] * plain)
-        + power * finish.specular * specular[:, i, None] * gloss
+        + power * finish.color[i] * (ambient[i] + diffuse[i] * plain)
+        + power * finish.specular * specular[i] * gloss
         for i, part in enumerate(total)
     ]
 
@@ -142,14 +198,8 @@ def _covered(surface: Surface, rays: PixelRays, finish: Finish) -> Array:
     return finish.pattern[4] * rays.depth * _pitch(rays) / _slant(surface, rays)
 
 
-def _coordinates(has_round: bool, surface: Surface, finish: Finish) -> tuple[Array, Array]:
-    """Return where in the texture a point is, to the right and downwards.
-
-    Args:
-        has_round: Whether geoms that are neither planes nor boxes have textures.
-        surface: What is seen.
-        finish: Likewise.
-    """
+def _coordinates(textures: Textures, surface: Surface, finish: Finish) -> tuple[Array, Array]:
+    """Return where in the texture a point is, to the right and downwards."""
     x, y, z = surface.local
     a, b, _ = surface.facing
     u, v = (x + 1) / 2, (1 - y) / 2  # of planes, and of boxes above and below
@@ -157,10 +207,27 @@ def _coordinates(has_round: bool, surface: Surface, finish: Finish) -> tuple[Arr
     on_x = box & (a != 0.0)
     u = jnp.where(on_x, (y + 1) / 2, u)
     v = jnp.where(on_x | (box & (b != 0.0)), (1 - z) / 2, v)
-    if has_round:
+    if textures.round_geoms:
         u, v = _around(surface, u, v)
+        triangle = surface.kind == UnitShape.triangle.value
+        u, v = (jnp.where(triangle, a, b) for a, b in zip(surface.place, (u, v)))
     right, down, start, top, _ = finish.pattern
-    return right * u + start, down * v + top
+    u, v = right * u + start, down * v + top
+    if textures.cubes.any():
+        on_cube = on_cube_of(*_direction(surface, finish))
+        u, v = (jnp.where(finish.is_cube, a, b) for a, b in zip(on_cube, (u, v)))
+    return u, v
+
+
+def _direction(surface: Surface, finish: Finish) -> Vector:
+    """Return in which direction the texture of a cube is seen from the middle of a geom."""
+    x, y, z = surface.place
+    # MuJoCo draws a capsule as a cylinder and two halves of a ball, each of unit size.
+    beyond = surface.facing[2]
+    on_capsule = jnp.where(beyond == 0.0, z / surface.length, jnp.sign(z) + beyond)
+    z = jnp.where(surface.kind == UnitShape.capsule.value, on_capsule, z)
+    a, b, c = (part * factor for part, factor in zip((x, y, z), finish.pattern))
+    return a, b, c
 
 
 def _around(surface: Surface, u: Array, v: Array) -> tuple[Array, Array]:
@@ -189,9 +256,9 @@ def _slant(surface: Surface, rays: PixelRays) -> Array:
     return jnp.maximum(abs(a * x + b * y + c * z), 0.02)
 
 
-def _in_camera(vector: Array, axes: Array) -> list[Array]:
-    """Return vectors of the world (W, 3) in the axes (N, 3, 3) of cameras, (N, 1) each."""
-    return [(vector * axes[:, :, i]).sum(-1)[:, None] for i in range(3)]
+def turned_into(vector: Array, camera: Array) -> Array:
+    """Return a vector of the world (3,) in the axes of a camera."""
+    return (vector[:, None] * camera[3:].reshape(3, 3)).sum(0)
 
 
 def _unit(x: Array, y: Array, z: Array) -> Vector:

@@ -23,6 +23,9 @@ MOST_SHAPES = 20_000
 """Greatest number of shapes, most of them triangles of meshes and height fields; a picture of
 64 x 64 of so many takes milliseconds."""
 
+CORNER_ROWS = 18
+"""Numbers of the corners of a triangle, see `UnitShapes.corners`."""
+
 _GEOM = mujoco.mjtGeom
 _OPAQUE = 0.995  # from which on MuJoCo does not blend
 _DEFAULT_COLOR = (0.5, 0.5, 0.5, 1.0)
@@ -76,6 +79,9 @@ class UnitShapes(NamedTuple):
     ends: np.ndarray
     """Zero along the axes of planes that have no end, and are seen around the camera; else one,
     (P, 3)."""
+    corners: np.ndarray | None
+    """Of triangles, the normals at the three corners in the shape's coordinates, and the places of
+    the corners in textures, see `Triangles`; (P, CORNER_ROWS) float32, None if there are none."""
 
     @property
     def kinds(self) -> np.ndarray:
@@ -87,10 +93,11 @@ class UnitShapes(NamedTuple):
 
     @property
     def rows(self) -> np.ndarray:
-        """All numbers, and whether there is a shape, (30, P) float32; see `view`."""
+        """All numbers, whether there is a shape, and its kind, (31, P) float32; see `view`."""
         parts = [self.axes, self.centre, self.to_unit, self.extent, self.ends]
         flat = [part.reshape(len(self.geom), -1).T for part in parts]
-        return np.concatenate([*flat, self.extra, [self.geom >= 0]]).astype(np.float32)
+        last = self.extra, [self.geom >= 0], [self.kinds]
+        return np.concatenate([*flat, *last]).astype(np.float32)
 
     @property
     def extra(self) -> np.ndarray:
@@ -108,10 +115,14 @@ class _Shape(NamedTuple):
     centre: np.ndarray = np.zeros(3)
     extent: np.ndarray = np.ones(3)
     ends: np.ndarray = np.ones(3)
+    corners: np.ndarray = np.zeros(CORNER_ROWS)
 
 
 def shapes_of(
-    model: mujoco.MjModel, groups: Sequence[int], opacity: Opacity = Opacity.any
+    model: mujoco.MjModel,
+    groups: Sequence[int],
+    opacity: Opacity = Opacity.any,
+    without: int = -1,
 ) -> UnitShapes:
     """Return the shapes of the geoms that can be seen in a scene.
 
@@ -119,11 +130,12 @@ def shapes_of(
         model: The scene.
         groups: Geom groups that are seen.
         opacity: Which of them are meant.
+        without: Id of a geom that is left out, -1 for none.
 
     Raises:
         ValueError: The scene has nothing to see, or geoms that are not among the shapes.
     """
-    geoms = np.flatnonzero(seen(model, groups, opacity)).tolist()
+    geoms = np.flatnonzero(seen(model, groups, opacity, without)).tolist()
     _check(model, geoms)
     shapes = [shape for geom in geoms for shape in _of_geom(model, geom)]
     if not shapes:
@@ -144,7 +156,9 @@ def shapes_of(
         np.linalg.inv(axes),
         np.array([slot.extent for slot in slots]),
         np.array([slot.ends for slot in slots]),
-    )
+        np.array([slot.corners for slot in slots], np.float32)
+        if any(kind is UnitShape.triangle for kind, _ in words) else None,
+    )  # fmt: skip
 
 
 def _check(model: mujoco.MjModel, geoms: Sequence[int]) -> None:
@@ -171,20 +185,24 @@ def _check(model: mujoco.MjModel, geoms: Sequence[int]) -> None:
             )
 
 
-def has_shapes(model: mujoco.MjModel, groups: Sequence[int], opacity: Opacity) -> bool:
-    """Return whether there are such geoms; see `shapes_of`."""
-    return bool(seen(model, groups, opacity).any())
-
-
-def seen(model: mujoco.MjModel, groups: Sequence[int], opacity: Opacity) -> np.ndarray:
-    """Return which geoms are seen, (ngeom,) bool: not those without opacity."""
+def seen(
+    model: mujoco.MjModel,
+    groups: Sequence[int],
+    opacity: Opacity = Opacity.any,
+    without: int = -1,
+) -> np.ndarray:
+    """Return which geoms are seen, (ngeom,) bool: not those without opacity; see `shapes_of`."""
     share = colors_of(model)[:, 3]
     meant = {
         Opacity.any: share > 0.0,
         Opacity.opaque: share >= _OPAQUE,
         Opacity.transparent: (share > 0.0) & (share < _OPAQUE),
     }
-    return np.isin(model.geom_group, list(groups)) & meant[opacity]
+    return (
+        np.isin(model.geom_group, list(groups))
+        & meant[opacity]
+        & (np.arange(model.ngeom) != without)
+    )
 
 
 def colors_of(model: mujoco.MjModel) -> np.ndarray:
@@ -202,7 +220,7 @@ def colors_of(model: mujoco.MjModel) -> np.ndarray:
 def _of_geom(model: mujoco.MjModel, geom: int) -> list[_Shape]:
     size, type_ = model.geom_size[geom].astype(float), _GEOM(model.geom_type[geom])
     if type_ in _TRIANGLES:
-        return [_triangle(geom, corners) for corners in triangles_of(model, geom)]
+        return [_triangle(geom, *each) for each in zip(*triangles_of(model, geom))]
     kind = _KINDS[type_]
     if kind is UnitShape.plane:
         endless = size[:2] <= 0.0
@@ -220,10 +238,12 @@ def _of_geom(model: mujoco.MjModel, geom: int) -> list[_Shape]:
     return [_Shape(kind, geom, np.diag(size))]
 
 
-def _triangle(geom: int, corners: np.ndarray) -> _Shape:
-    """Return the triangle with the corners (3, 3)."""
+def _triangle(geom: int, corners: np.ndarray, normals: np.ndarray, place: np.ndarray) -> _Shape:
+    """Return a triangle, see `Triangles`."""
     first, second = (corners[1] - corners[0]) / 2, (corners[2] - corners[0]) / 2
     normal = np.cross(first, second)
     axes = np.stack([first, second, normal / np.linalg.norm(normal)], axis=1)
     centre = (corners[1] + corners[2]) / 2
-    return _Shape(UnitShape.triangle, geom, axes, centre, np.array([1.0, 1.0, 0.0]))
+    of_corners = np.concatenate([(normals @ axes).ravel(), place.ravel()])
+    extent = np.array([1.0, 1.0, 0.0])
+    return _Shape(UnitShape.triangle, geom, axes, centre, extent, corners=of_corners)

@@ -1,7 +1,7 @@
 """The surface of shapes where rays hit them.
 
-Everything is computed by component, see `view`: from a shape's row of the table, which says where
-the camera is in its coordinates.
+Everything is computed by component, see `view`, for the R pixels of one picture: from a shape's row
+of the table, which says where the camera is in its coordinates.
 """
 
 from __future__ import annotations
@@ -12,22 +12,26 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.raytracing.shapes import UnitShape, UnitShapes
+from crazyflow_ros.raytracing.view import KIND, NUMBERS
 from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import apart
 
 Vector: TypeAlias = tuple[Array, Array, Array]
-"""Components of vectors, each (N, R)."""
+"""Components of vectors, each (R,)."""
+
+SURFACE_ROWS = NUMBERS + 1
+"""Numbers of a shape that `surface_of` needs."""
 
 
 class PixelRays(Struct):
-    """Rays of N pictures, of R pixels each, with the depths at which they hit."""
+    """Rays of R pixels of a picture, with the depths at which they hit."""
 
     x: Array
     """Of the lens, (R,)."""
     y: Array
     """Of the lens, (R,)."""
     depth: Array
-    """(N, R) m."""
+    """(R,) m."""
     orthographic: bool = static_field()
     """Whether they are parallel."""
 
@@ -39,51 +43,61 @@ class PixelRays(Struct):
     def steps(self) -> Vector:
         """Return how the ends change with the depth, in the axes of the camera."""
         across = 0.0 if self.orthographic else 1.0
-        shape = self.depth.shape
-        x, y = (jnp.broadcast_to(part * across, shape) for part in (self.x, self.y))
-        return x, y, jnp.full(shape, -1.0, self.depth.dtype)
+        return self.x * across, self.y * across, jnp.full_like(self.depth, -1.0)
 
 
 class Surface(NamedTuple):
     """The surface at the ends of rays."""
 
     kind: Array
-    """Values of the shapes' kinds, (N, R)."""
+    """Values of the shapes' kinds, (R,)."""
     local: Vector
     """Place in the coordinates of the shape."""
     facing: Vector
     """Normal in the coordinates of the shape, not of unit length."""
     normal: Vector
     """Unit normal in the axes of the camera."""
+    place: Vector
+    """Of triangles, where they are in textures, see `Triangles`; of others, as `local`."""
+    length: Array
+    """Of capsules, half the length of the axis in the coordinates of the shape."""
 
 
-def surface_of(shapes: UnitShapes, tables: Array, number: Array, rays: PixelRays) -> Surface:
+def surface_rows(own: Array, table: Array) -> Array:
+    """Return what `surface_of` needs to know of all shapes, (P, SURFACE_ROWS).
+
+    Args:
+        own: `UnitShapes.rows`.
+        table: That of the picture, see `table_of`, (14, P).
+    """
+    return jnp.concatenate([table, own[KIND : KIND + 1]]).T
+
+
+def surface_of(shapes: UnitShapes, rows: Array, rays: PixelRays) -> Surface:
     """Return the surface at the ends of rays.
 
     Args:
         shapes: P shapes.
-        tables: Those of the pictures, see `table_of`, (N, 14, P).
-        number: Which shapes are hit, (N, R).
+        rows: Those of `surface_rows` that are hit, (SURFACE_ROWS, R).
         rays: The rays.
     """
-    rows = apart(lambda values, at: jnp.take_along_axis(values, at, 2), tables, number[:, None])
 
     def local(rows: Array, rays: PixelRays) -> Vector:
         ends = rays.ends()
-        x, y, z = (
-            rows[:, 9 + i] + sum(rows[:, 3 * i + j] * ends[j] for j in range(3)) for i in range(3)
-        )
+        x, y, z = (rows[9 + i] + sum(rows[3 * i + j] * ends[j] for j in range(3)) for i in range(3))
         return x, y, z
 
-    def turned(rows: Array, facing: Vector) -> Vector:
-        a, b, c = (sum(rows[:, 3 * i + j] * facing[i] for i in range(3)) for j in range(3))
-        inverse = 1.0 / jnp.sqrt(a * a + b * b + c * c)
-        return a * inverse, b * inverse, c * inverse
-
-    kind = jnp.asarray(shapes.kinds)[number]
+    kind = rows[NUMBERS]
     place: Vector = apart(local, rows, rays)
-    facing = apart(lambda *args: _facing(shapes, *args), kind, place, rows[:, 12])
-    return Surface(kind, place, facing, apart(turned, rows, facing))
+    facing = apart(lambda *args: _facing(shapes, *args), kind, place, rows[12])
+    return Surface(kind, place, facing, apart(in_camera, rows, facing), place, rows[12])
+
+
+def in_camera(rows: Array, facing: Vector) -> Vector:
+    """Return unit normals in the axes of the camera, given those in the shapes' coordinates."""
+    a, b, c = (sum(rows[3 * i + j] * facing[i] for i in range(3)) for j in range(3))
+    inverse = 1.0 / jnp.sqrt(a * a + b * b + c * c)
+    return a * inverse, b * inverse, c * inverse
 
 
 def _facing(shapes: UnitShapes, kind: Array, local: Vector, length: Array) -> Vector:
@@ -110,3 +124,24 @@ def _facing(shapes: UnitShapes, kind: Array, local: Vector, length: Array) -> Ve
             a, b, c = (jnp.where(here, own, other) for own, other in zip(of_kind[present], facing))
             facing = a, b, c
     return facing
+
+
+def smoothed(surface: Surface, rows: Array, corners: Array) -> Surface:
+    """Return a surface of which triangles look as if they were curved, as MuJoCo lights them.
+
+    Args:
+        surface: The surface.
+        rows: See `surface_of`.
+        corners: Of `UnitShapes.corners`, those of the shapes that are hit, (CORNER_ROWS, R).
+    """
+    x, y, _ = surface.local
+    second, third = (x + 1) / 2, (y + 1) / 2
+    shares = 1 - second - third, second, third
+    blended = [
+        sum(share * corners[i + 3 * k] for k, share in enumerate(shares))
+        for i in (0, 1, 2, 9, 10, 11)
+    ]
+    is_triangle = surface.kind == UnitShape.triangle.value
+    others = *surface.facing, *surface.place
+    a, b, c, u, v, w = (jnp.where(is_triangle, x, y) for x, y in zip(blended, others))
+    return surface._replace(normal=in_camera(rows, (a, b, c)), place=(u, v, w))

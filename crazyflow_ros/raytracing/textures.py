@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -9,11 +10,13 @@ import mujoco
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.raytracing.triangles import has_coordinates, triangles_of
 from crazyflow_ros.scene.renderers import FLOOR
 from crazyflow_ros.xla.kernels import apart
 
 _LEVELS = 12
 """Most copies of a texture, each half as wide as the one before."""
+_RIM = 0.995  # of a face of a cube, beyond which its texture is not blended with the next face
 
 
 class Textures(NamedTuple):
@@ -31,7 +34,10 @@ class Textures(NamedTuple):
     """The texture of each geom, (ngeom,) int32, -1 for none."""
     pattern: np.ndarray
     """How often it is repeated over the geom to the right and downwards, offsets likewise, and how
-    often it is repeated in a metre, (ngeom, 5)."""
+    often it is repeated in a metre, (ngeom, 5). Of the texture of a cube, the first three are
+    factors of the point's coordinates."""
+    cubes: np.ndarray
+    """Which textures are those of cubes, six faces below one another, (ntex + 1,) bool."""
     round_geoms: bool
     """Whether geoms that are neither planes nor boxes have textures."""
     sky: int
@@ -77,23 +83,22 @@ class Textures(NamedTuple):
         return jnp.stack(places), x - left, y - top
 
     def of_sky(self, x: Array, y: Array, z: Array) -> tuple[Array, ...]:
-        """Return red, green and blue of the sky in a direction of the world, black without sky."""
-        if self.sky < 0:
-            return (jnp.zeros_like(x),) * 3
-        # The cube of OpenGL stands on its side in the world.
-        a, b, c = x, z, -y
-        size = jnp.maximum(jnp.maximum(abs(a), abs(b)), abs(c))
-        on_a, on_b = abs(a) == size, (abs(b) == size)
-        side = jnp.where(on_a, a, jnp.where(on_b, b, c))
-        face = jnp.where(on_a, 0, jnp.where(on_b, 2, 4)) + (side < 0)
-        across = jnp.where(on_a, -jnp.sign(a) * c, jnp.where(on_b, a, jnp.sign(c) * a))
-        down = jnp.where(on_a | ~on_b, -b, jnp.sign(b) * c)
-        u = (across / size + 1) / 2
-        edge = 0.5 / self.width[self.sky, 0]
-        v = jnp.clip((down / size + 1) / 2, edge, 1 - edge)
-        u = jnp.clip(u, edge, 1 - edge)
+        """Return red, green and blue of the sky in a direction of the world."""
         number = jnp.full(x.shape, self.sky, jnp.int32)
-        return self.sample(number, u, (face + v) / 6, jnp.zeros_like(x))
+        # The cube of OpenGL stands on its side in the world.
+        return self.sample(number, *on_cube_of(x, z, -y), jnp.zeros_like(x))
+
+
+def on_cube_of(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    """Return where in the texture of a cube a direction is, to the right and downwards."""
+    size = jnp.maximum(jnp.maximum(abs(a), abs(b)), abs(c))
+    on_a, on_b = abs(a) == size, (abs(b) == size)
+    side = jnp.where(on_a, a, jnp.where(on_b, b, c))
+    face = jnp.where(on_a, 0, jnp.where(on_b, 2, 4)) + (side < 0)
+    across = jnp.where(on_a, -jnp.sign(a) * c, jnp.where(on_b, a, jnp.sign(c) * a))
+    down = jnp.where(on_a | ~on_b, -b, jnp.sign(b) * c)
+    u, v = ((jnp.clip(part / size, -_RIM, _RIM) + 1) / 2 for part in (across, down))
+    return u, (face + v) / 6
 
 
 def _repeated(index: Array, size: Array) -> Array:
@@ -102,8 +107,8 @@ def _repeated(index: Array, size: Array) -> Array:
 
 
 def textures_of(model: mujoco.MjModel) -> Textures:
-    """Return the textures of a scene. Geoms have those in two dimensions; others are left out."""
-    flat = model.tex_type == mujoco.mjtTexture.mjTEXTURE_2D
+    """Return the textures of a scene."""
+    cubes = np.append(model.tex_type != mujoco.mjtTexture.mjTEXTURE_2D, False)
     sky = np.flatnonzero(model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX)
     parts, start, sizes = [], np.zeros((model.ntex + 1, _LEVELS), np.int32), []
     total = 0
@@ -120,20 +125,37 @@ def textures_of(model: mujoco.MjModel) -> Textures:
             parts.append(_packed(image))
             total += parts[-1].size
         sizes.append([image.shape[:2] for image in levels])
-    role = (
-        model.mat_texid[:, mujoco.mjtTextureRole.mjTEXROLE_RGB] if model.nmat else np.zeros(0, int)
-    )
-    of_material = np.append(
-        np.where((role >= 0) & flat[role] if model.ntex else False, role, -1), -1
-    )
-    of_geoms = of_material[model.geom_matid]
+    of_geoms = np.append(_of_materials(model), -1)[model.geom_matid]
+    of_geoms[_lost(model, cubes[of_geoms])] = -1
     flat_kinds = (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_BOX)
     has_round = bool(((of_geoms >= 0) & ~np.isin(model.geom_type, flat_kinds)).any())
-    shape = np.array(sizes, np.int32)
+    shape, pattern = np.array(sizes, np.int32), _pattern(model)
+    cubic = cubes[of_geoms]
+    pattern[cubic] = _cubic(model)[cubic]
     return Textures(
         np.concatenate(parts), start, shape[..., 1], shape[..., 0], of_geoms.astype(np.int32),
-        _pattern(model), has_round, int(sky[0]) if sky.size else -1,
+        pattern, cubes, has_round, int(sky[0]) if sky.size else -1,
     )  # fmt: skip
+
+
+def _lost(model: mujoco.MjModel, cubic: np.ndarray) -> list[int]:
+    """Return the geoms whose textures are not drawn, after a warning that names them."""
+    lost = [geom for geom in np.flatnonzero(cubic).tolist() if has_coordinates(model, geom)]
+    for geom in lost:
+        name = model.geom(geom).name or f"number {geom}"
+        warnings.warn(
+            f"the texture of the geom {name} is that of a cube, but its mesh has coordinates of a "
+            "texture in two dimensions: it is drawn without",
+            stacklevel=2,
+        )
+    return lost
+
+
+def _of_materials(model: mujoco.MjModel) -> np.ndarray:
+    """Return the texture of the color of each material, -1 for none."""
+    if not model.nmat:
+        return np.zeros(0, int)
+    return model.mat_texid[:, mujoco.mjtTextureRole.mjTEXROLE_RGB]
 
 
 def _image(model: mujoco.MjModel, number: int) -> np.ndarray:
@@ -142,7 +164,9 @@ def _image(model: mujoco.MjModel, number: int) -> np.ndarray:
     channels, start = int(model.tex_nchannel[number]), int(model.tex_adr[number])
     data = model.tex_data[start : start + height * width * channels]
     image = data.reshape(height, width, channels)[..., :3]
-    return np.broadcast_to(image, (height, width, 3)) / 255.0
+    image = np.broadcast_to(image, (height, width, 3)) / 255.0
+    is_cube = model.tex_type[number] != mujoco.mjtTexture.mjTEXTURE_2D
+    return np.tile(image, (6, 1, 1)) if is_cube and height == width else image
 
 
 def _levels(image: np.ndarray) -> list[np.ndarray]:
@@ -177,7 +201,7 @@ def _packed(image: np.ndarray) -> np.ndarray:
 
 
 def _pattern(model: mujoco.MjModel) -> np.ndarray:
-    """Return how textures are repeated over geoms, see `Textures.pattern`."""
+    """Return how textures in two dimensions are repeated over geoms, see `Textures.pattern`."""
     kinds = mujoco.mjtGeom
     size = model.geom_size[:, :2].astype(float)
     is_round = np.isin(
@@ -188,14 +212,50 @@ def _pattern(model: mujoco.MjModel) -> np.ndarray:
     repeat = model.mat_texrepeat[material].astype(float) if model.nmat else np.ones_like(size)
     repeat[repeat <= 0.0] = 1.0
     if model.nmat:
-        uniform = model.mat_texuniform[material].astype(bool)[:, None]
-        repeat = np.where(uniform & (size > 0.0), repeat * size, repeat)
+        repeat = np.where(_uniform(model) & (size > 0.0), repeat * size, repeat)
     # Textures of planes without end start in the middle of the plane, and are 2 m wide.
     plane = (model.geom_type == kinds.mjGEOM_PLANE)[:, None]
     endless = plane & (size <= 0.0)
     repeat = np.where(endless, FLOOR * repeat, repeat)
     offset = np.where(endless, -repeat / 2, 0.0)
     offset = np.where(endless.any(axis=1, keepdims=True), offset - 0.5, offset)
+    own = np.array([has_coordinates(model, geom) for geom in range(model.ngeom)], bool)
+    offset[np.isin(model.geom_type, [kinds.mjGEOM_MESH, kinds.mjGEOM_HFIELD]) & ~own] = -0.5
     half = np.where(endless, FLOOR, np.where(size > 0.0, size, np.inf))
     density = (repeat / (2 * half)).max(axis=1, keepdims=True)
+    for geom in np.flatnonzero(own):
+        density[geom] = repeat[geom].max() * _coordinates_in_a_metre(model, int(geom))
     return np.concatenate([repeat, offset, density], axis=1)
+
+
+def _coordinates_in_a_metre(model: mujoco.MjModel, geom: int) -> float:
+    """Return how much the texture coordinates of a mesh change in a metre, as a mean."""
+    corners, _, place = triangles_of(model, geom)
+    areas = [
+        np.linalg.norm(np.cross(part[:, 1] - part[:, 0], part[:, 2] - part[:, 0]), axis=1).sum()
+        for part in (corners, place)
+    ]
+    return float(np.sqrt(areas[1] / areas[0]))
+
+
+def _cubic(model: mujoco.MjModel) -> np.ndarray:
+    """Return `Textures.pattern` of geoms with the textures of cubes."""
+    size, kinds = model.geom_size.astype(float), mujoco.mjtGeom
+    ball = model.geom_type == kinds.mjGEOM_SPHERE
+    size[ball] = size[ball][:, [0, 0, 0]]
+    long = np.isin(model.geom_type, [kinds.mjGEOM_CAPSULE, kinds.mjGEOM_CYLINDER])
+    size[long] = size[long][:, [0, 0, 1]]
+    triangles = np.isin(model.geom_type, [kinds.mjGEOM_MESH, kinds.mjGEOM_HFIELD])
+    factors = np.where(triangles[:, None], size * [2.0, -2.0, 2.0], 1.0)
+    plane = model.geom_type == kinds.mjGEOM_PLANE
+    factors[plane] = np.where(size > 0.0, size, FLOOR)[plane]
+    if model.nmat:
+        factors = np.where(_uniform(model) & (size > 0.0), factors * size, factors)
+    least = np.where(size > 0.0, size, np.inf).min(axis=1, keepdims=True)
+    # The faces are below one another, and a pixel covers a sixth as much of all.
+    return np.concatenate([factors, np.zeros_like(least), 1 / (12 * least)], axis=1)
+
+
+def _uniform(model: mujoco.MjModel) -> np.ndarray:
+    """Return of which geoms a texture is repeated in each unit of length, (ngeom, 1) bool."""
+    return model.mat_texuniform[np.maximum(model.geom_matid, 0)].astype(bool)[:, None]

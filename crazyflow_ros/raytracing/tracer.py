@@ -12,11 +12,13 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.lens import Lens, Tiles
-from crazyflow_ros.raytracing.search import search
+from crazyflow_ros.raytracing.pixels import of_pixels, rows_of
+from crazyflow_ros.raytracing.search import Found, search
 from crazyflow_ros.raytracing.shapes import Opacity, shapes_of
-from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of
+from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of, surface_rows
 from crazyflow_ros.raytracing.view import table_of
-from crazyflow_ros.xla.kernels import separate_kernels, zero
+from crazyflow_ros.scene.renderers import NEAR
+from crazyflow_ros.xla.kernels import apart
 
 
 class Frames(NamedTuple):
@@ -38,19 +40,6 @@ class Hits(NamedTuple):
     """Number of the shape, (N, height, width) int32; -1 where nothing is seen."""
 
 
-class Pixels(NamedTuple):
-    """R pixels of N pictures."""
-
-    x: Array
-    """Of the lens, (R,)."""
-    y: Array
-    """Of the lens, (R,)."""
-    depth: Array
-    """See `Hits`, (N, R)."""
-    shape: Array
-    """See `Hits`, (N, R)."""
-
-
 class Tracer:
     """Casts the rays of a camera, for any number of worlds at once.
 
@@ -61,6 +50,7 @@ class Tracer:
         lens: The rays of the camera.
         groups: Geom groups (0-5) that are seen.
         opacity: Which of them are seen.
+        without: Id of a geom that is not seen, -1 for none.
 
     Raises:
         ValueError: The scene has geoms that cannot be seen by rays.
@@ -72,10 +62,12 @@ class Tracer:
         lens: Lens,
         groups: Sequence[int] = (0, 1, 2),
         opacity: Opacity = Opacity.any,
+        without: int = -1,
     ) -> None:
-        self.lens, self.shapes = lens, shapes_of(model, groups, opacity)
-        self._tiles = tiles = Tiles(lens)
-        self._search = search(self.shapes, tiles, orthographic=lens.orthographic)
+        self.lens, self.opacity = lens, opacity
+        self.shapes = shapes_of(model, groups, opacity, without)
+        self.tiles = Tiles(lens)
+        self._search = search(self.shapes, self.tiles, orthographic=lens.orthographic)
         self._cast = jax.custom_jvp(self._found)
         self._cast.defjvp(self._derived)
 
@@ -90,6 +82,10 @@ class Tracer:
         """
         return Hits(*self._cast(geoms, cameras))
 
+    def hits_beyond(self, near: Array, geoms: Frames, cameras: Frames) -> Hits:
+        """Return what is seen beyond some depths, (N, height, width) m, without derivatives."""
+        return self._cropped(self._search(*flat_frames(geoms, cameras), self.tiles.whole_of(near)))
+
     def segmentation(self, hits: Hits) -> Array:
         """Return ids of geoms, (N, height, width) int32, -1 where there is none."""
         geom = jnp.append(jnp.asarray(self.shapes.geom), jnp.int32(-1))
@@ -100,50 +96,73 @@ class Tracer:
 
         They are zero where nothing is seen.
         """
-        with separate_kernels(zero((geoms.pos, cameras.pos)) > -1):
-            _, surface = self.surface(self.pixels(hits), geoms, cameras)
-        normal = _turned(cameras.axes[:, None], jnp.stack(surface.normal, axis=-1))
-        seen = (hits.shape >= 0)[..., None]
-        return jnp.where(seen, normal.reshape(*hits.shape.shape, 3), 0.0)
 
-    def surface(self, pixels: Pixels, geoms: Frames, cameras: Frames) -> tuple[PixelRays, Surface]:
-        """Return the rays and the surface of N pictures of R pixels, anything without a hit."""
-        depth = jnp.where(pixels.shape >= 0, pixels.depth, 1.0)
-        rays = PixelRays(pixels.x, pixels.y, depth, self.lens.orthographic)
-        frames, camera = self._flat(geoms, cameras)
-        own, geom = jnp.asarray(self.shapes.rows), self.shapes.geom
-        tables, _ = jax.vmap(lambda *args: table_of(own, *args))(
-            frames[:, geom].swapaxes(1, 2), camera
-        )
-        return rays, surface_of(self.shapes, tables, jnp.maximum(pixels.shape, 0), rays)
+        def prepare(constants: Any, scene: tuple[Array, Array]) -> tuple[Array, Array]:
+            return self.rows(constants, *scene), scene[1]
 
-    def pixels(self, hits: Hits) -> Pixels:
-        """Return the pixels of N pictures, row by row."""
-        depth, shape = (part.reshape(len(part), -1) for part in hits)
-        x, y = (jnp.asarray(part.ravel(), depth.dtype) for part in (self.lens.x, self.lens.y))
-        return Pixels(x, y, depth, shape)
+        def normals(
+            _: Any, data: tuple[Array, Array], x: Array, y: Array, hits: Hits, in_tile: bool
+        ) -> Array:
+            rows, camera = data
+            taken = rows_of(rows, jnp.maximum(hits.shape, 0), in_tile)
+            _, surface = self.surface(taken, x, y, hits)
+            axes = camera[3:].reshape(3, 3)
+            turned = (sum(a * n for a, n in zip(row, surface.normal)) for row in axes)
+            return jnp.stack([jnp.where(hits.shape >= 0, part, 0.0) for part in turned])
+
+        scenes = flat_frames(geoms, cameras)
+        made = of_pixels(self.tiles, prepare, normals, self.constants(), scenes, hits)
+        return jnp.moveaxis(made, 1, -1)
+
+    def constants(self) -> tuple[Array, Array]:
+        """Return what compiled functions need to know of the shapes, as their arguments."""
+        return jnp.asarray(self.shapes.rows), jnp.asarray(self.shapes.geom)
+
+    def rows(self, constants: tuple[Array, Array], frames: Array, camera: Array) -> Array:
+        """Return the numbers of the shapes in one picture, see `surface_rows`."""
+        own, geom = constants
+        frames = apart(lambda frames, geom: frames[geom].T, frames, geom)
+        table, _ = apart(table_of, own, frames, camera)
+        return apart(surface_rows, own, table)
+
+    def surface(self, taken: Array, x: Array, y: Array, hits: Hits) -> tuple[PixelRays, Surface]:
+        """Return the rays and the surface of R pixels of a picture, anything without a hit.
+
+        Args:
+            taken: Of `rows`, the columns are those of what is hit, (K, R).
+            x: Of the lens, (R,).
+            y: Of the lens, (R,).
+            hits: What is seen, (R,).
+        """
+        depth = jnp.where(hits.shape >= 0, hits.depth, 1.0)
+        rays = PixelRays(x, y, depth, self.lens.orthographic)
+        return rays, surface_of(self.shapes, taken, rays)
 
     def _found(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
-        height, width = self.lens.size
-        depth, shape = self._search(*self._flat(geoms, cameras))
-        return depth[:, :height, :width], shape[:, :height, :width]
+        near = jnp.full(1, NEAR, geoms.pos.dtype)
+        hits = self._cropped(self._search(*flat_frames(geoms, cameras), near))
+        return hits.depth, hits.shape
 
-    def _flat(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
-        """Return positions and axes in one, (N, ngeom, 12) and (N, 12)."""
-        axes = geoms.axes.reshape(*geoms.pos.shape[:2], 9)
-        camera = jnp.concatenate([cameras.pos, cameras.axes.reshape(-1, 9)], axis=-1)
-        return jnp.concatenate([geoms.pos, axes], axis=-1), camera
+    def _cropped(self, found: Found) -> Hits:
+        height, width = self.lens.size
+        return Hits(*(part[:, :height, :width] for part in found))
 
     def _derived(self, primals: Any, tangents: Any) -> Any:
         (geoms, cameras), (d_geoms, d_cameras) = primals, tangents
         hits = Hits(*self._cast(geoms, cameras))
-        rays, surface = self.surface(pixels := self.pixels(hits), geoms, cameras)
-        shape = pixels.shape
-        geom = jnp.asarray(self.shapes.geom)[jnp.maximum(shape, 0)]
+        flat = Hits(*(part.reshape(len(part), -1) for part in hits))
+        x, y = (jnp.asarray(part.ravel(), flat.depth.dtype) for part in self.lens[:2])
+
+        def surface(frames: Array, camera: Array, hits: Hits) -> list[Array]:
+            rows = self.rows(self.constants(), frames, camera)
+            taken = rows_of(rows, jnp.maximum(hits.shape, 0), in_tile=False)
+            rays, surface = self.surface(taken, x, y, hits)
+            parts = rays.ends(), rays.steps(), surface.normal
+            return [jnp.stack(part, axis=-1) for part in parts]
+
+        ends, steps, normal = jax.vmap(surface)(*flat_frames(geoms, cameras), flat)
+        geom = jnp.asarray(self.shapes.geom)[jnp.maximum(flat.shape, 0)]
         look, d_look = cameras.axes[:, None], d_cameras.axes[:, None]
-        ends, steps, normal = (
-            jnp.stack(part, axis=-1) for part in (rays.ends(), rays.steps(), surface.normal)
-        )
         away = cameras.pos[:, None] + _turned(look, ends) - _taken(geoms.pos, geom)
         local = _turned(jnp.swapaxes(_taken(geoms.axes, geom), -1, -2), away)
         # A point of the surface moves with its geom, and the ray meets the surface elsewhere.
@@ -151,8 +170,15 @@ class Tracer:
         swept = d_cameras.pos[:, None] + _turned(d_look, ends)
         normal = _turned(look, normal)
         change = (normal * (moved - swept)).sum(-1) / (normal * _turned(look, steps)).sum(-1)
-        change = jnp.where(shape >= 0, change, 0.0).reshape(hits.depth.shape)
+        change = jnp.where(flat.shape >= 0, change, 0.0).reshape(hits.depth.shape)
         return tuple(hits), (change, np.zeros(hits.shape.shape, jax.dtypes.float0))
+
+
+def flat_frames(geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
+    """Return positions and axes in one, (N, ngeom, 12) and (N, 12)."""
+    axes = geoms.axes.reshape(*geoms.pos.shape[:2], 9)
+    camera = jnp.concatenate([cameras.pos, cameras.axes.reshape(-1, 9)], axis=-1)
+    return jnp.concatenate([geoms.pos, axes], axis=-1), camera
 
 
 def _taken(values: Array, number: Array) -> Array:

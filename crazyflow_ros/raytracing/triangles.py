@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import mujoco
 import numpy as np
 
 _LEAST_AREA = 1e-12  # m², of triangles that are not left out
+_SMOOTH = 0.8  # least cosine between the normals of corner and triangle; else there is an edge
 
 
-def triangles_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """Return the corners of the triangles of a geom in its frame [m], (n, 3, 3), counterclockwise.
+class Triangles(NamedTuple):
+    """n triangles of a geom, in its frame, counterclockwise."""
+
+    corners: np.ndarray
+    """Positions [m], (n, 3, 3)."""
+    normals: np.ndarray
+    """Unit normals at the corners, with which MuJoCo lights them, (n, 3, 3)."""
+    place: np.ndarray
+    """Where the corners are in a texture in two dimensions, and zero; if the geom has no texture
+    coordinates of its own, their positions in sizes of the geom, y downwards, (n, 3, 3)."""
+
+
+def triangles_of(model: mujoco.MjModel, geom: int) -> Triangles:
+    """Return the triangles of a geom.
 
     Args:
         model: The scene.
@@ -21,7 +36,26 @@ def triangles_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
     else:
         corners = _height_field(model, number)
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    return corners[np.linalg.norm(across, axis=1) > 2 * _LEAST_AREA]
+    area = np.linalg.norm(across, axis=1, keepdims=True)
+    flat = np.repeat((across / np.maximum(area, 1e-30))[:, None], 3, axis=1)
+    size = np.where(model.geom_size[geom] > 0.0, model.geom_size[geom], 1.0)
+    normals, place = flat, corners / size * [0.5, -0.5, 0.5]
+    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH:
+        smooth = _of_corners(model, number, "normal")
+        if has_coordinates(model, geom):
+            normals = smooth
+            place = np.pad(_of_corners(model, number, "texcoord"), ((0, 0), (0, 0), (0, 1)))
+        else:
+            alike = (smooth * flat).sum(-1, keepdims=True) >= _SMOOTH
+            normals = np.where(alike, smooth, flat)
+    kept = area[:, 0] > 2 * _LEAST_AREA
+    return Triangles(corners[kept], normals[kept], place[kept])
+
+
+def has_coordinates(model: mujoco.MjModel, geom: int) -> bool:
+    """Return whether a geom is a mesh with texture coordinates of its own."""
+    is_mesh = model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH
+    return bool(is_mesh and model.mesh_texcoordadr[model.geom_dataid[geom]] >= 0)
 
 
 def n_triangles(model: mujoco.MjModel, geom: int) -> int:
@@ -37,6 +71,14 @@ def _mesh(model: mujoco.MjModel, number: int) -> np.ndarray:
     first, n_faces = int(model.mesh_faceadr[number]), int(model.mesh_facenum[number])
     vertices = model.mesh_vert[int(model.mesh_vertadr[number]) :]
     return vertices[model.mesh_face[first : first + n_faces]].astype(float)
+
+
+def _of_corners(model: mujoco.MjModel, number: int, what: str) -> np.ndarray:
+    """Return the normals or texture coordinates of the corners of a mesh, (n, 3, 3 or 2)."""
+    first, n_faces = int(model.mesh_faceadr[number]), int(model.mesh_facenum[number])
+    values = getattr(model, f"mesh_{what}")[int(getattr(model, f"mesh_{what}adr")[number]) :]
+    indices = getattr(model, f"mesh_face{what}")[first : first + n_faces]
+    return values[indices].astype(float)
 
 
 def _height_field(model: mujoco.MjModel, number: int) -> np.ndarray:

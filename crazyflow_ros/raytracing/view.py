@@ -17,7 +17,7 @@ from crazyflow_ros.raytracing.shapes import WORD
 NUMBERS = 14
 """Numbers of a shape in the table, see `table_of`."""
 
-_AXES, _CENTRE, _TO_UNIT, _EXTENT, _ENDS, _EXTRA, _EXISTS = 0, 9, 12, 21, 24, 27, 29
+_AXES, _CENTRE, _TO_UNIT, EXTENT, ENDS, _EXTRA, EXISTS, KIND = 0, 9, 12, 21, 24, 27, 29, 30
 """Rows of `UnitShapes.rows`."""
 
 
@@ -69,10 +69,10 @@ def tile_masks(
     Returns:
         (rows, words) and (columns, words) uint32.
     """
-    origin = [own[_ENDS + j] * table[9 + j] for j in range(3)]
+    origin = [own[ENDS + j] * table[9 + j] for j in range(3)]
     centre = [-_sum(axes[3 * i + j] * origin[j] for j in range(3)) for i in range(3)]
-    half = [[axes[3 * i + j] * own[_EXTENT + j] for j in range(3)] for i in range(3)]
-    ahead = (centre[2] - _sum(abs(half[2][j]) for j in range(3)) < 0.0) & (own[_EXISTS] > 0.0)
+    half = [[axes[3 * i + j] * own[EXTENT + j] for j in range(3)] for i in range(3)]
+    ahead = (centre[2] - _sum(abs(half[2][j]) for j in range(3)) < 0.0) & (own[EXISTS] > 0.0)
 
     def words(axis: int, least: Array, greatest: Array) -> Array:
         def reaches(edge: Array, sign: float) -> Array:
@@ -82,11 +82,15 @@ def tile_masks(
             reach = _sum(abs(half[axis][j] + at * half[2][j]) for j in range(3))
             return sign * (centre[axis] + at * centre[2]) + reach >= 0.0
 
-        inside = reaches(least, 1.0) & reaches(greatest, -1.0) & ahead
-        bits = inside.reshape(len(inside), -1, WORD).astype(jnp.uint32)
-        return (bits << jnp.arange(WORD, dtype=jnp.uint32)).sum(-1, dtype=jnp.uint32)
+        return as_words(reaches(least, 1.0) & reaches(greatest, -1.0) & ahead)
 
     return words(1, tiles.bottom, tiles.top), words(0, tiles.left, tiles.right)
+
+
+def as_words(bits: Array) -> Array:
+    """Return booleans (..., P) as bits of words (..., P / WORD) uint32."""
+    bits = bits.reshape(*bits.shape[:-1], -1, WORD).astype(jnp.uint32)
+    return (bits << jnp.arange(WORD, dtype=jnp.uint32)).sum(-1, dtype=jnp.uint32)
 
 
 def _sum(terms: Iterable[Array]) -> Array:

@@ -98,6 +98,13 @@ class Renderers:
         for eye in renderer.scene.camera:
             eye.frustum_far = FAR
 
+    def device(self) -> str:
+        """Return what OpenGL calls the device that has drawn the last picture, in this thread."""
+        from OpenGL import GL  # after MuJoCo has chosen its library
+
+        name = GL.glGetString(GL.GL_RENDERER) or b"unknown device"
+        return str(name, "utf-8", "replace")
+
     def belongs_to(self, thread: int) -> bool:
         """Return whether this thread has rendered."""
         return self._thread == thread

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import math
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import get_args
+from typing import Literal, get_args
 
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Frames, Lens
+from crazyflow_ros.raytracing import (
+    Chip,
+    Distortion,
+    DistortionModel,
+    Frames,
+    Motions,
+    Optics,
+    Shutter,
+    Twists,
+)
 from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.rendering import DataType, Drawer, View, draw
-from crazyflow_ros.sensors.sensor import SensorCfg
+from crazyflow_ros.sensors.ray_pictures import RayCamera
+from crazyflow_ros.sensors.renderer_choice import Renderer, RendererChoice, choose
+from crazyflow_ros.sensors.rendering import DataType, View, draw
+from crazyflow_ros.sensors.sensor import SensorCfg, WorldIds
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
 _EDGE_COLOR: Color = (1.0, 1.0, 1.0, 0.8)
@@ -54,32 +68,63 @@ class CameraSensorCfg(SensorCfg):
     height: int = 120
     """Pixels in a column."""
     data_types: tuple[DataType, ...] = ("rgb",)
-    """Pictures to take: any of "rgb", "depth" and "segmentation"; with rays also "normals"."""
+    """Pictures to take: any of "rgb", "depth" and "segmentation"; with rays also "normals" and
+    "flow"."""
     use_textures: bool = True
     """Whether surfaces have their textures."""
     use_shadows: bool = False
-    """Whether lights cast shadows; without a GPU these cost most of the time."""
+    """Whether lights cast shadows; with OpenGL and without a GPU these cost most of the time."""
     enabled_geom_groups: tuple[int, ...] = (0, 1, 2)
     """Geom groups (0-5) that are seen."""
     orthographic: bool = False
     """Orthographic instead of perspective projection."""
     clone_data: bool = False
     """Whether to copy the pictures at each access, so that they can be changed in place."""
-    renderer: Drawer = "opengl"
+    renderer: Renderer | Literal["auto"] = "opengl"
     """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
-    OpenGL; see docs/sensors.md."""
+    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else what takes less time here, see
+    `CameraSensor.choice`. OpenGL has none of the following."""
+    distortion_model: DistortionModel = "plumb_bob"
+    """Model of the lens, as in sensor_msgs/CameraInfo."""
+    distortion: tuple[float, ...] = ()
+    """Its coefficients in the order of OpenCV, see `Distortion`; by default there is none. Focal
+    lengths stay those of `fovy`."""
+    exposure: float = 0.0
+    """Time for which each row of "rgb" is exposed [s]: what moves is blurred. Other pictures show
+    the middle of it."""
+    readout: float = 0.0
+    """Time of a rolling shutter from the first row to the last [s]. The moment of the picture is
+    that of its middle row."""
+    instants: int = 8
+    """Moments of exposure and readout at which the whole picture is computed."""
+    gain: float = 1.0
+    """Factor of the brightness of "rgb", noise included."""
+    gamma: float = 1.0
+    """Then brightness is raised to the power 1 / gamma."""
+    full_well: float = 0.0
+    """Electrons of a pixel of brightness 1, of which shot noise is the square root; 0: no noise."""
+    read_noise: float = 0.0
+    """Standard deviation of the noise of reading [electrons]."""
+    seed: int = 0
+    """Seed of the noise, together with the name of the sensor, the world, its resets, and the
+    number of the picture."""
 
     def __post_init__(self) -> None:
         kinds, chosen = get_args(DataType), set(self.data_types)
         if not chosen or not chosen <= set(kinds) or len(chosen) < len(self.data_types):
             rule = f"different ones of {', '.join(kinds)}"
             raise ValueError(f"{self.name}: data_types must be {rule}, got {self.data_types}")
-        if self.renderer not in (known := get_args(Drawer)):
+        if self.renderer not in (known := (*get_args(Renderer), "auto")):
             raise ValueError(f"{self.name}: {unknown('renderer', self.renderer, known)}")
-        if self.renderer == "opengl" and "normals" in self.data_types:
-            raise ValueError(f"{self.name}: the renderer 'opengl' takes no normals")
-        if self.renderer == "rays" and self.use_shadows:
-            raise ValueError(f"{self.name}: the renderer 'rays' has no shadows")
+        if self.seed < 0:
+            raise ValueError(f"{self.name}: seed must not be negative, got {self.seed}")
+        for part in (self._distortion, self._shutter, self._chip):
+            try:
+                part.check()
+            except ValueError as error:
+                raise ValueError(f"{self.name}: {error}") from None
+        if self.renderer == "opengl" and (lack := self.lacking_in_opengl):
+            raise ValueError(f"{self.name}: the renderer 'opengl' {lack}")
         if not (1 <= self.width <= _MOST_PIXELS and 1 <= self.height <= _MOST_PIXELS):
             size = f"{self.width} x {self.height}"
             rule = f"from 1 to {_MOST_PIXELS} pixels"
@@ -92,6 +137,44 @@ class CameraSensorCfg(SensorCfg):
             raise ValueError(f"{self.name}: enabled_geom_groups must be from 0 to 5, got {groups}")
         if self.camera_name is not None and self.parent_body is not None:
             raise ValueError(f"{self.name}: give camera_name, or parent_body for a new camera")
+
+    @property
+    def lacking_in_opengl(self) -> str:
+        """What OpenGL cannot do of this, or nothing."""
+        lacks = {
+            "takes no normals": "normals" in self.data_types,
+            "takes no flow": "flow" in self.data_types,
+            "has no distortion": bool(self.distortion),
+            "has no exposure and readout": not self._shutter.is_instant,
+            "has no gain, gamma and noise": self._chip != Chip(),
+        }
+        return next((lack for lack, is_asked in lacks.items() if is_asked), "")
+
+    def ray_camera(self, model: mujoco.MjModel, number: int) -> RayCamera:
+        """Return what takes the pictures of a camera in a model by rays."""
+        optics = Optics.of_camera(model, number, self.width, self.height, self._distortion)
+        return RayCamera(
+            optics, self.enabled_geom_groups, self.data_types, self.use_textures, self.use_shadows,
+            self._shutter, self._chip,
+        )  # fmt: skip
+
+    @property
+    def _distortion(self) -> Distortion:
+        return Distortion(self.distortion_model, tuple(self.distortion))
+
+    @property
+    def _shutter(self) -> Shutter:
+        return Shutter(self.exposure, self.readout, self.instants)
+
+    @property
+    def _chip(self) -> Chip:
+        return Chip(self.gain, self.gamma, self.full_well, self.read_noise)
+
+    def keys(self, worlds: Sequence[Sequence[int]]) -> jax.Array:
+        """Return the random keys of pictures, (B,), by numbers that tell worlds and pictures."""
+        seeds = [(self.seed, self.name, *map(int, numbers)) for numbers in worlds]
+        hashes = np.array([zlib.crc32(repr(seed).encode()) for seed in seeds], np.uint32)
+        return jax.vmap(jax.random.key)(jnp.asarray(hashes))
 
     def build(self) -> CameraSensor:
         """Build the sensor."""
@@ -113,6 +196,9 @@ class CameraSensorData:
     normals: Array | None = None
     """Unit normals of the surfaces seen, world axes, shape (B, height, width, 3), float32; zero
     where nothing is seen."""
+    flow: Array | None = None
+    """How fast what is seen moves to the right and downwards in the picture [pixels/s], shape
+    (B, height, width, 2), float32; where nothing is seen, of what is far away."""
 
 
 jax.tree_util.register_dataclass(
@@ -124,10 +210,16 @@ class CameraSensor(ContextSensor[CameraSensorData]):
     """Draws whenever the sensor context senses, and keeps its data in between."""
 
     is_camera = True
+    choice: RendererChoice | None = None
+    """What takes the pictures, and why. With "auto" it is None before the first pictures; give that
+    of another sensor like this one to leave out the measurement."""
 
     def __init__(self, cfg: CameraSensorCfg) -> None:
         super().__init__()
         self.cfg = cfg
+        self._number: int | None = None
+        if cfg.renderer != "auto":
+            self.choice = RendererChoice(cfg.renderer, "it is configured")
 
     @property
     def camera_name(self) -> str:
@@ -193,10 +285,21 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         if number < 0:
             raise ValueError(f"{cfg.name}: the model has no camera {self.camera_name!r}")
         super().initialize(backend)
+        self._taken = np.zeros((backend.n_worlds, 2), int)  # resets and pictures since
         self._view = View(
             number, cfg.width, cfg.height, cfg.enabled_geom_groups, cfg.use_textures,
             cfg.use_shadows,
         )  # fmt: skip
+
+    def reset(self, ids: WorldIds = None) -> None:
+        """Restart the noise of worlds."""
+        super().reset(ids)
+        self._taken[slice(None) if ids is None else ids] += [1, 0]
+        self._taken[slice(None) if ids is None else ids, 1] = 0
+
+    def number_pictures(self, number: int) -> None:
+        """Give the next pictures a number, which decides their noise. By default they count."""
+        self._number = number
 
     def debug_vis(self, visualizer: Visualizer) -> None:
         """Draw the edges of the view of a perspective camera."""
@@ -211,18 +314,44 @@ class CameraSensor(ContextSensor[CameraSensorData]):
                 visualizer.add_arrow(position[world], end, _EDGE_COLOR, 0.1 * size)
 
     def _sense(self) -> CameraSensorData:
-        return self._drawn() if self.cfg.renderer == "opengl" else self._traced()
+        if self.choice is None:
+            self.choice = self._choose()
+        return self._drawn() if self.choice.renderer == "opengl" else self._traced()
+
+    def _choose(self) -> RendererChoice:
+        if lack := self.cfg.lacking_in_opengl:
+            return RendererChoice("rays", f"OpenGL {lack}")
+        return choose(
+            self._drawn,
+            lambda: jax.block_until_ready(self._traced()),
+            self.context.renderers.device,
+        )
 
     def _traced(self) -> CameraSensorData:
-        cfg, backend = self.cfg, self.backend
-        lens = Lens.of_camera(backend.model, self.camera_idx, cfg.width, cfg.height)
-        take = self.context.tracers.get(
-            lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
-        )
-        taken = take(Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0])))
+        backend = self.backend
+        camera = self.cfg.ray_camera(backend.model, self.camera_idx)
+        take = self.context.tracers.get(camera)
+        frames = Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0]))
+        motions = self._motions() if camera.needs_motions else None
+        taken = take(*frames, motions, self._keys() if camera.needs_keys else None)
         data = CameraSensorData(**taken)
         in_numpy: CameraSensorData = jax.tree.map(np.array, data)
         return in_numpy if backend.xp is np else data
+
+    def _motions(self) -> Motions:
+        model, backend = self.backend.model, self.backend
+        own = backend.motions(model.cam_bodyid[[self.camera_idx]])
+        return Motions(
+            Twists(*backend.motions(model.geom_bodyid)), Twists(*(part[:, 0] for part in own))
+        )
+
+    def _keys(self) -> jax.Array:
+        worlds = self.backend.keys or [(world,) for world in range(self.backend.n_worlds)]
+        if self._number is not None:
+            return self.cfg.keys([(*world, self._number) for world in worlds])
+        keys = self.cfg.keys([(*world, *taken) for world, taken in zip(worlds, self._taken)])
+        self._taken[:, 1] += 1
+        return keys
 
     def _drawn(self) -> CameraSensorData:
         taken: dict[DataType, np.ndarray] = {}

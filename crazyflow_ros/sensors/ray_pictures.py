@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import mujoco
+import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing import Appearance, Frames, Lens, Painter, Tracer
+from crazyflow_ros.raytracing import (
+    Appearance,
+    Chip,
+    Flow,
+    Frames,
+    Motions,
+    Optics,
+    Painter,
+    Shutter,
+    Tracer,
+)
 from crazyflow_ros.sensors.rendering import DataType
 
 Pictures: TypeAlias = dict[DataType, Array]
@@ -19,48 +30,137 @@ Pictures: TypeAlias = dict[DataType, Array]
 _LEAST = 16  # pictures of a part; fewer are taken in less time than it takes to wake a thread
 
 
+class RayCamera(NamedTuple):
+    """What pictures by rays depend on, beside the scene."""
+
+    optics: Optics
+    groups: tuple[int, ...]
+    """Geom groups that are seen."""
+    kinds: tuple[DataType, ...]
+    """Pictures to take."""
+    textures: bool
+    """Whether surfaces have their textures."""
+    shadows: bool = False
+    """Whether lights cast shadows."""
+    shutter: Shutter = Shutter()
+    chip: Chip = Chip()
+
+    @property
+    def needs_motions(self) -> bool:
+        """Whether pictures depend on velocities."""
+        return "flow" in self.kinds or not self.shutter.is_instant
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether pictures depend on random numbers."""
+        return "rgb" in self.kinds and self.chip.is_noisy
+
+
 class PictureFn:
     """A pure function of the frames of all geoms, and of a camera, in B worlds.
 
     Args:
         model: The scene.
-        lens: That of the camera.
-        groups: Geom groups that are seen.
-        kinds: Pictures to take.
-        textures: Whether surfaces have their textures.
+        camera: The camera.
 
     Raises:
-        ValueError: The scene has geoms that rays do not see.
+        ValueError: The scene has geoms that rays do not see, or pixels get no rays.
     """
 
-    def __init__(
-        self,
-        model: mujoco.MjModel,
-        lens: Lens,
-        groups: Sequence[int],
-        kinds: Sequence[DataType],
-        *,
-        textures: bool,
-    ) -> None:
-        self._kinds = kinds
-        self._tracer = Tracer(model, lens, groups)
-        self.painter = Painter(model, lens, groups, textures=textures)
+    def __init__(self, model: mujoco.MjModel, camera: RayCamera) -> None:
+        lens = camera.optics.lens()
+        self.camera = camera
+        self._tracer = Tracer(model, lens, camera.groups)
+        self.painter = Painter(
+            model, lens, camera.groups, textures=camera.textures, shadows=camera.shadows
+        )
+        self._flow = Flow(camera.optics) if "flow" in camera.kinds else None
 
-    def __call__(self, geoms: Frames, cameras: Frames, look: Appearance | None = None) -> Pictures:
-        """Return the pictures; by default of the look of the scene."""
+    def __call__(
+        self,
+        geoms: Frames,
+        cameras: Frames,
+        look: Appearance | None = None,
+        motions: Motions | None = None,
+        keys: Array | None = None,
+    ) -> Pictures:
+        """Return the pictures.
+
+        Args:
+            geoms: See `Tracer.hits`.
+            cameras: See `Tracer.hits`.
+            look: By default that of the scene.
+            motions: Velocities, where `RayCamera.needs_motions`.
+            keys: Random keys of the worlds, (N,), where `RayCamera.needs_keys`.
+        """
+
+        def painted(geoms: Frames, cameras: Frames, _: Motions | None) -> Pictures:
+            return {"rgb": self.painter.paint(geoms, cameras, look)}
+
+        kinds, taken = self.camera.kinds, Pictures()
+        if "rgb" in kinds:
+            colors = self._over_time(painted, geoms, cameras, motions, mean=True)["rgb"]
+            taken["rgb"] = _as_bytes(self.camera.chip.develop(colors, keys))
+        if set(kinds) != {"rgb"}:
+            taken |= self._over_time(self._measured, geoms, cameras, motions, mean=False)
+        return {kind: taken[kind] for kind in kinds}
+
+    def _measured(self, geoms: Frames, cameras: Frames, motions: Motions | None) -> Pictures:
+        """Return all pictures at a moment, but "rgb"."""
         tracer = self._tracer
         hits = tracer.hits(geoms, cameras)
+
+        def flow() -> Array:
+            assert self._flow is not None and motions is not None
+            return self._flow(hits.depth, tracer.segmentation(hits), cameras, motions)
+
         made: dict[DataType, Callable[[], Array]] = {
-            "rgb": lambda: _as_bytes(self.painter.paint(geoms, cameras, look)),
             "depth": lambda: hits.depth[..., None],
             "segmentation": lambda: _with_type(tracer.segmentation(hits)),
             "normals": lambda: tracer.normals(hits, geoms, cameras),
+            "flow": flow,
         }
-        return {kind: made[kind]() for kind in self._kinds}
+        return {kind: made[kind]() for kind in self.camera.kinds if kind != "rgb"}
+
+    def _over_time(
+        self,
+        take: Callable[[Frames, Frames, Motions | None], Pictures],
+        geoms: Frames,
+        cameras: Frames,
+        motions: Motions | None,
+        *,
+        mean: bool,
+    ) -> Pictures:
+        """Return pictures whose rows are those of their moments, or the means of several."""
+        shutter = self.camera.shutter
+        times = shutter.times(mean=mean)
+        if len(times) == 1:
+            return take(geoms, cameras, motions)
+        assert motions is not None
+        height = self.camera.optics.intrinsics.height
+        shares = shutter.shares(height, mean=mean)[:, :, None, None].astype(np.float32)
+        of_geoms, of_cameras = motions
+
+        def at(time: Array) -> Pictures:
+            moved = of_geoms.moved(geoms, time), of_cameras.moved(cameras, time)
+            return take(*moved, Motions(of_geoms.after(time), of_cameras.after(time)))
+
+        def add(pictures: Pictures, moment: tuple[Array, Array]) -> tuple[Pictures, None]:
+            time, share = moment
+            new = at(time)
+            return {
+                kind: before + share * new[kind] if mean else jnp.where(share, new[kind], before)
+                for kind, before in pictures.items()
+            }, None
+
+        first = jax.eval_shape(at, jnp.float32(0.0))
+        start = {kind: jnp.zeros(part.shape, part.dtype) for kind, part in first.items()}
+        moments = jnp.asarray(times, jnp.float32), jnp.asarray(shares)
+        return jax.lax.scan(add, start, moments)[0]
 
 
 class Tracers:
-    """Compiled functions for pictures by rays of a scene, one for each lens and kinds of pictures.
+    """Compiled functions for pictures by rays of a scene, one for each kind of camera.
 
     Args:
         model: The scene.
@@ -68,22 +168,27 @@ class Tracers:
 
     def __init__(self, model: mujoco.MjModel) -> None:
         self._model = model
-        self._known: dict[tuple[Any, ...], Callable[[Frames, Frames], Pictures]] = {}
+        self._known: dict[RayCamera, Callable[..., Pictures]] = {}
 
-    def get(
-        self, lens: Lens, groups: Sequence[int], kinds: Sequence[DataType], *, textures: bool
-    ) -> Callable[[Frames, Frames], Pictures]:
-        """Return a function for B worlds, whose arrays may be NumPy's; see `PictureFn`."""
-        key = (lens.x.tobytes(), lens.y.tobytes(), lens.orthographic, textures, *groups, *kinds)
-        if key not in self._known:
-            take = jax.jit(PictureFn(self._model, lens, groups, kinds, textures=textures))
+    def get(self, camera: RayCamera) -> Callable[..., Pictures]:
+        """Return a function of frames, motions and keys of B worlds, see `PictureFn`.
 
-            def call(*frames: Frames) -> Pictures:
-                single = [Frames(*(jnp.asarray(x, jnp.float32) for x in each)) for each in frames]
-                return on_all_cores(take, len(single[0].pos), single)
+        Frames and motions may be arrays of NumPy.
+        """
+        if camera not in self._known:
+            take = jax.jit(PictureFn(self._model, camera))
 
-            self._known[key] = call
-        return self._known[key]
+            def call(
+                geoms: Frames, cameras: Frames, motions: Motions | None, keys: Array | None
+            ) -> Pictures:
+                single = jax.tree.map(
+                    lambda x: jnp.asarray(x, jnp.float32), (geoms, cameras, motions)
+                )
+                geoms, cameras, motions = single
+                return on_all_cores(take, len(geoms.pos), (geoms, cameras, None, motions, keys))
+
+            self._known[camera] = call
+        return self._known[camera]
 
 
 def on_all_cores(take: Callable[..., Any], n: int, args: Any) -> Any:
@@ -109,6 +214,37 @@ def on_all_cores(take: Callable[..., Any], n: int, args: Any) -> Any:
 
     on_each_core(part, parts)
     return jax.tree.map(lambda *arrays: jnp.concatenate(arrays), *results)
+
+
+def where_due(take: Callable[..., Pictures], due: Array, before: Pictures, args: Any) -> Pictures:
+    """Return `take(*args)` of the worlds that are due, and the pictures before of the others.
+
+    The worlds that are due come first, in parts of a few; parts without any cast no rays.
+
+    Args:
+        take: A function of any number of worlds.
+        due: (n,) bool.
+        before: Pictures (n, ...).
+        args: Pytrees of arrays with an axis of n worlds, or with one row for all.
+    """
+    n = len(due)
+    size = min(n, _LEAST)
+    order = jnp.argsort(~due)
+    padded = jnp.pad(order, (0, -n % size), "edge").reshape(-1, size)
+
+    def part(numbers: Array) -> Pictures:
+        own = jax.tree.map(lambda x: x[numbers] if len(x) == n else x, args)
+        nothing = {kind: jnp.zeros((size, *x.shape[1:]), x.dtype) for kind, x in before.items()}
+        return jax.lax.cond(due[numbers[0]], lambda own: take(*own), lambda _: nothing, own)
+
+    taken = jax.lax.map(part, padded)
+    place = jnp.argsort(order)
+
+    def chosen(new: Array, old: Array) -> Array:
+        new = new.reshape(-1, *new.shape[2:])[place]
+        return jnp.where(due.reshape(n, *[1] * (old.ndim - 1)), new, old)
+
+    return {kind: chosen(taken[kind], before[kind]) for kind in before}
 
 
 def _as_bytes(colors: Array) -> Array:

@@ -10,8 +10,7 @@ import numpy as np
 
 from crazyflow_ros.scene.renderers import Renderers, draw_depth
 
-DataType = Literal["rgb", "depth", "segmentation", "normals"]
-Drawer = Literal["opengl", "rays"]
+DataType = Literal["rgb", "depth", "segmentation", "normals", "flow"]
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Appearance, Frames, Lens
+from crazyflow_ros.raytracing import Appearance, Frames, Motions, Twists
 from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.sensors.backends.sim_motions import carriers, motions_in_sim
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
-from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores
+from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores, where_due
 
 if TYPE_CHECKING:
     from crazyflow_ros.sim import Sim
@@ -53,11 +54,9 @@ class SimPictures:
         name = cfg.name if cfg.camera_name is None else cfg.camera_name
         self._numbers = _cameras(model, name, sim.n_drones)
         self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
-        lens = Lens.of_camera(model, self._numbers[0], cfg.width, cfg.height)
-        self._take = PictureFn(
-            model, lens, cfg.enabled_geom_groups, cfg.data_types, textures=cfg.use_textures
-        )
+        self._take = PictureFn(model, cfg.ray_camera(model, self._numbers[0]))
         self.look = self._take.painter.look
+        self._cfg, self._kinds, self._size = cfg, cfg.data_types, (cfg.height, cfg.width)
         self._rest(model, sim.n_drones)
         self._compiled = jax.jit(self._pictures)
 
@@ -67,6 +66,10 @@ class SimPictures:
         geoms: Frames | None = None,
         cameras: Frames | None = None,
         look: Appearance | None = None,
+        *,
+        keys: Array | None = None,
+        due: Array | None = None,
+        before: CameraSensorData | None = None,
     ) -> CameraSensorData:
         """Take pictures.
 
@@ -75,12 +78,23 @@ class SimPictures:
             geoms: See `geoms`.
             cameras: See `cameras`.
             look: See `look`.
+            keys: Random keys of the noise in each world, (n_worlds,). By default they depend on the
+                seed and name of the camera, the world, and the ticks since its reset.
+            due: Worlds of which pictures are taken, (n_worlds,) bool; only their rays are cast.
+            before: The pictures of the other worlds.
 
         Returns:
             Arrays of JAX of B = n_worlds, or if each drone has a camera (n_worlds, n_drones, ...).
+
+        Raises:
+            ValueError: Only one of `due` and `before` is given, or they do not have these shapes.
         """
         pos, quat = data.states.pos, data.states.quat
-        args = (pos, quat, geoms or self.geoms, cameras or self.cameras, look or self.look)
+        frames = geoms or self.geoms, cameras or self.cameras
+        motions, keys = self._motions(data), self._keys(data, keys)
+        args: tuple[Any, ...] = ((pos, quat, *frames, look or self.look, *motions, keys),)
+        if due is not None or before is not None:
+            args = *args, *self._checked(len(pos), due, before)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(args)):
             return CameraSensorData(**self._pictures(*args))
         return CameraSensorData(**on_all_cores(self._compiled, len(pos), args))
@@ -91,16 +105,14 @@ class SimPictures:
         mujoco.mj_kinematics(model, data)
         mujoco.mj_camlight(model, data)
         roots = np.array([model.body(f"drone:{i}").id for i in range(n_drones)])
-        place = np.full(model.nbody, -1)
-        place[roots] = np.arange(n_drones)
         cameras = np.array(self._numbers)
 
         def mounted(pos: np.ndarray, axes: np.ndarray, bodies: np.ndarray) -> tuple[Any, Frames]:
-            carriers = place[model.body_rootid[bodies]]
-            base = np.where(carriers < 0, 0, roots[carriers])  # the world, or a drone
+            drones = carriers(model, n_drones, bodies)
+            base = np.where(drones < 0, 0, roots[drones])  # the world, or a drone
             turn = data.xmat[base].reshape(-1, 3, 3).swapaxes(1, 2)
             local = (turn @ (pos - data.xpos[base])[..., None])[..., 0]
-            return carriers, Frames(
+            return drones, Frames(
                 jnp.asarray(local[None], jnp.float32),
                 jnp.asarray((turn @ axes.reshape(-1, 3, 3))[None], jnp.float32),
             )
@@ -110,22 +122,81 @@ class SimPictures:
             data.cam_xpos[cameras], data.cam_xmat[cameras], model.cam_bodyid[cameras]
         )
 
-    def _pictures(
-        self, pos: Array, quat: Array, geoms: Frames, cameras: Frames, look: Appearance
+    def _motions(self, data: SimData) -> tuple[Twists | None, Twists | None]:
+        if not self._take.camera.needs_motions:
+            return None, None
+        geoms, cameras = (
+            Twists(*motions_in_sim(data, drones))
+            for drones in (self._geom_carriers, self._camera_carriers)
+        )
+        return geoms, cameras
+
+    def _keys(self, data: SimData, keys: Array | None) -> Array | None:
+        if not self._take.camera.needs_keys or keys is not None:
+            return keys
+        worlds = self._cfg.keys([(world,) for world in range(len(data.states.pos))])
+        return jax.vmap(jax.random.fold_in)(worlds, data.core.steps[:, 0])
+
+    def _checked(
+        self, n: int, due: Array | None, before: CameraSensorData | None
+    ) -> tuple[Array, Pictures]:
+        """Return the worlds that are due, and the pictures before by their kind.
+
+        Raises:
+            ValueError: See `__call__`.
+        """
+        if due is None or before is None:
+            missing = "before" if before is None else "due"
+            raise ValueError(f"give due and before together, {missing} is missing")
+        if jnp.shape(due) != (n,) or jnp.result_type(due) != jnp.bool_:
+            what = f"{jnp.shape(due)} {jnp.result_type(due)}"
+            raise ValueError(f"due must have a bool for each of {n} worlds, got {what}")
+        shape = (n, len(self._numbers), *self._size) if self._each else (n, *self._size)
+        kept: Pictures = {}
+        for kind in self._kinds:
+            picture = getattr(before, kind)
+            if picture is None or picture.shape[:-1] != shape:
+                got = None if picture is None else picture.shape
+                raise ValueError(f"before must have pictures {kind} of {shape}, got {got}")
+            kept[kind] = picture
+        return jnp.asarray(due), kept
+
+    def _pictures(self, scenes: tuple[Any, ...], *kept: Any) -> Pictures:
+        if not kept:
+            return self._of_all(*scenes)
+        due, before = kept
+        return where_due(self._of_all, due, before, scenes)
+
+    def _of_all(
+        self,
+        pos: Array,
+        quat: Array,
+        geoms: Frames,
+        cameras: Frames,
+        look: Appearance,
+        of_geoms: Twists | None,
+        of_cameras: Twists | None,
+        keys: Array | None,
     ) -> Pictures:
         axes = rotation_matrix(quat)
         geoms = _carried(geoms, pos, axes, self._geom_carriers)
         cameras = _carried(cameras, pos, axes, self._camera_carriers)
         n_worlds, n_cameras = cameras.pos.shape[:2]
         if not self._each:
-            return self._take(geoms, Frames(*(part[:, 0] for part in cameras)), look)
+            cameras, of_cameras = jax.tree.map(lambda x: x[:, 0], (cameras, of_cameras))
+            motions = Motions(of_geoms, of_cameras) if of_geoms and of_cameras else None
+            return self._take(geoms, cameras, look, motions, keys)
 
         def for_each(tree: Any) -> Any:
             repeated = partial(jnp.repeat, repeats=n_cameras, axis=0)
-            return jax.tree.map(lambda x: repeated(x) if len(x) > 1 else x, tree)
+            return jax.tree.map(lambda x: repeated(x) if len(x) == n_worlds else x, tree)
 
-        flat = Frames(*(part.reshape(-1, *part.shape[2:]) for part in cameras))
-        taken = self._take(for_each(geoms), flat, for_each(look))
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (cameras, of_cameras))
+        cameras, of_cameras = flat
+        motions = Motions(for_each(of_geoms), of_cameras) if of_geoms and of_cameras else None
+        if keys is not None:
+            keys = jax.vmap(lambda key: jax.random.split(key, n_cameras))(keys).reshape(-1)
+        taken = self._take(for_each(geoms), cameras, for_each(look), motions, keys)
         return jax.tree.map(lambda x: x.reshape(n_worlds, n_cameras, *x.shape[1:]), taken)
 
 

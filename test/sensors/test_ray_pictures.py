@@ -35,7 +35,7 @@ EYE = CameraSensorCfg(
 )  # fmt: skip
 CORNER = replace(
     EYE, name="corner", camera_name=None, pos=(-2.5, -2.2, 1.6), fovy=65.0,
-    quat=(0.633, 0.477, -0.367, -0.487),
+    quat=(0.633, 0.477, -0.367, -0.487), use_shadows=True,
 )  # fmt: skip
 POSES = [[0.9, 1.0, 0.9, 0, 0, 0.8, 0.6], [0.73, 1.4, 0.95, 0, 0, 0, 1]]
 
@@ -150,11 +150,43 @@ def test_worlds_may_look_different(sim: Sim) -> None:
     assert changed[2][floor].mean() < usual[2][floor].mean() - 10
 
 
+def test_worlds_that_are_not_due_keep_their_pictures(sim: Sim) -> None:
+    pictures: Any = SimPictures(sim, replace(SMALL, camera_name="fpv_cam", width=16, height=8))
+    before, states = pictures(sim.data), sim.data.states
+    moved = sim.data.replace(states=states.replace(pos=states.pos + jnp.array([0.0, 0.0, 0.1])))
+    after = pictures(moved)
+    due = jnp.asarray(np.random.default_rng(0).random(40) < 0.4)
+    for take in (pictures, jax.jit(lambda data, **kept: pictures(data, **kept))):
+        mixed = take(moved, due=due, before=before)
+        for kind in ("depth", "segmentation"):
+            new, old, got = (np.asarray(getattr(x, kind)) for x in (after, before, mixed))
+            close = np.isclose(got, np.where(due[:, None, None, None, None], new, old))
+            assert close.mean() > 0.999 and not np.isclose(new, old).all()
+    for wrong, message in (
+        ({"due": due}, "give due and before together, before is missing"),
+        ({"due": due[1:], "before": before}, r"a bool for each of 40 worlds, got \(39,\) bool"),
+        ({"due": due, "before": replace(before, depth=None)}, "must have pictures depth of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pictures(moved, **wrong)
+
+
 def test_each_drone_takes_pictures(sim: Sim) -> None:
     both: Any = SimPictures(sim, replace(SMALL, camera_name="fpv_cam"))(sim.data)
     assert both.depth.shape == (40, 2, 24, 32, 1)
     alone: Any = SimPictures(sim, replace(SMALL, camera_name="fpv_cam:1"))(sim.data)
     np.testing.assert_array_equal(both.depth[:, 1], alone.depth)
+
+
+def test_each_drone_of_a_single_world_takes_pictures() -> None:
+    sim = Sim(n_drones=2, drone="cf2x_L250", scene="room")
+    both, alone = (
+        SimPictures(sim, replace(SMALL, camera_name=name))(sim.data)
+        for name in ("fpv_cam", "fpv_cam:1")
+    )
+    assert both.depth is not None and both.depth.shape == (1, 2, 24, 32, 1)
+    np.testing.assert_array_equal(both.depth[:, 1], alone.depth)
+    sim.close()
 
 
 def test_pictures_within_a_compiled_loop_and_with_other_mounts(sim: Sim) -> None:
@@ -208,7 +240,6 @@ def test_depth_has_derivatives_by_the_pose_of_the_drone(sim: Sim) -> None:
     [
         ({"camera_name": "fpv_kam"}, "there is no camera 'fpv_kam', only fpv_cam:0.* did you mean"),
         ({"enabled_geom_groups": (4,)}, r"no geom of the groups \(4,\) can be seen"),
-        ({"use_shadows": True}, "the renderer 'rays' has no shadows"),
         ({"renderer": "opengl"}, "the renderer 'opengl' takes no normals"),
         ({"renderer": "vulkan"}, "there is no renderer 'vulkan', only opengl, rays"),
     ],

@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mujoco
 from rclpy.logging import get_logger
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.raytracing import Distortion
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensors.devices import Device, Topic
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg, SensorContext
-
-if TYPE_CHECKING:
-    pass
+from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg
+from crazyflow_ros.sensors.renderer_choice import RendererChoice
 
 _TOPICS = {
     "info": Topic(CameraInfo, "/camera_info"),
     "rgb": Topic(Image, "/image_raw", "Image"),
     "depth": Topic(Image, "/depth/image_raw"),
     "segmentation": Topic(Image, "/segmentation/image_raw"),
+    "normals": Topic(Image, "/normals/image_raw"),
+    "flow": Topic(Image, "/flow/image_raw"),
     "jpeg": Topic(CompressedImage, "/image_raw/compressed"),
 }
 
@@ -34,7 +35,7 @@ class CameraTopics(DeviceTopics):
     """<drone>/<name>/image_raw and the like, with camera_info, in the optical frame."""
 
     in_drone_model, is_awaited = False, False
-    _context: SensorContext | None = None
+    _told: RendererChoice | None = None  # the renderer that the log has named
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
@@ -42,16 +43,15 @@ class CameraTopics(DeviceTopics):
         return [_TOPICS[kind] for kind in _kinds(device.cfg)]
 
     def _initialize(self, scene: Scene) -> None:
-        if self._context is not None:
-            self._context.close()
+        self._choice: RendererChoice | None = None
         self._sensors: dict[str, CameraSensor] = {}
         for drone in self._drones:
             name = f"{self._device.cfg.name}:{drone}"
             camera = f"{self._device.cfg.camera_name}:{drone}"
             sensor = replace(self._device.cfg, name=name, camera_name=camera).build()
             sensor.initialize(scene.backend)
+            sensor.set_context(scene.context)
             self._sensors[drone] = sensor
-        self._context = SensorContext(scene.backend, self._sensors.values())
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Render the pictures of the drones whose topics have subscribers."""
@@ -62,11 +62,22 @@ class CameraTopics(DeviceTopics):
                 continue
             sensor = self._sensors[drone]
             self._aim(sensor.camera_idx, scene)
-            sensor.sense()
+            sensor.number_pictures(snapshot.tick)
+            self._sense(sensor)
             for number in numbers:
                 message = self._message(sensor, kinds[number])
                 put_header(message, snapshot.time_ns, self._device.frame(drone))
                 self._publish(drone, number, message)
+
+    def _sense(self, sensor: CameraSensor) -> None:
+        """Take pictures with the renderer that the first drone has chosen."""
+        if self._choice is not None:
+            sensor.choice = self._choice
+        sensor.sense()
+        self._choice = choice = sensor.choice
+        if choice and (self._told is None or choice.renderer != self._told.renderer):
+            self._told = choice
+            self._simulator.log.info(f"{self} draws with {choice.renderer}: {choice.reason}")
 
     def _aim(self, camera: int, scene: Scene) -> None:
         """Move the camera in a drone's nose, the only one in the model, to the sensor's place."""
@@ -75,11 +86,15 @@ class CameraTopics(DeviceTopics):
         model.cam_pos[camera] = nose.cam_pos[camera] if place is None else place.pos
         model.cam_quat[camera] = nose.cam_quat[camera] if axes is None else axes
         model.cam_fovy[camera] = self._device.cfg.fovy or nose.cam_fovy[camera]
-        mujoco.mj_camlight(model, scene.backend.data[0])
+        data = scene.backend.data[0]
+        mujoco.mj_camlight(model, data)
+        mujoco.mj_comVel(model, data)
 
     def _message(self, sensor: CameraSensor, kind: str) -> CameraInfo | Image | CompressedImage:
         if kind == "info":
-            return lidar_and_camera_messages.camera_info(sensor.intrinsics)
+            cfg = sensor.cfg
+            distortion = Distortion(cfg.distortion_model, cfg.distortion)
+            return lidar_and_camera_messages.camera_info(sensor.intrinsics, distortion)
         pictures = getattr(sensor.data, "rgb" if kind == "jpeg" else kind)
         if kind == "jpeg":
             return lidar_and_camera_messages.compressed(pictures[0])

@@ -18,7 +18,7 @@ from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.state import DroneIndex
-from crazyflow_ros.sensors import MujocoBackend
+from crazyflow_ros.sensors import MujocoBackend, SensorContext
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -37,6 +37,8 @@ class Scene:
         self._model = copy.copy(model)  # a copy, because drawing may set the size of its buffers
         self._data, self._index = mujoco.MjData(self._model), DroneIndex(self._model, names)
         self.backend = MujocoBackend(self._model, self._data)
+        self.context = SensorContext(self.backend, ())
+        """What cameras draw with."""
         self._shown: MirrorState | None = None
 
     def show(self, state: MirrorState) -> None:

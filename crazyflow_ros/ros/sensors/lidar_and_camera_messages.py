@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2, PointField
 
+from crazyflow_ros.raytracing import Distortion
 from crazyflow_ros.sensors import Intrinsics
 
 _JPEG_QUALITY = 80  # percent, as in image_transport's plugin
 _ENCODINGS = {"rgb": ("rgb8", np.uint8), "depth": ("32FC1", np.float32)}
-_ENCODINGS |= {"segmentation": ("32SC1", np.int32)}
+_ENCODINGS |= {"segmentation": ("32SC1", np.int32), "normals": ("32FC3", np.float32)}
+_ENCODINGS |= {"flow": ("32FC2", np.float32)}
+_N_COEFFICIENTS = {"plumb_bob": 5, "rational_polynomial": 8, "equidistant": 4}
 
 
 def laser_scan(
@@ -66,7 +69,7 @@ def _array(kind: str, numbers: np.ndarray) -> array.array[Any]:
 
 
 def image(kind: str, pixels: np.ndarray) -> Image:
-    """Return a picture: rgb, depth [m], or the ids of geoms in a segmentation."""
+    """Return a picture: rgb, depth [m], ids of geoms, normals, or flow [pixels/s]."""
     encoding, dtype = _ENCODINGS[kind]
     if kind == "segmentation":
         pixels = pixels[..., 0]
@@ -90,15 +93,17 @@ def compressed(pixels: np.ndarray) -> CompressedImage:
     return CompressedImage(format="rgb8; jpeg compressed bgr8", data=file.getvalue())
 
 
-def camera_info(lens: Intrinsics) -> CameraInfo:
-    """Return the intrinsics of a camera without distortion."""
+def camera_info(lens: Intrinsics, distortion: Distortion) -> CameraInfo:
+    """Return the intrinsics and the distortion of a camera."""
+    d = np.zeros(_N_COEFFICIENTS[distortion.model])
+    d[: len(distortion.coefficients)] = distortion.coefficients
     k: list[Any] = [lens.fx, 0.0, lens.cx, 0.0, lens.fy, lens.cy, 0.0, 0.0, 1.0]
     p = [lens.fx, 0.0, lens.cx, 0.0, 0.0, lens.fy, lens.cy, 0.0, 0.0, 0.0, 1.0, 0.0]
     return CameraInfo(
         width=lens.width,
         height=lens.height,
-        distortion_model="plumb_bob",
-        d=[0.0] * 5,
+        distortion_model=distortion.model,
+        d=d.tolist(),
         k=k,
         r=np.eye(3).ravel().tolist(),
         p=p,

@@ -122,10 +122,6 @@ class SensorThread:
             while self._views:
                 try:
                     self._sense(self._take_row())
-                except RenderingUnavailable as error:
-                    self._logger.warning(f"sensors: no pictures: {error}")
-                    for topics in self._topics.values():
-                        topics.clear()
                 except Exception as error:  # the simulation continues
                     self._complain(f"sensors: {error!r}")
                 if self._left_out > self._left_out_before:
@@ -151,14 +147,9 @@ class SensorThread:
         return row
 
     def _sense(self, row: list[_View]) -> None:
-        first = row[0]
-        scene, names = self._scene, first.snapshot.names
-        # A change of the scene comes with another model.
-        is_other = scene is None or scene.mirrored is not first.model or scene.names != names
-        if scene is None or is_other:
-            self._scene = scene = Scene(first.model, names)
-            self._failed.clear()
-        if is_other or self._begun is not first.lives:
+        first, before = row[0], self._scene
+        scene = self._scene_of(first)
+        if (is_other := scene is not before) or self._begun is not first.lives:
             self._begun = first.lives
             for topics in chain(*self._topics.values()):
                 if topics not in self._failed:
@@ -179,6 +170,16 @@ class SensorThread:
                     with self._leaving_out(topics):
                         topics.sense([view.snapshot], scene)
 
+    def _scene_of(self, view: _View) -> Scene:
+        """Return the scene of a snapshot; a change of it comes with another model."""
+        scene, names = self._scene, view.snapshot.names
+        if scene is None or scene.mirrored is not view.model or scene.names != names:
+            if scene is not None:
+                scene.context.close()
+            self._scene = scene = Scene(view.model, names)
+            self._failed.clear()
+        return scene
+
     def _is_heard(self, topics: DeviceTopics) -> bool:
         return bool(topics.listeners) and topics not in self._failed
 
@@ -187,8 +188,9 @@ class SensorThread:
         """Exclude topics that fail until the scene changes."""
         try:
             yield
-        except RenderingUnavailable:
-            raise
+        except RenderingUnavailable as error:
+            self._failed.add(topics)
+            self._logger.warning(f"sensors: no pictures of {topics}: {error}")
         except Exception as error:
             self._failed.add(topics)
             self._complain(f"sensors: {topics} left out: {error!r}")

@@ -71,6 +71,15 @@ class Backend(Protocol):
     def geoms(self) -> tuple[Array, Array]:
         """Positions [m] (B, ngeom, 3) and axes (B, ngeom, 3, 3) of all geoms, in the world."""
 
+    def motions(self, bodies: np.ndarray) -> tuple[Array, Array, Array]:
+        """Centres of mass [m] of K bodies, their velocities [m/s] and angular velocities [rad/s].
+
+        In the axes of the world, each (B, K, 3).
+
+        Raises:
+            ValueError: The velocity of a body is unknown.
+        """
+
     def contacts(self) -> Contacts:
         """All contacts."""
 
@@ -99,6 +108,35 @@ class Backend(Protocol):
 
     def poses(self, world: int) -> mujoco.MjData:
         """Data with the frames of one world, to draw from."""
+
+
+def check_moving(model: mujoco.MjModel, bodies: np.ndarray) -> None:
+    """Refuse velocities of bodies that are carried by a mocap body, which has none in MuJoCo.
+
+    Raises:
+        ValueError: One is carried by such a body.
+    """
+    roots = model.body_rootid[bodies]
+    carried = roots[model.body_mocapid[roots] >= 0]
+    if carried.size:
+        raise ValueError(
+            f"the mocap body {model.body(carried[0]).name!r} has no velocity in MuJoCo; use a "
+            "model with free joints"
+        )
+
+
+def motions_of(model: mujoco.MjModel, data: Any, bodies: np.ndarray) -> tuple[Array, Array, Array]:
+    """Return `Backend.motions` of data of MuJoCo or MJX, of one world or with an axis for them.
+
+    Raises:
+        ValueError: The velocity of a body is unknown.
+    """
+    check_moving(model, bodies)
+    ang_vel, vel = data.cvel[..., bodies, :3], data.cvel[..., bodies, 3:]
+    centre = data.xipos[..., bodies, :]
+    away = centre - data.subtree_com[..., model.body_rootid[bodies], :]  # where cvel is taken
+    xp = away.__array_namespace__()
+    return centre, vel + xp.linalg.cross(ang_vel, away), ang_vel
 
 
 def check_not_mocap(model: mujoco.MjModel, sensor: int) -> None:

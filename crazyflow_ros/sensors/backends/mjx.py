@@ -13,7 +13,12 @@ from jax import Array
 from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.rays import check_rays_hit
 from crazyflow_ros.scene.state import compute_frames
-from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster, check_not_mocap
+from crazyflow_ros.sensors.backends.backend import (
+    Contacts,
+    RayCaster,
+    check_not_mocap,
+    motions_of,
+)
 from crazyflow_ros.sensors.backends.mjx_normals import SHAPES, surface_normals
 from crazyflow_ros.sensors.objects import ObjRef
 
@@ -72,6 +77,10 @@ class MjxBackend:
         """Positions (B, ngeom, 3) and axes (B, ngeom, 3, 3)."""
         data = self.worlds()
         return data.geom_xpos, data.geom_xmat.reshape(*data.geom_xpos.shape, 3)
+
+    def motions(self, bodies: np.ndarray) -> tuple[Array, Array, Array]:
+        """Centres of mass and velocities (B, K, 3)."""
+        return motions_of(self.model, self.worlds(), bodies)
 
     def contacts(self) -> Contacts:
         """The contacts of `mjx.collision`, with the forces of the last solution."""

@@ -8,7 +8,12 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster, check_not_mocap
+from crazyflow_ros.sensors.backends.backend import (
+    Contacts,
+    RayCaster,
+    check_not_mocap,
+    motions_of,
+)
 from crazyflow_ros.sensors.objects import ObjRef
 
 _PASS = 1e-9  # m, past the surface of an excluded geom
@@ -62,6 +67,12 @@ class MujocoBackend:
         """Positions (B, ngeom, 3) and axes (B, ngeom, 3, 3)."""
         axes = [data.geom_xmat.reshape(-1, 3, 3) for data in self.data]
         return np.stack([data.geom_xpos for data in self.data]), np.stack(axes)
+
+    def motions(self, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centres of mass and velocities (B, K, 3), of `mj_comVel`."""
+        worlds = [motions_of(self.model, data, bodies) for data in self.data]
+        centre, vel, ang_vel = (np.stack(parts) for parts in zip(*worlds))
+        return centre, vel, ang_vel
 
     def contacts(self) -> Contacts:
         """The contacts of `mj_collision`, with the forces of the last solution."""

@@ -15,6 +15,7 @@ from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.backends.mjx import MjxBackend
 from crazyflow_ros.sensors.backends.motion import INERTIAL, InertialSensor, RigidMotion
+from crazyflow_ros.sensors.backends.sim_motions import carriers, motions_in_sim
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.data import SimData
 
@@ -55,6 +56,10 @@ class SimBackend(MjxBackend):
             self._sensed = self.data
             self._readings = self._sense(self._mjx_model, self.data, self.sim.data)
         return self._readings
+
+    def motions(self, bodies: np.ndarray) -> tuple[Array, Array, Array]:
+        """Centres of mass and velocities (B, K, 3) of the drones; all others stand still."""
+        return motions_in_sim(self.sim.data, carriers(self.model, self.sim.n_drones, bodies))
 
     def check_sensor(self, sensor: int) -> None:
         """Refuse all that needs velocities, accelerations or forces, but for those of drones.

@@ -122,6 +122,15 @@ class StateBackend:
         """
         raise RuntimeError("the state of drones does not contain the geoms around them")
 
+    def motions(self, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Refuse: pictures are taken in the scene.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        del bodies
+        raise RuntimeError("the state of drones does not contain the bodies around them")
+
     def contacts(self) -> Contacts:
         """Refuse: the state does not contain contacts.
 

@@ -270,7 +270,9 @@ all:
   touch: {type: contact, rate: 20}
   ring: {type: multiranger, rate: 20}
 """
-CAMERA = "  eye: {type: camera, rate: 10, width: 32, height: 24, data_types: [rgb, depth]}\n"
+CAMERA = """
+  eye: {type: camera, rate: 10, width: 32, height: 24, data_types: [rgb, depth], renderer: opengl}
+"""
 IN_TERMINAL = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)

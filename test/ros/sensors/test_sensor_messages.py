@@ -12,6 +12,7 @@ import pytest
 from sensor_msgs.msg import FluidPressure, Imu, MagneticField, NavSatFix, Range
 from visualization_msgs.msg import Marker
 
+from crazyflow_ros.raytracing import Distortion
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
 from crazyflow_ros.ros.sensors.markers import marker_array
 from crazyflow_ros.ros.sensors.sensors_file import load
@@ -31,8 +32,9 @@ def test_markers_stay_until_others_come(rate: int, seconds: float) -> None:
 
 
 def test_intrinsics_of_a_camera() -> None:
-    """As image_geometry reads them: a rectified pinhole without distortion."""
-    info = lidar_and_camera_messages.camera_info(Intrinsics.from_fovy(60.0, 320, 240))
+    """As image_geometry reads them: a rectified pinhole, and the lens before it."""
+    lens = Intrinsics.from_fovy(60.0, 320, 240)
+    info = lidar_and_camera_messages.camera_info(lens, Distortion())
     focal = 120 / math.tan(math.radians(30.0))
     matrix = np.array([[focal, 0, 159.5], [0, focal, 119.5], [0, 0, 1]])
     assert (info.width, info.height, info.distortion_model) == (320, 240, "plumb_bob")
@@ -40,6 +42,13 @@ def test_intrinsics_of_a_camera() -> None:
     np.testing.assert_allclose(info.p.reshape(3, 4), np.column_stack([matrix, np.zeros(3)]))
     np.testing.assert_array_equal(info.r.reshape(3, 3), np.eye(3))
     assert list(info.d) == [0.0] * 5
+    fisheye = Distortion("equidistant", (0.1, -0.02, 0.003, -4e-4))
+    info = lidar_and_camera_messages.camera_info(lens, fisheye)
+    assert (info.distortion_model, tuple(info.d)) == tuple(fisheye)
+    info = lidar_and_camera_messages.camera_info(
+        lens, Distortion("plumb_bob", (0.1, 0.2, 0.3, 0.4))
+    )
+    assert list(info.d) == [0.1, 0.2, 0.3, 0.4, 0.0]
     assert (info.binning_x, info.roi.width, info.roi.do_rectify) == (0, 0, False)
 
 

@@ -15,7 +15,6 @@ import PIL.Image
 import pytest
 import yaml
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3, Wrench, WrenchStamped
-from images import can_draw, need_images
 from nav_msgs.msg import Odometry
 from paths import ROOT
 from rclpy.qos import QoSReliabilityPolicy
@@ -91,8 +90,8 @@ cf0:
   deep: {type: pinhole, rate: 10, width: 8, height: 6, fovy: 60, rpy: [0, 20, 30]}
   nose: {type: pinhole, rate: 10}
   near: {type: lidar, rate: 10, samples: 36, min_distance: 2.6, noise: {std: 0.01}}
-  aside: {type: camera, rate: 5, width: 32, height: 24, fovy: 80, data_types: [depth],
-          pos: [0.02, 0, 0.05], rpy: [0, 10, 90]}
+  aside: {type: camera, rate: 5, width: 32, height: 24, fovy: 80, pos: [0.02, 0, 0.05],
+          rpy: [0, 10, 90], data_types: [depth, normals, flow]}
   flow: {type: optical_flow, rate: 10}
   battery: {type: battery, rate: 10}
   mocap: {type: motion_capture, rate: 50, delay: 0.04, dropout: 0.3, position: {std: 0.001}}
@@ -124,17 +123,21 @@ class Tick:
         kinds = {**topics, "odom": Odometry}
         lists = {name: client.collect(kind, f"cf0/{name}") for name, kind in kinds.items()}
         moving = client.collect(TFMessage, "/tf")
+        self._advance(client, lists)  # until subscriptions are found and cameras are compiled
         client.reset()  # it falls, not for long
         push = Wrench(force=Vector3(x=0.05, y=0.02), torque=Vector3(x=1e-5, y=2e-5, z=1e-5))
         client.publish("cf0/wrench", WrenchStamped(wrench=push))
-        for _ in range(20):  # until the simulator has found our subscriptions
+        self._advance(client, lists)
+        assert self._is_complete(lists), f"only {sorted(self.messages)} of {sorted(lists)}"
+        self._moving = client.until(lambda: self._transforms(moving), "transforms")
+
+    def _advance(self, client: Client, lists: dict[str, list[Any]]) -> None:
+        for _ in range(60):
             self.tick = client.advance(100) // 100 * 100  # all that has a period of 100 was due
             self.messages = self._at(lists)
             with suppress(SimulationError):
                 client.until(lambda: self._is_complete(lists), "sensors", timeout=1.0)
                 break
-        assert self._is_complete(lists), f"only {sorted(self.messages)} of {sorted(lists)}"
-        self._moving = client.until(lambda: self._transforms(moving), "transforms")
 
     def _at(self, lists: dict[str, list[Any]]) -> dict[str, Any]:
         stamp = stamp_ns(self.tick)
@@ -273,10 +276,9 @@ def test_what_is_too_near_is_negative_infinite(client: Client) -> None:
 
 
 def test_a_camera_elsewhere_on_the_drone(client: Client) -> None:
-    need_images()
     at = sensed(
         client, aside__depth__image_raw=Image, aside__camera_info=CameraInfo,
-        eye__camera_info=CameraInfo,
+        eye__camera_info=CameraInfo, aside__normals__image_raw=Image, aside__flow__image_raw=Image,
     )  # fmt: skip
     info, picture = at["aside/camera_info"], at["aside/depth/image_raw"]
     assert info.header.frame_id == "cf0/aside/optical_frame"
@@ -289,6 +291,13 @@ def test_a_camera_elsewhere_on_the_drone(client: Client) -> None:
     assert seen.mean() > 0.5
     assert np.median(to_room(at.carried("aside/depth/image_raw", points[seen]))) < 1e-3
     assert at["eye/camera_info"].k[0] != info.k[0]  # though the model has one camera for both
+    normals, flow = (at[f"aside/{kind}/image_raw"] for kind in ("normals", "flow"))
+    assert (normals.encoding, flow.encoding) == ("32FC3", "32FC2")
+    assert (normals.step, flow.step) == (32 * 12, 32 * 8)
+    facing = np.frombuffer(normals.data, "<f4").reshape(24, 32, 3)[seen]
+    np.testing.assert_allclose(np.sort(abs(facing))[..., -1], 1.0, atol=1e-5)  # walls and floor
+    moving = np.frombuffer(flow.data, "<f4").reshape(24, 32, 2)
+    assert np.isfinite(moving).all() and abs(moving).max() > 1.0  # it falls
 
 
 def test_beams_carried_through_tf_end_at_the_walls(client: Client) -> None:
@@ -500,8 +509,7 @@ def test_a_drone_that_comes_has_the_sensors_of_all(client: Client) -> None:
 
     client.until(lambda: "guest/imu" in frames(), "static transforms of the guest")
     assert {"cf1/imu", "cf0/cloud"} <= frames() and "guest/cloud" not in frames()
-    if can_draw():
-        check_pictures(client)
+    check_pictures(client)
     gone = client.call(DeleteEntity, "crazyflow/delete_entity", entity="guest")
     assert gone.result.result == gone.result.RESULT_OK
     client.until(lambda: not client.node.count_publishers("guest/scan"), "end of the topics")
@@ -540,12 +548,10 @@ def test_the_docs_list_the_topics_of_all_sensors(client: Client) -> None:
 def test_other_readers_accept_the_messages_of_all_sensors(client: Client) -> None:
     wire = Wire(client, "crazyflow")
     own = {f"/crazyflow/{name}" for name in ("flight_events", "reset_event")}
-    drawn = {t for t in wire.kinds if "/eye/" in t or "/aside/" in t}
-    wire.check(lambda: client.advance(50) and None, own if can_draw() else own | drawn)
+    wire.check(lambda: client.advance(50) and None, own)
 
 
 def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
-    need_images()
     check_pictures(client)
 
 

@@ -1,0 +1,126 @@
+"""Motion of geoms and cameras: where they are a moment later, and how their pictures flow."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.raytracing.lens import Optics
+from crazyflow_ros.raytracing.tracer import Frames
+
+
+class Twists(NamedTuple):
+    """Velocities of K rigid bodies in N worlds, or of one."""
+
+    centre: Array
+    """What moves straight on while the body turns about it [m], (N, K, 3) or (N, 3)."""
+    vel: Array
+    """Velocity of the centre, in the axes of the world [m/s], likewise."""
+    ang_vel: Array
+    """Angular velocity, in the axes of the world [rad/s], likewise."""
+
+    def after(self, time: Array) -> Twists:
+        """Return the motion after a time [s], at the same velocities."""
+        return self._replace(centre=self.centre + time * self.vel)
+
+    def moved(self, frames: Frames, time: Array) -> Frames:
+        """Return frames that are part of the bodies after a time [s], at the same velocities."""
+        turn = _rotation(self.ang_vel * time)
+        away = frames.pos - self.centre
+        pos = self.centre + time * self.vel + (turn * away[..., None, :]).sum(-1)
+        axes = (turn[..., :, :, None] * frames.axes[..., None, :, :]).sum(-2)
+        return Frames(pos, axes)
+
+
+class Motions(NamedTuple):
+    """Of all that a picture depends on."""
+
+    geoms: Twists
+    """Of each geom, (N, ngeom, 3)."""
+    cameras: Twists
+    """Of the cameras, (N, 3)."""
+
+
+class Flow:
+    """Optical flow: how fast what a pixel shows moves through the picture.
+
+    Args:
+        optics: That of the camera.
+    """
+
+    def __init__(self, optics: Optics) -> None:
+        self._lens = lens = optics.lens()
+        self._slopes = np.asarray(optics.slopes(lens), np.float32)
+
+    def __call__(self, depth: Array, geom: Array, cameras: Frames, motions: Motions) -> Array:
+        """Return to the right and downwards [pixels/s], (N, height, width, 2) float32.
+
+        What is seen of nothing is far away: it flows as the camera turns, or not at all if it is
+        orthographic.
+
+        Args:
+            depth: See `Hits`, (N, height, width).
+            geom: Ids of geoms, -1 for none, likewise.
+            cameras: Of the cameras.
+            motions: Of geoms and cameras.
+        """
+        shift, turn = (jnp.asarray(x, depth.dtype) for x in _seen_from(cameras, motions))
+        a, b = _taken(shift, geom), _taken(turn, geom)
+        x, y = (jnp.asarray(part, depth.dtype) for part in (self._lens.x, self._lens.y))
+        seen = geom >= 0
+        if self._lens.orthographic:
+            right = a[0] - b[1] * depth - b[2] * y
+            up = a[1] + b[2] * x + b[0] * depth
+            right, up = (jnp.where(seen, part, 0.0) for part in (right, up))
+        else:
+            # Velocity over depth of the point (x, y, -1) * depth.
+            nearness = jnp.where(seen, 1.0 / depth, 0.0)
+            back = a[2] * nearness + b[0] * y - b[1] * x
+            right = a[0] * nearness - b[1] - b[2] * y + x * back
+            up = a[1] * nearness + b[2] * x + b[0] + y * back
+        slopes = self._slopes
+        flow = [slopes[..., i, 0] * right + slopes[..., i, 1] * up for i in range(2)]
+        return jnp.stack(flow, axis=-1)
+
+
+def _seen_from(cameras: Frames, motions: Motions) -> tuple[Array, Array]:
+    """Return how points e of each geom move in the axes of the camera: shift + turn x e.
+
+    Returns:
+        (N, ngeom + 1, 3) m/s and rad/s; the last row is that of what stands still, far away.
+    """
+    geoms, own = motions
+    inverse = jnp.swapaxes(cameras.axes, -1, -2)[:, None]
+    moving = own.vel + jnp.cross(own.ang_vel, cameras.pos - own.centre)
+    passing = geoms.vel + jnp.cross(geoms.ang_vel, cameras.pos[:, None] - geoms.centre)
+    shift = (inverse * (passing - moving[:, None])[..., None, :]).sum(-1)
+    turn = (inverse * (geoms.ang_vel - own.ang_vel[:, None])[..., None, :]).sum(-1)
+    still = (inverse * -own.ang_vel[:, None, None, :]).sum(-1)
+    return (
+        jnp.concatenate([shift, jnp.zeros_like(still)], axis=1),
+        jnp.concatenate([turn, still], axis=1),
+    )
+
+
+def _taken(rows: Array, geom: Array) -> list[Array]:
+    """Return the components of each pixel's row, the last one where there is no geom."""
+    number = jnp.where(geom >= 0, geom, rows.shape[1] - 1).reshape(len(geom), -1)
+    return [jnp.take_along_axis(rows[..., i], number, axis=1).reshape(geom.shape) for i in range(3)]
+
+
+def _rotation(angles: Array) -> Array:
+    """Return the rotations by rotation vectors (..., 3) [rad], (..., 3, 3)."""
+    square = (angles * angles).sum(-1)
+    some = square > 0.0
+    angle = jnp.sqrt(jnp.where(some, square, 1.0))
+    sine = jnp.where(some, jnp.sin(angle) / angle, 1.0)[..., None]
+    versine = jnp.where(some, (1.0 - jnp.cos(angle)) / (angle * angle), 0.5)[..., None]
+    columns = []
+    for axis in jnp.eye(3, dtype=angles.dtype):
+        unit = jnp.broadcast_to(axis, angles.shape)
+        across = jnp.cross(angles, unit)
+        columns.append(unit + sine * across + versine * jnp.cross(angles, across))
+    return jnp.stack(columns, axis=-1)
