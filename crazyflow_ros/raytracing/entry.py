@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.raytracing.shapes import UnitShape
+from crazyflow_ros.scene.renderers import NEAR
 
 Vector: TypeAlias = tuple[Array, Array, Array]
 """Components of vectors; each is an array of rays."""
@@ -94,7 +95,7 @@ ENTRIES: dict[UnitShape, Entry] = {
 
 
 def entries(
-    kind: UnitShape, row: Array, x: Array, y: Array, near: Array | float, *, orthographic: bool
+    kind: UnitShape, row: Array, x: Array, y: Array, near: Array | None, *, orthographic: bool
 ) -> Array:
     """Return the depths at which the rays of a picture enter a shape, infinite where they do not.
 
@@ -103,7 +104,7 @@ def entries(
         row: Of the table, see `table_of`, (14,).
         x: Of the rays, at a depth of 1 m, or of their origins if the camera is orthographic.
         y: Likewise.
-        near: Least depth [m].
+        near: Least depths [m], None for `NEAR`.
         orthographic: Whether the rays are parallel.
     """
     across = tuple(row[3 * i] * x + row[3 * i + 1] * y for i in range(3))
@@ -115,7 +116,7 @@ def entries(
     else:
         start, step = origin, tuple(a + b + TINY for a, b in zip(across, ahead))
     enter = ENTRIES[kind](start, step, (row[12], row[13]))  # type: ignore[arg-type]
-    return jnp.where(enter > near, enter, jnp.inf)
+    return jnp.where(enter > (NEAR if near is None else near), enter, jnp.inf)
 
 
 def _slab(start: Array, step: Array) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer
 _FLAT = 1e-3  # of the distance, by which points of the mirror may be beside it
 
 
-class Mirror(NamedTuple):
+class MirrorFace(NamedTuple):
     """The upper face of a geom."""
 
     geom: int
@@ -73,7 +73,7 @@ class Mirror(NamedTuple):
         ]
 
 
-def mirror_of(model: mujoco.MjModel, groups: Sequence[int]) -> Mirror | None:
+def mirror_of(model: mujoco.MjModel, groups: Sequence[int]) -> MirrorFace | None:
     """Return the mirror of a scene, None if it has none."""
     if not model.nmat:
         return None
@@ -84,4 +84,4 @@ def mirror_of(model: mujoco.MjModel, groups: Sequence[int]) -> Mirror | None:
         return None
     geom = int(mirrors[0])
     is_box = model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_BOX
-    return Mirror(geom, float(model.geom_size[geom, 2]) if is_box else 0.0, float(share[geom]))
+    return MirrorFace(geom, float(model.geom_size[geom, 2]) if is_box else 0.0, float(share[geom]))

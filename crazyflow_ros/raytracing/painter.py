@@ -24,7 +24,7 @@ from crazyflow_ros.raytracing.shading import (
     shade,
     turned_into,
 )
-from crazyflow_ros.raytracing.shadows import Shadows
+from crazyflow_ros.raytracing.shadows import ShadowRays
 from crazyflow_ros.raytracing.shapes import Opacity, seen
 from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
@@ -150,7 +150,7 @@ class Painter:
         textures = self._textures.with_texels(constants[0])
         shadows = None
         if self._casters is not None and scene.casters is not None:
-            shadows = Shadows(self._casters.shapes, constants[2][0], scene.casters, in_tile)
+            shadows = ShadowRays(self._casters.shapes, constants[2][0], scene.casters, in_tile)
         of_surface = textures if self._with_textures else None
         shaded = partial(self._shaded, x, y, in_tile, scene.look, of_surface)
         picture: Vector = (jnp.zeros_like(x),) * 3
@@ -169,7 +169,7 @@ class Painter:
 
     def _over(
         self, picture: Vector, layers: list[Tracer], hits: list[Hits], rows: list[Array],
-        shaded: Callable[..., tuple[Vector, Array]], shadows: Shadows | None = None,
+        shaded: Callable[..., tuple[Vector, Array]], shadows: ShadowRays | None = None,
         reflected: Vector | None = None,
     ) -> Vector:  # fmt: skip
         """Return layers over a picture, what is opaque first, and with what the mirror shows."""
@@ -179,7 +179,7 @@ class Painter:
             seen = layer.depth < nearest
 
             def over(
-                picture: Vector, own: Array, layer: Hits, shadows: Shadows | None,
+                picture: Vector, own: Array, layer: Hits, shadows: ShadowRays | None,
                 tracer: Tracer = tracer, seen: Array = seen, is_opaque: bool = is_opaque,
             ) -> Vector:  # fmt: skip
                 colors, opacity = shaded(tracer, own, layer, shadows)
@@ -197,7 +197,7 @@ class Painter:
 
     def _shaded(
         self, x: Array, y: Array, in_tile: bool, look: Appearance, textures: Textures | None,
-        camera: Array, tracer: Tracer, own: Array, layer: Hits, shadows: Shadows | None,
+        camera: Array, tracer: Tracer, own: Array, layer: Hits, shadows: ShadowRays | None,
         behind: Array | None = None,
     ) -> tuple[Vector, Array]:  # fmt: skip
         """Return colors and opacity of what a layer shows."""

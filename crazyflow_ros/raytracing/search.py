@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 Found: TypeAlias = tuple[Array, Array]
 """Depths [m], infinite where there is nothing, and numbers of the shapes, int32, -1 there."""
-Search: TypeAlias = Callable[[Array, Array, Array], Found]
+Search: TypeAlias = Callable[[Array, Array, Array | None], Found]
 """Takes frames of geoms (N, ngeom, 12) and of cameras (N, 12), the components of positions and of
-axes, and the least depths that count, one (1,) or those of all pixels (N, T, pixels) [m]; returns
-what is found, (N, height, width) of whole tiles."""
-Entries: TypeAlias = Callable[[UnitShape, Array, Array, Array, Array], Array]
+axes, and the least depths that count, (N, T, pixels) m, None for `NEAR`; returns what is found,
+(N, height, width) of whole tiles."""
+Entries: TypeAlias = Callable[[UnitShape, Array, Array, Array, Array | None], Array]
 _View: TypeAlias = Callable[[Array, Array, Array, Array], tuple[Array, Array, Array]]
 
 
@@ -47,18 +47,16 @@ def search(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
     elsewhere = by_shape(shapes, tiles, orthographic=orthographic)
 
     @custom_vmap
-    def find(frames: Array, cameras: Array, near: Array) -> Found:
+    def find(frames: Array, cameras: Array, near: Array | None) -> Found:
         return lax.platform_dependent(frames, cameras, near, cpu=on_cpu, default=elsewhere)
 
     @find.def_vmap
-    def _(size: int, batched: list[bool], *args: Array) -> tuple[Found, tuple[bool, bool]]:
-        one_depth = args[2].ndim == 1 and not batched[2]
-        whole = [
-            x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
-            for x, is_batched in zip(args, batched)
-        ]
-        flat = [x.reshape(-1, *x.shape[2:]) for x in whole]
-        found = find(flat[0], flat[1], args[2] if one_depth else flat[2])
+    def _(size: int, batched: list[Any], *args: Any) -> tuple[Found, tuple[bool, bool]]:
+        def flat(x: Array, is_batched: bool) -> Array:
+            whole = x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
+            return whole.reshape(-1, *whole.shape[2:])
+
+        found = find(*jax.tree.map(flat, list(args), list(batched)))
         depth, number = (x.reshape(size, -1, *x.shape[1:]) for x in found)
         return (depth, number), (True, True)
 
@@ -69,7 +67,7 @@ def by_tile(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
     """Return the function of `search` for the CPU."""
     view, entry = _view(tiles, orthographic), _entry(orthographic)
 
-    def find(frames: Array, cameras: Array, near: Array) -> Found:
+    def find(frames: Array, cameras: Array, near: Array | None) -> Found:
         constants = map(jnp.asarray, (shapes.rows, shapes.geom, tiles.x, tiles.y))
         kernel = one_kernel(lambda *args: _by_tile(shapes, tiles, view, entry, *args))
         return kernel(frames, cameras, near, *constants)
@@ -81,7 +79,7 @@ def by_shape(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
     """Return the function of `search` for other devices."""
     view, entry = _view(tiles, orthographic), _entry(orthographic)
 
-    def find(frames: Array, cameras: Array, near: Array) -> Found:
+    def find(frames: Array, cameras: Array, near: Array | None) -> Found:
         own, geom = jnp.asarray(shapes.rows), jnp.asarray(shapes.geom)
         seen = jax.vmap(lambda *args: view(own, geom, *args))(frames, cameras)
         return _by_shape(shapes, tiles, entry, near, *seen)
@@ -109,7 +107,7 @@ def _entry(orthographic: bool) -> Entries:
 
 def _by_tile(
     shapes: UnitShapes, tiles: Tiles, view: _View, entry: Entries,
-    frames: Array, cameras: Array, near: Array, own: Array, geom: Array, x: Array, y: Array,
+    frames: Array, cameras: Array, near: Array | None, own: Array, geom: Array, x: Array, y: Array,
 ) -> Found:  # fmt: skip
     n_pictures, (n_tiles, pixels) = len(frames), x.shape
     none = zero((frames, cameras, near, own, geom, x, y))
@@ -122,7 +120,7 @@ def _by_tile(
 
         def tile(place: Array, found: Found) -> Found:
             rays = [lax.dynamic_index_in_dim(part, place, keepdims=False) for part in (x, y)]
-            rays.append(near[0] if near.ndim == 1 else near[number, place])
+            least = None if near is None else near[number, place]
             nearest = jnp.full(pixels, jnp.inf, table.dtype), jnp.full(pixels, -1, jnp.int32)
             start = 0
             for kind, n_words in shapes.words:
@@ -130,9 +128,9 @@ def _by_tile(
                 def word(number: Array, nearest: Found, kind: UnitShape = kind) -> Found:
                     mask = rows[place // tiles.columns, number]
                     mask &= columns[place % tiles.columns, number]
-                    if near.ndim > 1:
-                        mask = jnp.where(rays[2].min() < jnp.inf, mask, 0)
-                    return _in_word(kind, entry, table, WORD * number, mask, rays, nearest)
+                    if least is not None:
+                        mask = jnp.where(least.min() < jnp.inf, mask, 0)
+                    return _in_word(kind, entry, table, WORD * number, mask, rays, least, nearest)
 
                 nearest = lax.fori_loop(start + none, start + n_words + none, word, nearest)
                 start += n_words
@@ -153,7 +151,7 @@ def _by_tile(
 
 def _in_word(
     kind: UnitShape, entry: Entries, table: Array, first: Array, mask: Array, rays: list[Array],
-    nearest: Found,
+    near: Array | None, nearest: Found,
 ) -> Found:  # fmt: skip
     """Return the nearest shapes in a tile, given those of other words.
 
@@ -163,14 +161,15 @@ def _in_word(
         table: (13, P).
         first: Number of the word's first shape.
         mask: The shapes that may be in the tile.
-        rays: x and y, (pixels,), and the least depths.
+        rays: x and y, (pixels,).
+        near: Least depths, (pixels,), or None.
         nearest: Those of other words, (pixels,).
     """
 
     def step(shape: Array, nearest: Found) -> Found:
         depth, found = nearest
         row = lax.dynamic_slice(table, (0, shape), (NUMBERS, 1))[:, 0]
-        new = apart(lambda *args: entry(kind, *args), row, *rays)
+        new = apart(lambda *args: entry(kind, *args), row, *rays, near)
         return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
 
     return each_shape(mask, first, step, nearest)
@@ -196,7 +195,7 @@ def each_shape(mask: Array, first: Array, step: Callable[[Array, T], T], carry: 
 
 
 def _by_shape(
-    shapes: UnitShapes, tiles: Tiles, entry: Entries, near: Array, table: Array, rows: Array,
+    shapes: UnitShapes, tiles: Tiles, entry: Entries, near: Array | None, table: Array, rows: Array,
     columns: Array,
 ) -> Found:  # fmt: skip
     masks = (rows[:, :, None] & columns[:, None]).reshape(len(table), -1, rows.shape[-1])

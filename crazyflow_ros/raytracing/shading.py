@@ -16,7 +16,7 @@ from jax import Array
 
 from crazyflow_ros.raytracing.look import Appearance, Lights
 from crazyflow_ros.raytracing.pixels import if_any
-from crazyflow_ros.raytracing.shadows import Shadows
+from crazyflow_ros.raytracing.shadows import ShadowRays
 from crazyflow_ros.raytracing.shapes import UnitShape
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, Vector
 from crazyflow_ros.raytracing.textures import Textures, on_cube_of
@@ -77,7 +77,7 @@ def dimmed(finish: Finish, share: float) -> Finish:
 
 def shade(
     surface: Surface, rays: PixelRays, camera: Array, look: Appearance, finish: Finish,
-    textures: Textures | None, shadows: Shadows | None = None, casting: Sequence[int] = (),
+    textures: Textures | None, shadows: ShadowRays | None = None, casting: Sequence[int] = (),
     behind: Array | None = None,
 ) -> Vector:  # fmt: skip
     """Return red, green and blue from 0 to 1, each (R,).
@@ -117,7 +117,7 @@ def _in_range(parts: list[Array]) -> Vector:
 
 def _lit(
     normal: Vector, rays: PixelRays, camera: Array, look: Appearance, finish: Finish,
-    shadows: Shadows | None, casting: Sequence[int], behind: Array,
+    shadows: ShadowRays | None, casting: Sequence[int], behind: Array,
 ) -> list[Array]:  # fmt: skip
     """Return red, green and blue without textures.
 

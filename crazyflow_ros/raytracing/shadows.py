@@ -17,7 +17,7 @@ from crazyflow_ros.xla.kernels import apart
 _MARGIN = 1e-3  # m by which tiles are taken larger than they are
 
 
-class Shadows:
+class ShadowRays:
     """Rays from the pixels of a picture to lights.
 
     What is nearer than `NEAR` to the surface casts no shadow on it.

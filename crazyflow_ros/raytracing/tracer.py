@@ -17,7 +17,6 @@ from crazyflow_ros.raytracing.search import Found, search
 from crazyflow_ros.raytracing.shapes import Opacity, shapes_of
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of, surface_rows
 from crazyflow_ros.raytracing.view import table_of
-from crazyflow_ros.scene.renderers import NEAR
 from crazyflow_ros.xla.kernels import apart
 
 
@@ -139,8 +138,7 @@ class Tracer:
         return rays, surface_of(self.shapes, taken, rays)
 
     def _found(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
-        near = jnp.full(1, NEAR, geoms.pos.dtype)
-        hits = self._cropped(self._search(*flat_frames(geoms, cameras), near))
+        hits = self._cropped(self._search(*flat_frames(geoms, cameras), None))
         return hits.depth, hits.shape
 
     def _cropped(self, found: Found) -> Hits:

@@ -123,7 +123,7 @@ def test_a_gpu_finds_what_the_cpu_finds(orthographic: bool) -> None:
     frames, camera = (jnp.repeat(x, 3, axis=0) for x in (frames, camera))
     camera = camera.at[1, 1].add(0.3).at[2, 0].add(20.0)
     found = [
-        jax.jit(find(shapes, tiles, orthographic=orthographic))(frames, camera)
+        jax.jit(find(shapes, tiles, orthographic=orthographic))(frames, camera, None)
         for find in (by_tile, by_shape)
     ]
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5)
