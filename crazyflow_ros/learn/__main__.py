@@ -97,7 +97,7 @@ def _train(arguments: argparse.Namespace) -> None:
     # After the arguments have been checked, so that the help is quick.
     import jax
 
-    from crazyflow_ros.drones import DEFAULT_DRONE
+    from crazyflow_ros.drones import DEFAULT_DRONE, load_drone, resolve
     from crazyflow_ros.learn.bptt import Bptt, BpttSettings
     from crazyflow_ros.learn.curve import draw
     from crazyflow_ros.learn.learner import Learner
@@ -105,7 +105,10 @@ def _train(arguments: argparse.Namespace) -> None:
     from crazyflow_ros.learn.ready import READY
     from crazyflow_ros.learn.training import Progress, train
     from crazyflow_ros.policy.files import save
+    from crazyflow_ros.xla.compiled_files import open_cache
+    from crazyflow_ros.xla.compiler import fuse_outputs
 
+    fuse_outputs()
     mesh = mesh_of(arguments)
     drone, ready = arguments.drone or DEFAULT_DRONE, READY[name]
     task = _task(arguments, name, drone, **ready.training)
@@ -121,6 +124,8 @@ def _train(arguments: argparse.Namespace) -> None:
     kind, chosen = (Bptt, BpttSettings) if is_bptt else (Ppo, PpoSettings)
     checked: Any = chosen(**settings)
     learner: Learner = kind(ready.batch(worlds, task, drone, mesh), checked, ready.cost)
+    figures = resolve(drone), load_drone(drone)
+    what = "learn", arguments.command, arguments.algorithm, checked, worlds, task, figures
     out = arguments.out or Path(f"{name}.policy")
     for path in filter(None, (out, arguments.curve, arguments.checkpoint)):
         if not path.absolute().parent.is_dir():
@@ -144,7 +149,12 @@ def _train(arguments: argparse.Namespace) -> None:
             f"{progress.updates} of {checked.updates} updates{pace.left(progress.updates)}"
         )
 
-    policy, progress = train(learner, report, arguments.checkpoint, arguments.resume, note_compiled)
+    code = open_cache(_say)
+    code.postpone()  # until the updates are done
+    policy, progress = train(
+        learner, report, arguments.checkpoint, arguments.resume, note_compiled, what
+    )
+    code.close()
     took = _passed()
     if jax.process_index() > 0:
         return

@@ -281,7 +281,7 @@ def varied(
             raise ValueError(f"spread: {name} must rise from above 0, got {(low, high)}")
         logarithms = [rng.uniform(np.log(low), np.log(high), shape) for rng in rngs]
         factor = np.exp(np.concatenate(logarithms)).astype(np.float32)
-        changes[name] = nominal[name] * factor
+        changes[name] = np.asarray(nominal[name]) * factor  # JAX would compile this
         if name == "J":
-            changes["J_inv"] = nominal["J_inv"] / factor
+            changes["J_inv"] = np.asarray(nominal["J_inv"]) / factor
     return params.replace(**changes)
