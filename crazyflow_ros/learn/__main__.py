@@ -97,7 +97,7 @@ def _train(arguments: argparse.Namespace) -> None:
     # After the arguments have been checked, so that the help is quick.
     import jax
 
-    from crazyflow_ros.drones import DEFAULT_DRONE, load_drone, resolve
+    from crazyflow_ros.drones import DEFAULT_DRONE
     from crazyflow_ros.learn.bptt import Bptt, BpttSettings
     from crazyflow_ros.learn.curve import draw
     from crazyflow_ros.learn.learner import Learner
@@ -124,8 +124,7 @@ def _train(arguments: argparse.Namespace) -> None:
     kind, chosen = (Bptt, BpttSettings) if is_bptt else (Ppo, PpoSettings)
     checked: Any = chosen(**settings)
     learner: Learner = kind(ready.batch(worlds, task, drone, mesh), checked, ready.cost)
-    figures = resolve(drone), load_drone(drone)
-    what = "learn", arguments.command, arguments.algorithm, checked, worlds, task, figures
+    what = "learn", name, arguments.algorithm, checked, worlds, task, _figures(drone)
     out = arguments.out or Path(f"{name}.policy")
     for path in filter(None, (out, arguments.curve, arguments.checkpoint)):
         if not path.absolute().parent.is_dir():
@@ -206,12 +205,24 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 
     from crazyflow_ros.learn.evaluation import evaluate
     from crazyflow_ros.policy.files import load
+    from crazyflow_ros.xla.compiled_files import open_cache
 
     mesh, policy = mesh_of(arguments), load(arguments.policy)
     task, a = _task(arguments, arguments.task, policy.drone), arguments
-    result = evaluate(policy, task, a.starts, a.seconds, a.seed, mesh=mesh)
+    layers = jax.tree.structure(policy), [x.shape for x in jax.tree.leaves(policy)]
+    what = "evaluate", layers, task, a.starts, a.seconds, _figures(policy.drone)
+    open_cache(_say)
+    result = evaluate(policy, task, a.starts, a.seconds, a.seed, mesh=mesh, what=what)
     if jax.process_index() == 0:
         print(result)
+
+
+def _figures(drone: AnyDrone) -> tuple[object, ...]:
+    """Return a drone's name or folder, and its file of figures, which may have changed since."""
+    from crazyflow_ros.drones import resolve
+    from crazyflow_ros.drones.folders import FIGURES, folder_of
+
+    return resolve(drone), (folder_of(drone) / FIGURES).read_bytes()
 
 
 if __name__ == "__main__":

@@ -260,8 +260,8 @@ def hover_action(drone: AnyDrone, action: Action) -> np.ndarray:
     """Return the action (4,) with which a drone approximately hovers."""
     if action.control is not Control.rotor_vel:
         return np.zeros(SIZE, np.float32)  # as in `Action.of`
-    nominal = first_principles.Params.create(resolve(drone))
-    hover = -float(nominal.mass[0] * nominal.gravity_vec[2]) / 4
+    nominal = jax.tree.map(np.asarray, first_principles.Params.create(resolve(drone)))
+    hover = float(nominal.hover_thrust[0]) / 4
     k0, k1, k2 = np.asarray(nominal.rpm2thrust[0], float)
     speed = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - hover))) / (2 * k2)
     return np.asarray((speed - np.array(action.offset)) / np.array(action.scale), np.float32)
