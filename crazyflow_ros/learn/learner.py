@@ -160,8 +160,7 @@ def new_network(
         weights *= gain if is_last else 1.0
         biases = np.full(sizes[i + 1], bias if is_last else 0.0, np.float32)
         name = last if is_last else "fast_tanh"
-        parts: Any = weights.astype(np.float32), biases
-        layers.append(Dense(*parts, name))
+        layers.append(Dense(weights.astype(np.float32), biases, name))  # type: ignore[arg-type]
     return Network(tuple(layers))
 
 

@@ -272,7 +272,8 @@ def varied(
 ) -> P:
     """Return parameters that differ from drone to drone, see `Batch.begin`."""
     rngs = [np.random.default_rng([seed, 1, shard]) for shard in shards]
-    changes, nominal = {}, vars(params)
+    changes: dict[str, np.ndarray] = {}
+    nominal = vars(params)
     shape = (drones[0] // len(shards), *drones[1:], 1, 1)
     for name, (low, high) in spread.items():
         if name not in nominal or nominal[name].ndim < 2:
