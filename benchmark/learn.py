@@ -3,8 +3,9 @@
 python -m benchmark.learn [bptt|ppo|rltools ...]
 
 Seconds are those of a whole process: start of Python, imports, compilation, training and the
-policy's file. Cold is without a cache, warm the same again with it. RLTOOLS_PYTHON names a Python that has rltools==2.2.1, which trains
-its own hovering Crazyflie: from attitudes of up to 90 degrees, without differences between drones.
+policy's file. Cold is without a cache, warm the same again with it. RLTOOLS_PYTHON names a Python
+that has rltools==2.2.1, which trains its own hovering Crazyflie: from attitudes of up to 90
+degrees, without differences between drones.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.learn.processes import add_options, leave, mesh_of
 from crazyflow_ros.output import quiet_if_unread
+from crazyflow_ros.xla.flags import fuse_outputs
 
 if TYPE_CHECKING:
     from crazyflow_ros.drones import AnyDrone
@@ -94,6 +95,7 @@ def _task(arguments: argparse.Namespace, name: str, drone: AnyDrone, **fields: A
 def _train(arguments: argparse.Namespace) -> None:
     name = arguments.command
     _say(f"{name}, {arguments.algorithm}: importing JAX")
+    fuse_outputs()
     # After the arguments have been checked, so that the help is quick.
     import jax
 
@@ -106,9 +108,7 @@ def _train(arguments: argparse.Namespace) -> None:
     from crazyflow_ros.learn.training import Progress, train
     from crazyflow_ros.policy.files import save
     from crazyflow_ros.xla.compiled_files import open_cache
-    from crazyflow_ros.xla.compiler import fuse_outputs
 
-    fuse_outputs()
     mesh = mesh_of(arguments)
     drone, ready = arguments.drone or DEFAULT_DRONE, READY[name]
     task = _task(arguments, name, drone, **ready.training)

@@ -8,7 +8,6 @@ one warning is logged.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
@@ -26,24 +25,11 @@ ONE_KERNEL = {"inlineable": "false", "xla_cpu_small_call": "true"}
 """Attributes with which a called function becomes one kernel, see `kernels.one_kernel`."""
 
 
-_FUSED = "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion"
-
-
 def set_metadata(**attributes: str | None) -> AbstractContextManager[None]:
     """Set attributes for everything traced within the context; None removes one."""
     metadata = import_module("jax.experimental.xla_metadata")
     context: AbstractContextManager[None] = metadata.set_xla_metadata(**attributes)
     return context
-
-
-def fuse_outputs() -> None:
-    """Let XLA compute several results in one kernel on the CPU, in all of this process.
-
-    Gradients of equations of motion consist of hundreds of short kernels otherwise. It is an option
-    of XLA's flags alone, which are read when the first device is used.
-    """
-    given = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{_FUSED} {given}".rstrip()
 
 
 @cache

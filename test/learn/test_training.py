@@ -141,7 +141,6 @@ def test_trainings_with_other_seeds_use_the_same_compiled_code(
     assert not all(np.array_equal(a, b) for a, b in zip(first, second))
 
 
-
 @pytest.mark.parametrize("costs", [(5.0, 3.0, 2.1), (40.0, 0.7, 0.06), (1.31, 1.3, 1.28)])
 def test_a_curve_has_plain_numbers_on_its_axis(costs: tuple[float, ...]) -> None:
     points = [Progress(i, 1000 * i, cost, 0.1 * i) for i, cost in enumerate(costs)]
