@@ -20,6 +20,7 @@ BATCHES = (1, 1024, 16384)
 LOOPS = [
     *(f"policy:{n}" for n in BATCHES),
     *(f"environment:{n}" for n in (64, *BATCHES[1:])),
+    *(f"learning:{n}:{ticks}" for n in (64, 1024) for ticks in (1, 5)),
     *(f"gradient:{n}" for n in (64, 1024)),
     *(f"python:{n}:{mode}" for n in BATCHES for mode in MODES),
 ]
@@ -41,7 +42,11 @@ WORKER = Path(__file__).with_name("sim_worker.py")
 _FORMATS: dict[str, tuple[str, Callable[[int, float], float]]] = {
     "policy": ("policy in `jit(scan)`, M ticks/s", lambda n, s: 5e-6 * n / s),
     "environment": ("Gymnasium, reach, M steps/s", lambda n, s: 1e-6 * n / s),
-    "gradient": ("gradient of 100 ticks, ms", lambda _, s: 1e3 * s),
+    "learning": (
+        "gradient of a policy that acts every {} ticks, 100 ticks, ms",
+        lambda _, s: 1e3 * s,
+    ),
+    "gradient": ("gradient of one command for 100 ticks, ms", lambda _, s: 1e3 * s),
     "python": ("from Python, {}, us a cycle", lambda _, s: 1e6 * s),
 }
 """Descriptions of loops, and their figures by number of worlds and seconds a cycle."""
@@ -107,7 +112,7 @@ def print_loops(rows: Sequence[str]) -> None:
             cells += [f"{x:.0f}" if x > 100 else f"{x:.3g}" for x in figures]
             cells += [f"{theirs['s'] / each['s']:.1f}", f"{each['least'] / each['s']:.2f}"]
             print("| " + " | ".join(cells) + " |", flush=True)
-        if kind == "gradient":
+        if "gradient" in ours:
             a, b = np.array(ours["gradient"]), np.array(theirs["gradient"])
             differences.append(np.abs(a - b).max() / np.abs(b).max())
     if differences:

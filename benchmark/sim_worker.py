@@ -184,6 +184,33 @@ def measure_gradient(library: str, n_worlds: int) -> dict[str, Any]:
     }
 
 
+def measure_learning(library: str, n_worlds: int, per_action: int) -> dict[str, Any]:
+    """Measure the gradient of a flight's cost with respect to the gains of a linear policy."""
+    functional = importlib.import_module(f"{library}.sim.functional")
+    use_cores(library)
+    sim = flying(library, n_worlds, "attitude", "so_rpy")
+    # Ours evaluates the derivative of the state after each step otherwise, which nothing reads.
+    options = {"derivative": False} if library == "crazyflow_ros" else {}
+    step, start = sim.build_step_fn(**options), sim.data.states.pos
+    gains = jnp.asarray(1e-4 * np.random.default_rng(0).normal(size=(13, 4)), jnp.float32)
+    hover = jnp.asarray(command("attitude", 1))
+
+    def loss(gains: jax.Array, data: Any) -> jax.Array:
+        def act(data: Any, _: None) -> tuple[Any, jax.Array]:
+            seen = jnp.concatenate([getattr(data.states, x) for x in OBSERVED], axis=-1)
+            data = step(functional.attitude_control(data, seen @ gains + hover), per_action)
+            return data, ((data.states.pos - start - 1.0) ** 2).mean()
+
+        return jax.lax.scan(act, data, length=OF_GRADIENT // per_action)[1].mean()
+
+    run, data = jax.jit(jax.value_and_grad(loss)), sim.data
+    return {
+        "s": seconds_per_call(lambda: jax.block_until_ready(run(gains, data))),
+        **least(sim, REVERSE * OF_GRADIENT, n_worlds, 13 + 4),
+        "gradient": np.asarray(run(gains, data)[1]).ravel().tolist(),
+    }
+
+
 def measure_python(library: str, n_worlds: int, control: str) -> dict[str, float]:
     """Measure a cycle of a caller: command, some ticks, and the state as NumPy arrays."""
     sim = flying(library, n_worlds, control)
@@ -273,6 +300,7 @@ MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "policy": measure_policy,
     "environment": measure_environment,
     "gradient": measure_gradient,
+    "learning": measure_learning,
     "python": measure_python,
     "steps": measure_steps,
     "limits": measure_limits,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.learn.processes import add_options, leave, mesh_of
 from crazyflow_ros.output import quiet_if_unread
+from crazyflow_ros.xla.flags import fuse_outputs
 
 if TYPE_CHECKING:
     from crazyflow_ros.drones import AnyDrone
@@ -94,6 +95,7 @@ def _task(arguments: argparse.Namespace, name: str, drone: AnyDrone, **fields: A
 def _train(arguments: argparse.Namespace) -> None:
     name = arguments.command
     _say(f"{name}, {arguments.algorithm}: importing JAX")
+    fuse_outputs()
     # After the arguments have been checked, so that the help is quick.
     import jax
 
@@ -105,6 +107,7 @@ def _train(arguments: argparse.Namespace) -> None:
     from crazyflow_ros.learn.ready import READY
     from crazyflow_ros.learn.training import Progress, train
     from crazyflow_ros.policy.files import save
+    from crazyflow_ros.xla.compiled_files import open_cache
 
     mesh = mesh_of(arguments)
     drone, ready = arguments.drone or DEFAULT_DRONE, READY[name]
@@ -121,6 +124,7 @@ def _train(arguments: argparse.Namespace) -> None:
     kind, chosen = (Bptt, BpttSettings) if is_bptt else (Ppo, PpoSettings)
     checked: Any = chosen(**settings)
     learner: Learner = kind(ready.batch(worlds, task, drone, mesh), checked, ready.cost)
+    what = "learn", name, arguments.algorithm, checked, worlds, task, _figures(drone)
     out = arguments.out or Path(f"{name}.policy")
     for path in filter(None, (out, arguments.curve, arguments.checkpoint)):
         if not path.absolute().parent.is_dir():
@@ -144,7 +148,12 @@ def _train(arguments: argparse.Namespace) -> None:
             f"{progress.updates} of {checked.updates} updates{pace.left(progress.updates)}"
         )
 
-    policy, progress = train(learner, report, arguments.checkpoint, arguments.resume, note_compiled)
+    code = open_cache(_say)
+    code.postpone()  # until the updates are done
+    policy, progress = train(
+        learner, report, arguments.checkpoint, arguments.resume, note_compiled, what
+    )
+    code.close()
     took = _passed()
     if jax.process_index() > 0:
         return
@@ -196,12 +205,24 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 
     from crazyflow_ros.learn.evaluation import evaluate
     from crazyflow_ros.policy.files import load
+    from crazyflow_ros.xla.compiled_files import open_cache
 
     mesh, policy = mesh_of(arguments), load(arguments.policy)
     task, a = _task(arguments, arguments.task, policy.drone), arguments
-    result = evaluate(policy, task, a.starts, a.seconds, a.seed, mesh=mesh)
+    layers = jax.tree.structure(policy), [x.shape for x in jax.tree.leaves(policy)]
+    what = "evaluate", layers, task, a.starts, a.seconds, _figures(policy.drone)
+    open_cache(_say)
+    result = evaluate(policy, task, a.starts, a.seconds, a.seed, mesh=mesh, what=what)
     if jax.process_index() == 0:
         print(result)
+
+
+def _figures(drone: AnyDrone) -> tuple[object, ...]:
+    """Return a drone's name or folder, and its file of figures, which may have changed since."""
+    from crazyflow_ros.drones import resolve
+    from crazyflow_ros.drones.folders import FIGURES, folder_of
+
+    return resolve(drone), (folder_of(drone) / FIGURES).read_bytes()
 
 
 if __name__ == "__main__":

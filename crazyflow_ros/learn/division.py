@@ -22,6 +22,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from crazyflow_ros.learn.learner import Learner
 from crazyflow_ros.learn.worlds import NO_AXIS
 from crazyflow_ros.sim.worlds import inferring
+from crazyflow_ros.xla import compiled_files
 
 Update = Callable[[Any, Any], tuple[Any, Array]]
 
@@ -57,7 +58,9 @@ class Division:
     def begin(self) -> Any:
         """Return the state before the first update, of which each process makes its own part."""
         if not self.on_mesh:
-            return self.learner.begin(self._shards[0])
+            state = self.learner.begin(self._shards[0])
+            self._drones = self.learner.worlds.drones
+            return state
         meet()
         states, drones = [], []
         for shards in self._shards:
@@ -75,30 +78,36 @@ class Division:
         parts = [learner.inputs([rng(chunk, k) for k in shards]) for shards in self._shards]
         return self._joined(parts, learner.axes) if self.on_mesh else parts[0]
 
-    def compiled(self, now: Any, inputs: Any) -> Update:
-        """Return the compiled function of a chunk of updates."""
-        if not self.on_mesh:
-            update = self.learner.update
-            chunk = jax.jit(lambda now, inputs: jax.lax.scan(update, now, inputs))
-            return chunk.lower(now, inputs).compile()
+    def compiled(self, now: Any, inputs: Any, what: Sequence[object] = ()) -> Update:
+        """Return the compiled function of a chunk of updates.
 
-        def part(now: Any, drones: Any, inputs: Any) -> tuple[Any, Array]:
+        Args:
+            now: A state.
+            inputs: Inputs of a chunk.
+            what: See `compiled_files.compiled`.
+        """
+
+        def chunk(now: Any, drones: Any, inputs: Any) -> tuple[Any, Array]:
             own = copy(self.learner)
             own.worlds = self.learner.worlds.with_drones(drones)
             return jax.lax.scan(own.update, now, inputs)
 
+        arguments = now, self._drones, inputs
+        if not self.on_mesh:
+            kept = compiled_files.compiled(lambda: jax.jit(chunk).lower(*arguments), *what)
+            return lambda now, inputs: kept(now, self._drones, inputs)
         specs = [
             jax.tree.map(self._spec, axes)
             for axes in (self._axes, self._axes_of_drones, self.learner.axes)
         ]
         mapped = jax.shard_map(
-            part,
+            chunk,
             mesh=self._mesh,
             in_specs=tuple(specs),
             out_specs=(specs[0], PartitionSpec()),
             check_vma=False,
         )
-        ready = jax.jit(mapped).lower(now, self._drones, inputs).compile()
+        ready = jax.jit(mapped).lower(*arguments).compile()
         return lambda now, inputs: ready(now, self._drones, inputs)
 
     def local(self, now: Any) -> Any:

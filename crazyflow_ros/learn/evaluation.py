@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +22,8 @@ from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.sim import SimData
 from crazyflow_ros.sim.worlds import each_of, inferring, put
+from crazyflow_ros.xla import compiled_files
+from crazyflow_ros.xla.on_device import random_key
 
 TOLERANCE = 0.05
 """Distance from the goal [m] that counts as near."""
@@ -80,6 +84,7 @@ def evaluate(
     seed: int = 0,
     freq: int = 500,
     mesh: Mesh | None = None,
+    what: Sequence[object] = (),
 ) -> Evaluation:
     """Fly a policy from random starts of a task in `Sim`, with the nominal drone.
 
@@ -92,6 +97,7 @@ def evaluate(
         freq: Physics ticks per second; the policy's rate must divide it.
         mesh: Devices among which the flights are divided; None for one. With several processes, all
             make the same call and get all results.
+        what: See `train`; the weights of the policy need not be in it.
 
     Raises:
         ValueError: A number is out of range.
@@ -124,34 +130,38 @@ def evaluate(
 
     Flying = tuple[SimData, PolicyState, tuple[Array, ...]]
 
-    def act(now: Flying, _: None) -> tuple[Flying, tuple[Array, ...]]:
-        state, memory, (over, *before) = now
-        motion = jax.tree.map(lambda x: x[:, 0], env.motion(state))
-        memory, _command = policy.act(memory, motion)
-        state, step = env.step(state, memory.action)
-        found = (step.success, state.plugins[ORIGIN][:, 0, 0], *seen(state))
-        kept = [jnp.where(over, old, new) for old, new in zip(before, found)]
-        return (state, memory, (over | step.terminated, *kept)), tuple(kept[2:])
-
-    def begun(key: Array) -> Flying:
+    def begun(policy: Policy, key: Array) -> Flying:
         state, _ = env.reset(key)
         no, zero = jnp.zeros(each, bool), jnp.zeros(each, state.states.pos.dtype)
         return state, policy.initial_state((each,)), (no, no, *[zero] * 4)
 
-    n, key = round(seconds * policy.freq), jax.random.key(seed)
+    def flown(policy: Policy, keys: Array) -> tuple[Array, Array, tuple[Array, ...]]:
+        def act(now: Flying, _: None) -> tuple[Flying, tuple[Array, ...]]:
+            state, memory, (over, *before) = now
+            motion = jax.tree.map(lambda x: x[:, 0], env.motion(state))
+            memory, _command = policy.act(memory, motion)
+            state, step = env.step(state, memory.action)
+            found = (step.success, state.plugins[ORIGIN][:, 0, 0], *seen(state))
+            kept = [jnp.where(over, old, new) for old, new in zip(before, found)]
+            return (state, memory, (over | step.terminated, *kept)), tuple(kept[2:])
+
+        (_, _, (_, success, gates, *_)), numbers = jax.lax.scan(act, begun(policy, keys), length=n)
+        return success, gates, numbers
+
+    n, key = round(seconds * policy.freq), random_key(seed)
     if mesh is None:
-        fly = jax.jit(lambda begin: jax.lax.scan(act, begin, None, length=n))
-        (_, _, (_, success, gates, *_)), numbers = fly(begun(key))
+        # Weights are arguments, so that another policy of the same layers needs no new code.
+        fly = compiled_files.compiled(lambda: jax.jit(flown).lower(policy, key), *what)
+        success, gates, numbers = fly(policy, key)
     else:
         mesh = inferring(mesh)
         worlds, later = PartitionSpec(mesh.axis_names), PartitionSpec(None, mesh.axis_names)
-
-        def flown(keys: Array) -> tuple[Array, Array, tuple[Array, ...]]:
-            (_, _, (_, success, gates, *_)), numbers = jax.lax.scan(act, begun(keys), length=n)
-            return success, gates, numbers
-
         mapped = jax.shard_map(
-            flown, mesh=mesh, in_specs=worlds, out_specs=(worlds, worlds, later), check_vma=False
+            partial(flown, policy),
+            mesh=mesh,
+            in_specs=worlds,
+            out_specs=(worlds, worlds, later),
+            check_vma=False,
         )
         # Each start is that of a single device.
         keys = put(jax.random.split(key, starts), NamedSharding(mesh, worlds))

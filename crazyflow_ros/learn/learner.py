@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from crazyflow_ros.learn.worlds import Batch, Scales, Spread
 from crazyflow_ros.policy.network import Dense, Network
@@ -145,7 +144,7 @@ def new_network(
     bias: np.ndarray | float,
     gain: float,
 ) -> Network:
-    """Return a network of random dense layers, made by NumPy: JAX would compile for a second.
+    """Return a network of random dense layers, of NumPy: JAX would compile for a second.
 
     Args:
         rng: Random numbers.
@@ -161,11 +160,21 @@ def new_network(
         weights *= gain if is_last else 1.0
         biases = np.full(sizes[i + 1], bias if is_last else 0.0, np.float32)
         name = last if is_last else "fast_tanh"
-        layers.append(Dense(jnp.asarray(weights.astype(np.float32)), jnp.asarray(biases), name))
+        layers.append(Dense(weights.astype(np.float32), biases, name))  # type: ignore[arg-type]
     return Network(tuple(layers))
 
 
-def flat(tree: Any) -> tuple[Array, Callable[[Array], Any]]:
-    """Return a pytree as one vector, and the inverse: fewer arrays compile faster."""
-    vector, back = ravel_pytree(tree)
+def flat(tree: Any) -> tuple[Array, Callable[[Any], Any]]:
+    """Return arrays of NumPy as one vector, and the inverse: fewer arrays compile faster."""
+    leaves, treedef = jax.tree.flatten(tree)
+    ends = np.cumsum([leaf.size for leaf in leaves])[:-1].tolist()
+
+    def back(vector: Any) -> Any:
+        """Return the parts of a vector of NumPy or JAX."""
+        split = np.split if isinstance(vector, np.ndarray) else jnp.split
+        parts: Any = split(vector, ends)
+        shaped = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+        return jax.tree.unflatten(treedef, shaped)
+
+    vector: Any = np.concatenate([leaf.ravel() for leaf in leaves])
     return vector, back

@@ -107,7 +107,7 @@ class QuickHover:
         limits = nominal.rotor_vel_limits.tolist()
         rngs, each = [np.random.default_rng([seed, 3, k]) for k in shards], self.n // len(shards)
         bodies = [_beginnings(rng, (_BEGINNINGS, each), *limits) for rng in rngs]
-        beginnings = jnp.asarray(np.concatenate(bodies, axis=1))
+        beginnings: Any = np.concatenate(bodies, axis=1)
         self._drones = QuickDrones(beginnings, varied(nominal, (self.n,), seed, spread, shards))
         action: Any = np.zeros((self.n, SIZE), np.float32)
         return QuickState(beginnings[0], action, np.int32(1))  # type: ignore[arg-type]
@@ -157,7 +157,7 @@ class QuickHover:
     def ended(self, state: QuickState, worlds: Array) -> QuickState:
         """See `Batch`. These drones and those that are lost begin an episode at once."""
         begins = (worlds | self._lost(state))[:, None]
-        body = self._drones.beginnings[state.episode % _BEGINNINGS]
+        body = jnp.asarray(self._drones.beginnings)[state.episode % _BEGINNINGS]
         return state._replace(
             body=jnp.where(begins, body, state.body),
             action=jnp.where(begins, 0.0, state.action),

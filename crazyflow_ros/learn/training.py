@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ def train(
     checkpoint: str | Path | None = None,
     resume: bool = False,
     compiled: Callable[[float], None] = lambda _: None,
+    what: Sequence[object] = (),
 ) -> Training:
     """Train a policy.
 
@@ -60,6 +61,9 @@ def train(
         resume: Continue from that file: the result is the same, to the bit, as without a pause.
             Devices and processes may have changed, see `Settings.shards`.
         compiled: Called before the first update with the seconds that compiling took.
+        what: Everything that the learner depends on besides this package, if the process keeps
+            compiled code: values whose `repr` shows any difference. Without them, the learner is
+            traced to find its code.
 
     With several processes, all have to make the same call; the first one writes the checkpoint.
 
@@ -80,7 +84,7 @@ def train(
     first, n_chunks = len(progress), settings.updates // CHUNK
     if first < n_chunks:
         compiling = time.perf_counter()
-        update = division.compiled(now, division.inputs(first + 1))
+        update = division.compiled(now, division.inputs(first + 1), what)
         compiled(time.perf_counter() - compiling)
     for i in range(first, n_chunks):
         with others_answer():
@@ -100,12 +104,13 @@ def train(
 
 def policy_of(learner: Learner, network: Network) -> Policy:
     """Return a policy with a network, for a file."""
-    worlds, scale = learner.worlds, jnp.asarray(learner.worlds.scale)
+    worlds, scale = learner.worlds, learner.worlds.scale
+    mean: Any = np.zeros_like(scale)
     kind, task = type(learner).__name__.lower(), worlds.about["task"]
     return Policy(
         network=network,
-        mean=jnp.zeros_like(scale),
-        std=scale,
+        mean=mean,
+        std=scale,  # type: ignore[arg-type]
         observation=worlds.observation,
         action=worlds.action,
         freq=worlds.freq,

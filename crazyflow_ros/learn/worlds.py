@@ -260,8 +260,8 @@ def hover_action(drone: AnyDrone, action: Action) -> np.ndarray:
     """Return the action (4,) with which a drone approximately hovers."""
     if action.control is not Control.rotor_vel:
         return np.zeros(SIZE, np.float32)  # as in `Action.of`
-    nominal = first_principles.Params.create(resolve(drone))
-    hover = -float(nominal.mass[0] * nominal.gravity_vec[2]) / 4
+    nominal = jax.tree.map(np.asarray, first_principles.Params.create(resolve(drone)))
+    hover = float(nominal.hover_thrust[0]) / 4
     k0, k1, k2 = np.asarray(nominal.rpm2thrust[0], float)
     speed = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - hover))) / (2 * k2)
     return np.asarray((speed - np.array(action.offset)) / np.array(action.scale), np.float32)
@@ -272,7 +272,8 @@ def varied(
 ) -> P:
     """Return parameters that differ from drone to drone, see `Batch.begin`."""
     rngs = [np.random.default_rng([seed, 1, shard]) for shard in shards]
-    changes, nominal = {}, vars(params)
+    changes: dict[str, np.ndarray] = {}
+    nominal = vars(params)
     shape = (drones[0] // len(shards), *drones[1:], 1, 1)
     for name, (low, high) in spread.items():
         if name not in nominal or nominal[name].ndim < 2:
@@ -281,7 +282,7 @@ def varied(
             raise ValueError(f"spread: {name} must rise from above 0, got {(low, high)}")
         logarithms = [rng.uniform(np.log(low), np.log(high), shape) for rng in rngs]
         factor = np.exp(np.concatenate(logarithms)).astype(np.float32)
-        changes[name] = nominal[name] * factor
+        changes[name] = np.asarray(nominal[name]) * factor  # JAX would compile this
         if name == "J":
-            changes["J_inv"] = nominal["J_inv"] / factor
+            changes["J_inv"] = np.asarray(nominal["J_inv"]) / factor
     return params.replace(**changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite, pi
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -88,7 +89,9 @@ class Action:
         if not 0 < thrust_range <= 1:
             raise ValueError(f"thrust_range must be from 0 to 1, got {thrust_range}")
         mode, drone = member(Control, control), resolve(drone)
-        hover = float(member(Dynamics, dynamics).params.create(drone).hover_thrust[0])
+        # With NumPy, because JAX would compile a function for each operation.
+        params = jax.tree.map(np.asarray, member(Dynamics, dynamics).params.create(drone))
+        hover = float(params.hover_thrust[0])
         lift = thrust_range * hover
         match mode:
             case Control.attitude:

@@ -109,10 +109,15 @@ class CompiledFiles:
 
         Args:
             lower: Traces the function.
-            *what: Everything that the function depends on, see `traced`.
+            *what: Everything that the function depends on, see `traced`; if nothing is given, the
+                function is traced each time.
         """
         lower = cache(lower)
-        name = self.traced(lambda: _name("described code", lower().as_text()), "name of code", what)
+
+        def code() -> str:
+            return _name("described code", lower().as_text())
+
+        name = self.traced(code, "name of code", what) if what else code()
         program = self._loaded.get(name)
         if program is None:
             program = self._read(name, _loaded)

@@ -25,6 +25,7 @@ from crazyflow_ros.learn.ready import APPROACHING, READY, SPREAD
 from crazyflow_ros.learn.training import CHUNK, Progress, Training, train
 from crazyflow_ros.learn.worlds import TrainingWorlds
 from crazyflow_ros.policy.files import load, save
+from crazyflow_ros.xla import compiled_files
 
 SMALL = {"horizon": 4, "updates": 2 * CHUNK, "hidden": 8}
 
@@ -127,6 +128,17 @@ def test_a_short_training_lowers_the_cost_and_its_file_flies(
     assert curve.read_bytes().startswith(b"\x89PNG")
     assert main(["evaluate", str(file), "--starts", "3", "--seconds", "0.1"]) == 0
     assert "of 3 flights" in capsys.readouterr().out
+
+
+def test_trainings_with_other_seeds_use_the_same_compiled_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code that contained the drones or the weights of a training would be of no use to another."""
+    files = compiled_files.CompiledFiles(tmp_path, pytest.fail)
+    monkeypatch.setattr(compiled_files, "_files", files)
+    first, second = (weights_of(train(learner("bptt", seed=seed))) for seed in (0, 1))
+    assert files.n_compiled == 1
+    assert not all(np.array_equal(a, b) for a, b in zip(first, second))
 
 
 @pytest.mark.parametrize("costs", [(5.0, 3.0, 2.1), (40.0, 0.7, 0.06), (1.31, 1.3, 1.28)])

@@ -11,7 +11,6 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.scene.rays import check_rays_hit
 from crazyflow_ros.scene.state import compute_frames
 from crazyflow_ros.sensors.backends.backend import (
     Contacts,
@@ -27,6 +26,13 @@ with extra("mjx"):
 
     from crazyflow_ros.scene.mjx_internals import contact_forces, contacts
     from crazyflow_ros.scene.mjx_scene import lacks_sensor
+
+_PASSED = (
+    mujoco.mjtGeom.mjGEOM_HFIELD,
+    mujoco.mjtGeom.mjGEOM_CYLINDER,
+    mujoco.mjtGeom.mjGEOM_SDF,
+)
+"""Types of geoms that rays of MJX silently pass through."""
 
 
 class MjxBackend:
@@ -180,6 +186,21 @@ class MjxBackend:
         """Refuse geoms that rays pass through; return names of those without normals."""
         model = self.model
         meant = (groups[model.geom_group] > 0) & ~np.isin(model.geom_bodyid, list(excluded))
-        check_rays_hit(model, meant)
+        _check_rays_hit(model, meant)
         rough = np.flatnonzero(meant & ~np.isin(model.geom_type, list(map(int, SHAPES))))
         return [model.geom(i).name or f"number {i}" for i in rough]
+
+
+def _check_rays_hit(model: mujoco.MjModel, meant: np.ndarray) -> None:
+    """Check that rays hit all geoms that they are meant to hit, (ngeom,) bool.
+
+    Raises:
+        ValueError: Rays would pass through some of them; the message names these.
+    """
+    passed = np.flatnonzero(meant & np.isin(model.geom_type, list(map(int, _PASSED))))
+    if passed.size:
+        names = [model.geom(int(i)).name or f"number {i}" for i in passed]
+        raise ValueError(
+            f"MJX's rays pass through cylinders, height fields and SDFs: {', '.join(names)}. Leave "
+            "their groups out, or use C MuJoCo"
+        )
