@@ -33,7 +33,7 @@ EXTRAS = {
     "view": Extra("viser", ("viser==1.1.1",)),
     "foxglove": Extra("foxglove", ("foxglove-sdk>=0.30,<0.31",)),
     "hosts": Extra("zenoh", ("eclipse-zenoh>=1.5,<2",)),  # one time for several simulators
-    "learn": Extra("matplotlib", ("matplotlib", "gymnasium>=1.1")),
+    "learn": Extra("optax", ("optax>=0.2.4,<0.3", "matplotlib", "gymnasium>=1.1")),
     "foundation": Extra("h5py", ("h5py>=3.10,<4",)),  # policies of foundation-policy
     "onnx": Extra("onnx", ("onnx>=1.16,<2",)),  # policies of ONNX
     "gym": Extra("gymnasium", ("gymnasium>=1.1",)),

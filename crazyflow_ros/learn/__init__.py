@@ -1,6 +1,6 @@
 """Learning: policies that are trained in seconds, by back-propagation through time or PPO.
 
-Names are imported on first use, because the learners need Gymnasium and the rest does not.
+Names are imported on first use, because the learners need Optax and the rest does not.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.envs.environment import Environment
-from crazyflow_ros.learn.adam import Adam, AdamState
+from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.costs import Approach, Cost
 from crazyflow_ros.learn.learner import (
     CHUNK,
@@ -34,6 +34,9 @@ from crazyflow_ros.learn.learner import (
 from crazyflow_ros.learn.worlds import Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
+
+with extra("learn"):
+    import optax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +78,7 @@ class BpttState(NamedTuple):
     """What an update changes."""
 
     weights: Array
-    optimizer: AdamState
+    optimizer: Any
     worlds: Any
 
 
@@ -107,17 +110,14 @@ class Bptt:
         bias = np.arctanh(self.worlds.hover_action)
         first = new_network(settings.rng(0), sizes, "tanh", bias, gain=0.1)
         self._weights, self.network_of = flat(first)
-        self._optimizer = Adam(
-            rate=settings.learning_rate,
-            final=0.05,
-            steps=settings.updates,
-            clip=settings.clip,
-            square_decay=0.95,
+        rate = optax.cosine_decay_schedule(settings.learning_rate, settings.updates, 0.05)
+        self._optimizer = optax.chain(
+            optax.clip_by_global_norm(settings.clip), optax.adam(rate, b2=0.95)
         )
 
     def begin(self, shards: Sequence[int] = (0,)) -> BpttState:
         first = self.worlds.begin(self.settings.seed, self.settings.spread, shards)
-        return BpttState(self._weights, self._optimizer.begin(self._weights), first)
+        return BpttState(self._weights, self._optimizer.init(self._weights), first)
 
     def inputs(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """Return which episodes end, (CHUNK, num_envs) bool."""
@@ -146,7 +146,7 @@ class Bptt:
         cost, gradient = together((cost, gradient), self.worlds)
         # The gradient of a drone that turns faster and faster may overflow.
         gradient = jnp.where(jnp.isfinite(gradient).all(), gradient, 0.0)
-        change, optimizer = self._optimizer.step(gradient, now.optimizer)
+        change, optimizer = self._optimizer.update(gradient, now.optimizer)
         state = self.worlds.ended(state, inputs)
         return BpttState(now.weights + change, optimizer, state), cost
 

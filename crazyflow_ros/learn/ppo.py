@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.envs.environment import Environment
-from crazyflow_ros.learn.adam import Adam, AdamState
+from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.costs import Cost
 from crazyflow_ros.learn.learner import (
     CHUNK,
@@ -31,6 +31,9 @@ from crazyflow_ros.learn.learner import (
 from crazyflow_ros.learn.worlds import Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
+
+with extra("learn"):
+    import optax
 
 _WORST = 10.0  # cost of a step
 
@@ -104,7 +107,7 @@ class PpoState(NamedTuple):
     """What an update changes."""
 
     weights: Array
-    optimizer: AdamState
+    optimizer: Any
     worlds: Any
     updates: Array
     """Number of updates so far."""
@@ -219,10 +222,11 @@ class Ppo:
         )
         self._weights, self.weights_of = flat(weights)
         steps = settings.updates * settings.epochs * settings.minibatches
-        self._optimizer = Adam(rate=settings.learning_rate, final=0.01, steps=steps, clip=0.5)
+        rate = optax.cosine_decay_schedule(settings.learning_rate, steps, 0.01)
+        self._optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate))
 
     def begin(self, shards: Sequence[int] = (0,)) -> PpoState:
-        optimizer = self._optimizer.begin(self._weights)
+        optimizer = self._optimizer.init(self._weights)
         first = self.worlds.begin(self.settings.seed, self.settings.spread, shards)
         return PpoState(self._weights, optimizer, first, np.int32(0))  # type: ignore[arg-type]
 
@@ -306,7 +310,7 @@ class Ppo:
             part = jax.tree.map(lambda x: x[:, drones], (samples, advantage, target))
             gradient = jax.grad(self.loss)(now[0], deviation, *part)
             gradient = together(gradient, self.worlds, part[0].acted.sum())
-            change, optimizer = self._optimizer.step(gradient, now[1])
+            change, optimizer = self._optimizer.update(gradient, now[1])
             return (now[0] + change, optimizer), None
 
         order = inputs.order.reshape(s.epochs * s.minibatches, -1)

@@ -23,7 +23,7 @@ assert spec is not None and spec.loader is not None
 api = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(api)
 
-EXTRAS = {"gymnasium", "viser", "casadi", "pettingzoo", "stable_baselines3", "rclpy"}
+EXTRAS = {"gymnasium", "optax", "viser", "casadi", "pettingzoo", "stable_baselines3", "rclpy"}
 GROUPS = {"crazyflow_ros.features", "crazyflow_ros.doors"}
 """Of entry points."""
 SHORT_CUTS = {"crazyflow_ros"}
