@@ -17,7 +17,16 @@ if TYPE_CHECKING:
 
 _STARTED = time.perf_counter()
 
-TASKS = ("hover", "recovery", "reach", "velocity", "landing", "figure_eight", "race")
+TASKS = (
+    "hover",
+    "recovery",
+    "reach",
+    "velocity",
+    "landing",
+    "figure_eight",
+    "race",
+    "race_by_depth",
+)
 """Names in `ready.READY`, which is imported later, so that the help is quick."""
 
 

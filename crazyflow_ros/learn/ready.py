@@ -11,12 +11,14 @@ from jax.sharding import Mesh
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.envs.environment import Environment
+from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
 from crazyflow_ros.learn.costs import Approach, Cost, Descent, Passage
 from crazyflow_ros.learn.quick import QuickHover
 from crazyflow_ros.learn.worlds import Batch, Spread
+from crazyflow_ros.policy.eye import Eye
 
 MOTION = ("rotation", "body_rates", "previous_action")
 APPROACHING = ("body_position_error", "body_velocity_error", *MOTION)
@@ -25,6 +27,9 @@ FOLLOWING = (*APPROACHING, "body_goal_velocity", "body_goal_acceleration")
 PASSING = ("body_position_error", "body_velocity", "body_goal_velocity", *MOTION)
 """Parts of observations. With the previous action a policy can correct a steady error."""
 
+FEELING = ("body_velocity", *MOTION)
+"""What a drone feels, without a goal."""
+
 SPREAD = {
     "rpm2thrust": (0.87, 1.5),
     "J": (0.8, 1.2),
@@ -32,6 +37,9 @@ SPREAD = {
     "rotor_dyn_coef": (0.8, 2.5),
 }
 """How much drones in training differ, so that the policy also flies other drones."""
+
+_ERRORS = EyeErrors(shift=0.005, turn=0.035, noise=0.02)
+"""How much cameras in training differ."""
 
 _FAR = 20.0  # m, above the floor
 
@@ -51,6 +59,8 @@ class Ready:
     ppo: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the task that differ in training."""
+    eye: Eye | None = None
+    """The camera whose pictures are observed."""
     quick: bool = False
     """Whether it is learned with `QuickHover`."""
 
@@ -75,7 +85,10 @@ class Ready:
             "action_freq": 50,
             "action": "rotor_vel",
             "observation": self.parts,
+            "eye": self.eye,
         }
+        if self.eye is not None:
+            given["eye_errors"] = _ERRORS
         return Environment(num_envs, task, drone=drone, **given | options)
 
 
@@ -129,6 +142,14 @@ READY: dict[str, Ready] = {
             "scales": {"body_position_error": 3.0},
         },
     ),
+    "race_by_depth": Ready(
+        _plain(Race),
+        FEELING,
+        Passage(look=0.2),
+        bptt={"updates": 1600, "episode": 20, "learning_rate": 0.006},
+        training={"anywhere": True, "shift": (0.2, 0.2, 0.2), "turn": 0.2},
+        eye=Eye(),
+    ),
 }
-"""By name: `hover` is the recovery from any attitude at any rotor speeds, far above the floor; the
-others are the classes of `envs`."""
+"""By name: `hover` is the recovery from any attitude at any rotor speeds, far above the floor, and
+`race_by_depth` a race of drones that see the gates; the others are the classes of `envs`."""
