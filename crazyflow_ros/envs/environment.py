@@ -105,7 +105,7 @@ class Environment:
             attitude_freq=config.freq,
             body_rate_freq=config.freq,
             force_torque_freq=config.freq,
-            scene=config.scene or getattr(task, "scene", "floor"),
+            scene=str(config.scene or getattr(task, "scene", "floor")),
             forces=config.forces,
             power_distribution=config.power_distribution,
             mesh=mesh,

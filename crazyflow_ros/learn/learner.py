@@ -178,22 +178,39 @@ def new_network(
     Raises:
         ValueError: Pictures are no multiples of the patches that these layers see.
     """
-    layers: list[Layer] = [] if eye is None else _patches(rng, eye, sizes[0] - eye.size)
+    layers: list[Layer] = [] if eye is None else seeing(rng, eye, sizes[0] - eye.size)
     if layers:
         sizes = (layers[-1].n_out, *sizes[1:])
-    n = len(sizes) - 1
+    return Network((*layers, *dense_layers(rng, sizes, last, bias, gain)))
+
+
+def dense_layers(
+    rng: np.random.Generator,
+    sizes: tuple[int, ...],
+    last: str,
+    bias: np.ndarray | float,
+    gain: float,
+    kept: int = 0,
+) -> list[Layer]:
+    """Return random dense layers, see `new_network`, which keep some of the inputs."""
+    layers, n = list[Layer](), len(sizes) - 1
     for i in range(n):
-        is_last = i == n - 1
-        weights = rng.normal(size=(sizes[i + 1], sizes[i])) / np.sqrt(sizes[i])
+        is_last, inputs = i == n - 1, sizes[i] + (kept if i else 0)
+        weights = rng.normal(size=(sizes[i + 1], inputs)) / np.sqrt(inputs)
         weights *= gain if is_last else 1.0
         biases = np.full(sizes[i + 1], bias if is_last else 0.0, np.float32)
         name = last if is_last else "fast_tanh"
-        layers.append(Dense(jnp.asarray(weights.astype(np.float32)), jnp.asarray(biases), name))
-    return Network(tuple(layers))
+        weights = jnp.asarray(weights.astype(np.float32))
+        layers.append(Dense(weights, jnp.asarray(biases), name, kept))
+    return layers
 
 
-def _patches(rng: np.random.Generator, eye: Eye, before: int) -> list[Layer]:
-    """Return the layers that see pictures, after `before` other inputs."""
+def seeing(rng: np.random.Generator, eye: Eye, before: int) -> list[Layer]:
+    """Return random layers that see pictures, after `before` other inputs.
+
+    Raises:
+        ValueError: Width or height is no multiple of the patches that they see.
+    """
     height, width, channels = eye.shape
     side = int(np.prod([kernel for kernel, _ in _SEEING]))
     if height % side or width % side:

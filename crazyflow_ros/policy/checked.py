@@ -129,13 +129,16 @@ def parsed(content: str) -> Any:
         raise ValueError(f"its JSON is nested too deeply: {error}") from None
 
 
-def dense(where: str, weights: Any, bias: Any, activation: str) -> Dense:
+def dense(where: str, weights: Any, bias: Any, activation: str, kept: int = 0) -> Dense:
     """Return a dense layer whose numbers are checked."""
     n_out, n_in = _shape(f"{where}.weights", weights)
+    if not 0 <= kept <= n_in:
+        raise ValueError(f"layer {where} has {n_in} inputs, of which it cannot keep {kept}")
     return Dense(
         jnp.asarray(numbers(f"{where}.weights", weights, (n_out, n_in))),
         jnp.asarray(numbers(f"{where}.bias", bias, (n_out,))),
         known_activation(activation),
+        kept,
     )
 
 
@@ -158,11 +161,11 @@ def patches(where: str, weights: Any, bias: Any, names: LayerNames) -> Patches:
     if len(shape) != 4 or shape[2] != shape[3] or not 0 < np.prod(shape) <= MOST_UNITS**2:
         expected = "channels out, channels in, and twice the side of the kernel"
         raise ValueError(f"{where}.weights must have the shape {expected}, got {shown(shape)}")
-    before, height, width, kernel = names.before, names.height, names.width, shape[2]
-    if not (0 <= before <= MOST_UNITS and 0 < height <= MOST_UNITS and 0 < width <= MOST_UNITS):
+    kept, height, width, kernel = names.kept, names.height, names.width, shape[2]
+    if not (0 <= kept <= MOST_UNITS and 0 < height <= MOST_UNITS and 0 < width <= MOST_UNITS):
         raise ValueError(
-            f"layer {where}: before, height and width must be up to {MOST_UNITS}, got "
-            f"{shown((before, height, width))}"
+            f"layer {where}: kept, height and width must be up to {MOST_UNITS}, got "
+            f"{shown((kept, height, width))}"
         )
     if height % kernel or width % kernel:
         size = f"{height} x {width}"
@@ -171,7 +174,7 @@ def patches(where: str, weights: Any, bias: Any, names: LayerNames) -> Patches:
         jnp.asarray(numbers(f"{where}.weights", weights, shape)),
         jnp.asarray(numbers(f"{where}.bias", bias, shape[:1])),
         known_activation(names.activation),
-        before,
+        kept,
         height,
         width,
     )
@@ -186,9 +189,10 @@ class LayerNames:
 
     kind: str
     activation: str = ""
-    before: int = 0
-    """See `Patches`, like height and width."""
+    kept: int = 0
+    """See `Dense` and `Patches`."""
     height: int = 0
+    """See `Patches`."""
     width: int = 0
 
     @classmethod
@@ -196,9 +200,9 @@ class LayerNames:
         """Return the names of a layer."""
         match layer:
             case Dense():
-                return cls("dense", layer.activation)
+                return cls("dense", layer.activation, layer.kept)
             case Patches():
-                place = layer.before, layer.height, layer.width
+                place = layer.kept, layer.height, layer.width
                 return cls("patches", layer.activation, *place)
             case _:
                 return cls("gru")
@@ -216,7 +220,7 @@ class LayerNames:
             return gru(str(i), own)
         if self.kind == "patches":
             return patches(str(i), own["weights"], own["bias"], self)
-        return dense(str(i), own["weights"], own["bias"], self.activation)
+        return dense(str(i), own["weights"], own["bias"], self.activation, self.kept)
 
 
 def layer_arrays(layers: Sequence[Layer]) -> dict[str, np.ndarray]:

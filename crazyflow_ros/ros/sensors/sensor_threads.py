@@ -4,7 +4,8 @@ While a topic has subscribers, the physics thread queues its snapshots. Cameras 
 share a thread, and all other sensors share another one.
 
 No readings are skipped, except pictures. If sensing is too slow, the physics waits for it, and time
-passes more slowly. It does not wait for cameras, which draw the latest snapshot.
+passes more slowly. It does not wait for cameras, which draw the latest snapshot. Who begins to
+listen to a camera gets the picture of that snapshot, also while the simulation is paused.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class SensorThread:
         self._wanted: frozenset[int] = frozenset()  # rates of topics with subscribers
         self._scene: Scene | None = None
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
+        self._latest: dict[int, _View] = {}  # by rate, of cameras
         self._left_out = self._left_out_before = 0
         self._due, self._taken = threading.Event(), threading.Event()
         self._ending = self._is_over = False
@@ -88,19 +90,35 @@ class SensorThread:
         self._is_over = True
         self._views.clear()
 
-    def look(self, drones: tuple[str, ...]) -> None:
-        """Update which topics of drones with their own have subscribers. Executor's thread."""
+    def look(self, drones: tuple[str, ...], new: set[str]) -> None:
+        """Update which topics have subscribers. Called in the executor's thread.
+
+        Args:
+            drones: The drones that have topics of their own.
+            new: Topics that got a new subscription.
+        """
         for topics in chain(*self._topics.values()):
             topics.look(drones)
         self._wanted = frozenset(
             rate for rate, kept in self._topics.items() if any(topics.listeners for topics in kept)
         )
+        if self._is_awaited or not new:
+            return
+        for rate in self._wanted:
+            is_new = any(not new.isdisjoint(topics.names(drones)) for topics in self._topics[rate])
+            if is_new and (view := self._latest.get(rate)) is not None:
+                self._views.append(view)
+                self._due.set()
 
     def _take(self, rate: int, period: int, snapshot: Snapshot) -> None:
         """Queue a snapshot. Called in the physics thread."""
         # Also called between two periods, after a step and after manual changes.
-        if rate in self._wanted and snapshot.tick % period == 0:
-            view = _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
+        if snapshot.tick % period or (self._is_awaited and rate not in self._wanted):
+            return
+        view = _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
+        if not self._is_awaited:
+            self._latest[rate] = view
+        if rate in self._wanted:
             if len(self._views) == self._views.maxlen and not self._await_room():
                 self._left_out += 1
             self._views.append(view)
@@ -222,7 +240,7 @@ def declare(simulator: Host, file: SensorFile) -> None:
 
     def look() -> None:
         for thread in threads.values():
-            thread.look(simulator.interfaces.drones)
+            thread.look(simulator.interfaces.drones, simulator.listeners.newly_heard)
 
     if threads:
         simulator.listeners.follow(look)
