@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from geometry_msgs.msg import Point, Pose, Quaternion, Twist
 from nav_msgs.msg import Odometry
-from ros_client import Client, SimulatorProcess, numbers, time_ns
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from ros_client import Client, SimulatorProcess, numbers
 from simulation_interfaces.msg import EntityState, Result
 from simulation_interfaces.srv import SetEntityState
 
@@ -26,8 +27,8 @@ from crazyflow_ros.envs import Flight, Race, Start
 from crazyflow_ros.fly_policy import PolicyPilot
 from crazyflow_ros.policy import load
 
-PERIOD = 10  # ticks of an action
 NAME = "cf0"
+_EACH = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 
 
 class Races:
@@ -40,7 +41,6 @@ class Races:
 
     def __init__(self, client: Client, task: Race) -> None:
         self._client, self._task = client, task
-        self._seen = client.collect(Odometry, f"{NAME}/odom")
 
     def fly(self, file: Path, seed: int, seconds: float) -> int:
         """Fly a race, and return the number of gates that were passed before anything was hit."""
@@ -55,16 +55,13 @@ class Races:
             SetEntityState, "crazyflow/set_entity_state", entity=NAME, state=state, **parts
         )
         assert answer.result.result == Result.RESULT_OK, answer.result.error_message
-        self._seen.clear()
+        seen: list[Odometry] = []
         with SimulatorClient(stepping=True) as simulation:
+            simulation.node.create_subscription(Odometry, f"{NAME}/odom", seen.append, _EACH)
             PolicyPilot(simulation, NAME, str(file), (0.0, 0.0, 0.0)).fly(
                 threading.Event(), seconds
             )
-            end = simulation.time_ns
-        self._client.until(
-            lambda: self._seen and time_ns(self._seen[-1].header.stamp) >= end, "the last odometry"
-        )
-        return self._passed(np.array([numbers(m.pose.pose.position) for m in self._seen]))
+        return self._passed(np.array([numbers(m.pose.pose.position) for m in seen]))
 
     def _passed(self, path: np.ndarray) -> int:
         """Return how many gates a path (T, 3) passes before it ends, or hits something."""
