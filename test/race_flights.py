@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from crazyflow_ros_interfaces.srv import SetMotorEfficiency
 from geometry_msgs.msg import Point, Pose, Quaternion, Twist
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -40,63 +40,91 @@ class Races:
     """
 
     def __init__(self, client: Client, task: Race) -> None:
-        self._client, self._task = client, task
+        self.client, self._task = client, task
 
-    def fly(self, file: Path, seed: int, seconds: float) -> int:
-        """Fly a race, and return the number of gates that were passed before anything was hit."""
+    def fly(self, file: Path, seed: int, seconds: float, efficiency: float = 1.0) -> int:
+        """Fly a race, and return the number of gates that were passed before anything was hit.
+
+        Args:
+            file: The policy.
+            seed: Of the place of the start.
+            seconds: Longest duration, in simulated time.
+            efficiency: Of one of the motors, as a share of its thrust.
+        """
         place = Start(*self._task.begin(jax.random.key(seed), 1)).pos[0]
-        self._client.reset()
+        self.client.reset()
         pose = Pose(position=Point(**dict(zip("xyz", np.asarray(place, float).tolist()))))
         pose.orientation = Quaternion(w=1.0)
         has_parts = hasattr(SetEntityState.Request, "set_pose")  # in version 2
         parts = dict.fromkeys(("set_pose", "set_twist"), True) if has_parts else {}
         state = EntityState(pose=pose, twist=Twist())
-        answer = self._client.call(
+        answer = self.client.call(
             SetEntityState, "crazyflow/set_entity_state", entity=NAME, state=state, **parts
         )
         assert answer.result.result == Result.RESULT_OK, answer.result.error_message
-        seen: list[Odometry] = []
+        answer = self.client.call(
+            SetMotorEfficiency, f"{NAME}/set_motor_efficiency", motor=1, efficiency=efficiency
+        )
+        assert answer.success, answer.message
+        referee = _Referee(self._task)
         with SimulatorClient(stepping=True) as simulation:
-            simulation.node.create_subscription(Odometry, f"{NAME}/odom", seen.append, _EACH)
-            PolicyPilot(simulation, NAME, str(file), (0.0, 0.0, 0.0)).fly(
-                threading.Event(), seconds
-            )
-        return self._passed(np.array([numbers(m.pose.pose.position) for m in seen]))
+            simulation.node.create_subscription(Odometry, f"{NAME}/odom", referee.note, _EACH)
+            pilot = PolicyPilot(simulation, NAME, str(file), (0.0, 0.0, 0.0))
+            pilot.fly(referee.is_over, seconds)
+        return referee.gates
 
-    def _passed(self, path: np.ndarray) -> int:
-        """Return how many gates a path (T, 3) passes before it ends, or hits something."""
-        task, origin = self._task, jnp.zeros((1, 1))
-        zero = jnp.zeros((1, 1))
-        for before, after in pairwise(path):
-            goal, _ = task.goal(origin, zero)
-            flights = [
-                Flight(jnp.array(x[None]), jnp.zeros((1, 3)), goal - x, jnp.zeros((1, 3)), origin)
-                for x in (before, after)
-            ]
-            verdict = task.judge(*flights)
-            origin = task.advance(*flights)
-            if verdict.terminated[0]:
-                break
-        return int(origin[0, 0])
+
+class _Referee:
+    """Judges a race by the positions of the drone, as the task does.
+
+    Attributes:
+        is_over: Set when all gates are passed, or something is hit.
+        gates: How many gates were passed.
+    """
+
+    def __init__(self, task: Race) -> None:
+        self.is_over, self.gates = threading.Event(), 0
+        self._last: np.ndarray | None = None
+
+        @jax.jit
+        def judge(before: jax.Array, after: jax.Array, gates: int) -> tuple[jax.Array, jax.Array]:
+            zero, origin = jnp.zeros((1, 3)), jnp.full((1, 1), gates, jnp.float32)
+            goal, _ = task.goal(origin, zero[:, :1])
+            flights = [Flight(x[None], zero, goal - x, zero, origin) for x in (before, after)]
+            return task.advance(*flights)[0, 0], task.judge(*flights).terminated[0]
+
+        self._judge = judge
+
+    def note(self, message: Odometry) -> None:
+        """Judge what happened since the last message."""
+        now = numbers(message.pose.pose.position).astype(np.float32)
+        if self._last is not None and not self.is_over.is_set():
+            gates, ends = self._judge(self._last, now, self.gates)
+            self.gates = int(gates)
+            if ends:
+                self.is_over.set()
+        self._last = now
 
 
 @contextmanager
-def races(domain: int, policy: Path, folder: Path, *given: str, mount: str = "") -> Iterator[Races]:
+def races(
+    domain: int, policy: Path, folder: Path, others: str = "", *given: str
+) -> Iterator[Races]:
     """Start a simulator whose drone has the camera that a policy needs.
 
     Args:
         domain: ROS domain.
         policy: File of the policy.
         folder: For the sensors file.
+        others: Further lines of the sensors file.
         *given: Further parameters of the simulator.
-        mount: Further fields of the camera's entry in the sensors file.
     """
     task = Race()
     eye = load(policy).observation.eye
     assert eye is not None
     entry = f"type: camera, rate: 50, width: {eye.width}, height: {eye.height}, fovy: {eye.fovy}"
     sensors = folder / "sensors.yaml"
-    sensors.write_text(f"all:\n  eye: {{{entry}, data_types: [{eye.kind}]{mount}}}\n")
+    sensors.write_text(f"all:\n  eye: {{{entry}, data_types: [{eye.kind}]}}\n{others}")
     x, y, _ = task.gates.start.tolist()
     parameters = (
         "control:=rotor_vel",
