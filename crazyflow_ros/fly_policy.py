@@ -54,6 +54,7 @@ _SETTINGS = ("control", "drone_model", "publish_rates.odom", "publish_rates.join
 
 
 _PICTURES = {"depth": "depth/image_raw", "rgb": "image_raw"}
+_FOUND = 10.0  # s of wall time, until the simulator's topics are known
 _FOCAL = 0.01  # pixels, by which a focal length may be off
 
 
@@ -268,6 +269,7 @@ class _Camera:
         simulation.wait(
             lambda: node.count_publishers(self.topic) > 0,
             f"nobody publishes {self.topic}; the simulator's sensors file needs {self._entry}",
+            _FOUND,
         )
 
     def has_seen(self, time_ns: int) -> bool:

@@ -12,10 +12,19 @@ from paths import ROOT
 
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.envs import Environment, Race
-from crazyflow_ros.learn import READY, Bptt, BpttSettings, Ppo, PpoSettings, evaluate, train
+from crazyflow_ros.learn import (
+    READY,
+    Bptt,
+    BpttSettings,
+    Perception,
+    PerceptionSettings,
+    Ppo,
+    PpoSettings,
+    evaluate,
+    train,
+)
 from crazyflow_ros.learn.__main__ import SEEING, TASKS, main
 from crazyflow_ros.learn.learner import new_network
-from crazyflow_ros.learn.perception import Perception, PerceptionSettings
 from crazyflow_ros.learn.worlds import scale_of
 from crazyflow_ros.policy import Eye, Network, Policy, load, save
 
