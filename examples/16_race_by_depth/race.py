@@ -17,15 +17,14 @@ from typing import Any
 from crazyflow_ros.envs import EyeErrors, Race
 from crazyflow_ros.learn import Evaluation, evaluate
 from crazyflow_ros.policy import load
-from crazyflow_ros.sim.randomize import randomize_inertia, randomize_mass
+from crazyflow_ros.sim import randomize_inertia, randomize_mass
 
 FILE = Path(__file__).with_name("race_by_depth.policy")
 OTHERS: dict[str, Any] = {
-    "eye_errors": EyeErrors(shift=0.01, turn=0.05, noise=0.05),
+    "eye_errors": EyeErrors(noise=0.05),
     "randomizers": (randomize_mass(0.1), randomize_inertia(0.2)),
 }
-"""Cameras that are farther off than those of the training, and drones that are heavier or lighter,
-which the training had none of."""
+"""Depths with more noise, and masses and inertias that differ, as the training had none of them."""
 
 
 def races(starts: int, seconds: float = 25.0, *, others: bool = False) -> Evaluation:
