@@ -4,8 +4,8 @@ While a topic has subscribers, the physics thread queues its snapshots. Cameras 
 share a thread, and all other sensors share another one.
 
 No readings are skipped, except pictures. If sensing is too slow, the physics waits for it, and time
-passes more slowly. It does not wait for cameras, which draw the latest snapshot. Who begins to
-listen to a camera gets the picture of that snapshot, also while the simulation is paused.
+passes more slowly. It does not wait for cameras, which draw the latest snapshot. While time stands
+still, who begins to listen to a camera gets the present picture.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -64,7 +64,6 @@ class SensorThread:
         self._wanted: frozenset[int] = frozenset()  # rates of topics with subscribers
         self._scene: Scene | None = None
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
-        self._latest: dict[int, _View] = {}  # by rate, of cameras
         self._left_out = self._left_out_before = 0
         self._due, self._taken = threading.Event(), threading.Event()
         self._ending = self._is_over = False
@@ -102,26 +101,33 @@ class SensorThread:
         self._wanted = frozenset(
             rate for rate, kept in self._topics.items() if any(topics.listeners for topics in kept)
         )
-        if self._is_awaited or not new:
+        if self._is_awaited or not self._physics.paused:
             return
-        for rate in self._wanted:
-            is_new = any(not new.isdisjoint(topics.names(drones)) for topics in self._topics[rate])
-            if is_new and (view := self._latest.get(rate)) is not None:
-                self._views.append(view)
+        rates = [
+            rate
+            for rate in self._wanted
+            if any(not new.isdisjoint(topics.names(drones)) for topics in self._topics[rate])
+        ]
+        if rates:
+            self._physics.show_to(partial(self._show, rates))
+
+    def _show(self, rates: Sequence[int], snapshot: Snapshot) -> None:
+        """Queue the snapshot at which time stands still. Called in the physics thread."""
+        for rate in rates:
+            if not (self._physics.stepping and snapshot.tick % (self._physics.freq // rate)):
+                self._views.append(self._view(rate, snapshot))
                 self._due.set()
+
+    def _view(self, rate: int, snapshot: Snapshot) -> _View:
+        return _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
 
     def _take(self, rate: int, period: int, snapshot: Snapshot) -> None:
         """Queue a snapshot. Called in the physics thread."""
         # Also called between two periods, after a step and after manual changes.
-        if snapshot.tick % period or (self._is_awaited and rate not in self._wanted):
-            return
-        view = _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
-        if not self._is_awaited:
-            self._latest[rate] = view
-        if rate in self._wanted:
+        if rate in self._wanted and snapshot.tick % period == 0:
             if len(self._views) == self._views.maxlen and not self._await_room():
                 self._left_out += 1
-            self._views.append(view)
+            self._views.append(self._view(rate, snapshot))
             self._due.set()
 
     def _await_room(self) -> bool:
