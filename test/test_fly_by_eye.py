@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from images import need_images
 from paths import ROOT
 from race_flights import NAME, Races, races
 from ros_client import own_domain
@@ -23,7 +22,6 @@ WEAK = 0.95  # of a motor's thrust; in training all motors of a drone were alike
 
 @pytest.fixture(scope="module")
 def flown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Races]:
-    need_images()
     with races(DOMAIN, FILE, tmp_path_factory.mktemp("races"), OTHER) as simulator:
         yield simulator
 

@@ -553,7 +553,6 @@ def test_other_readers_accept_the_messages_of_all_sensors(client: Client) -> Non
 
 def test_who_begins_to_listen_to_a_camera_sees_the_present(client: Client) -> None:
     """While time stands still, so that a lock-step program can begin with a picture."""
-    need_images()
     tick = client.advance(7)
     other = Client(DOMAIN)  # the subscriptions of the first one may be older
     seen = other.collect(Image, "cf0/eye/depth/image_raw")
