@@ -8,6 +8,9 @@ For each message on `<drone>/odom` at which the policy is to act, it publishes a
 arrives on `<drone>/policy_goal`, a `geometry_msgs/msg/PoseStamped` in `map`. When the program ends,
 it stops the rotors.
 
+A policy that sees pictures also reads `<drone>/<eye>/depth/image_raw`, or `image_raw`, of a camera
+in the simulator's sensors file, see docs/policies.md.
+
 With `--lock-step` the simulator stands still while the policy computes, and advances in exact
 steps; without, a command takes effect about a millisecond late.
 """
@@ -29,7 +32,7 @@ from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import GetParameters
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.checks import limits
@@ -38,6 +41,7 @@ from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.files import load
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy
@@ -49,6 +53,11 @@ _DELIVERY = Duration(seconds=10)
 _SETTINGS = ("control", "drone_model", "publish_rates.odom", "publish_rates.joint_states")
 
 
+_PICTURES = {"depth": "depth/image_raw", "rgb": "image_raw"}
+_FOUND = 10.0  # s of wall time, until the simulator's topics are known
+_FOCAL = 0.01  # pixels, by which a focal length may be off
+
+
 class PolicyPilot:
     """Flies one drone with a policy.
 
@@ -58,12 +67,14 @@ class PolicyPilot:
         file: File of the policy.
         position: First goal (3,) [m].
         yaw: Heading at the goal [rad].
+        eye: Name of the camera in the sensors file, for a policy that sees pictures.
 
     Attributes:
         policy: The policy.
 
     Raises:
-        SimulationError: There is no such drone, or its commands are not those of the policy.
+        SimulationError: There is no such drone or camera, or its commands are not those of the
+            policy.
         ValueError: The file cannot be read, or a number is not finite.
     """
 
@@ -74,6 +85,7 @@ class PolicyPilot:
         file: str,
         position: Sequence[float],
         yaw: float = 0.0,
+        eye: str = "eye",
     ) -> None:
         self._simulation = simulation
         simulation.drone(drone)  # refuses an unknown name
@@ -88,7 +100,10 @@ class PolicyPilot:
         self._odometry: Odometry | None = None
         self._joints: JointState | None = None
         self._acted_ns = -1
-        self._choose(Odometry(), np.zeros(4))  # compiles
+        needed = self.policy.observation.eye
+        self._camera = None if needed is None else _Camera(simulation, drone, eye, needed)
+        blank = None if needed is None else np.zeros(needed.shape, np.float32)
+        self._choose(Odometry(), np.zeros(4), blank)  # compiles
         self._state = self.policy.initial_state()
         node = simulation.node
         self._commands = node.create_publisher(Float64MultiArray, f"{drone}/command", _RELIABLE)
@@ -105,6 +120,7 @@ class PolicyPilot:
         Raises:
             SimulationError: The simulator does not respond, or the policy's output is not a number.
         """
+        missing = "odometry" if self._camera is None else f"odometry, or no {self._camera.topic}"
         simulation = self._simulation
         end = simulation.time_ns + seconds * NS
         # Wait for a simulator that stands still, unless this pilot steps it.
@@ -115,7 +131,7 @@ class PolicyPilot:
                 simulation.step(-self._tick(simulation.time_ns) % period or period)
             while not is_over.is_set() and simulation.time_ns < end:
                 simulation.wait(
-                    lambda: self._is_due() or is_over.is_set(), "there is no odometry", patience
+                    lambda: self._is_due() or is_over.is_set(), f"there is no {missing}", patience
                 )
                 if is_over.is_set():
                     return
@@ -156,6 +172,10 @@ class PolicyPilot:
         now = nanoseconds(self._odometry.header.stamp)
         if nanoseconds(self._joints.header.stamp) < now or now <= self._acted_ns:
             return False
+        if self._camera is not None and not self._camera.has_seen(
+            now if self._simulation.stepping else 0
+        ):
+            return False
         if self._simulation.stepping:
             return now >= self._simulation.time_ns
         return self._tick(now) % (self._simulation.freq // self.policy.freq) == 0
@@ -163,12 +183,15 @@ class PolicyPilot:
     def _answer(self) -> None:
         assert self._odometry is not None and self._joints is not None
         self._acted_ns = nanoseconds(self._odometry.header.stamp)
-        command = self._choose(self._odometry, np.array(self._joints.velocity) / RPM)
+        picture = None if self._camera is None else self._camera.picture()
+        command = self._choose(self._odometry, np.array(self._joints.velocity) / RPM, picture)
         if not np.isfinite(command).all():
             raise SimulationError(f"the output of the policy is not a number, {self._drone} stops")
         self._publish(command)
 
-    def _choose(self, odometry: Odometry, rotor_vel: np.ndarray) -> np.ndarray:
+    def _choose(
+        self, odometry: Odometry, rotor_vel: np.ndarray, picture: np.ndarray | None
+    ) -> np.ndarray:
         """Return the command (4,) for a state, in the units of the control mode."""
         pose, twist = odometry.pose.pose, odometry.twist.twist
         quat = _array(pose.orientation)
@@ -185,7 +208,7 @@ class PolicyPilot:
         single = {name: jnp.asarray(value, jnp.float32) for name, value in fields.items()}
         motion = Motion(**single, action=self._state.action)
         heading = jnp.asarray(self._heading, jnp.float32)
-        self._state, command = self._act(self.policy, self._state, motion, heading)
+        self._state, command = self._act(self.policy, self._state, motion, heading, picture=picture)
         return np.asarray(command, float)
 
     def _publish(self, command: np.ndarray) -> None:
@@ -216,6 +239,67 @@ class PolicyPilot:
         self._goal, self._heading = goal, heading
 
 
+class _Camera:
+    """The pictures of a drone's camera, as a policy needs them.
+
+    Args:
+        simulation: The simulator.
+        drone: Name of the drone.
+        name: Name of the camera in the sensors file.
+        eye: The camera that the policy needs.
+
+    Attributes:
+        topic: Topic of the pictures.
+
+    Raises:
+        SimulationError: There is no such camera.
+    """
+
+    def __init__(self, simulation: SimulatorClient, drone: str, name: str, eye: Eye) -> None:
+        self._eye, self._newest, self._info = eye, Image(), CameraInfo()
+        self.topic = f"{drone}/{name}/{_PICTURES[eye.kind]}"
+        self._entry = (
+            f"{name}: {{type: camera, rate: 50, width: {eye.width}, height: {eye.height}, "
+            f"fovy: {eye.fovy:g}, data_types: [{eye.kind}]}}"
+        )
+        node = simulation.node
+        node.create_subscription(Image, self.topic, self._note, _RELIABLE)
+        info = f"{drone}/{name}/camera_info"
+        node.create_subscription(CameraInfo, info, self._note_info, _RELIABLE)
+        simulation.wait(
+            lambda: node.count_publishers(self.topic) > 0,
+            f"nobody publishes {self.topic}; the simulator's sensors file needs {self._entry}",
+            _FOUND,
+        )
+
+    def has_seen(self, time_ns: int) -> bool:
+        """Whether there is a picture that was taken at a time [ns] or later."""
+        is_new = nanoseconds(self._newest.header.stamp) >= time_ns
+        return is_new and bool(self._newest.data) and self._info.width > 0
+
+    def picture(self) -> np.ndarray:
+        """Return the newest picture, see `Eye.seen`.
+
+        Raises:
+            SimulationError: The camera is not the one that the policy needs.
+        """
+        eye, found = self._eye, self._info
+        focal = eye.height / 2 / np.tan(np.radians(eye.fovy) / 2)  # pixels
+        size = (found.width, found.height)
+        if size != (eye.width, eye.height) or abs(found.k[4] - focal) > _FOCAL:
+            fovy = np.degrees(2 * np.arctan(found.height / 2 / found.k[4]))
+            its = f"{found.width} x {found.height} pixels and fovy {fovy:.4g}"
+            raise SimulationError(f"the policy needs {self._entry}, {self.topic} has {its}")
+        kind = np.float32 if eye.kind == "depth" else np.uint8
+        return np.frombuffer(self._newest.data, kind).reshape(eye.shape)
+
+    def _note_info(self, message: CameraInfo) -> None:
+        self._info = message
+
+    def _note(self, message: Image) -> None:
+        self._newest = message
+
+
 def _array(message: Any) -> np.ndarray:
     return np.array([getattr(message, name) for name in "xyzw" if hasattr(message, name)])
 
@@ -232,6 +316,9 @@ def parser() -> argparse.ArgumentParser:
         help="first goal in the map [m], default 0 0 1",
     )  # fmt: skip
     program.add_argument("--yaw", type=float, default=0.0, help="heading at the goal [rad]")
+    program.add_argument(
+        "--eye", default="eye", help="camera in the sensors file that shows a policy its pictures"
+    )
     program.add_argument("--seconds", type=float, default=inf, help="simulated time to fly [s]")
     program.add_argument(
         "--lock-step", action="store_true", help="the simulator waits for each command"
@@ -250,7 +337,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     configure_middleware()
     try:
         with SimulatorClient(options.node, options.namespace, stepping=options.lock_step) as found:
-            pilot = PolicyPilot(found, options.drone, options.file, options.position, options.yaw)
+            pilot = PolicyPilot(
+                found, options.drone, options.file, options.position, options.yaw, options.eye
+            )
             found.node.get_logger().info(f"{options.file} flies {options.drone}")
             pilot.fly(is_over, options.seconds)
     except (SimulationError, ValueError, ModuleNotFoundError) as error:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 import jax
 
 
-def static_field() -> Any:
+def static_field(default: Any = dataclasses.MISSING) -> Any:
     """Return a field that is part of the pytree's structure: not an array, and not traced."""
-    return dataclasses.field(metadata={"static": True})
+    return dataclasses.field(default=default, metadata={"static": True})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static_field, dataclasses.field))

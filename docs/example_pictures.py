@@ -31,7 +31,9 @@ from std_srvs.srv import Trigger
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.demo import SHORTEST, plan_flight
 from crazyflow_ros.doors import DoorContext
+from crazyflow_ros.envs import Environment, Race
 from crazyflow_ros.learn import READY
+from crazyflow_ros.policy import load
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.sim import Sim
 from docs.figures import STYLE
@@ -236,6 +238,20 @@ def door(axes: Axes) -> None:
     axes.set(xlabel="time [s]", ylabel="height [m]")
 
 
+def race_by_depth(axes: Axes) -> None:
+    """What a drone sees 2 m before a gate."""
+    env = Environment(
+        1, Race(), eye=load(next(EXAMPLES.glob("*/race_by_depth.policy"))).observation.eye
+    )
+    state, place = env.sim.data, np.array([[[2.0, -3.2, 1.1]]])
+    assert env.eyes is not None
+    depth = env.eyes(state.replace(states=state.states.replace(pos=place.astype(np.float32))))
+    picture = axes.imshow(depth[0, 0, ..., 0], cmap="viridis_r")
+    axes.figure.colorbar(picture, label="depth [m]")
+    axes.set(xticks=[], yticks=[])
+    axes.grid(visible=False)
+
+
 PLOTS: dict[str, Callable[[Axes], None]] = {
     "01_force": force,
     "02_pipeline_stage": pipeline_stage,
@@ -248,6 +264,7 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
     "10_topic": highest,
     "11_sensor": anchor_sensor,
     "13_door": door,
+    "16_race_by_depth": race_by_depth,
 }
 
 

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 
 from crazyflow_ros.envs.tasks import Task
-from crazyflow_ros.envs.vector import QuadrotorVectorEnv
+from crazyflow_ros.envs.vector import Observations, QuadrotorVectorEnv, observation_space
 from crazyflow_ros.extras import extra
 from crazyflow_ros.policy.action import SIZE
 
@@ -51,26 +51,21 @@ class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type informat
         self.render_mode = render_mode
         self.possible_agents = [f"cf{i}" for i in range(n_drones)]
         self.agents: list[str] = []
-        seen = self.worlds.environment.observation.size
-        self._spaces = {
-            name: (
-                gymnasium.spaces.Box(-1, 1, (SIZE,), np.float32),
-                gymnasium.spaces.Box(-np.inf, np.inf, (seen,), np.float32),
-            )
-            for name in self.possible_agents
-        }
+        seen = observation_space(self.worlds.environment, ())
+        actions = gymnasium.spaces.Box(-1, 1, (SIZE,), np.float32)
+        self._spaces = dict.fromkeys(self.possible_agents, (actions, seen))
 
     def action_space(self, agent: str) -> gymnasium.spaces.Box:
         """Return the space of an agent's actions."""
         return self._spaces[agent][0]
 
-    def observation_space(self, agent: str) -> gymnasium.spaces.Box:
+    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
         """Return the space of an agent's observations."""
         return self._spaces[agent][1]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Observations], dict[str, dict[str, Any]]]:
         """Begin an episode; see `QuadrotorVectorEnv.reset`.
 
         `options` have no effect: PettingZoo's test of environments gives some that none knows.
@@ -78,12 +73,12 @@ class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type informat
         del options
         obs, _ = self.worlds.reset(seed=seed)
         self.agents = list(self.possible_agents)
-        return dict(zip(self.agents, obs[0])), {name: {} for name in self.agents}
+        return _of_agents(self.agents, obs), {name: {} for name in self.agents}
 
     def step(
         self, actions: dict[str, np.ndarray]
     ) -> tuple[
-        dict[str, np.ndarray],
+        dict[str, Observations],
         dict[str, float],
         dict[str, bool],
         dict[str, bool],
@@ -106,7 +101,7 @@ class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type informat
         if terminated[0] or truncated[0]:
             self.agents = []
         return (
-            dict(zip(agents, obs[0])),
+            _of_agents(agents, obs),
             {name: float(reward) for name, reward in zip(agents, rewards)},
             dict.fromkeys(agents, bool(terminated[0])),
             dict.fromkeys(agents, bool(truncated[0])),
@@ -121,3 +116,10 @@ class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type informat
     def close(self) -> None:
         """Free the renderers."""
         self.worlds.close()
+
+
+def _of_agents(agents: list[str], seen: Observations) -> dict[str, Observations]:
+    """Return the observations of the drones of the first world by agent."""
+    if not isinstance(seen, dict):
+        return dict(zip(agents, seen[0]))
+    return {name: {k: x[0, i] for k, x in seen.items()} for i, name in enumerate(agents)}

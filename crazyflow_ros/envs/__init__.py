@@ -13,6 +13,7 @@ from crazyflow_ros.envs.crazyflow import (
     ReachVelEnv,
 )
 from crazyflow_ros.envs.environment import Environment, Timestep
+from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.registration import TASKS
@@ -21,6 +22,7 @@ from crazyflow_ros.envs.tasks import (
     CourseTask,
     FigureEight,
     Flight,
+    FurnishedTask,
     Hover,
     Landing,
     Reach,
@@ -37,9 +39,11 @@ __all__ = [
     "CourseTask",
     "DroneEnv",
     "Environment",
+    "EyeErrors",
     "FigureEight",
     "FigureEightEnv",
     "Flight",
+    "FurnishedTask",
     "Hover",
     "Landing",
     "LandingEnv",

@@ -14,7 +14,9 @@ from crazyflow_ros.control import PowerDistribution
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone
 from crazyflow_ros.dynamics.forces.external import External
+from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.policy.action import Action
+from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.observation import DEFAULT_PARTS, PARTS, Observation
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.randomize import ResetStage
@@ -30,6 +32,9 @@ class Autoreset(StrEnum):
     """In the same step, which returns the first observation together with the final one."""
     disabled = "disabled"
     """Never: a world that has ended flies on until it is reset."""
+
+
+_EXACT = EyeErrors()
 
 
 @dataclass(frozen=True)
@@ -62,16 +67,21 @@ class Configuration:
     """Parts of an observation, names in `PARTS`."""
     history: int = 1
     """Number of steps whose observations are stacked, the newest first; zeros before the first."""
+    eye: Eye | None = None
+    """The camera of each drone, whose pictures the observations contain; None for no pictures."""
+    eye_errors: EyeErrors = _EXACT
+    """How the cameras differ between episodes, and the noise of their depths."""
     observation_noise: float | Mapping[str, float] = field(default=0.0, hash=False)
-    """Standard deviation of Gaussian noise on all numbers of an observation, or by part."""
+    """Standard deviation of Gaussian noise on all numbers of an observation except pictures, or by
+    part."""
     stages: tuple[Stage, ...] = ()
     """Stages of a tick, inserted before the integration."""
     forces: tuple[External, ...] | None = None
     """External forces, see `Sim`."""
     power_distribution: str = PowerDistribution.capped
     """A `PowerDistribution`; by default the firmware's."""
-    scene: str = "floor"
-    """Name or path of the MJCF scene in pictures."""
+    scene: str | None = None
+    """Name or path of the MJCF scene in pictures; None for that of the task, or `floor`."""
     randomizers: tuple[ResetStage, ...] = ()
     """Stages that draw what differs between episodes, such as `randomize_mass(0.3)`."""
     max_episode_steps: int | None = None
@@ -94,7 +104,8 @@ class Configuration:
             stages = getattr(self, name)
             if not isinstance(stages, Sequence) or not all(map(callable, stages)):
                 raise ValueError(f"{name} must be a tuple of functions, got {stages!r}")
-        member(Autoreset, self.autoreset)
+        if member(Autoreset, self.autoreset) is Autoreset.same_step and self.eye is not None:
+            raise ValueError("autoreset=same_step has no final pictures, so it needs eye=None")
 
     @property
     def ticks(self) -> int:
@@ -129,7 +140,9 @@ class Configuration:
     @property
     def observations(self) -> Observation:
         """The composition of observations."""
-        return Observation.of(self.drone, self.observation, whole("history", self.history))
+        return Observation.of(
+            self.drone, self.observation, whole("history", self.history), self.eye
+        )
 
     @property
     def frame_noise(self) -> np.ndarray:

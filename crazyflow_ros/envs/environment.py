@@ -13,6 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
 from crazyflow_ros.envs.configuration import Autoreset, Configuration
+from crazyflow_ros.envs.eyes import MOUNT, Eyes
 from crazyflow_ros.envs.tasks import CourseTask, Flight, Task, Verdict
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.observation import Motion
@@ -29,11 +30,16 @@ OBSERVATION, FINAL = "observation", "final_observation"
 REWARD, TERMINATED, TRUNCATED, SUCCESS = "reward", "terminated", "truncated", "success"
 
 
+Seen = Array | dict[str, Array]
+"""Observations, (N, size), or with an axis of drones. With an eye a dictionary of them, "motion",
+and of pictures by their kind, (N, height, width, channels)."""
+
+
 class Timestep(NamedTuple):
     """Results of a step of N worlds. With one drone in a world, arrays have no axis of drones."""
 
-    observation: Array
-    """(N, size), or (N, M, size)."""
+    observation: Seen
+    """See `Seen`."""
     reward: Array
     """(N,), or (N, M)."""
     terminated: Array
@@ -42,7 +48,7 @@ class Timestep(NamedTuple):
     """(N,) bool: the episode has lasted long enough."""
     success: Array
     """(N,) bool: the drones have completed their task."""
-    final_observation: Array
+    final_observation: Seen
     """Like `observation`, before a reset in the same step."""
 
 
@@ -61,6 +67,7 @@ class Environment:
         observation: Composition of observations.
         action: Meaning of actions.
         mesh: The devices of the worlds, or None.
+        eyes: What the drones see, as a function of the state; None without an eye.
         max_episode_steps: Steps after which an episode is truncated.
         sim: The simulation, with its pipelines. Stages that are added to them take part in the next
             step or reset.
@@ -98,13 +105,18 @@ class Environment:
             attitude_freq=config.freq,
             body_rate_freq=config.freq,
             force_torque_freq=config.freq,
-            scene=config.scene,
+            scene=str(config.scene or getattr(task, "scene", "floor")),
             forces=config.forces,
             power_distribution=config.power_distribution,
             mesh=mesh,
         )
         self._older = -(-config.delay // config.ticks)  # actions before the present one
+        errors = config.eye_errors
+        moves = config.eye is not None and bool(errors.shift or errors.turn)
         plugins: dict[str, Any] = self._plugins()
+        if moves:
+            mounts = (num_envs, config.n_drones, 6)
+            plugins[MOUNT] = np.zeros(mounts, self.sim.data.states.pos.dtype)
         if mesh is not None:
             over = NamedSharding(inferring(mesh), PartitionSpec(mesh.axis_names))
             plugins = {name: put(array, over) for name, array in plugins.items()}
@@ -113,6 +125,9 @@ class Environment:
         pipeline = insert_before(self.sim.step_pipeline, "integrate", *config.stages)
         self.sim.step_pipeline = (self._apply_action, *pipeline)
         self.sim.reset_pipeline = tuple(config.randomizers)
+        self.eyes = None if config.eye is None else Eyes(self.sim, task, config.eye, errors)
+        if self.eyes is not None and moves:
+            self.sim.reset_pipeline += (self.eyes.draw,)
         self._compiled: _Compiled | None = None
 
     def of_device(self) -> Environment:
@@ -127,24 +142,24 @@ class Environment:
         own.sim.reset_pipeline = self.sim.reset_pipeline
         return own
 
-    def reset(self, key: Array) -> tuple[SimData, Array]:
+    def reset(self, key: Array) -> tuple[SimData, Seen]:
         """Begin an episode in each world.
 
         Args:
             key: A random key, which makes the episodes reproducible, or one for each world.
 
         Returns:
-            The state, and observations (num_envs, size), or (num_envs, n_drones, size).
+            The state, and observations.
         """
         state: SimData = self.compiled.reset(key)
-        return state, self._without_drones(state.plugins[OBSERVATION])
+        return state, self._seen(state, state.plugins[OBSERVATION])
 
     def _reset(self, beginning: Beginning, key: Array) -> SimData:
         state = beginning.all(key)
         seen, state = self._observed(state, None, jnp.ones(self.num_envs, bool))
         return state.replace(plugins=state.plugins | {OBSERVATION: seen})
 
-    def restart(self, state: SimData, worlds: Array, key: Array) -> tuple[SimData, Array]:
+    def restart(self, state: SimData, worlds: Array, key: Array) -> tuple[SimData, Seen]:
         """Begin an episode in some worlds, the one that they would begin after `reset(key)`.
 
         Args:
@@ -156,7 +171,7 @@ class Environment:
             The state, and the observations of all worlds, as for `reset`.
         """
         state, seen = self.compiled.restart(state, worlds, key)
-        return state, self._without_drones(seen)
+        return state, self._seen(state, seen)
 
     def _restart(
         self, beginning: Beginning, state: SimData, worlds: Array, key: Array
@@ -186,7 +201,7 @@ class Environment:
         state = state.replace(plugins=state.plugins | {ACTION: given})
         state = self.compiled.step(state, self.config.ticks)
         found = state.plugins
-        observation = self._without_drones(found[OBSERVATION])
+        observation = self._seen(state, found[OBSERVATION])
         final = self._without_drones(found[FINAL]) if FINAL in found else observation
         reward = self._without_drones(found[REWARD])[..., 0]
         ended, late, success = (found[x][:, 0, 0] for x in (TERMINATED, TRUNCATED, SUCCESS))
@@ -243,6 +258,14 @@ class Environment:
             known = self._compiled = _Compiled(self)
         return known
 
+    def _seen(self, state: SimData, motion: Array) -> Seen:
+        """Return observations of (N, M, size) numbers, and of pictures if there are eyes."""
+        motion = self._without_drones(motion)
+        if self.eyes is None:
+            return motion
+        picture = self._without_drones(self.eyes(state))
+        return {"motion": motion, self.eyes.eye.kind: picture}
+
     def _without_drones(self, array: Array) -> Array:
         return array[:, 0] if self.config.n_drones == 1 else array
 
@@ -255,7 +278,7 @@ class Environment:
         def zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
             return np.broadcast_to(np.zeros((), dtype), (n, *shape))
 
-        flag, seen = zeros((1, 1), bool), zeros((m, self.observation.size), dtype)
+        flag, seen = zeros((1, 1), bool), zeros((m, self.observation.motion_size), dtype)
         plugins = {
             KEY: zeros((1, 2), np.uint32),
             ORIGIN: zeros(start[1].shape, dtype),

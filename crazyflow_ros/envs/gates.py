@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.dynamics.components import sin_cos
 from crazyflow_ros.envs.tasks import Flight, Start, Verdict, check, length, side_by_side, within
+from crazyflow_ros.raytracing import Frames
 from crazyflow_ros.scene import read_scene
 
 _FRAME = 0.06  # m, width of the bars around an opening
@@ -29,6 +33,8 @@ class Gates(NamedTuple):
     """(k, 2) half width and half height, m."""
     start: np.ndarray
     """(3,) m."""
+    bodies: tuple[str, ...]
+    """The body of each gate, among those in the world itself."""
 
 
 @lru_cache
@@ -49,8 +55,14 @@ def gates_of(scene: str) -> Gates:
     if not order or "start" not in names:
         raise ValueError(f"scene {scene} needs the sites start and gate0_centre, has {names}")
     axes = data.site_xmat[order].reshape(-1, 3, 3).transpose(0, 2, 1)
-    place = names.index("start")
-    return Gates(data.site_xpos[order], axes, model.site_size[order][:, 1:], data.site_xpos[place])
+    bodies = tuple(model.body(model.body_rootid[model.site_bodyid[i]]).name for i in order)
+    opening, start = model.site_size[order][:, 1:], data.site_xpos[names.index("start")]
+    return Gates(data.site_xpos[order], axes, opening, start, bodies)
+
+
+_MOVES = 4
+"""Numbers by which a gate is moved: along the axes of the world [m], and about the vertical
+through its centre [rad]."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,8 @@ class Race:
     A gate adds 1. Touching the floor or the frame of a gate, or being too far away, ends the
     episode and costs 1.
 
+    With `shift` or `turn`, the gates of each world are elsewhere in each episode, also in pictures.
+
     Attributes:
         seconds: Length of an episode.
         scene: Name or path of the MJCF scene, see `gates_of`.
@@ -68,6 +82,10 @@ class Race:
         spread: Half the sides of the box in which drones start, m.
         limit: Distance from the next gate at which the drone is lost, m.
         speed: Velocity of the goals, along the flight through the gates, m/s.
+        shift: How far a gate is at most from its place, along each axis, m.
+        turn: Largest angle by which a gate is turned about the vertical, rad.
+        anywhere: Whether drones start before any of the gates, in flight towards it, instead of at
+            rest at the start.
     """
 
     seconds: float = 30.0
@@ -77,6 +95,9 @@ class Race:
     spread: tuple[float, float, float] = (0.2, 0.2, 0.2)
     limit: float = 10.0
     speed: float = 2.0
+    shift: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    turn: float = 0.0
+    anywhere: bool = False
 
     def __post_init__(self) -> None:
         """Check the fields.
@@ -85,6 +106,7 @@ class Race:
             ValueError: A length or time is not positive, or the scene has no gates.
         """
         check(self, "spread")
+        check(self, "shift", "turn", lowest=-1e-9)
         check(self, "seconds", "laps", "height", "limit", "speed", lowest=0)
         _ = self.gates
 
@@ -93,17 +115,53 @@ class Race:
         """The gates."""
         return gates_of(self.scene)
 
-    def begin(self, key: Array, n: int) -> Start:
-        """See `Task`. The `origin` is the number of gates behind the drone."""
+    @property
+    def _moves(self) -> bool:
+        """Whether gates are moved."""
+        return any((*self.shift, self.turn))
+
+    def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
+        """See `Task`.
+
+        The `origin` is the number of gates behind the drone, and if gates are moved, how each is.
+        """
+        if not (self._moves or self.anywhere):
+            return Start(self._at_start(key, n), jnp.zeros((n, 1)))
+        k = len(self.gates.centre)
+        keys = jax.random.split(key, 3)
+        moves = jax.random.uniform(keys[1], (1, k, _MOVES), minval=-1)
+        moves *= jnp.array([*self.shift, self.turn])
+        moved = jnp.tile(moves.reshape(1, -1), (n, 1)) if self._moves else jnp.zeros((n, 0))
+        if not self.anywhere:
+            return Start(self._at_start(keys[0], n), jnp.pad(moved, ((0, 0), (1, 0))))
+        return self._in_flight(keys[2], n, moved)
+
+    def _at_start(self, key: Array, n: int) -> Array:
         x, y, _ = self.gates.start.tolist()
-        pos = side_by_side(within(key, n, (x, y, self.height), self.spread))
-        return Start(pos, jnp.zeros((n, 1)))
+        return side_by_side(within(key, n, (x, y, self.height), self.spread))
+
+    def _in_flight(self, key: Array, n: int, moved: Array) -> Start:
+        """Begin between two gates."""
+        draw, k = jax.random.uniform(key, (n, 8)), len(self.gates.centre)
+        behind = jnp.minimum(jnp.floor(draw[:, :1] * k), k - 1)
+        origin = jnp.concatenate([behind, moved], axis=-1)
+        before = jnp.concatenate([(behind + k - 1) % k, moved], axis=-1)
+        last, goal = self._centre(before), self._centre(origin)
+        way = goal - last
+        aside = (2 * draw[:, 1:4] - 1) * jnp.array(self.spread)
+        pos = last + (0.1 + 0.6 * draw[:, 4:5]) * way + aside
+        pos = jnp.maximum(pos, jnp.array([-jnp.inf, -jnp.inf, 0.5]))
+        ahead = goal - pos
+        half = (jnp.arctan2(ahead[:, 1], ahead[:, 0]) + draw[:, 5] - 0.5) / 2
+        zero = jnp.zeros_like(half)
+        quat = jnp.stack([zero, zero, jnp.sin(half), jnp.cos(half)], axis=-1)
+        vel = self.speed * draw[:, 6:7] * ahead / length(ahead)[:, None]
+        return Start(pos, origin, quat, vel)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
         """See `Task`. The centre of the next gate, and the velocity with which to pass it."""
         del time
-        ahead = self._of_next(origin, self.gates.axes[:, 0])
-        return self._of_next(origin, self.gates.centre), self.speed * ahead
+        return self._centre(origin), self.speed * self._axes(origin)[:, 0]
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
         through, hit = self._crossing(before, after)
@@ -116,11 +174,24 @@ class Race:
 
     def advance(self, before: Flight, after: Flight) -> Array:
         through, _ = self._crossing(before, after)
-        return after.origin + through[:, None]
+        count = after.origin[:, :1] + through[:, None]
+        return jnp.concatenate([count, after.origin[:, 1:]], axis=-1)
+
+    def furnished(self, geoms: Frames, bodies: Sequence[str], origin: Array) -> Frames:
+        """See `FurnishedTask`."""
+        if not self._moves:
+            return geoms
+        names, moves = self.gates.bodies, origin[:, 1:].reshape(len(origin), -1, _MOVES)
+        owners = np.array([names.index(x) if x in names else -1 for x in bodies])
+        pivot = jnp.asarray(self.gates.centre[owners], origin.dtype)
+        of_geoms = jnp.where((owners >= 0)[:, None], moves[:, owners], 0.0)
+        turn = _about_vertical(of_geoms[..., 3])
+        pos = pivot + of_geoms[..., :3] + (turn * (geoms.pos - pivot)[..., None, :]).sum(-1)
+        return Frames(pos, (turn[..., None] * geoms.axes[..., None, :, :]).sum(-2))
 
     def _crossing(self, before: Flight, after: Flight) -> tuple[Array, Array]:
         """Return whether drones have flown through the next gate, and into its frame."""
-        axes = self._of_next(after.origin, self.gates.axes.reshape(-1, 9)).reshape(-1, 3, 3)
+        axes = self._axes(after.origin)
         # Position in the axes of the gate.
         then, now = (-(axes * flight.error[:, None]).sum(-1) for flight in (before, after))
         crosses = (then[:, 0] < 0) & (now[:, 0] >= 0)
@@ -132,7 +203,25 @@ class Race:
         near = (aside < opening + _FRAME + _RADIUS).all(-1)
         return crosses & inside, crosses & near & ~inside
 
-    def _of_next(self, origin: Array, values: np.ndarray) -> Array:
+    def _centre(self, origin: Array) -> Array:
+        """Return the centres (n, 3) of the next gates."""
+        centre = self._of_next(origin, self.gates.centre)
+        return centre + self._move(origin)[:, :3] if self._moves else centre
+
+    def _axes(self, origin: Array) -> Array:
+        """Return the axes (n, 3, 3) of the next gates, see `Gates`."""
+        axes = self._of_next(origin, self.gates.axes.reshape(-1, 9)).reshape(-1, 3, 3)
+        if not self._moves:
+            return axes
+        turn = _about_vertical(self._move(origin)[:, 3])
+        return (turn[:, None] * axes[:, :, None, :]).sum(-1)
+
+    def _move(self, origin: Array) -> Array:
+        """Return how the next gates are moved, (n, 4)."""
+        each = jnp.split(origin[:, 1:], len(self.gates.centre), axis=-1)
+        return self._of_next(origin, each)
+
+    def _of_next(self, origin: Array, values: Sequence[Array] | np.ndarray) -> Array:
         """Return the values (n, k) of the next gates, from those of all gates."""
         n = len(values)
         index = origin[:, 0] - n * jnp.floor(origin[:, 0] / n)
@@ -142,3 +231,11 @@ class Race:
             for i, value in enumerate(values)
         ]
         return sum(parts[1:], parts[0])
+
+
+def _about_vertical(angle: Array) -> Array:
+    """Return rotations (..., 3, 3) by an angle (...) about the vertical."""
+    sin, cos = sin_cos(angle)
+    zero, one = jnp.zeros_like(sin), jnp.ones_like(sin)
+    rows = ((cos, -sin, zero), (sin, cos, zero), (zero, zero, one))
+    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)

@@ -48,6 +48,4 @@ def _task_of(kind: str, options: dict[str, Any]) -> Task:
     elif own or not isinstance(task, TASKS[kind]):
         other = f" and {sorted(own)}" if own else ""
         raise ValueError(f"task must be a {kind}, or its fields: got {task!r}{other}")
-    if isinstance(task, Race):
-        options.setdefault("scene", task.scene)
     return task

@@ -9,11 +9,11 @@ import numpy as np
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.envs.tasks import Task
-from crazyflow_ros.envs.vector import QuadrotorVectorEnv
+from crazyflow_ros.envs.vector import Observations, QuadrotorVectorEnv
 from crazyflow_ros.sim import Sim
 
 
-class QuadrotorEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+class QuadrotorEnv(gymnasium.Env[Observations, np.ndarray]):
     """An `Environment` of one world, with Gymnasium's interface; see `QuadrotorVectorEnv`.
 
     Attributes:
@@ -48,7 +48,7 @@ class QuadrotorEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    ) -> tuple[Observations, dict[str, Any]]:
         """Begin an episode; see `QuadrotorVectorEnv.reset`.
 
         Raises:
@@ -58,13 +58,14 @@ class QuadrotorEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             raise ValueError(f"a reset takes no options, got {shown(list(options))}")
         super().reset(seed=seed)
         obs, _ = self.worlds.reset(seed=int(self.np_random.integers(2**31)))
-        return obs[0], {}
+        return _first(obs), {}
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.ndarray) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
         """Apply an action until the next one is due; see `QuadrotorVectorEnv.step`."""
         obs, reward, terminated, truncated, info = self.worlds.step(np.asarray(action)[None])
         success = {"is_success": bool(info["is_success"][0])}
-        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), success
+        ended = bool(terminated[0]), bool(truncated[0])
+        return _first(obs), float(reward[0]), *ended, success
 
     def render(self) -> np.ndarray | None:
         """Return an image, (480, 640, 3) uint8, or None without a render mode."""
@@ -74,3 +75,8 @@ class QuadrotorEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     def close(self) -> None:
         """Free the renderers."""
         self.worlds.close()
+
+
+def _first(seen: Observations) -> Observations:
+    """Return the observation of the first world."""
+    return {name: x[0] for name, x in seen.items()} if isinstance(seen, dict) else seen[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, tau
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.raytracing import Frames
 from crazyflow_ros.sim.data import grid_2d
 
 
@@ -96,6 +98,21 @@ class CourseTask(Task, Protocol):
 
     def advance(self, before: Flight, after: Flight) -> Array:
         """Return the `origin` for the next step, (N, k)."""
+        ...
+
+
+@runtime_checkable
+class FurnishedTask(Task, Protocol):
+    """A task that places what is in the scene, in each world where it likes."""
+
+    def furnished(self, geoms: Frames, bodies: Sequence[str], origin: Array) -> Frames:
+        """Return where the geoms of N worlds are, for pictures.
+
+        Args:
+            geoms: Their places in the scene's file, (1, ngeom, ...).
+            bodies: Name of the body, among those in the world itself, that carries each geom.
+            origin: (N, k) of the first drone of each world.
+        """
         ...
 
 

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.envs.configuration import Autoreset
-from crazyflow_ros.envs.environment import Environment
+from crazyflow_ros.envs.environment import OBSERVATION, Environment
 from crazyflow_ros.envs.tasks import Task
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.sim import Sim
@@ -29,11 +29,27 @@ _MODES = {
 }
 
 
-class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+Observations = Any
+"""An array of numbers; with an eye a dictionary of it, "motion", and of pictures by their kind."""
+
+
+def observation_space(environment: Environment, lead: tuple[int, ...]) -> gymnasium.Space[Any]:
+    """Return the space of observations, whose arrays have the leading axes `lead`."""
+    seen, eye = environment.observation, environment.observation.eye
+    motion = gymnasium.spaces.Box(-np.inf, np.inf, (*lead, seen.motion_size), np.float32)
+    if eye is None:
+        return motion
+    most, kind = (eye.far, np.float32) if eye.kind == "depth" else (255, np.uint8)
+    picture = gymnasium.spaces.Box(0, most, (*lead, *eye.shape), kind)
+    return gymnasium.spaces.Dict({"motion": motion, eye.kind: picture})
+
+
+class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     """An `Environment` with Gymnasium's interface: worlds that one compiled function steps.
 
-    With several drones in a world, actions and observations have an axis of drones, and the reward
-    is the mean of theirs. `info["is_success"]` says which worlds have completed their task.
+    With an eye, observations are a dictionary: "motion", and "depth" [m] or "rgb". With several
+    drones in a world, actions and observations have an axis of drones, and the reward is the mean
+    of theirs. `info["is_success"]` says which worlds have completed their task.
 
     Attributes:
         environment: The environment.
@@ -66,9 +82,8 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             "autoreset_mode": _MODES[Autoreset(config.autoreset)],
         }
         self._drones = () if config.n_drones == 1 else (config.n_drones,)
-        actions, size = (*self._drones, SIZE), (*self._drones, self.environment.observation.size)
-        self.single_action_space = gymnasium.spaces.Box(-1, 1, actions, np.float32)
-        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, size, np.float32)
+        self.single_action_space = gymnasium.spaces.Box(-1, 1, (*self._drones, SIZE), np.float32)
+        self.single_observation_space = observation_space(self.environment, self._drones)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._ended: np.ndarray | None = None
@@ -86,7 +101,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    ) -> tuple[Observations, dict[str, Any]]:
         """Begin an episode in all worlds, or in some.
 
         Args:
@@ -107,12 +122,13 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         super().reset(seed=seed)
         key = jax.random.key(int(self.np_random.integers(2**31)))
         if self._ended is None or mask is None:
-            self.sim.data, seen = self.environment.reset(key)
+            self.sim.data = self.environment.compiled.reset(key)
+            seen = self.sim.data.plugins[OBSERVATION]
             self._ended = np.zeros(self.num_envs, bool)
         else:
             seen = self.sim.run(self.environment.compiled.restarting, mask, key)
             self._ended = self._ended & ~mask
-        return np.array(seen).reshape(self.observation_space.shape), {}
+        return self._with_pictures(np.array(seen)), {}
 
     def _mask(self, options: dict[str, Any]) -> np.ndarray | None:
         """Return which worlds `reset` concerns, (num_envs,) bool; None for all."""
@@ -130,7 +146,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def step(
         self, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    ) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Apply actions until the next ones are due.
 
         Args:
@@ -157,7 +173,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             case Autoreset.next_step:
                 self._ended = ended
             case Autoreset.same_step if ended.any():
-                final, seen = np.full(self.num_envs, None, object), self._observations(others[3])
+                final, seen = np.full(self.num_envs, None, object), self._motion(others[3])
                 for i in np.flatnonzero(ended):
                     final[i] = seen[i]
                 final_info = {"is_success": success & ended, "_is_success": ended}
@@ -165,11 +181,23 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
                 info |= {"final_info": final_info, "_final_info": ended}
         self.rewards_of_drones = reward[0]
         rewards = reward[0].mean(axis=-1) if self._drones else reward[0, :, 0]
-        return self._observations(obs), rewards, terminated, truncated, info
+        seen = self._with_pictures(self._motion(obs))
+        return seen, rewards, terminated, truncated, info
 
-    def _observations(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows (size, worlds, drones) in the shape of `observation_space`."""
-        return rows.transpose(1, 2, 0).reshape(self.observation_space.shape)
+    def _motion(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows (size, worlds, drones) as observations without pictures."""
+        return rows.transpose(1, 2, 0).reshape(self.num_envs, *self._drones, -1)
+
+    def _with_pictures(self, motion: np.ndarray) -> Observations:
+        """Return observations of all worlds, with the present pictures if there are eyes."""
+        motion, eyes = motion.reshape(self.num_envs, *self._drones, -1), self.environment.eyes
+        if eyes is None:
+            return motion
+        picture = np.asarray(eyes(self.sim.data))
+        return {
+            "motion": motion,
+            eyes.eye.kind: picture.reshape(*motion.shape[:-1], *eyes.eye.shape),
+        }
 
     def _checked(self, actions: np.ndarray) -> np.ndarray:
         """Return actions as an array of the right shape.

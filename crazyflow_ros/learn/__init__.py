@@ -1,6 +1,7 @@
-"""Learning: policies that are trained in seconds, by back-propagation through time or PPO.
+"""Learning: policies that are trained in seconds, and policies that learn to see.
 
-Names are imported on first use, because the learners need Optax and the rest does not.
+By back-propagation through time, PPO, and from a teacher that is told what they have to see. Names
+are imported on first use, because the learners need Optax and the rest does not.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.learn.bptt import Bptt, BpttSettings
     from crazyflow_ros.learn.costs import Approach, Descent, Passage
     from crazyflow_ros.learn.evaluation import Evaluation, evaluate
+    from crazyflow_ros.learn.perception import Perception, PerceptionSettings
     from crazyflow_ros.learn.ppo import Ppo, PpoSettings
     from crazyflow_ros.learn.ready import READY
     from crazyflow_ros.learn.training import Progress, Training, train
@@ -25,6 +27,8 @@ __all__ = [
     "Descent",
     "Evaluation",
     "Passage",
+    "Perception",
+    "PerceptionSettings",
     "Ppo",
     "PpoSettings",
     "Progress",
@@ -43,6 +47,8 @@ __getattr__ = lazy(
         "Descent": "costs",
         "Evaluation": "evaluation",
         "Passage": "costs",
+        "Perception": "perception",
+        "PerceptionSettings": "perception",
         "Ppo": "ppo",
         "PpoSettings": "ppo",
         "Progress": "training",

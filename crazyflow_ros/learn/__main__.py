@@ -13,13 +13,31 @@ from crazyflow_ros.output import quiet_if_unread
 from crazyflow_ros.xla.flags import fuse_outputs
 
 if TYPE_CHECKING:
+    from jax.sharding import Mesh
+
     from crazyflow_ros.drones import AnyDrone
     from crazyflow_ros.envs.tasks import Task
+    from crazyflow_ros.learn.learner import Learner
+    from crazyflow_ros.learn.ready import Ready
+    from crazyflow_ros.learn.training import Training
+    from crazyflow_ros.policy.policy import Policy
 
 _STARTED = time.perf_counter()
 
-TASKS = ("hover", "recovery", "reach", "velocity", "landing", "figure_eight", "race")
+TASKS = (
+    "hover",
+    "recovery",
+    "reach",
+    "velocity",
+    "landing",
+    "figure_eight",
+    "race",
+    "race_by_depth",
+)
 """Names in `ready.READY`, which is imported later, so that the help is quick."""
+
+SEEING = ("race_by_depth",)
+"""Those that are learned by perception."""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -47,7 +65,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     for name in TASKS:
         train = commands.add_parser(name, help=f"train a policy for the task {name}")
-        train.add_argument("--algorithm", choices=("bptt", "ppo"), default="bptt")
+        if name in SEEING:
+            train.add_argument("--teacher", type=Path, help="policy (default: it is trained first)")
+            train.set_defaults(algorithm="perception")
+        else:
+            train.add_argument("--algorithm", choices=("bptt", "ppo"), default="bptt")
         train.add_argument("--out", type=Path, help="policy file (default TASK.policy)")
         train.add_argument("--curve", type=Path, help="PNG file of the learning curve")
         train.add_argument("--checkpoint", type=Path, help="file written during the training")
@@ -77,7 +99,7 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--laps", type=int, help="laps of a race")
 
 
-def _given(arguments: argparse.Namespace, *names: str) -> dict[str, object]:
+def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     found = {name: getattr(arguments, name, None) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -100,60 +122,31 @@ def _train(arguments: argparse.Namespace) -> None:
     import jax
 
     from crazyflow_ros.drones import DEFAULT_DRONE
-    from crazyflow_ros.learn.bptt import Bptt, BpttSettings
     from crazyflow_ros.learn.curve import draw
-    from crazyflow_ros.learn.learner import Learner
-    from crazyflow_ros.learn.ppo import Ppo, PpoSettings
     from crazyflow_ros.learn.ready import READY
-    from crazyflow_ros.learn.training import Progress, train
     from crazyflow_ros.policy.files import save
-    from crazyflow_ros.xla.compiled_files import open_cache
 
     mesh = mesh_of(arguments)
     drone, ready = arguments.drone or DEFAULT_DRONE, READY[name]
     task = _task(arguments, name, drone, **ready.training)
-    given = _given(arguments, "seed", "updates", "horizon", "learning_rate", "shards")
+    given = _given(arguments, "seed", "updates", "horizon", "learning_rate", "shards", "worlds")
     if mesh is not None:
         given = {"shards": mesh.size, **given}
-    is_bptt = arguments.algorithm == "bptt"
-    usual = dict(ready.bptt if is_bptt else ready.ppo)
-    worlds = usual.pop("worlds", 96 if is_bptt else 512)
-    if arguments.worlds is not None:
-        worlds = arguments.worlds
-    settings: Any = {"spread": ready.spread, **usual, **given}
-    kind, chosen = (Bptt, BpttSettings) if is_bptt else (Ppo, PpoSettings)
-    checked: Any = chosen(**settings)
-    learner: Learner = kind(ready.batch(worlds, task, drone, mesh), checked, ready.cost)
-    what = "learn", name, arguments.algorithm, checked, worlds, task, _figures(drone)
     out = arguments.out or Path(f"{name}.policy")
     for path in filter(None, (out, arguments.curve, arguments.checkpoint)):
         if not path.absolute().parent.is_dir():
             raise ValueError(f"there is no folder {path.absolute().parent} for {path.name}")
-
-    size, device = 1 if mesh is None else mesh.size, jax.devices()[0].device_kind
-    drones, on = learner.worlds.n * size, device if size == 1 else f"{size} devices ({device})"
-    _say(
-        f"{checked.updates} updates of {checked.horizon} actions of {drones} drones, on {on}; "
-        "compiling, which takes from some seconds to a minute"
+    teacher = None
+    if ready.teacher is not None:
+        teacher = _teacher(arguments, ready.teacher, task, drone, mesh, out)
+    learner = ready.learner(arguments.algorithm, task, drone, mesh, teacher, **given)
+    policy, progress = _trained(
+        learner,
+        arguments.checkpoint,
+        arguments.resume,
+        # The weights of a teacher are part of the code, and so too much to name.
+        () if teacher is not None else _what(name, learner, task, drone),
     )
-    pace = _Pace(checked.updates)
-
-    def note_compiled(seconds: float) -> None:
-        pace.begin()
-        _say(f"compiled in {seconds:.1f} s")
-
-    def report(progress: Progress) -> None:
-        _say(
-            f"{progress.samples / 1e6:6.2f} M samples  cost {progress.cost:.4f}  "
-            f"{progress.updates} of {checked.updates} updates{pace.left(progress.updates)}"
-        )
-
-    code = open_cache(_say)
-    code.postpone()  # until the updates are done
-    policy, progress = train(
-        learner, report, arguments.checkpoint, arguments.resume, note_compiled, what
-    )
-    code.close()
     took = _passed()
     if jax.process_index() > 0:
         return
@@ -162,6 +155,78 @@ def _train(arguments: argparse.Namespace) -> None:
     if arguments.curve:
         draw(progress, f"{name}, {arguments.algorithm}: {took:.1f} s", arguments.curve)
         _say(f"wrote {arguments.curve}")
+
+
+def _teacher(
+    arguments: argparse.Namespace,
+    ready: Ready,
+    task: Task,
+    drone: AnyDrone,
+    mesh: Mesh | None,
+    out: Path,
+) -> Policy:
+    """Return the given teacher, or a new one, which is also written to a file beside `out`."""
+    import jax
+
+    from crazyflow_ros.policy.files import load, save
+
+    if arguments.teacher is not None:
+        return load(arguments.teacher)
+    given = _given(arguments, "seed", "shards")
+    _say("the teacher, bptt")
+    learner = ready.learner("bptt", task, drone, mesh, **given)
+    policy, _ = _trained(
+        learner, what=_what(f"teacher of {arguments.command}", learner, task, drone)
+    )
+    file = out.with_name(f"{out.stem}_teacher{out.suffix}")
+    if jax.process_index() == 0:
+        save(policy, file)
+        _say(f"wrote {file}; with --teacher {file} it is not trained again")
+    return policy
+
+
+def _trained(
+    learner: Learner,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    what: tuple[object, ...] = (),
+) -> Training:
+    """Train, and say how far it has come; see `train`."""
+    import jax
+
+    from crazyflow_ros.learn.training import Progress, train
+    from crazyflow_ros.xla.compiled_files import open_cache
+
+    mesh, settings = learner.worlds.mesh, learner.settings
+    size, device = 1 if mesh is None else mesh.size, jax.devices()[0].device_kind
+    drones, on = learner.worlds.n * size, device if size == 1 else f"{size} devices ({device})"
+    _say(
+        f"{settings.updates} updates of {settings.horizon} actions of {drones} drones, on {on}; "
+        "compiling, which takes from some seconds to a minute"
+    )
+    pace = _Pace(settings.updates)
+
+    def note_compiled(seconds: float) -> None:
+        pace.begin()
+        _say(f"compiled in {seconds:.1f} s")
+
+    def report(progress: Progress) -> None:
+        _say(
+            f"{progress.samples / 1e6:6.2f} M samples  cost {progress.cost:.4f}  "
+            f"{progress.updates} of {settings.updates} updates{pace.left(progress.updates)}"
+        )
+
+    code = open_cache(_say)
+    code.postpone()  # until the updates are done
+    training = train(learner, report, checkpoint, resume, note_compiled, what)
+    code.close()
+    return training
+
+
+def _what(name: str, learner: Learner, task: Task, drone: AnyDrone) -> tuple[object, ...]:
+    """Return all that the code of a learner depends on besides this package."""
+    kind, worlds = type(learner).__name__, learner.worlds.n
+    return "learn", name, kind, learner.settings, worlds, task, _figures(drone)
 
 
 class _Pace:

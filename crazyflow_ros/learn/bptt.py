@@ -24,14 +24,14 @@ from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.costs import Approach, Cost
 from crazyflow_ros.learn.learner import (
-    CHUNK,
     Settings,
     check_shards,
+    ends_of_episodes,
     flat,
     new_network,
     together,
 )
-from crazyflow_ros.learn.worlds import Batch, batch
+from crazyflow_ros.learn.worlds import PICTURE, Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
 
@@ -108,7 +108,8 @@ class Bptt:
         check_shards(settings, self.worlds)
         sizes = (len(self.worlds.scale), settings.hidden, settings.hidden, SIZE)
         bias = np.arctanh(self.worlds.hover_action)
-        first = new_network(settings.rng(0), sizes, "tanh", bias, gain=0.1)
+        eye = self.worlds.observation.eye
+        first = new_network(settings.rng(0), sizes, "tanh", bias, gain=0.1, eye=eye)
         self._weights, self.network_of = flat(first)
         rate = optax.cosine_decay_schedule(settings.learning_rate, settings.updates, 0.05)
         self._optimizer = optax.chain(
@@ -121,9 +122,7 @@ class Bptt:
 
     def inputs(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """Return which episodes end, (CHUNK, num_envs) bool."""
-        shape = CHUNK, self.worlds.num_envs // len(rngs)
-        numbers = np.concatenate([rng.random(shape) for rng in rngs], axis=1)
-        return numbers < 1 / self.settings.episode
+        return ends_of_episodes(rngs, self.worlds.num_envs, self.settings.episode)
 
     def cost(self, weights: Array, state: Any) -> tuple[Array, Any]:
         """Return the mean cost of a horizon, and the state after it."""
@@ -135,8 +134,10 @@ class Bptt:
             after, step = self.worlds.step(state, action)
             return after, step.cost.mean()
 
-        # Computing a step again takes less time than compiling code that stores its parts.
-        fly = jax.checkpoint(fly, prevent_cse=False)
+        # Computing a step again takes less time than compiling code that stores its parts, except
+        # for pictures.
+        stored = jax.checkpoint_policies.save_only_these_names(PICTURE)
+        fly = jax.checkpoint(fly, prevent_cse=False, policy=stored)
         state, costs = jax.lax.scan(fly, state, None, length=self.settings.horizon)
         return costs.mean(), state
 

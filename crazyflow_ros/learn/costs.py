@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.policy.observation import Motion
 
 Cost = Callable[[Motion, Motion], Array]
@@ -101,10 +102,13 @@ class Passage:
     Attributes:
         ahead: m.
         aside: Cost of a metre from the line, at the goal.
+        look: Cost of looking across the direction of that flight, so that a camera in the nose sees
+            where the drone flies; 0 for a drone that looks east.
     """
 
     ahead: float = 0.25
     aside: float = 2.0
+    look: float = 0.0
 
     def __call__(self, before: Motion, after: Motion) -> Array:
         error = after.goal - after.pos
@@ -114,21 +118,26 @@ class Passage:
         aside = error - far * along
         direction = aside + along * (smooth_norm(far, 0.1)[:, None] / 3 + self.ahead)
         direction /= jnp.sqrt(square(direction))[:, None]
-        return (
-            smooth_norm(after.vel - speed * direction, 0.1)
-            + self.aside * smooth_norm(aside, 0.05) / (1 + square(far))
-            + calm(before, after)
-        )
+        cost = smooth_norm(after.vel - speed * direction, 0.1)
+        cost += self.aside * smooth_norm(aside, 0.05) / (1 + square(far))
+        if not self.look:
+            return cost + calm(before, after)
+        x, y, z, w = split(after.quat)
+        nose = stack((1 - 2 * (y * y + z * z), 2 * (x * y + z * w)))  # its level components
+        level = direction[:, :2] / jnp.sqrt(square(direction[:, :2]) + 1e-6)[:, None]
+        return cost + self.look * (1 - (nose * level).sum(axis=-1)) + sudden(before, after)
 
 
 def calm(before: Motion, after: Motion) -> Array:
     """Return the cost of turning, of a heading that is not east, and of sudden actions, (N,)."""
     y, z = after.quat[:, 1], after.quat[:, 2]
-    return (
-        0.001 * square(after.ang_vel)
-        + 0.02 * 2 * (y * y + z * z)  # 1 - cosine between the body's x axis and east
-        + 0.01 * square(after.action - before.action)
-    )
+    east = 2 * (y * y + z * z)  # 1 - cosine between the body's x axis and east
+    return sudden(before, after) + 0.02 * east
+
+
+def sudden(before: Motion, after: Motion) -> Array:
+    """Return the cost of turning and of sudden actions, (N,)."""
+    return 0.001 * square(after.ang_vel) + 0.01 * square(after.action - before.action)
 
 
 def square(x: Array) -> Array:

@@ -85,8 +85,9 @@ def evaluate(
     freq: int = 500,
     mesh: Mesh | None = None,
     what: Sequence[object] = (),
+    **options: Any,
 ) -> Evaluation:
-    """Fly a policy from random starts of a task in `Sim`, with the nominal drone.
+    """Fly a policy from random starts of a task in `Sim`, by default with the nominal drone.
 
     Args:
         policy: The policy.
@@ -98,6 +99,7 @@ def evaluate(
         mesh: Devices among which the flights are divided; None for one. With several processes, all
             make the same call and get all results.
         what: See `train`; the weights of the policy need not be in it.
+        **options: Further options of the environment, see `Configuration`, such as `randomizers`.
 
     Raises:
         ValueError: A number is out of range.
@@ -119,6 +121,8 @@ def evaluate(
         action_freq=policy.freq,
         action=policy.action,
         autoreset="disabled",
+        eye=policy.observation.eye,
+        **options,
     )
 
     def seen(state: SimData) -> tuple[Array, Array, Array]:
@@ -139,7 +143,8 @@ def evaluate(
         def act(now: Flying, _: None) -> tuple[Flying, tuple[Array, ...]]:
             state, memory, (over, *before) = now
             motion = jax.tree.map(lambda x: x[:, 0], env.motion(state))
-            memory, _command = policy.act(memory, motion)
+            picture = None if env.eyes is None else env.eyes(state)[:, 0]
+            memory, _command = policy.act(memory, motion, picture=picture)
             state, step = env.step(state, memory.action)
             found = (step.success, state.plugins[ORIGIN][:, 0, 0], *seen(state))
             kept = [jnp.where(over, old, new) for old, new in zip(before, found)]

@@ -13,12 +13,16 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.learn.worlds import Batch, Scales, Spread
-from crazyflow_ros.policy.network import Dense, Network
+from crazyflow_ros.policy.eye import Eye
+from crazyflow_ros.policy.network import Dense, Layer, Network, Patches
 
 T = TypeVar("T")
 
 CHUNK = 20
 """Updates in a call of the compiled function, between two lines of progress."""
+
+_SEEING = ((4, 8), (3, 16))
+"""Side of the kernel and channels of each layer that sees pictures."""
 
 _MOST = 10_000_000
 
@@ -137,12 +141,28 @@ def check_shards(settings: Settings, worlds: Batch) -> None:
         )
 
 
+def ends_of_episodes(
+    rngs: Sequence[np.random.Generator], num_envs: int, episode: int
+) -> np.ndarray:
+    """Return which episodes end after each update of a chunk, (CHUNK, num_envs) bool.
+
+    Args:
+        rngs: Random numbers of each of the shards that the worlds consist of.
+        num_envs: Number of worlds.
+        episode: Mean number of updates of an episode.
+    """
+    shape = CHUNK, num_envs // len(rngs)
+    numbers = np.concatenate([rng.random(shape) for rng in rngs], axis=1)
+    return numbers < 1 / episode
+
+
 def new_network(
     rng: np.random.Generator,
     sizes: tuple[int, ...],
     last: str,
     bias: np.ndarray | float,
     gain: float,
+    eye: Eye | None = None,
 ) -> Network:
     """Return a network of random dense layers, of NumPy: JAX would compile for a second.
 
@@ -152,16 +172,56 @@ def new_network(
         last: Activation of the last layer.
         bias: Bias of the last layer.
         gain: Factor of the weights of the last layer.
+        eye: The camera whose pictures are the last of the inputs. Layers for them come first.
+
+    Raises:
+        ValueError: Pictures are no multiples of the patches that these layers see.
     """
-    layers, n = [], len(sizes) - 1
+    layers: list[Layer] = [] if eye is None else seeing(rng, eye, sizes[0] - eye.size)
+    if layers:
+        sizes = (layers[-1].n_out, *sizes[1:])
+    return Network((*layers, *dense_layers(rng, sizes, last, bias, gain)))
+
+
+def dense_layers(
+    rng: np.random.Generator,
+    sizes: tuple[int, ...],
+    last: str,
+    bias: np.ndarray | float,
+    gain: float,
+    kept: int = 0,
+) -> list[Layer]:
+    """Return random dense layers, see `new_network`, which keep some of the inputs."""
+    layers, n = list[Layer](), len(sizes) - 1
     for i in range(n):
-        is_last = i == n - 1
-        weights = rng.normal(size=(sizes[i + 1], sizes[i])) / np.sqrt(sizes[i])
+        is_last, inputs = i == n - 1, sizes[i] + (kept if i else 0)
+        weights = rng.normal(size=(sizes[i + 1], inputs)) / np.sqrt(inputs)
         weights *= gain if is_last else 1.0
         biases = np.full(sizes[i + 1], bias if is_last else 0.0, np.float32)
         name = last if is_last else "fast_tanh"
-        layers.append(Dense(weights.astype(np.float32), biases, name))  # type: ignore[arg-type]
-    return Network(tuple(layers))
+        layers.append(Dense(weights.astype(np.float32), biases, name, kept))  # type: ignore[arg-type]
+    return layers
+
+
+def seeing(rng: np.random.Generator, eye: Eye, before: int) -> list[Layer]:
+    """Return random layers that see pictures, after `before` other inputs.
+
+    Raises:
+        ValueError: Width or height is no multiple of the patches that they see.
+    """
+    height, width, channels = eye.shape
+    side = int(np.prod([kernel for kernel, _ in _SEEING]))
+    if height % side or width % side:
+        size = f"{eye.width} x {eye.height}"
+        raise ValueError(f"width and height of a picture must be multiples of {side}, got {size}")
+    layers: list[Layer] = []
+    for kernel, outputs in _SEEING:
+        shape, inputs = (outputs, channels, kernel, kernel), channels * kernel**2
+        weights = rng.normal(size=shape) * np.sqrt(2 / inputs)
+        biases: Any = np.zeros(outputs, np.float32)
+        layers.append(Patches(weights.astype(np.float32), biases, "relu", before, height, width))
+        height, width, channels = height // kernel, width // kernel, outputs
+    return layers
 
 
 def flat(tree: Any) -> tuple[Array, Callable[[Any], Any]]:

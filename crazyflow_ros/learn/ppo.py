@@ -216,9 +216,10 @@ class Ppo:
             raise ValueError(f"{parts}, got {settings.minibatches}")
         rng, size = settings.rng(0), len(self.worlds.scale)
         hidden = (size, settings.hidden, settings.hidden)
+        hover, eye = self.worlds.hover_action, self.worlds.observation.eye
         weights = Weights(
-            new_network(rng, (*hidden, SIZE), "identity", self.worlds.hover_action, gain=0.1),
-            new_network(rng, (*hidden, 1), "identity", 0.0, gain=0.1),
+            new_network(rng, (*hidden, SIZE), "identity", hover, gain=0.1, eye=eye),
+            new_network(rng, (*hidden, 1), "identity", 0.0, gain=0.1, eye=eye),
         )
         self._weights, self.weights_of = flat(weights)
         steps = settings.updates * settings.epochs * settings.minibatches

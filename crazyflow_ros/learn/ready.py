@@ -11,12 +11,19 @@ from jax.sharding import Mesh
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.envs.environment import Environment
+from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
+from crazyflow_ros.learn.bptt import Bptt, BpttSettings
 from crazyflow_ros.learn.costs import Approach, Cost, Descent, Passage
+from crazyflow_ros.learn.learner import Learner
+from crazyflow_ros.learn.perception import Perception, PerceptionSettings
+from crazyflow_ros.learn.ppo import Ppo, PpoSettings
 from crazyflow_ros.learn.quick import QuickHover
 from crazyflow_ros.learn.worlds import Batch, Spread
+from crazyflow_ros.policy.eye import Eye
+from crazyflow_ros.policy.policy import Policy
 
 MOTION = ("rotation", "body_rates", "previous_action")
 APPROACHING = ("body_position_error", "body_velocity_error", *MOTION)
@@ -25,6 +32,9 @@ FOLLOWING = (*APPROACHING, "body_goal_velocity", "body_goal_acceleration")
 PASSING = ("body_position_error", "body_velocity", "body_goal_velocity", *MOTION)
 """Parts of observations. With the previous action a policy can correct a steady error."""
 
+FEELING = ("body_velocity", *MOTION)
+"""What a drone feels, without a goal."""
+
 SPREAD = {
     "rpm2thrust": (0.87, 1.5),
     "J": (0.8, 1.2),
@@ -32,6 +42,9 @@ SPREAD = {
     "rotor_dyn_coef": (0.8, 2.5),
 }
 """How much drones in training differ, so that the policy also flies other drones."""
+
+_ERRORS = EyeErrors(shift=0.005, turn=0.035, noise=0.02)
+"""How much cameras in training differ."""
 
 _FAR = 20.0  # m, above the floor
 
@@ -49,8 +62,13 @@ class Ready:
     bptt: Mapping[str, Any] = field(default_factory=dict)
     """Settings other than the defaults."""
     ppo: Mapping[str, Any] = field(default_factory=dict)
+    perception: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the task that differ in training."""
+    eye: Eye | None = None
+    """The camera whose pictures are observed."""
+    teacher: Ready | None = None
+    """What the teacher learns, who knows what the pictures show."""
     quick: bool = False
     """Whether it is learned with `QuickHover`."""
 
@@ -61,6 +79,41 @@ class Ready:
         if self.quick:
             return QuickHover(num_envs, self.parts, drone, cost=self.cost, mesh=mesh)
         return self.environment(num_envs, task, drone, mesh=mesh)
+
+    def learner(
+        self,
+        algorithm: str,
+        task: Task,
+        drone: AnyDrone,
+        mesh: Mesh | None = None,
+        teacher: Policy | None = None,
+        **given: Any,
+    ) -> Learner:
+        """Return what learns the task.
+
+        Args:
+            algorithm: "bptt", "ppo" or "perception".
+            task: The task.
+            drone: The drone.
+            mesh: Devices among which the drones are divided.
+            teacher: The teacher of a perception.
+            **given: Settings of the algorithm, and `worlds`, other than those for this task.
+
+        Raises:
+            ValueError: A setting is out of range, or there is a teacher for another algorithm, or
+                none for perception.
+        """
+        if (algorithm == "perception") != (teacher is not None):
+            raise ValueError(f"perception needs a teacher, others have none, got {algorithm}")
+        settings = {"spread": self.spread, **getattr(self, algorithm), **given}
+        worlds = settings.pop("worlds", 512 if algorithm == "ppo" else 96)
+        if teacher is not None:
+            env = self.environment(worlds, task, drone, mesh=mesh)
+            return Perception(env, teacher, PerceptionSettings(**settings))
+        batch = self.batch(worlds, task, drone, mesh)
+        if algorithm == "bptt":
+            return Bptt(batch, BpttSettings(**settings), self.cost)
+        return Ppo(batch, PpoSettings(**settings), self.cost)
 
     def environment(
         self, num_envs: int, task: Task, drone: AnyDrone, **options: Any
@@ -75,7 +128,10 @@ class Ready:
             "action_freq": 50,
             "action": "rotor_vel",
             "observation": self.parts,
+            "eye": self.eye,
         }
+        if self.eye is not None:
+            given["eye_errors"] = _ERRORS
         return Environment(num_envs, task, drone=drone, **given | options)
 
 
@@ -101,6 +157,16 @@ def _plain(kind: type[Any], **changes: Any) -> Callable[..., Task]:
     return make
 
 
+_RACING = {"episode": 20, "learning_rate": 0.006, "scales": {"body_position_error": 3.0}}
+_ANYWHERE = {
+    "anywhere": True,
+    "spread": (0.4, 0.4, 0.25),
+    "shift": (0.2, 0.2, 0.2),
+    "turn": 0.2,
+    "limit": 5.0,  # m, so that episodes of drones that have lost their gates end soon
+}
+"""Races in which drones learn to see gates, wherever they are."""
+
 READY: dict[str, Ready] = {
     "hover": Ready(_hover, quick=True),
     # From upside down with standing rotors a drone falls up to 3 m, the height of the task.
@@ -122,13 +188,21 @@ READY: dict[str, Ready] = {
         _plain(Race),
         PASSING,
         Passage(),
-        bptt={
-            "updates": 1600,
-            "episode": 20,
-            "learning_rate": 0.006,
-            "scales": {"body_position_error": 3.0},
-        },
+        bptt=_RACING | {"updates": 1600},
+    ),
+    "race_by_depth": Ready(
+        _plain(Race),
+        FEELING,
+        perception={"updates": 900, "episode": 10},
+        training=_ANYWHERE,
+        eye=Eye(),
+        teacher=Ready(
+            _plain(Race),
+            (*FEELING, "body_position_error", "body_goal_velocity"),
+            Passage(look=0.2),
+            bptt=_RACING | {"updates": 800},
+        ),
     ),
 }
-"""By name: `hover` is the recovery from any attitude at any rotor speeds, far above the floor; the
-others are the classes of `envs`."""
+"""By name: `hover` is the recovery from any attitude at any rotor speeds, far above the floor, and
+`race_by_depth` a race of drones that see the gates; the others are the classes of `envs`."""

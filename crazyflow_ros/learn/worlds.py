@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import Mesh
 
 from crazyflow_ros.control import Control
@@ -40,6 +41,9 @@ Scales = Mapping[str, float]
 
 Spread = Mapping[str, tuple[float, float]]
 """Smallest and largest factor of parameters of the dynamics."""
+
+PICTURE = "picture"
+"""Name of pictures in `jax.checkpoint`, so that they are not taken again."""
 
 NO_AXIS = -1
 """In place of an axis: all worlds share the array."""
@@ -192,8 +196,13 @@ class TrainingWorlds:
         return jax.tree.unflatten(jax.tree.structure(state), axes), drones
 
     def observe(self, state: SimData) -> Array:
-        """See `Batch`."""
-        return state.plugins[OBSERVATION].reshape(self.n, -1) / self.scale
+        """See `Batch`. Pictures have no derivatives."""
+        eyes, picture = self.env.eyes, None
+        if eyes is not None:
+            taken = jax.lax.stop_gradient(eyes(state)).reshape(self.n, *eyes.eye.shape)
+            picture = checkpoint_name(taken, PICTURE)
+        frames = state.plugins[OBSERVATION].reshape(self.n, -1)
+        return self.observation.with_picture(frames, picture) / self.scale
 
     def step(self, state: SimData, action: Array) -> tuple[SimData, Step]:
         """See `Batch`. A step that begins an episode has no other effect."""
@@ -206,7 +215,7 @@ class TrainingWorlds:
         if self._cost is None:
             cost = -result.reward.reshape(self.n)
         else:
-            cost = self._cost(self._motion(state), self._motion(after))
+            cost = self._cost(self.motion(state), self.motion(after))
         cost = jnp.where(begins | self._of_drones(useless), 0.0, cost)
         ended = result.terminated | useless
         flags = (ended, ended & ~result.success, result.truncated & ~ended)
@@ -230,7 +239,8 @@ class TrainingWorlds:
             plugins=after.plugins | {OBSERVATION: seen},
         )
 
-    def _motion(self, state: SimData) -> Motion:
+    def motion(self, state: SimData) -> Motion:
+        """Return the motion of the drones and of their goals, arrays (N, k)."""
         return Motion(*(x.reshape(self.n, -1) for x in self.env.motion(state)))
 
     def _of_drones(self, worlds: Array) -> Array:
@@ -253,7 +263,8 @@ def scale_of(observation: Observation, scales: Scales | None = None) -> np.ndarr
         if not 0 < scale < np.inf:
             raise ValueError(f"scales: {part} must be finite and above 0, got {scale}")
     frame = [np.full(PARTS[part].size, known.get(part, 1.0), np.float32) for part in parts]
-    return np.tile(np.concatenate(frame), observation.history)
+    pixels = np.ones(observation.size - observation.motion_size, np.float32)
+    return np.concatenate([*frame * observation.history, pixels])
 
 
 def hover_action(drone: AnyDrone, action: Action) -> np.ndarray:

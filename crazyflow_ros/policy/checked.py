@@ -16,7 +16,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.network_files import DENSE, GRU, MOST_LAYERS, MOST_UNITS
 from crazyflow_ros.policy.action import SIZE, Action
-from crazyflow_ros.policy.network import Dense, Gru, Network, known_activation
+from crazyflow_ros.policy.network import Dense, Gru, Layer, Network, Patches, known_activation
 from crazyflow_ros.policy.observation import Observation
 from crazyflow_ros.policy.policy import Policy
 
@@ -61,7 +61,7 @@ class Specification:
         return cls(policy.observation, ActionNumbers.of(policy.action), *rest)
 
     def policy(
-        self, layers: tuple[Dense | Gru, ...], normalisation: tuple[Any, Any] | None = None
+        self, layers: tuple[Layer, ...], normalisation: tuple[Any, Any] | None = None
     ) -> Policy:
         """Return a policy whose layers, which are checked, fit together.
 
@@ -129,13 +129,16 @@ def parsed(content: str) -> Any:
         raise ValueError(f"its JSON is nested too deeply: {error}") from None
 
 
-def dense(where: str, weights: Any, bias: Any, activation: str) -> Dense:
+def dense(where: str, weights: Any, bias: Any, activation: str, kept: int = 0) -> Dense:
     """Return a dense layer whose numbers are checked."""
     n_out, n_in = _shape(f"{where}.weights", weights)
+    if not 0 <= kept <= n_in:
+        raise ValueError(f"layer {where} has {n_in} inputs, of which it cannot keep {kept}")
     return Dense(
         jnp.asarray(numbers(f"{where}.weights", weights, (n_out, n_in))),
         jnp.asarray(numbers(f"{where}.bias", bias, (n_out,))),
         known_activation(activation),
+        kept,
     )
 
 
@@ -152,7 +155,32 @@ def gru(where: str, arrays: Mapping[str, Any]) -> Gru:
     )
 
 
-_ARRAYS = {"dense": DENSE, "gru": GRU}
+def patches(where: str, weights: Any, bias: Any, names: LayerNames) -> Patches:
+    """Return a convolution whose numbers are checked."""
+    shape = np.shape(weights) if isinstance(weights, np.ndarray) else ()
+    if len(shape) != 4 or shape[2] != shape[3] or not 0 < np.prod(shape) <= MOST_UNITS**2:
+        expected = "channels out, channels in, and twice the side of the kernel"
+        raise ValueError(f"{where}.weights must have the shape {expected}, got {shown(shape)}")
+    kept, height, width, kernel = names.kept, names.height, names.width, shape[2]
+    if not (0 <= kept <= MOST_UNITS and 0 < height <= MOST_UNITS and 0 < width <= MOST_UNITS):
+        raise ValueError(
+            f"layer {where}: kept, height and width must be up to {MOST_UNITS}, got "
+            f"{shown((kept, height, width))}"
+        )
+    if height % kernel or width % kernel:
+        size = f"{height} x {width}"
+        raise ValueError(f"layer {where}: {size} pixels are no multiples of the kernel, {kernel}")
+    return Patches(
+        jnp.asarray(numbers(f"{where}.weights", weights, shape)),
+        jnp.asarray(numbers(f"{where}.bias", bias, shape[:1])),
+        known_activation(names.activation),
+        kept,
+        height,
+        width,
+    )
+
+
+_ARRAYS = {"dense": DENSE, "patches": DENSE, "gru": GRU}
 
 
 @dataclass(frozen=True)
@@ -161,13 +189,25 @@ class LayerNames:
 
     kind: str
     activation: str = ""
+    kept: int = 0
+    """See `Dense` and `Patches`."""
+    height: int = 0
+    """See `Patches`."""
+    width: int = 0
 
     @classmethod
-    def of(cls, layer: Dense | Gru) -> LayerNames:
+    def of(cls, layer: Layer) -> LayerNames:
         """Return the names of a layer."""
-        return cls("dense", layer.activation) if isinstance(layer, Dense) else cls("gru")
+        match layer:
+            case Dense():
+                return cls("dense", layer.activation, layer.kept)
+            case Patches():
+                place = layer.kept, layer.height, layer.width
+                return cls("patches", layer.activation, *place)
+            case _:
+                return cls("gru")
 
-    def layer(self, i: int, arrays: dict[str, np.ndarray]) -> Dense | Gru:
+    def layer(self, i: int, arrays: dict[str, np.ndarray]) -> Layer:
         """Return the layer of number `i`, and take its arrays, which are checked.
 
         Raises:
@@ -178,10 +218,12 @@ class LayerNames:
         own = {name: arrays.pop(f"{i}.{name}", None) for name in _ARRAYS[self.kind]}
         if self.kind == "gru":
             return gru(str(i), own)
-        return dense(str(i), own["weights"], own["bias"], self.activation)
+        if self.kind == "patches":
+            return patches(str(i), own["weights"], own["bias"], self)
+        return dense(str(i), own["weights"], own["bias"], self.activation, self.kept)
 
 
-def layer_arrays(layers: Sequence[Dense | Gru]) -> dict[str, np.ndarray]:
+def layer_arrays(layers: Sequence[Layer]) -> dict[str, np.ndarray]:
     """Return the arrays of layers by the names in files."""
     return {
         f"{i}.{name}": np.asarray(getattr(layer, name))

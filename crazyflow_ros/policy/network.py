@@ -1,4 +1,4 @@
-"""Networks of dense and recurrent layers, as pytrees of weights with pure functions.
+"""Networks of dense, convolutional and recurrent layers, as pytrees of weights with pure functions.
 
 PyTorch's conventions: weights are (outputs, inputs), and the gates of a GRU are reset, update, new
 (Cho et al., https://arxiv.org/abs/1406.1078).
@@ -86,6 +86,8 @@ class Dense(Struct):
     """(outputs,)."""
     activation: str = static_field()
     """Name in `ACTIVATIONS`."""
+    kept: int = static_field(default=0)
+    """How many of the inputs, the first ones, the next layer gets as well, before the outputs."""
 
     @property
     def n_in(self) -> int:
@@ -94,8 +96,8 @@ class Dense(Struct):
 
     @property
     def n_out(self) -> int:
-        """Number of outputs."""
-        return self.weights.shape[0]
+        """Number of outputs, with the inputs that are kept."""
+        return self.kept + self.weights.shape[0]
 
     @property
     def memory(self) -> Array:
@@ -105,8 +107,62 @@ class Dense(Struct):
     def __call__(
         self, inputs: Array, memory: Array, product: Product = matrix_product
     ) -> tuple[Array, Array]:
-        """Return outputs (..., outputs) and the memory."""
-        return ACTIVATIONS[self.activation](product(inputs, self.weights) + self.bias), memory
+        """Return outputs (..., n_out) and the memory."""
+        outputs = ACTIVATIONS[self.activation](product(inputs, self.weights) + self.bias)
+        if self.kept:
+            outputs = jnp.concatenate([inputs[..., : self.kept], outputs], axis=-1)
+        return outputs, memory
+
+
+class Patches(Struct):
+    """A convolution whose kernel moves by its own size: each patch of a picture becomes a pixel.
+
+    The next layer gets the numbers before the picture, too.
+    """
+
+    weights: Array
+    """(channels of the output, channels of the input, kernel, kernel)."""
+    bias: Array
+    """(channels of the output,)."""
+    activation: str = static_field()
+    """Name in `ACTIVATIONS`."""
+    kept: int = static_field()
+    """Numbers before the picture."""
+    height: int = static_field()
+    """Rows of the input, a multiple of the kernel."""
+    width: int = static_field()
+    """Columns of the input, a multiple of the kernel."""
+
+    @property
+    def n_in(self) -> int:
+        """Number of inputs."""
+        return self.kept + self.height * self.width * self.weights.shape[1]
+
+    @property
+    def n_out(self) -> int:
+        """Number of outputs."""
+        outputs, _, kernel, _ = self.weights.shape
+        return self.kept + (self.height // kernel) * (self.width // kernel) * outputs
+
+    @property
+    def memory(self) -> Array:
+        """(0,), as it remembers nothing."""
+        return self.bias[:0]
+
+    def __call__(
+        self, inputs: Array, memory: Array, product: Product = matrix_product
+    ) -> tuple[Array, Array]:
+        """Return outputs (..., n_out) and the memory. Pictures are (rows, columns, channels)."""
+        lead, (outputs, channels, kernel, _) = inputs.shape[:-1], self.weights.shape
+        rows, columns = self.height // kernel, self.width // kernel
+        picture = inputs[..., self.kept :]
+        split = picture.reshape(*lead, rows, kernel, columns, kernel, channels)
+        n = len(lead)
+        patches = split.transpose(*range(n), *(n + i for i in (0, 2, 4, 1, 3)))
+        flat = patches.reshape(*lead, rows, columns, channels * kernel * kernel)
+        seen = product(flat, self.weights.reshape(outputs, -1)) + self.bias
+        seen = ACTIVATIONS[self.activation](seen).reshape(*lead, -1)
+        return jnp.concatenate([inputs[..., : self.kept], seen], axis=-1), memory
 
 
 class Gru(Struct):
@@ -150,10 +206,13 @@ class Gru(Struct):
         return outputs, outputs
 
 
+Layer = Dense | Patches | Gru
+
+
 class Network(Struct):
     """Layers one after the other."""
 
-    layers: tuple[Dense | Gru, ...]
+    layers: tuple[Layer, ...]
 
     @property
     def n_in(self) -> int:

@@ -13,6 +13,7 @@ from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics.components import rotation_matrix, split, stack, transform, transpose
 from crazyflow_ros.dynamics.first_principles import Params
+from crazyflow_ros.policy.eye import Eye
 
 LONGEST_HISTORY = 1000
 """Largest `Observation.history`."""
@@ -129,6 +130,8 @@ class Observation:
     """Largest errors of position [m] and velocity [m/s] in an observation, along each axis of the
     world; larger ones are clipped, so that a policy meets no errors beyond those of its training.
     0: no limit."""
+    eye: Eye | None = None
+    """The camera whose present picture follows the frames; None for no picture."""
 
     def __post_init__(self) -> None:
         """Check the parts.
@@ -151,7 +154,11 @@ class Observation:
 
     @classmethod
     def of(
-        cls, drone: AnyDrone, parts: Sequence[str] = DEFAULT_PARTS, history: int = 1
+        cls,
+        drone: AnyDrone,
+        parts: Sequence[str] = DEFAULT_PARTS,
+        history: int = 1,
+        eye: Eye | None = None,
     ) -> Observation:
         """Return the observation of a drone, whose rotors turn within its limits.
 
@@ -159,35 +166,61 @@ class Observation:
             drone: A `Drone`, or the path of a drone's folder.
             parts: Names in `PARTS`, in order.
             history: Number of frames.
+            eye: The camera whose picture follows.
 
         Raises:
             ValueError: There is no such drone or part, or the history is out of range.
         """
         slowest, fastest = Params.create(resolve(drone)).rotor_vel_limits.tolist()
-        return cls(tuple(parts), history, (slowest, fastest))
+        return cls(tuple(parts), history, (slowest, fastest), eye=eye)
 
     @property
     def frame_size(self) -> int:
-        """Number of elements of a frame."""
+        """Number of elements of a frame, the parts at one time."""
         return sum(PARTS[part].size for part in self.parts)
+
+    @property
+    def motion_size(self) -> int:
+        """Number of elements of all frames, without the picture."""
+        return self.history * self.frame_size
+
+    @property
+    def repeated_size(self) -> int:
+        """Number of elements that the next observation repeats, the first ones."""
+        return self.motion_size - self.frame_size
 
     @property
     def size(self) -> int:
         """Number of elements of an observation."""
-        return self.history * self.frame_size
+        return self.motion_size + (0 if self.eye is None else self.eye.size)
 
-    def __call__(self, motion: Motion, before: Array | None = None) -> Array:
+    def __call__(
+        self, motion: Motion, before: Array | None = None, picture: Array | None = None
+    ) -> Array:
         """Return the observation of a motion.
 
         Args:
             motion: The present motion.
-            before: (..., size) previous observation, whose last frame is not read and may be left
-                out; None, or zeros, at the start.
+            before: (..., size) previous observation, of which only `repeated_size` elements are
+                read, and the others may be left out; None, or zeros, at the start.
+            picture: (..., height, width, channels) present picture of the `eye`, see `Eye.seen`.
 
         Returns:
             (..., size).
+
+        Raises:
+            ValueError: There is an eye but no picture, or the other way round.
         """
-        return self.stacked(self.frame(motion), before)
+        return self.with_picture(self.stacked(self.frame(motion), before), picture)
+
+    def with_picture(self, frames: Array, picture: Array | None) -> Array:
+        """Return the observation of frames (..., motion_size) and a picture; see `__call__`."""
+        if (self.eye is None) != (picture is None):
+            rule = "no picture" if self.eye is None else f"a picture of {self.eye.shape}"
+            raise ValueError(f"the observation needs {rule}")
+        if self.eye is None or picture is None:
+            return frames
+        return jnp.concatenate([frames, self.eye.seen(picture).astype(frames.dtype)], axis=-1)
 
     def frame(self, motion: Motion) -> Array:
         """Return the newest frame of an observation, (..., frame_size)."""
@@ -196,10 +229,10 @@ class Observation:
         return jnp.concatenate(parts, axis=-1)
 
     def stacked(self, frame: Array, before: Array | None = None) -> Array:
-        """Return the observation of a frame, for example one with noise; see `__call__`."""
+        """Return all frames, of which the newest may have noise; see `__call__`."""
         if self.history == 1:
             return frame
-        n = self.size - self.frame_size
+        n = self.repeated_size
         past = jnp.zeros((*frame.shape[:-1], n), frame.dtype) if before is None else before[..., :n]
         return jnp.concatenate([frame, past], axis=-1)
 

@@ -53,13 +53,17 @@ class Policy(Struct):
         """
         memory, dtype = self.network.memory, self.mean.dtype
         return PolicyState(
-            observation=jnp.zeros((*lead, self._n_repeated), dtype),
+            observation=jnp.zeros((*lead, self.observation.repeated_size), dtype),
             action=jnp.zeros((*lead, SIZE), dtype),
             memory=jnp.broadcast_to(memory, (*lead, memory.size)),
         )
 
     def act(
-        self, state: PolicyState, motion: Motion, product: Product = matrix_product
+        self,
+        state: PolicyState,
+        motion: Motion,
+        product: Product = matrix_product,
+        picture: Array | None = None,
     ) -> tuple[PolicyState, Array]:
         """Choose a command.
 
@@ -67,15 +71,19 @@ class Policy(Struct):
             state: What the policy remembers, from `initial_state` or the previous call.
             motion: The present motion; its field `action` is ignored.
             product: How products with the weights are computed.
+            picture: Present picture, if the observation has an `eye`, see `Eye.seen`.
 
         Returns:
             The new state, and the command (..., 4) of the control mode of `action`. The command is
             NaN if the network's output is NaN.
+
+        Raises:
+            ValueError: A picture is missing, or not expected.
         """
-        seen = self.observation(motion._replace(action=state.action), state.observation)
+        seen = self.observation(motion._replace(action=state.action), state.observation, picture)
         output, memory = self.network((seen - self.mean) / self.std, state.memory, product)
         action = jnp.clip(output, -1, 1)
-        repeated = seen[..., : self._n_repeated]
+        repeated = seen[..., : self.observation.repeated_size]
         return PolicyState(repeated, action, memory), self.action(action)
 
     def act_towards(
@@ -84,6 +92,7 @@ class Policy(Struct):
         motion: Motion,
         heading_quat: Array,
         product: Product = matrix_product,
+        picture: Array | None = None,
     ) -> tuple[PolicyState, Array]:
         """Choose a command that also turns the drone to a heading.
 
@@ -96,17 +105,14 @@ class Policy(Struct):
             heading_quat: (..., 4) xyzw, of which only the heading matters. East if the attitude has
                 none.
             product: As in `act`.
+            picture: As in `act`.
 
         Returns:
             As for `act`.
         """
         cos, sin, _ = heading(split(heading_quat))  # type: ignore[arg-type]
-        state, command = self.act(state, turned(motion, cos, sin), product)
+        state, command = self.act(state, turned(motion, cos, sin), product, picture)
         if self.action.control is Control.attitude:
             roll, pitch, yaw, thrust = split(command)
             command = stack((roll, pitch, yaw + jnp.arctan2(sin, cos), thrust))
         return state, command
-
-    @property
-    def _n_repeated(self) -> int:
-        return self.observation.size - self.observation.frame_size

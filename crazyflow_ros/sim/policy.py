@@ -31,9 +31,11 @@ def follow_policy(sim: Sim, policy: Policy) -> None:
         policy: The policy.
 
     Raises:
-        ValueError: The simulation has another control mode or rate, or its dynamics do not accept
-            the policy's commands.
+        ValueError: The simulation has another control mode or rate, its dynamics do not accept the
+            policy's commands, or the policy sees pictures.
     """
+    if policy.observation.eye is not None:
+        raise ValueError("a policy that sees pictures flies in an Environment with its eye")
     level, mode = sim.data.controls.state, policy.action.control
     if level is None:
         raise ValueError(f"a policy needs control=state for its goals, this one has {sim.control}")

@@ -70,7 +70,8 @@ def test_no_drone_has_a_larger_gradient_than_is_allowed() -> None:
 def test_a_drone_whose_state_overflows_spoils_nothing() -> None:
     bptt = learner("bptt", 3, horizon=5, hidden=4)
     now = bptt.begin()
-    fast = now.worlds._replace(body=now.worlds.body.at[1].set(1e30))
+    body = jnp.asarray(now.worlds.body).at[1].set(1e30)
+    fast = now.worlds._replace(body=body)
     after, cost = jax.jit(bptt.update)(now._replace(worlds=fast), np.zeros(3, bool))
     assert not np.isfinite(cost)
     assert all(np.isfinite(x).all() for x in jax.tree.leaves((after.weights, after.worlds)))

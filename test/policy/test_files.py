@@ -155,7 +155,11 @@ def changed(path: Path, to: Path, about: dict | None = None, **arrays: np.ndarra
         ({"policy.drone": "x" * 5000}, {}, "drone must have at most"),
         ({"policy.mood": 1}, {}, "mood"),
         ({"layers": []}, {}, "unknown array '0.bias'"),
-        ({"layers.0.kind": "lstm"}, {}, "layer 0: there is no kind 'lstm', only dense, gru"),
+        (
+            {"layers.0.kind": "lstm"},
+            {},
+            "layer 0: there is no kind 'lstm', only dense, patches, gru",
+        ),
         ({"layers.0.activation": "wish"}, {}, "there is no activation 'wish'"),
         ({}, {"0__bias": None}, "0.bias is missing"),
         ({}, {"0__bias": np.zeros(7)}, "0.bias must be"),

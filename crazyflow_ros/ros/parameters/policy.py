@@ -41,6 +41,10 @@ def usable_policy(
         policy = load(path, drone_model)
     except (ValueError, ModuleNotFoundError) as error:
         raise ParameterError("policy", str(error)) from None
+    if policy.observation.eye is not None:
+        raise ParameterError(
+            "policy", f"{path} sees pictures: fly it over topics, with the program `policy`"
+        )
     if freq % policy.freq:
         raise ParameterError("freq", f"a multiple of the policy's {policy.freq} Hz", freq)
     own = policy.action.control

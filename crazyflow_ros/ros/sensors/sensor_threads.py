@@ -4,7 +4,8 @@ While a topic has subscribers, the physics thread queues its snapshots. Cameras 
 share a thread, and all other sensors share another one.
 
 No readings are skipped, except pictures. If sensing is too slow, the physics waits for it, and time
-passes more slowly. It does not wait for cameras, which draw the latest snapshot.
+passes more slowly. It does not wait for cameras, which draw the latest snapshot. While time stands
+still, who begins to listen to a camera gets the present picture.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -88,22 +89,45 @@ class SensorThread:
         self._is_over = True
         self._views.clear()
 
-    def look(self, drones: tuple[str, ...]) -> None:
-        """Update which topics of drones with their own have subscribers. Executor's thread."""
+    def look(self, drones: tuple[str, ...], new: set[str]) -> None:
+        """Update which topics have subscribers. Called in the executor's thread.
+
+        Args:
+            drones: The drones that have topics of their own.
+            new: Topics that got a new subscription.
+        """
         for topics in chain(*self._topics.values()):
             topics.look(drones)
         self._wanted = frozenset(
             rate for rate, kept in self._topics.items() if any(topics.listeners for topics in kept)
         )
+        if self._is_awaited or not self._physics.paused:
+            return
+        rates = [
+            rate
+            for rate in self._wanted
+            if any(not new.isdisjoint(topics.names(drones)) for topics in self._topics[rate])
+        ]
+        if rates:
+            self._physics.show_to(partial(self._show, rates))
+
+    def _show(self, rates: Sequence[int], snapshot: Snapshot) -> None:
+        """Queue the snapshot at which time stands still. Called in the physics thread."""
+        for rate in rates:
+            if not (self._physics.stepping and snapshot.tick % (self._physics.freq // rate)):
+                self._views.append(self._view(rate, snapshot))
+                self._due.set()
+
+    def _view(self, rate: int, snapshot: Snapshot) -> _View:
+        return _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
 
     def _take(self, rate: int, period: int, snapshot: Snapshot) -> None:
         """Queue a snapshot. Called in the physics thread."""
         # Also called between two periods, after a step and after manual changes.
         if rate in self._wanted and snapshot.tick % period == 0:
-            view = _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
             if len(self._views) == self._views.maxlen and not self._await_room():
                 self._left_out += 1
-            self._views.append(view)
+            self._views.append(self._view(rate, snapshot))
             self._due.set()
 
     def _await_room(self) -> bool:
@@ -222,7 +246,7 @@ def declare(simulator: Host, file: SensorFile) -> None:
 
     def look() -> None:
         for thread in threads.values():
-            thread.look(simulator.interfaces.drones)
+            thread.look(simulator.interfaces.drones, simulator.listeners.newly_heard)
 
     if threads:
         simulator.listeners.follow(look)

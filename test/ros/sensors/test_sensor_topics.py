@@ -551,6 +551,16 @@ def test_other_readers_accept_the_messages_of_all_sensors(client: Client) -> Non
     wire.check(lambda: client.advance(50) and None, own)
 
 
+def test_who_begins_to_listen_to_a_camera_sees_the_present(client: Client) -> None:
+    """While time stands still, so that a lock-step program can begin with a picture."""
+    tick = client.advance(7)
+    other = Client(DOMAIN)  # the subscriptions of the first one may be older
+    seen = other.collect(Image, "cf0/eye/depth/image_raw")
+    other.until(lambda: seen, "a picture")
+    other.close()
+    assert {time_ns(message.header.stamp) for message in seen} == {stamp_ns(tick)}
+
+
 def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
     check_pictures(client)
 
