@@ -299,7 +299,8 @@ def packed_step(
     """
     if not program.is_shared:
         return PackedStep(program, data, worlds, inputs)
-    key = program, layout(data), worlds, frozenset(data.states.pos.devices())
+    n_parts = len(parts_of(data.core.n_worlds, data.core.n_drones))
+    key = program, layout(data), worlds, n_parts, frozenset(data.states.pos.devices())
     step = _shared.pop(key, None) or PackedStep(program, data, worlds, inputs)
     _shared[key] = step
     for oldest in list(_shared)[:-_MOST_SHARED]:
