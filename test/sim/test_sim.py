@@ -75,7 +75,6 @@ def test_a_new_number_of_steps_compiles_nothing(sim: Sim, caplog: pytest.LogCapt
         jax.block_until_ready(sim.data)
 
     fly(1)
-    fly(1)  # in memory of its own, from which JAX's other functions read
     assert compilations(caplog, lambda: jax.jit(lambda x: x + 1)(jnp.ones(3))) > 0  # it does count
     for count in (2, 7, 50, 999):
         assert compilations(caplog, lambda n=count: fly(n)) == 0
