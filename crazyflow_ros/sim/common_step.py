@@ -42,7 +42,6 @@ def step_stages(
     control: Control,
     integrator: Integrator,
     forces: tuple[External, ...],
-    *,
     estimated: bool,
     clipped: bool,
 ) -> tuple[Stage, ...]:
@@ -70,11 +69,11 @@ def step_stages(
 
 @cache
 def common_step(
-    dynamics: Dynamics, control: Control, integrator: Integrator, *, estimated: bool, clipped: bool
+    dynamics: Dynamics, control: Control, integrator: Integrator, estimated: bool, clipped: bool
 ) -> tuple[tuple[Stage, ...], Stepping]:
     """Return the stages of a tick without forces, and their program.
 
     Arguments and errors are those of `step_stages`.
     """
-    pipeline = step_stages(dynamics, control, integrator, (), estimated=estimated, clipped=clipped)
+    pipeline = step_stages(dynamics, control, integrator, (), estimated, clipped)
     return pipeline, Stepping(tick_of(pipeline), is_shared=True)

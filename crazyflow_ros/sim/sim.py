@@ -186,12 +186,12 @@ class Sim:
         rates = rates_of(levels(self.control, self.dynamics), given, freq)
 
         kind = self.dynamics, self.control, self.integrator
-        options = {"estimated": positioning is not None, "clipped": forces is None}
+        estimated, clipped = positioning is not None, forces is None
         self._stepping: Stepping | None = None
         if self.forces:
-            self._step_pipeline = step_stages(*kind, self.forces, **options)
+            self._step_pipeline = step_stages(*kind, self.forces, estimated, clipped)
         else:
-            self._step_pipeline, self._stepping = common_step(*kind, **options)
+            self._step_pipeline, self._stepping = common_step(*kind, estimated, clipped)
         self._reset_pipeline: tuple[ResetStage, ...] = ()
         self._memories = Memories()
         # On a mesh, each process makes its own worlds. Random numbers of estimates differ by world.
