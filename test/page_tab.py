@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from crazyflow_ros.view.shell.shell import PATH
 
 PROTOCOL = f"viser-v{viser.__version__}"
-TIMEOUT = 30.0  # s
+TIMEOUT = 120.0  # s, a machine may be slow and busy
 CAMERA = {
     "type": "ViewerCameraMessage",
     "wxyz": [1, 0, 0, 0],

@@ -103,7 +103,7 @@ PICTURE_SIDE = 8192
 SANDBOX_BYTES = 1 << 30
 """Memory with which MuJoCo has to get along when it builds a description."""
 SANDBOX_SECONDS = 10.0
-"""Time within which MuJoCo has to build a description, on a busy machine."""
+"""Processor time within which MuJoCo has to build a description."""
 
 
 def shown(value: object, most: int = _SHOWN) -> str:

@@ -41,6 +41,16 @@ class Shapes:
         }
         self._checked: set[object] = set()
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shapes) and self._kind == other._kind
+
+    def __hash__(self) -> int:
+        return hash(self._kind)
+
+    @property
+    def _kind(self) -> tuple[object, ...]:
+        return self.sizes, self._freq, self._mixed, tuple(self._first.items())
+
     def lead(self, path: Path, leaf: Array) -> tuple[int, ...]:
         """Return the leading axes of a parameter.
 

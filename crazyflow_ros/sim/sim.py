@@ -33,13 +33,29 @@ from crazyflow_ros.sim.arguments import (
     steps_of,
     whole,
 )
-from crazyflow_ros.sim.cascade import check_controller, control_stages, levels
+from crazyflow_ros.sim.cascade import check_controller, levels
+from crazyflow_ros.sim.common_step import (
+    common_derivative,
+    common_ending,
+    common_reset_fn,
+    common_step,
+    common_step_fn,
+    derivative,
+    step_stages,
+)
 from crazyflow_ros.sim.compile.live_data import LiveData
 from crazyflow_ros.sim.compile.programs import Program, Stepping
-from crazyflow_ros.sim.compile.stepping import StepFn, count, deriving, step_fn, tick_of
+from crazyflow_ros.sim.compile.stepping import (
+    StepFn,
+    compiled_derivative,
+    count,
+    deriving,
+    step_fn,
+    tick_of,
+)
 from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.contacts import Contact, ContactSlots, listed, touching_geoms
-from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
+from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.functional import seed_sim
 from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.memories import Memories
@@ -169,13 +185,13 @@ class Sim:
         check_controller(self.controller, self.control, self.dynamics)
         rates = rates_of(levels(self.control, self.dynamics), given, freq)
 
-        self._step_pipeline = (
-            *([stages.estimate_state] if positioning else []),
-            *control_stages(self.dynamics, self.control),
-            stages.integration(self.integrator, self.forces),
-            stages.increment_steps,
-            *(() if forces is not None else (stages.clip_floor_pos,)),
-        )
+        kind = self.dynamics, self.control, self.integrator
+        estimated, clipped = positioning is not None, forces is None
+        self._stepping: Stepping | None = None
+        if self.forces:
+            self._step_pipeline = step_stages(*kind, self.forces, estimated, clipped)
+        else:
+            self._step_pipeline, self._stepping = common_step(*kind, estimated, clipped)
         self._reset_pipeline: tuple[ResetStage, ...] = ()
         self._memories = Memories()
         # On a mesh, each process makes its own worlds. Random numbers of estimates differ by world.
@@ -204,9 +220,10 @@ class Sim:
             # Stay on the present default device, even if it changes later.
             data = jax.device_put(data, self.device)
         self._first = self.default_data = data
-        self._live = LiveData(data, self._worlds, self.derivative)
+        self._rate = partial(derivative, forces=self.forces) if self.forces else derivative
+        compiled = compiled_derivative if self.forces else common_derivative
+        self._live = LiveData(data, self._worlds, compiled(self._rate, self._worlds))
         self._contact_wrench = inlined(partial(stages.contact_wrench, forces=self.forces))
-        self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
         self.scene, self.fused_mjx_model = scene, fused_mjx_model
         sharding = data.states.pos.sharding
@@ -297,7 +314,8 @@ class Sim:
         if mask is not None:
             mask = self._worlds.placed_array(mask_of(mask, self.n_worlds))
         if self._reset is None:
-            self._reset = reset_fn(self._reset_pipeline, None, self._worlds)
+            make = reset_fn if self._reset_pipeline else common_reset_fn
+            self._reset = make(self._reset_pipeline, None, self._worlds)
         with self._one_thread:
             data, default = self._live.data, self.default_data
             if mask is None:  # then only the random numbers of the present data matter
@@ -376,9 +394,7 @@ class Sim:
 
     def derivative(self, data: SimData) -> SimStateDeriv:
         """Return the time derivative of `data.states` under the commands in force."""
-        check_precision(data)
-        rate = stages.derivative(data, data.states.components, self.forces)
-        return SimStateDeriv.from_components(rate)
+        return self._rate(data)
 
     def contact_wrench(self, data: SimData) -> Array:
         """Return the wrench of the contacts among `forces`, computed from `data.states_deriv`.
@@ -402,7 +418,10 @@ class Sim:
                 that evaluation.
         """
         if last is None and derivative:
-            last = deriving(self.derivative)
+            last = deriving(self._rate) if self.forces else common_ending
+        stepping = self._stepping
+        if stepping and stepping.is_shared and last in (None, common_ending):
+            return common_step_fn(stepping.tick, last, self._worlds)
         return step_fn(tick_of(self._step_pipeline), last, self._worlds)
 
     # The scene in MuJoCo.
@@ -547,7 +566,8 @@ class Sim:
             derivative: Whether to evaluate `states_deriv`; if so, the function is compiled.
         """
         if derivative:
-            return reset_fn(self._reset_pipeline, self.derivative, self._worlds)
+            make = reset_fn if self._reset_pipeline or self.forces else common_reset_fn
+            return make(self._reset_pipeline, self._rate, self._worlds)
         return restoring(self._reset_pipeline, self._worlds)
 
 

@@ -34,6 +34,13 @@ class Worlds:
         each_of(self._n_worlds, mesh, "n_worlds")
         self.mesh = mesh and inferring(mesh)
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether what is compiled for these worlds is right for the others."""
+        return isinstance(other, Worlds) and (self.mesh, self.shapes) == (other.mesh, other.shapes)
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.shapes))
+
     def owned(self, data: SimData) -> list[bool]:
         """Return for each leaf whether its first axis is that of the worlds.
 

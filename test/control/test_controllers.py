@@ -19,6 +19,7 @@ from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.sim import Sim, SimData, functional
 
 DRONE = "cf2x_L250"
+WORLDS = 64  # what is compiled for one drone flies the others
 OTHERS = [c for c in Controller if c is not Controller.default]
 
 
@@ -53,7 +54,7 @@ def error(sim: Sim) -> np.ndarray:
 
 @pytest.mark.parametrize("controller", Controller)
 def test_hover_from_random_starts(controller: str) -> None:
-    sim, most = flying(controller, 64), 0.0
+    sim, most = flying(controller, WORLDS), 0.0
     for _ in range(20):
         sim.step(sim.freq // 2)
         most = max(most, float(error(sim).max()))
@@ -67,7 +68,7 @@ def test_hover_from_random_starts(controller: str) -> None:
 @pytest.mark.parametrize("controller", OTHERS)
 @pytest.mark.parametrize("drone", [drone for drone in Drone if drone != DRONE])
 def test_every_drone_hovers(controller: str, drone: str) -> None:
-    sim = flying(controller, 8, drone)
+    sim = flying(controller, WORLDS, drone)
     sim.step(10 * sim.freq)
     assert error(sim).max() < 0.01
     assert np.abs(sim.data.states.ang_vel).max() < 0.02

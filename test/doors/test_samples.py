@@ -34,8 +34,11 @@ def samples(*sensors: tuple[Any, int], drones: tuple[str, ...] = ("cf0",)) -> Sa
     return Samples("cf2x_L250", drones, sensors, RATE, PERIOD)
 
 
+AT_REST = Physics().snapshot
+
+
 def at_rest(tick: int) -> Any:
-    return replace(Physics().snapshot, tick=tick)
+    return replace(AT_REST, tick=tick)
 
 
 def test_each_sensor_is_read_at_its_own_rate_once_for_each_tick() -> None:

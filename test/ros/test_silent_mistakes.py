@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import rclpy
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from ros_client import own_domain
+from ros_client import TIMEOUT, own_domain
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
@@ -68,12 +69,13 @@ class Graph:
         self._executor.add_node(self.simulator)
 
     def until(self, condition: Callable[[], object]) -> None:
-        for _ in range(2000):
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
             self.simulator.other_nodes.look()
             if condition():
                 return
             self._executor.spin_once(timeout_sec=0.02)
-        raise TimeoutError
+        raise TimeoutError(f"not within {TIMEOUT} s")
 
     def publishes(self, kind: Any, topic: str) -> Any:
         publisher = self.other.create_publisher(kind, topic, 1)

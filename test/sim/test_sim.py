@@ -80,6 +80,32 @@ def test_a_new_number_of_steps_compiles_nothing(sim: Sim, caplog: pytest.LogCapt
         assert compilations(caplog, lambda n=count: fly(n)) == 0
 
 
+def test_simulations_of_one_kind_are_compiled_once_and_fly_by_themselves(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def step(sim: Sim, speed: float) -> None:
+        sim.rotor_vel_control(np.full((N, M, 4), speed))
+        sim.step(20)
+
+    def flown(sim: Sim) -> Any:
+        step(sim, 16_000.0)
+        step(sim, 16_000.0)
+        data, end = sim.data, sim.build_step_fn()(sim.data, 3)
+        found = data.states, data.states_deriv, end.states
+        sim.reset(np.array([True, False, True]))
+        return jax.block_until_ready((found, sim.data.states))
+
+    alone = flown(Sim(N, M, control="rotor_vel"))
+    another = Sim(N, M, control="rotor_vel", drone="hb_x500")
+    assert compilations(caplog, lambda: flown(another)) == 0
+    one, other = (Sim(N, M, control="rotor_vel") for _ in range(2))
+    for _ in range(2):
+        step(one, 16_000.0)
+        step(other, 17_000.0)
+    assert_equal(one.data.states, alone[0][0])
+    assert (other.data.states.rotor_vel > one.data.states.rotor_vel).all()
+
+
 @pytest.mark.parametrize("mask", [None, np.array([True, False, True])])
 def test_the_derivative_after_a_reset_is_that_of_the_data_then(
     sim: Sim, mask: np.ndarray | None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import Tab, needs_browser
-from page_tab import until
+from page_tab import TIMEOUT, until
 
 from benchmark.chromium import open_chromium
 
@@ -53,7 +53,7 @@ def put(view: Any, places: np.ndarray) -> None:
 
 def settled(tab: Tab, before: np.ndarray | None = None) -> np.ndarray:
     """The picture once it stays the same, and is another one than before."""
-    deadline, last = time.monotonic() + 60, None
+    deadline, last = time.monotonic() + TIMEOUT, None
     while time.monotonic() < deadline:
         now = tab.picture()
         is_new = before is None or np.abs(now - before).max() > SEEN
@@ -61,7 +61,7 @@ def settled(tab: Tab, before: np.ndarray | None = None) -> np.ndarray:
             return now
         last = now
         tab.page.wait_for_timeout(300)
-    raise AssertionError("the picture does not settle within 60 s")
+    raise AssertionError(f"the picture does not settle within {TIMEOUT} s")
 
 
 def luminance(picture: np.ndarray) -> np.ndarray:
@@ -97,14 +97,14 @@ def in_picture(view: Any, tab: Tab, places: np.ndarray) -> np.ndarray:
 def test_the_first_picture_shows_drones(browser: Any, view: Any, size: tuple[int, int]) -> None:
     """Light and dark, each is large, hidden by nothing, and stands out, as does its shadow."""
     tab = Tab(browser, f"{view.viewer.url}?fixedDpr={RESOLUTION}", size, color_scheme="light")
-    until(lambda: view.viewer.shown.size.value > 1, "drawn sizes", 60)
+    until(lambda: view.viewer.shown.size.value > 1, "drawn sizes")
     everything, unnamed, empty = {}, {}, {}
     everything["light"] = last = settled(tab)
 
     def are_free() -> bool:
         return not any(covers(tab, pixel) for pixel in in_picture(view, tab, DRONES))
 
-    until(are_free, "a picture in which nothing hides a drone", 60)  # the panel may still come
+    until(are_free, "a picture in which nothing hides a drone")  # the panel may still come
 
     def look(pictures: dict[str, np.ndarray], *schemes: str) -> None:
         nonlocal last
@@ -175,10 +175,10 @@ def covers(tab: Tab, pixel: np.ndarray) -> set[str]:
 def test_a_wheel_frees_the_camera(browser: Any, view: Any) -> None:
     tab = Tab(browser, f"{view.viewer.url}?fixedDpr={RESOLUTION}", (1280, 720))
     camera = tab.input_of("Camera")
-    until(lambda: camera.input_value() == "all drones", "a camera that follows", 60)
+    until(lambda: camera.input_value() == "all drones", "a camera that follows")
     tab.page.locator("canvas[data-engine]").wait_for()
     tab.page.mouse.move(300, 400)
     tab.page.mouse.wheel(0, 100)
-    until(lambda: camera.input_value() == "free", "a camera that its user moves", 60)
+    until(lambda: camera.input_value() == "free", "a camera that its user moves")
     assert tab.errors == []
     tab.close()

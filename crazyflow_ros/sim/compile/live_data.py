@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.sim import functional
-from crazyflow_ros.sim.compile.packed_step import PackedStep, Parts, kept
+from crazyflow_ros.sim.compile.packed_step import PackedStep, Parts, kept, packed_step
 from crazyflow_ros.sim.compile.programs import Program
 from crazyflow_ros.sim.compile.stepping import Derivative, unsynced
 from crazyflow_ros.sim.data import SimData, SimState, SimStateDeriv, check_precision
@@ -31,15 +31,11 @@ class LiveData:
     Args:
         data: The first data.
         worlds: Which arrays have an axis of worlds, and on which devices the worlds are.
-        derivative: Evaluates `states_deriv`, when they are read.
+        derivative: Evaluates `states_deriv`, when they are read; compiled.
     """
 
     def __init__(self, data: SimData, worlds: Worlds, derivative: Derivative) -> None:
-        @jax.jit
-        def derive(data: SimData) -> SimStateDeriv:
-            return worlds.placed(data.replace(states_deriv=derivative(data))).states_deriv
-
-        self._worlds, self._compiled_derivative = worlds, derive
+        self._worlds, self._compiled_derivative = worlds, derivative
         self._any_rate = data.states_deriv  # for data whose derivative nothing reads
         pos = data.states.pos
         self._device = pos.sharding if worlds.mesh is None and pos.committed else None
@@ -64,7 +60,8 @@ class LiveData:
             return self._before
         view = self._view()
         if view is None:
-            view = _View(self._step, self._parts, self._states, self._before, self._fields)
+            now = self._step, self._parts, self._states, self._before, self._fields
+            view = _View(*now, self._derive)
             self._view = weakref.ref(view)
         return SimData.lazy(view)
 
@@ -100,7 +97,7 @@ class LiveData:
             data = self._worlds.placed(unsynced(data))
             key = id(program), layout(data)
             if (step := self._programs.get(key)) is None:
-                step = PackedStep(program, self._derive, data, self._worlds, inputs)
+                step = packed_step(program, data, self._worlds, inputs)
                 self._programs[key] = step  # the step keeps the program alive, and so its id
             if step.reads_derivative:
                 data = data.replace(states_deriv=given.states_deriv)
@@ -155,15 +152,17 @@ class _View:
         states: list[Any],
         before: SimData,
         fields: dict[str, Any],
+        derive: Derivative,
     ) -> None:
         self._step, self._parts, self._states, self._before = step, parts, states, before
-        self._fields = fields
+        self._fields, self._derive = fields, derive
 
     def __call__(self, name: str) -> Any:
         if name not in self._fields:
             if name == "states" and self._states:
                 return SimState.lazy(self._state)  # not stored, because it refers to this view
-            value = self._step.field(name, self._parts, self._states, self._before)
+            now = self._parts, self._states, self._before
+            value = self._step.field(name, *now, self._derive)
             if name == "core" and _SYNCED in self._fields:
                 with jax.ensure_compile_time_eval():
                     value = value.replace(mjx_synced=on_device(True))

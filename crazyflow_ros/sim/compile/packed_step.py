@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from itertools import starmap
 from typing import Any
@@ -18,6 +19,7 @@ from crazyflow_ros.sim.compile.programs import Program
 from crazyflow_ros.sim.compile.stepping import Derivative
 from crazyflow_ros.sim.compile.ticks import Packed, plugin_leaves, replaced
 from crazyflow_ros.sim.data import SimData, check_precision
+from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.worlds import Worlds
 from crazyflow_ros.xla.compiler import known_options
 
@@ -25,6 +27,8 @@ from crazyflow_ros.xla.compiler import known_options
 _COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
 
 _FEW = 2048  # drones whose states a step returns in less time than another call takes
+
+_MOST_SHARED = 16  # kinds of simulations
 
 Parts = list[Packed]
 """Packed data of each part of the worlds, see `cores`."""
@@ -37,12 +41,13 @@ class PackedStep:
     few. A call by JAX costs 20 us or more, so a step of few worlds also returns their states, and
     on a CPU it is called directly, see `DirectStep`. The packed data are then arrays of NumPy,
     which the next step overwrites.
+
+    Each simulation has its own, see `packed_step`.
     """
 
     def __init__(
         self,
         program: Program,
-        derive: Derivative,
         data: SimData,
         worlds: Worlds,
         inputs: tuple[Any, ...],
@@ -111,7 +116,7 @@ class PackedStep:
         self.reads_derivative = any(
             ticks.used[i] for i, name in enumerate(fields) if name == "states_deriv"
         )
-        self._derive, self._run, self._ticks = derive, run, ticks
+        self._run, self._ticks = run, ticks
         self._run_part: Callable[..., Any] | None = None  # compiled for one of several parts
         self._direct: DirectStep | None = None
         self.program = program
@@ -237,7 +242,9 @@ class PackedStep:
         moving, _, states, results = returned[0]
         return moving, states, results
 
-    def field(self, name: str, parts: Parts, states: list[Array], before: SimData) -> Any:
+    def field(
+        self, name: str, parts: Parts, states: list[Array], before: SimData, derive: Derivative
+    ) -> Any:
         """Return a field of the data.
 
         Args:
@@ -245,6 +252,7 @@ class PackedStep:
             parts: Packed data after the step.
             states: States that the step returned, if any.
             before: The data before packing, for leaves that neither ticks nor commands change.
+            derive: Evaluates `states_deriv`.
         """
         if states and name == "states":
             present = {name: self.state(name, states, before) for name in self._state_places}
@@ -252,8 +260,8 @@ class PackedStep:
         if name == "states_deriv":
             others = self._unpack.keys() - {name}
             states = [] if self.overwrites(parts) else states  # together, they take less time
-            changes = {field: self.field(field, parts, states, before) for field in others}
-            return self._derive(before.replace(**changes))
+            changes = {field: self.field(field, parts, states, before, derive) for field in others}
+            return derive(before.replace(**changes))
         if name not in self._unpack:
             return getattr(before, name)
         places, unpack = self._unpack[name]
@@ -273,6 +281,31 @@ class PackedStep:
         state: Array = states[place]
         direct = self._direct
         return direct.copies[place]() if direct and states is direct.states else state
+
+
+_shared: dict[object, PackedStep] = {}  # which nobody calls; the last used come last
+
+
+def packed_step(
+    program: Program, data: SimData, worlds: Worlds, inputs: tuple[Any, ...]
+) -> PackedStep:
+    """Return a step. Simulations of one kind share what is compiled, not the memory.
+
+    Args:
+        program: The program.
+        data: Data of the layout that the step packs.
+        worlds: The worlds and their devices.
+        inputs: Arguments of the program.
+    """
+    if not program.is_shared:
+        return PackedStep(program, data, worlds, inputs)
+    n_parts = len(parts_of(data.core.n_worlds, data.core.n_drones))
+    key = program, layout(data), worlds, n_parts, frozenset(data.states.pos.devices())
+    step = _shared.pop(key, None) or PackedStep(program, data, worlds, inputs)
+    _shared[key] = step
+    for oldest in list(_shared)[:-_MOST_SHARED]:
+        _shared.pop(oldest, None)
+    return copy(step)
 
 
 def kept(parts: Parts) -> Parts:

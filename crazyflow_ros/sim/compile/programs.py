@@ -36,6 +36,11 @@ class Program(Protocol):
         """Whether the result for a world depends on no other world."""
         ...
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether simulations share the program, and so what is compiled of it."""
+        ...
+
     def layout(self, data: SimData, owned: list[bool], *inputs: Any) -> Ticks:
         """Return how the data are packed, from what the function reads and changes."""
         ...
@@ -53,6 +58,7 @@ class Stepping:
     last: Ending | None = None
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    is_shared: bool = False
     by_world: bool = field(default=True, init=False)
 
     def layout(self, data: SimData, owned: list[bool], *_: Any) -> Ticks:
@@ -73,6 +79,7 @@ class Composed:
     inputs: tuple[str, ...] = field(default=(), init=False)
     outputs: tuple[str, ...] = field(default=(), init=False)
     by_world: bool = field(default=False, init=False)
+    is_shared: bool = field(default=False, init=False)
 
     def layout(self, data: SimData, owned: list[bool], *inputs: Any) -> Ticks:
         """See `Program`."""

@@ -82,6 +82,16 @@ def deriving(derivative: Derivative) -> Ending:
     return lambda _, data: data.replace(states_deriv=derivative(data))
 
 
+def compiled_derivative(derivative: Derivative, worlds: Worlds) -> Derivative:
+    """Return the derivative as a compiled function."""
+
+    @jax.jit
+    def derive(data: SimData) -> SimStateDeriv:
+        return worlds.placed(data.replace(states_deriv=derivative(data))).states_deriv
+
+    return derive
+
+
 def finishing(derivative: Derivative) -> Stage:
     """Return the stage after a reset: derivatives, and MJX data marked out of date."""
     derive = deriving(derivative)

@@ -84,7 +84,9 @@ def test_cores_fly_the_bits_of_one_core(use_cores: UseCores, control: str) -> No
         assert all(np.isfinite(array).all() for array in two)
 
 
-@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+@pytest.mark.parametrize(
+    "autoreset", [pytest.param("next_step", marks=pytest.mark.soak), "same_step"]
+)
 def test_environments_give_the_results_of_one_core(use_cores: UseCores, autoreset: str) -> None:
     def fly(n: int) -> list[tuple[Any, ...]]:
         use_cores(n)

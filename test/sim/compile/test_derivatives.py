@@ -15,7 +15,7 @@ from jax import Array
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.functional import attitude_control
 
-N, M, TICKS = 3, 2, 4
+N, M, TICKS = 3, 2, 2
 # Derivatives are made while JAX traces; optimised machine code of them takes long to compile.
 QUICKLY = {"xla_backend_optimization_level": 0}
 Flight = Callable[..., Array]

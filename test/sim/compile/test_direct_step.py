@@ -12,6 +12,7 @@ import pytest
 from jax_cache import without_jax_cache
 
 from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.compile import packed_step
 from crazyflow_ros.sim.compile.direct_step import DirectStep
 
 pytestmark = pytest.mark.skipif(
@@ -28,14 +29,20 @@ def is_direct(sim: Sim) -> bool:
     return step is not None and step.overwrites(sim._live._parts)
 
 
+def share_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Else code would come from earlier simulations, which had it from JAX's cache or not."""
+    patch.setattr(packed_step, "_shared", {})
+
+
 @pytest.fixture(scope="module")
 def sims() -> tuple[Sim, Sim]:
     """The same simulation, called directly and by JAX."""
     direct, by_jax = (Sim(N, M, control="rotor_vel", rng_key=3) for _ in range(2))
-    with without_jax_cache():
-        direct.step()
-    direct.step()
     with pytest.MonkeyPatch.context() as patch:
+        share_nothing(patch)
+        with without_jax_cache():
+            direct.step()
+        direct.step()
         patch.setattr(DirectStep, "of", lambda *_: None)
         by_jax.step()
     by_jax.step()
@@ -119,8 +126,11 @@ def test_what_jax_is_to_check_is_called_by_jax() -> None:
     assert not is_direct(sim)
 
 
-def test_code_from_the_cache_of_jax_is_called_by_jax(both: tuple[Sim, Sim]) -> None:
+def test_code_from_the_cache_of_jax_is_called_by_jax(
+    both: tuple[Sim, Sim], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It cannot be read."""
+    share_nothing(monkeypatch)
     _, by_jax = both
     cached = Sim(N, M, control="rotor_vel", rng_key=3)
     for sim in (cached, by_jax):

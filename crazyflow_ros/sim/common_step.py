@@ -1,0 +1,79 @@
+"""What simulations of one kind share, so that only the first one is compiled.
+
+Forces and stages of users may be functions that close over what changes: nobody can tell whether
+two are the same. So simulations share what has neither.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.dynamics.forces.external import External
+from crazyflow_ros.sim import stages
+from crazyflow_ros.sim.cascade import control_stages
+from crazyflow_ros.sim.compile.programs import Stepping
+from crazyflow_ros.sim.compile.stepping import compiled_derivative, deriving, step_fn, tick_of
+from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
+from crazyflow_ros.sim.integration import Integrator
+from crazyflow_ros.sim.reset import reset_fn
+from crazyflow_ros.sim.stages import Stage
+
+_MOST = 16  # kinds of simulations whose functions stay compiled
+
+common_derivative = lru_cache(_MOST)(compiled_derivative)
+common_step_fn = lru_cache(_MOST)(step_fn)
+common_reset_fn = lru_cache(_MOST)(reset_fn)
+
+
+def derivative(data: SimData, forces: tuple[External, ...] = ()) -> SimStateDeriv:
+    """Return the time derivative of `data.states` under the commands in force."""
+    check_precision(data)
+    rate = stages.derivative(data, data.states.components, forces)
+    return SimStateDeriv.from_components(rate)
+
+
+common_ending = deriving(derivative)
+
+
+def step_stages(
+    dynamics: Dynamics,
+    control: Control,
+    integrator: Integrator,
+    forces: tuple[External, ...],
+    estimated: bool,
+    clipped: bool,
+) -> tuple[Stage, ...]:
+    """Return the stages of a tick.
+
+    Args:
+        dynamics: The model.
+        control: Meaning of commands.
+        integrator: The integrator.
+        forces: External forces.
+        estimated: Whether the controllers use an estimate of the state.
+        clipped: Whether the floor stops drones as Crazyflow's does.
+
+    Raises:
+        ValueError: The model does not accept such commands.
+    """
+    return (
+        *([stages.estimate_state] if estimated else []),
+        *control_stages(dynamics, control),
+        stages.integration(integrator, forces),
+        stages.increment_steps,
+        *([stages.clip_floor_pos] if clipped else []),
+    )
+
+
+@cache
+def common_step(
+    dynamics: Dynamics, control: Control, integrator: Integrator, estimated: bool, clipped: bool
+) -> tuple[tuple[Stage, ...], Stepping]:
+    """Return the stages of a tick without forces, and their program.
+
+    Arguments and errors are those of `step_stages`.
+    """
+    pipeline = step_stages(dynamics, control, integrator, (), estimated, clipped)
+    return pipeline, Stepping(tick_of(pipeline), is_shared=True)
