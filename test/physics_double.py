@@ -18,7 +18,7 @@ RATE = 500
 class Physics:
     """What the thread asks of the node and its physics, and the log."""
 
-    freq = RATE
+    freq, paused = RATE, False
 
     def __init__(self) -> None:
         self.physics, self.mirror, self.tick = self, SimpleNamespace(model=None), 0

@@ -115,7 +115,7 @@ class CompiledFiles:
         lower = cache(lower)
 
         def code() -> str:
-            return _name("described code", lower().as_text())
+            return _name("described code with trees", lower().as_text())
 
         name = self.traced(code, "name of code", what) if what else code()
         program = self._loaded.get(name)
@@ -272,15 +272,18 @@ def _serialised(program: KeptFunction) -> bytes:
     devices = {device.id for sharding in shardings for device in sharding.device_set}
     with suppress(CannotLoad):
         program.description = described(function)
-    content = serialize_executable.serialize(function), devices, program.description
+    code, *trees = serialize_executable.serialize(function)
+    # Of PyTreeDef, pickles may refer to freed memory (jaxlib 0.10): its fields that are no arrays.
+    examples = [tree.unflatten(range(tree.num_leaves)) for tree in trees]
+    content = code, examples, devices, program.description
     return zlib.compress(pickle.dumps(content), level=1)
 
 
 def _loaded(content: bytes) -> KeptFunction:
-    (code, in_tree, out_tree), ids, description = pickle.loads(zlib.decompress(content))
+    code, examples, ids, description = pickle.loads(zlib.decompress(content))
     devices = [device for device in jax.devices() if device.id in ids]
     function: Compiled = serialize_executable.deserialize_and_load(
-        code, in_tree, out_tree, execution_devices=devices
+        code, *map(jax.tree.structure, examples), execution_devices=devices
     )
     return KeptFunction(function, description)
 

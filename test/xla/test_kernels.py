@@ -127,8 +127,9 @@ def test_what_stages_of_users_compute_fits(fn: Callable[[jax.Array], jax.Array])
 
 
 @pytest.fixture
-def forgetful() -> Iterator[None]:
-    """What has been tried is tried again, now and afterwards."""
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What has been tried or compiled is tried and compiled again, now and afterwards."""
+    monkeypatch.setattr(packed_step, "_shared", {})
     for tried in (compiler.has_one_kernel, compiler._has_option):
         tried.cache_clear()
     yield
@@ -185,6 +186,7 @@ def test_what_the_compiler_has_lost_is_one_warning_and_right_results(
     assert not caplog.records
     for tried in (compiler.has_one_kernel, compiler._has_option):
         tried.cache_clear()
+    packed_step._shared.clear()
     lose(monkeypatch)
     for _ in range(2):
         np.testing.assert_allclose(flown(), expected, rtol=1e-4, atol=1e-5)

@@ -9,7 +9,7 @@ import pytest
 
 from crazyflow_ros.envs import Environment, Hover
 from crazyflow_ros.sim import Sim
-from crazyflow_ros.sim.compile import advance, blocks
+from crazyflow_ros.sim.compile import advance, blocks, packed_step
 from crazyflow_ros.xla import threads
 from crazyflow_ros.xla.threads import WORLDS, in_threads, kernel
 
@@ -31,6 +31,7 @@ def on_gpu(monkeypatch):
         computed.append(args)
         return kernel(*args, interpret=True)
 
+    monkeypatch.setattr(packed_step, "_shared", {})  # steps for which nothing was computed
     monkeypatch.setitem(advance.RUNS, "cpu", blocks.in_threads_or_at_once)
     monkeypatch.setattr(threads, "kernel", interpreting)
     return computed

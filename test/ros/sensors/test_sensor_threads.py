@@ -60,7 +60,7 @@ def thread(physics: Physics, topics: dict[int, Topics], *, is_awaited: bool) -> 
     sensors = SensorThread(node, "sensors", is_awaited=is_awaited)
     for rate, some in topics.items():
         sensors.add(some, rate)  # type: ignore[arg-type]
-    sensors.look(physics.drones)
+    sensors.look(physics.drones, set())
 
 
 @pytest.mark.parametrize("needs_scene", [False, True])
@@ -141,7 +141,7 @@ def test_what_fails_is_named_and_left_out(where: str) -> None:
         sensors.add(topics, RATE)  # type: ignore[arg-type]
         topics.may.set()
         topics.last = 3
-    sensors.look(physics.drones)
+    sensors.look(physics.drones, set())
     physics.feed([1])
     physics.put_back(["cf0"])
     physics.feed([2, 3])
