@@ -282,8 +282,9 @@ def _serialised(program: KeptFunction) -> bytes:
 def _loaded(content: bytes) -> KeptFunction:
     code, examples, ids, description = pickle.loads(zlib.decompress(content))
     devices = [device for device in jax.devices() if device.id in ids]
+    in_tree, out_tree = map(jax.tree.structure, examples)
     function: Compiled = serialize_executable.deserialize_and_load(
-        code, *map(jax.tree.structure, examples), execution_devices=devices
+        code, in_tree, out_tree, execution_devices=devices
     )
     return KeptFunction(function, description)
 
