@@ -31,6 +31,12 @@ class Distortion(NamedTuple):
     coefficients: tuple[float, ...] = ()
     """k1, k2, p1, p2, then k3, then k4, k5, k6; of "equidistant" k1 to k4. None: no distortion."""
 
+    @property
+    def padded(self) -> tuple[float, ...]:
+        """All coefficients of the model; those that are not given are zero."""
+        missing = max(_COUNTS[self.model]) - len(self.coefficients)
+        return (*self.coefficients, *[0.0] * missing)
+
     def check(self) -> None:
         """Check the number of coefficients.
 

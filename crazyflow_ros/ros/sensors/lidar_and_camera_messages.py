@@ -16,7 +16,6 @@ _JPEG_QUALITY = 80  # percent, as in image_transport's plugin
 _ENCODINGS = {"rgb": ("rgb8", np.uint8), "depth": ("32FC1", np.float32)}
 _ENCODINGS |= {"segmentation": ("32SC1", np.int32), "normals": ("32FC3", np.float32)}
 _ENCODINGS |= {"flow": ("32FC2", np.float32)}
-_N_COEFFICIENTS = {"plumb_bob": 5, "rational_polynomial": 8, "equidistant": 4}
 
 
 def laser_scan(
@@ -95,15 +94,13 @@ def compressed(pixels: np.ndarray) -> CompressedImage:
 
 def camera_info(lens: Intrinsics, distortion: Distortion) -> CameraInfo:
     """Return the intrinsics and the distortion of a camera."""
-    d = np.zeros(_N_COEFFICIENTS[distortion.model])
-    d[: len(distortion.coefficients)] = distortion.coefficients
     k: list[Any] = [lens.fx, 0.0, lens.cx, 0.0, lens.fy, lens.cy, 0.0, 0.0, 1.0]
     p = [lens.fx, 0.0, lens.cx, 0.0, 0.0, lens.fy, lens.cy, 0.0, 0.0, 0.0, 1.0, 0.0]
     return CameraInfo(
         width=lens.width,
         height=lens.height,
         distortion_model=distortion.model,
-        d=d.tolist(),
+        d=list(distortion.padded),
         k=k,
         r=np.eye(3).ravel().tolist(),
         p=p,

@@ -10,7 +10,8 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing import Frames, Lens, Tracer
+from crazyflow_ros.raytracing import Frames, Optics, Tracer
+from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.sim.sim import Sim
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def build_render_depth_fn(
     if not (min(width, height) >= 1 and width * height <= MOST_PIXELS):
         rule = f"from 1 to {MOST_PIXELS} pixels"
         raise ValueError(f"resolution must be {rule}, got {width} x {height}")
-    given = None if fovy is None else _lens_of(fovy, width, height)
+    optics = None if fovy is None else Optics(Intrinsics.from_fovy(fovy, width, height))
     groups = tuple(np.flatnonzero(geomgroup).tolist())
     made: tuple[mujoco.MjModel, Callable[[Frames, Frames], Array]] | None = None
 
@@ -92,8 +93,8 @@ def build_render_depth_fn(
         sim.sync()
         model, worlds = sim.mj_model, sim.mjx_data
         if made is None or made[0] is not model:
-            lens = given or Lens.of_camera(model, camera, width, height)
-            tracer = Tracer(model, lens, groups)
+            shown = optics or Optics.of_camera(model, camera, width, height)
+            tracer = Tracer(model, shown.lens(), groups)
             made = model, jax.jit(lambda *frames: tracer.hits(*frames).depth)
         _, cast = made
         return cast(
@@ -102,11 +103,3 @@ def build_render_depth_fn(
         )
 
     return depth
-
-
-def _lens_of(fovy: float, width: int, height: int) -> Lens:
-    """Return the lens of a vertical field of view [degrees]."""
-    from crazyflow_ros.scene.intrinsics import Intrinsics
-
-    x, y, z = np.moveaxis(Intrinsics.from_fovy(fovy, width, height).directions(), -1, 0)
-    return Lens(-x / z, -y / z)  # a camera looks along -z
