@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmark.lock_step import states_of
 from benchmark.processes import running
 from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
-from crazyflow_ros.lockstep.layout import segment
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import READY
 
@@ -88,8 +88,7 @@ def measure(n_drones: int, rate: int, controller: str, folder: Path) -> str:
         with running(_program("ros2_control_node"), *arguments) as manager:
             spawner = [_program("spawner"), *names]
             subprocess.run(spawner, check=True, timeout=TIMEOUT, capture_output=True)
-            view = np.memmap(f"/dev/shm/crazyflow_ros.{memory}", segment(n_drones), "r")
-            ticks = view["states"]["stamp"]["tick"]
+            ticks = states_of(memory, n_drones)["stamp"]["tick"]
             time.sleep(WARM_UP)
             began, tick = time.monotonic(), ticks.max()
             used = _processor_time(simulator.pid, manager.pid)

@@ -164,10 +164,10 @@ class Subscriber:
         self._command("/cmd_trajectory", MultiDOFJointTrajectory, circles)
 
     def _command(self, ending: str, kind: Any, message_of: Callable[[int], Any]) -> None:
-        """Publish a message on the topics with an ending; those of drones end with a number."""
+        """Publish a message on the topics of drones, which have an ending and numbers."""
         deadline = time.monotonic() + TIMEOUT
         for topic, _ in self._node.get_topic_names_and_types():
-            if not topic.endswith(ending):
+            if not topic.endswith(ending) or not any(map(str.isdecimal, topic)):
                 continue
             publisher = self._node.create_publisher(kind, topic, 1)
             while not publisher.get_subscription_count():
