@@ -28,6 +28,7 @@ from benchmark import (
     sensors,
     services,
     sim,
+    small_worlds,
     spawn_gap,
     start,
 )
@@ -35,6 +36,7 @@ from benchmark import (
 BENCHMARKS: dict[str, Callable[[], object]] = {
     "loops": lambda: sim.main(sim.LOOPS),
     "sim": lambda: sim.main([*sim.STEPS, *sim.WAITS]),
+    "small_worlds": small_worlds.main,
     "start": start.main,
     "node": node.main,
     "scale": scale.main,
