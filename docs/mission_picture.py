@@ -124,13 +124,15 @@ def told(log: Path) -> np.ndarray:
 def draw(truth: np.ndarray, shown: np.ndarray, file: Path) -> None:
     """Draw both paths, from above and from the south."""
     plt.rcParams.update(STYLE)
-    figure, views = plt.subplots(2, sharex=True, figsize=(5.0, 6.6), height_ratios=(3, 4))
+    heights = np.ptp(truth[:, 1:], axis=0)
+    figure, views = plt.subplots(2, sharex=True, figsize=(4.5, 8.0), height_ratios=heights)
     for axes, name, up in ((views[0], "north [m]", 1), (views[1], "up [m]", 2)):
         axes.plot(truth[:, 0], truth[:, up], color="0.75", lw=5, label="true path")
         axes.plot(shown[:, 0], shown[:, up], color="tab:red", lw=1, label="MAVProxy's log")
         axes.plot(WAYPOINTS[:, 0], WAYPOINTS[:, up], "k+", ms=9, label="waypoints")
-        axes.set(ylabel=name, aspect="equal")
-    views[0].legend(loc="lower right")
+        axes.set(ylabel=name, xticks=range(-8, 9, 4))
+        axes.set_aspect("equal", adjustable="datalim")  # both as wide as each other
+    views[1].legend(loc="upper right")
     views[1].set_xlabel("east [m]")
     figure.savefig(file, metadata={"Date": None})
 
