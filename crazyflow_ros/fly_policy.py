@@ -45,6 +45,7 @@ from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.files import load
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy
+from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 from crazyflow_ros.scene.frames import body_to_world, quat_from_rpy
 
@@ -194,12 +195,12 @@ class PolicyPilot:
     ) -> np.ndarray:
         """Return the command (4,) for a state, in the units of the control mode."""
         pose, twist = odometry.pose.pose, odometry.twist.twist
-        quat = _array(pose.orientation)
+        quat = xyzw(pose.orientation)
         fields = {
-            "pos": _array(pose.position),
+            "pos": xyz(pose.position),
             "quat": quat,
-            "vel": body_to_world(quat, _array(twist.linear)),
-            "ang_vel": _array(twist.angular),
+            "vel": body_to_world(quat, xyz(twist.linear)),
+            "ang_vel": xyz(twist.angular),
             "rotor_vel": rotor_vel,
             "goal": self._goal,
             "goal_vel": np.zeros(3),
@@ -231,8 +232,8 @@ class PolicyPilot:
     def _note_goal(self, message: PoseStamped) -> None:
         pose = message.pose
         try:
-            goal = limits.vector("goal", _array(pose.position), (3,), limits.POSITION)
-            heading = limits.unit_quaternion("orientation", _array(pose.orientation))
+            goal = limits.vector("goal", xyz(pose.position), (3,), limits.POSITION)
+            heading = limits.unit_quaternion("orientation", xyzw(pose.orientation))
         except ValueError as error:
             self._simulation.node.get_logger().warning(f"policy_goal is ignored: {error}")
             return
@@ -298,10 +299,6 @@ class _Camera:
 
     def _note(self, message: Image) -> None:
         self._newest = message
-
-
-def _array(message: Any) -> np.ndarray:
-    return np.array([getattr(message, name) for name in "xyzw" if hasattr(message, name)])
 
 
 def parser() -> argparse.ArgumentParser:

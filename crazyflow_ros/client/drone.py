@@ -7,7 +7,6 @@ from math import nan
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Point
 from nav_msgs.msg import Odometry
 from simulation_interfaces.srv import GetEntityState
 from std_srvs.srv import Trigger
@@ -15,6 +14,7 @@ from std_srvs.srv import Trigger
 from crazyflow_ros.client.arrival import Arrival
 from crazyflow_ros.client.connection import LATEST, Connection, checked
 from crazyflow_ros.client.errors import SimulationError
+from crazyflow_ros.ros.messages.geometry import point, vector, xyz, xyzw
 from crazyflow_ros.ros.messages.times import duration_of, nanoseconds
 from crazyflow_ros.ros.recording.message_definitions import type_of
 
@@ -55,14 +55,12 @@ class DroneClient:
     @property
     def position(self) -> np.ndarray:
         """Position in the map [m], shape (3,)."""
-        position = self.odometry.pose.pose.position
-        return np.array([position.x, position.y, position.z])
+        return xyz(self.odometry.pose.pose.position)
 
     @property
     def velocity(self) -> np.ndarray:
         """Velocity in body axes [m/s], shape (3,)."""
-        linear = self.odometry.twist.twist.linear
-        return np.array([linear.x, linear.y, linear.z])
+        return xyz(self.odometry.twist.twist.linear)
 
     def takeoff(self, height: float = 1.0, duration: float = 0.0, timeout: float = TIMEOUT) -> None:
         """Take off vertically, and return when the drone hovers.
@@ -110,7 +108,7 @@ class DroneClient:
             SimulationError: It did not; the message has its distance and the simulator's warnings.
         """
         self._simulation.need_time()
-        goal = Point(x=float(x), y=float(y), z=float(z))
+        goal = point((x, y, z))
         self._call("GoTo", "go_to", goal=goal, yaw=float(yaw), duration=duration_of(duration))
         OngoingFlight(self, self._simulation, (x, y, z), duration).wait(timeout)
 
@@ -163,13 +161,9 @@ class DroneClient:
         made = Odometry(header=state.header, child_frame_id=f"{self.name}/base_link")
         made.header.frame_id = f"{self.name}/odom"
         made.pose.pose = state.pose
-        q = state.pose.orientation
-        for part in ("linear", "angular"):
-            given, turned = getattr(state.twist, part), getattr(made.twist.twist, part)
-            axes = world_to_body(
-                np.array([q.x, q.y, q.z, q.w]), np.array([given.x, given.y, given.z])
-            )
-            turned.x, turned.y, turned.z = axes.tolist()
+        quat, twist = xyzw(state.pose.orientation), made.twist.twist
+        twist.linear = vector(world_to_body(quat, xyz(state.twist.linear)))
+        twist.angular = vector(world_to_body(quat, xyz(state.twist.angular)))
         return made
 
     def _is_recent(self) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 
+from crazyflow_ros.ros.messages.geometry import xyz
+
 
 @dataclass(frozen=True)
 class DroneStatus:
@@ -45,11 +47,10 @@ class SimulatorStatus:
 
     def drone(self, name: str, pose: Any) -> DroneStatus:
         """Return the status of a drone with a pose."""
-        at = pose.position
         return DroneStatus(
             name=name,
             state=self.values.get(f"state of {name}", "unknown"),
-            position=np.array([at.x, at.y, at.z]),
+            position=xyz(pose.position),
             battery=self.values.get(f"battery of {name}", ""),
             trouble=self.troubles.get(name, ""),
         )

@@ -106,8 +106,8 @@ class TransformTree:
         parent: str,
         child: str,
         time_ns: int,
-        pos: Sequence[float],
-        quat: Sequence[float],
+        pos: Sequence[float] | np.ndarray,
+        quat: Sequence[float] | np.ndarray,
         *,
         is_static: bool = False,
     ) -> None:

@@ -12,6 +12,7 @@ from crazyflow_ros.client.discovery import published
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import ANSWER
 from crazyflow_ros.client.transform_tree import OutOfTime, Transform, TransformError, TransformTree
+from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 _DEPTH = 100
@@ -94,12 +95,11 @@ def add_message(tree: TransformTree, edge: Any, *, is_static: bool) -> None:
     Raises:
         ValueError: It is not a pose, see `TransformTree.add`.
     """
-    pos, quat = edge.transform.translation, edge.transform.rotation
     tree.add(
         edge.header.frame_id,
         edge.child_frame_id,
         nanoseconds(edge.header.stamp),
-        (pos.x, pos.y, pos.z),
-        (quat.x, quat.y, quat.z, quat.w),
+        xyz(edge.transform.translation),
+        xyzw(edge.transform.rotation),
         is_static=is_static,
     )

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
-from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
+from geometry_msgs.msg import Pose, PoseStamped
 from simulation_interfaces.msg import EntityCategory, EntityFilters, Resource
 from simulation_interfaces.srv import (
     DeleteEntity,
@@ -26,6 +25,7 @@ from crazyflow_ros.client.connection import Connection, checked
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.parameters import ParameterClient
 from crazyflow_ros.drones import Drone
+from crazyflow_ros.ros.messages.geometry import heading, point
 
 LOADING = 330.0  # s of wall time; the simulator gives up after 300
 ROBOT = EntityCategory.CATEGORY_ROBOT
@@ -117,18 +117,12 @@ class WorldClient:
         Raises:
             SimulationError: It cannot be added; nothing has changed.
         """
-        from crazyflow_ros.scene.frames import quat_from_rpy  # takes a second: it imports JAX
-
         if name in self.poses():
             raise SimulationError(f"{name} exists already: choose another name")
         drone_model = self._parameters.get("drone_model")
         is_drone = model in ("", drone_model, Path(drone_model).name)
         uri = drone_model if is_drone else self._object(model, drone_model)
-        quat = quat_from_rpy(np.array([0.0, 0.0, yaw])).tolist()
-        pose = Pose(
-            position=Point(x=float(x), y=float(y), z=float(z)),
-            orientation=Quaternion(**dict(zip("xyzw", quat))),
-        )
+        pose = Pose(position=point((x, y, z)), orientation=heading(yaw))
         answer = self._call(
             SpawnEntity,
             "spawn_entity",

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, Quaternion, Transform, Twist, Vector3
+from geometry_msgs.msg import PoseStamped, Transform, Twist
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from crazyflow_ros.demo.trajectory import FlightPath
 from crazyflow_ros.ros.messages.cdr import XYZ, below, find_numbers
+from crazyflow_ros.ros.messages.geometry import heading, vector, xyz
 from crazyflow_ros.ros.messages.times import NS, duration_of, nanoseconds, time_of
 
 POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
@@ -23,16 +24,15 @@ def trajectory_message(drone: str, flight: FlightPath, start_ns: int) -> MultiDO
     points = []
     for seconds, pos, vel, acc in zip(times.tolist(), *flight(times)):
         point = point_message(seconds, pos)
-        point.velocities.append(Twist(linear=_vector(vel)))
-        point.accelerations.append(Twist(linear=_vector(acc)))
+        point.velocities.append(Twist(linear=vector(vel)))
+        point.accelerations.append(Twist(linear=vector(acc)))
         points.append(point)
     return message_of_points(drone, start_ns, points)
 
 
 def point_message(seconds: float, pos: np.ndarray, yaw: float = 0.0) -> Any:
     """Return a point of a trajectory, of time in s, position (3,) in m and heading in rad."""
-    turn = Quaternion(z=float(np.sin(yaw / 2)), w=float(np.cos(yaw / 2)))
-    place = Transform(translation=_vector(pos), rotation=turn)
+    place = Transform(translation=vector(pos), rotation=heading(yaw))
     return MultiDOFJointTrajectoryPoint(transforms=[place], time_from_start=duration_of(seconds))
 
 
@@ -46,8 +46,7 @@ def message_of_points(drone: str, start_ns: int, points: list[Any]) -> MultiDOFJ
 def read_pose(message: bytes) -> tuple[int, np.ndarray]:
     """Return time in ns and position (3,) in m of a serialised PoseStamped."""
     pose = deserialize_message(message, PoseStamped)
-    position = pose.pose.position
-    return nanoseconds(pose.header.stamp), np.array([position.x, position.y, position.z])
+    return nanoseconds(pose.header.stamp), xyz(pose.pose.position)
 
 
 def read_poses(messages: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
@@ -67,8 +66,3 @@ def read_poses(messages: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
 
     times_ns = column(sec, np.int32).astype(np.int64) * NS + column(nanosec, np.uint32)
     return times_ns, np.stack([column(place, np.float64) for place in places], axis=1)
-
-
-def _vector(values: np.ndarray) -> Vector3:
-    x, y, z = values.tolist()
-    return Vector3(x=x, y=y, z=z)

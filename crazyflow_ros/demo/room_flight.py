@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
+from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 
 if TYPE_CHECKING:
     from trajectory_msgs.msg import MultiDOFJointTrajectory
@@ -81,8 +82,8 @@ class RoomFlight:
                 raise SimulationError(f"the simulator has been silent for {_SILENCE:g} s")
 
     def _keep_pose(self, message: Any) -> None:
-        p, q = message.pose.position, message.pose.orientation
-        self.poses[_stamp(message)] = np.array([p.x, p.y, p.z, q.x, q.y, q.z, q.w])
+        pose = message.pose
+        self.poses[_stamp(message)] = np.append(xyz(pose.position), xyzw(pose.orientation))
 
 
 def trajectory(start_ns: int) -> MultiDOFJointTrajectory:

@@ -23,6 +23,7 @@ from visualization_msgs.msg import MarkerArray
 from crazyflow_ros.client.connection import LATEST
 from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls, request_of
 from crazyflow_ros.client.session import Session
+from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
 from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
@@ -294,8 +295,7 @@ class Follower:
 
     def _note_frames(self, message: TFMessage) -> None:
         for edge in message.transforms:
-            p, q = edge.transform.translation, edge.transform.rotation
-            pose = np.array([p.x, p.y, p.z]), np.array([q.x, q.y, q.z, q.w])
+            pose = xyz(edge.transform.translation), xyzw(edge.transform.rotation)
             self.frames[edge.child_frame_id] = edge.header.frame_id, *pose
 
     def _note_world(self, message: MarkerArray) -> None:

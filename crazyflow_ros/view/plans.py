@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from nav_msgs.msg import Path
 
+from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view.follower import Follower, Inbox
@@ -112,9 +113,8 @@ def _plan(path: Path) -> ShownPlan | None:
     """Return a plan; None if it is empty or not a path."""
     rows = []
     for pose in path.poses:
-        p, q = pose.pose.position, pose.pose.orientation
-        yaw = float(yaw_of(np.array([q.x, q.y, q.z, q.w])))
-        rows.append((nanoseconds(pose.header.stamp) * 1e-9, p.x, p.y, p.z, yaw))
+        yaw = float(yaw_of(xyzw(pose.pose.orientation)))
+        rows.append((nanoseconds(pose.header.stamp) * 1e-9, *xyz(pose.pose.position), yaw))
     points = np.array(rows)
     if len(points) < 2 or not np.isfinite(points).all() or (np.diff(points[:, 0]) <= 0).any():
         return None

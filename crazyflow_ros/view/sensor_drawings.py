@@ -9,6 +9,7 @@ import viser
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import LaserScan, PointCloud2, Range
 
+from crazyflow_ros.ros.messages.geometry import xyz
 from crazyflow_ros.scene.frames import body_to_world, multiply
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.frame import Frame
@@ -107,8 +108,7 @@ class SensorDrawings:
                     name, ray[None], _RAY, thickness=1.5, thickness_units="screen"
                 )
             case WrenchStamped():
-                force = message.wrench.force
-                arrow = np.array([[0, 0, 0], [force.x, force.y, force.z]]) * _METRES_PER_NEWTON
+                arrow = np.array([np.zeros(3), xyz(message.wrench.force)]) * _METRES_PER_NEWTON
                 self._drawn[topic] = scene.add_arrows(
                     name,
                     _placed(arrow, *pose)[None],

@@ -30,6 +30,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.course import AXES, ORDER
 from crazyflow_ros.flight.polynomial_trajectory import MAX_PIECES, MAX_TRAJECTORIES
+from crazyflow_ros.ros.messages.geometry import xyz
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -200,9 +201,12 @@ def _land(_: str, request: Land.Request) -> Setpoint:
 
 
 def _go_to(_: str, request: GoTo.Request) -> Setpoint:
-    goal = (request.goal.x, request.goal.y, request.goal.z)
     return flight.GoTo(
-        goal, request.yaw, _seconds(request.duration), request.relative, request.group_mask
+        xyz(request.goal),
+        request.yaw,
+        _seconds(request.duration),
+        request.relative,
+        request.group_mask,
     )
 
 

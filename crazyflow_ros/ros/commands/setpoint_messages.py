@@ -28,6 +28,7 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.runtime import TimedWrench
 from crazyflow_ros.scene import frames
@@ -48,7 +49,7 @@ def pose(message: PoseStamped, drone: str) -> Pose:
         ValueError: Wrong frame, NaN or infinity, or zero quaternion.
     """
     _check_frame(message, frame_ids.MAP, frame_ids.odom(drone))
-    return Pose(_xyz(message.pose.position), _yaw(message.pose.orientation))
+    return Pose(xyz(message.pose.position), _yaw(message.pose.orientation))
 
 
 def velocity(message: TwistStamped, drone: str) -> Velocity:
@@ -61,10 +62,10 @@ def velocity(message: TwistStamped, drone: str) -> Velocity:
         ValueError: Another frame, NaN or infinity, or a non-zero roll or pitch rate.
     """
     _check_frame(message, frame_ids.base_link(drone), drone, *_BODIES)
-    rates = _xyz(message.twist.angular)
+    rates = xyz(message.twist.angular)
     if rates[0] != 0 or rates[1] != 0:
         raise ValueError(f"angular x and y must be 0, got {rates[0]:g} and {rates[1]:g}")
-    return Velocity(_xyz(message.twist.linear), rates[2])
+    return Velocity(xyz(message.twist.linear), rates[2])
 
 
 def goal_pose(message: PoseStamped, drone: str) -> flight.Goal:
@@ -74,7 +75,7 @@ def goal_pose(message: PoseStamped, drone: str) -> flight.Goal:
         ValueError: A frame other than the map, NaN or infinity, or zero quaternion.
     """
     _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
-    return flight.Goal(_xyz(message.pose.position)[:2], _yaw(message.pose.orientation))
+    return flight.Goal(xyz(message.pose.position)[:2], _yaw(message.pose.orientation))
 
 
 def clicked_point(message: PointStamped, drone: str) -> flight.Goal:
@@ -84,7 +85,7 @@ def clicked_point(message: PointStamped, drone: str) -> flight.Goal:
         ValueError: A frame other than the map, NaN or infinity.
     """
     _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
-    return flight.Goal(_xyz(message.point)[:2], math.nan)
+    return flight.Goal(xyz(message.point)[:2], math.nan)
 
 
 def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
@@ -111,7 +112,7 @@ def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
             raise ValueError(f"point {i} has {len(point.transforms)} transforms, must have 1")
     times_ns = np.array([nanoseconds(point.time_from_start) for point in points])
     transforms = [point.transforms[0] for point in points]
-    pos = np.array([_xyz(transform.translation) for transform in transforms])
+    pos = np.array([xyz(transform.translation) for transform in transforms])
     yaw = np.array([_yaw(transform.rotation) for transform in transforms])
     vel = _derivative(points, "velocities")
     acc = _derivative(points, "accelerations")
@@ -132,13 +133,12 @@ def full_state(message: FullState, drone: str) -> flight.FullState:
         ValueError: Wrong frame, NaN or infinity, or zero quaternion.
     """
     _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
-    q = message.pose.orientation
     return flight.FullState(
-        _xyz(message.pose.position),
-        _xyz(message.twist.linear),
-        _xyz(message.acc),
-        (q.x, q.y, q.z, q.w),
-        _xyz(message.twist.angular),
+        xyz(message.pose.position),
+        xyz(message.twist.linear),
+        xyz(message.acc),
+        xyzw(message.pose.orientation),
+        xyz(message.twist.angular),
     )
 
 
@@ -164,7 +164,7 @@ def position(message: Position, drone: str) -> flight.Position:
         ValueError: Wrong frame, NaN or infinity.
     """
     _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
-    return flight.Position((message.x, message.y, message.z), math.radians(message.yaw))
+    return flight.Position(xyz(message), math.radians(message.yaw))
 
 
 def velocity_world(message: VelocityWorld, drone: str) -> flight.VelocityWorld:
@@ -174,7 +174,7 @@ def velocity_world(message: VelocityWorld, drone: str) -> flight.VelocityWorld:
         ValueError: Wrong frame, NaN or infinity.
     """
     _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
-    return flight.VelocityWorld(_xyz(message.vel), math.radians(message.yaw_rate))
+    return flight.VelocityWorld(xyz(message.vel), math.radians(message.yaw_rate))
 
 
 def legacy(message: Twist, drone: str, most_thrust: float) -> flight.AttitudeThrust:
@@ -226,7 +226,7 @@ def wrench(message: WrenchStamped, drone: str) -> TimedWrench:
     """
     body = frame_ids.base_link(drone)
     _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), body)
-    force, torque = _xyz(message.wrench.force), _xyz(message.wrench.torque)
+    force, torque = xyz(message.wrench.force), xyz(message.wrench.torque)
     return TimedWrench(force, torque, _WRENCH_DURATION, in_body=message.header.frame_id == body)
 
 
@@ -241,13 +241,8 @@ def _check_frame(message: Any, *accepted: str) -> None:
         )
 
 
-def _xyz(vector: Any) -> np.ndarray:
-    return np.array([vector.x, vector.y, vector.z])
-
-
 def _yaw(orientation: Quaternion) -> float:
-    quat = (orientation.x, orientation.y, orientation.z, orientation.w)
-    return float(frames.yaw(limits.unit_quaternion("orientation", quat)))
+    return float(frames.yaw(limits.unit_quaternion("orientation", xyzw(orientation))))
 
 
 def _derivative(points: list[Any], name: str) -> np.ndarray | None:
@@ -258,7 +253,7 @@ def _derivative(points: list[Any], name: str) -> np.ndarray | None:
         return None
     if counts != {1}:
         raise ValueError(f"{name} must be in all points once, or in none")
-    return np.array([_xyz(value[0].linear) for value in values])
+    return np.array([xyz(value[0].linear) for value in values])
 
 
 def _differences(values: np.ndarray, times_ns: np.ndarray) -> np.ndarray:

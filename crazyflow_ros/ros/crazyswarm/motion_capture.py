@@ -11,6 +11,7 @@ from motion_capture_tracking_interfaces.msg import NamedPose, NamedPoseArray
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
+from crazyflow_ros.ros.messages.geometry import pose, xyz, xyzw
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.sensors.device_topics import Scene
 from crazyflow_ros.ros.sensors.devices import ALL, DRONE, Device, Kind, SensorFile, Topic
@@ -86,18 +87,14 @@ class PosesTopic(SampleTopics):
             times_ns,
             ages_ns.tolist(),
             data.valid.reshape(shape),
-            data.pos.reshape(*shape, 3).tolist(),
-            data.quat.reshape(*shape, 4).tolist(),
+            data.pos.reshape(*shape, 3),
+            data.quat.reshape(*shape, 4),
         ):
             message = NamedPoseArray()
             message.header.frame_id = self._device.frame_id
             message.header.stamp = time_of(time_ns - age_ns)
             for i in valid.nonzero()[0].tolist():
-                named = NamedPose(name=self._drones[i])
-                p, q = named.pose.position, named.pose.orientation
-                p.x, p.y, p.z = pos[i]
-                q.x, q.y, q.z, q.w = quat[i]
-                message.poses.append(named)
+                message.poses.append(NamedPose(name=self._drones[i], pose=pose(pos[i], quat[i])))
             if message.poses:
                 publisher.publish(message)
 
@@ -119,10 +116,10 @@ class ExternalPoses:
         for named in message.poses:
             if named.name not in simulator.drones:  # another object
                 continue
-            p, q = named.pose.position, named.pose.orientation
-            quat = None if isnan(q.w) else (q.x, q.y, q.z, q.w)
+            pos, attitude = xyz(named.pose.position), named.pose.orientation
+            quat = None if isnan(attitude.w) else xyzw(attitude)
             try:
-                self._crazyflies.firmware(named.name).tell_pose((p.x, p.y, p.z), quat, time_ms)
+                self._crazyflies.firmware(named.name).tell_pose(pos, quat, time_ms)
             except ValueError as error:
                 raise ValueError(f"{named.name}: {error}") from None
 

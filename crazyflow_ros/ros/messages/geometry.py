@@ -1,11 +1,23 @@
-"""Points, vectors and attitudes as messages."""
+"""Points, vectors and attitudes as messages and as arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import cos, sin
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
+
+
+def xyz(message: Any) -> np.ndarray:
+    """Return a Point or a Vector3 as an array (3,)."""
+    return np.array([message.x, message.y, message.z])
+
+
+def xyzw(message: Quaternion) -> np.ndarray:
+    """Return a Quaternion as an array x, y, z, w."""
+    return np.array([message.x, message.y, message.z, message.w])
 
 
 def point(numbers: Sequence[float] | np.ndarray) -> Point:
@@ -24,6 +36,11 @@ def quaternion(numbers: Sequence[float] | np.ndarray) -> Quaternion:
     """Return an attitude x, y, z, w as a Quaternion."""
     x, y, z, w = np.asarray(numbers, float).tolist()
     return Quaternion(x=x, y=y, z=z, w=w)
+
+
+def heading(yaw: float) -> Quaternion:
+    """Return the level attitude with a heading [rad]."""
+    return Quaternion(z=sin(yaw / 2), w=cos(yaw / 2))
 
 
 def pose(pos: Sequence[float] | np.ndarray, quat: Sequence[float] | np.ndarray) -> Pose:

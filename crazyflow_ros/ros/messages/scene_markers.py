@@ -9,7 +9,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.ros.messages import frame_ids
-from crazyflow_ros.ros.messages.geometry import point, pose, vector
+from crazyflow_ros.ros.messages.geometry import point, pose, vector, xyz, xyzw
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
 
 _TYPES = {
@@ -51,16 +51,15 @@ def _marker(number: int, shape: VisibleShape) -> Marker:
 
 
 def _shape(marker: Marker) -> VisibleShape:
-    position, attitude, size = marker.pose.position, marker.pose.orientation, marker.scale
     color, triangles = marker.color, None
     if _FORMS[marker.type] is ShapeForm.MESH:
-        corners = np.array([(point.x, point.y, point.z) for point in marker.points])
+        corners = np.array(list(map(xyz, marker.points)))
         triangles = corners[: len(corners) // 3 * 3].reshape(-1, 3, 3)
     return VisibleShape(
         _FORMS[marker.type],
-        np.array([position.x, position.y, position.z]),
-        np.array([attitude.x, attitude.y, attitude.z, attitude.w]),
-        np.array([size.x, size.y, size.z]),
+        xyz(marker.pose.position),
+        xyzw(marker.pose.orientation),
+        xyz(marker.scale),
         np.array([color.r, color.g, color.b, color.a]),
         triangles,
     )

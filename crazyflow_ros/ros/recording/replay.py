@@ -36,7 +36,7 @@ from crazyflow_ros.extras import extra
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
 from crazyflow_ros.ros.commands.command_topics import inputs
-from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
+from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH
 from crazyflow_ros.ros.recording.recorder import PARTIAL
@@ -173,7 +173,7 @@ class _Flight:
             self._command(drone, conversion(deserialize_message(payload, kind), drone))
         elif name == WRENCH:
             message = deserialize_message(payload, WrenchStamped).wrench
-            wrench = TimedWrench(_numbers(message.force), _numbers(message.torque), math.inf)
+            wrench = TimedWrench(xyz(message.force), xyz(message.torque), math.inf)
             key = ("replay", drone)
             if np.any(wrench.force) or np.any(wrench.torque):
                 self.physics.apply_wrench(drone, wrench, key)
@@ -182,9 +182,14 @@ class _Flight:
         elif name == "odom":
             odometry = deserialize_message(payload, Odometry)
             pose, twist = odometry.pose.pose, odometry.twist.twist
-            values = pose.position, pose.orientation, twist.linear, twist.angular
+            values = [
+                xyz(pose.position),
+                xyzw(pose.orientation),
+                xyz(twist.linear),
+                xyz(twist.angular),
+            ]
             for field, value in zip(_FROM_ODOMETRY, values):
-                self._recorded[drone, field] = _numbers(value)
+                self._recorded[drone, field] = value
         else:
             joints = deserialize_message(payload, JointState)
             for field, value in zip(_FROM_JOINTS, (joints.position, joints.velocity)):
@@ -307,11 +312,6 @@ def _records(path: Path) -> Iterator[Any]:
                     raise ReplayError(f"damaged before {place}: {reason}") from None
                 return
             yield record
-
-
-def _numbers(message: Any) -> np.ndarray:
-    names = XYZW if hasattr(message, "w") else XYZ
-    return np.array([getattr(message, name) for name in names])
 
 
 def main() -> None:

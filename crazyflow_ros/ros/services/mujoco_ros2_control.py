@@ -18,6 +18,7 @@ from mujoco_ros2_control_msgs.srv import (
 )
 
 from crazyflow_ros.ros.calls.waiting import SLOWEST_TICK
+from crazyflow_ros.ros.messages.geometry import xyz
 from crazyflow_ros.ros.services.mujoco_ros2_control_states import Edit, StateEditor
 from crazyflow_ros.runtime import InvalidState, TimedWrench
 
@@ -145,8 +146,8 @@ class MujocoServices:
 def _wrench(message: Any) -> TimedWrench:
     """Convert a wrench in body axes, as mujoco_ros2_control does regardless of the frame."""
     force, torque, point = (
-        (v.x, v.y, v.z)
-        for v in (
+        xyz(vector)
+        for vector in (
             message.wrench.wrench.force,
             message.wrench.wrench.torque,
             message.application_point,

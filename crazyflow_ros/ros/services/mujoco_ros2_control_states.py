@@ -15,6 +15,7 @@ from sensor_msgs.msg import JointState
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.scene import Mirror, MirrorState
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
 
@@ -76,13 +77,13 @@ class StateEditor:
                 i = self._drones[message.name]
                 pose, twist = message.pose.pose, message.twist.twist
                 pos, quat = poses[self._body(message.pose.header.frame_id)]
-                edited.pos[i] = pos + body_to_world(quat, _vector(pose.position))
-                attitude = _vector(pose.orientation)
+                edited.pos[i] = pos + body_to_world(quat, xyz(pose.position))
+                attitude = xyzw(pose.orientation)
                 attitude = limits.unit_quaternion("orientation", attitude)
                 edited.quat[i] = multiply(quat, attitude)
                 _, axes = poses[self._body(message.twist.header.frame_id)]
-                edited.vel[i] = body_to_world(axes, _vector(twist.linear))
-                ang_vel = body_to_world(axes, _vector(twist.angular))
+                edited.vel[i] = body_to_world(axes, xyz(twist.linear))
+                ang_vel = body_to_world(axes, xyz(twist.angular))
                 edited.ang_vel[i] = world_to_body(edited.quat[i], ang_vel)
             return edited
 
@@ -136,18 +137,17 @@ class StateEditor:
             if self._body(frame) < 0:
                 return f"Unknown {field} frame_id body name: '{frame}'."
         pose, twist = message.pose.pose, message.twist.twist
-        for name, vector, limit in (
-            ("position", pose.position, limits.POSITION),
-            ("orientation", pose.orientation, limits.QUATERNION),
-            ("linear velocity", twist.linear, limits.VELOCITY),
-            ("angular velocity", twist.angular, limits.ANGULAR_VELOCITY),
+        for name, values, limit in (
+            ("position", xyz(pose.position), limits.POSITION),
+            ("orientation", xyzw(pose.orientation), limits.QUATERNION),
+            ("linear velocity", xyz(twist.linear), limits.VELOCITY),
+            ("angular velocity", xyz(twist.angular), limits.ANGULAR_VELOCITY),
         ):
-            values = _vector(vector)
             if not np.isfinite(values).all():
                 return f"The {name} is not finite: {values.tolist()}."
             if np.abs(values).max() > limit.most:
                 return f"The {name} is not within {limit}: {values.tolist()}."
-        if not _vector(pose.orientation).any():
+        if not xyzw(pose.orientation).any():
             return "The orientation is the zero quaternion."
         return ""
 
@@ -176,8 +176,3 @@ def _copy(state: MirrorState) -> MirrorState:
     """Copy a state into writable arrays."""
     names = [field.name for field in fields(MirrorState) if field.name != "time_ns"]
     return MirrorState(state.time_ns, *(np.array(getattr(state, name), float) for name in names))
-
-
-def _vector(message: Any) -> np.ndarray:
-    """Convert to an array of x, y, z and, if present, w."""
-    return np.array([getattr(message, name) for name in "xyzw" if hasattr(message, name)])

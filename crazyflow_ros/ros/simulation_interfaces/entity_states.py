@@ -11,8 +11,9 @@ from simulation_interfaces.srv import GetEntityState, SetEntityState
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import Refusal
+from crazyflow_ros.ros.messages.geometry import xyz
 from crazyflow_ros.ros.simulation_interfaces.entities import named
-from crazyflow_ros.ros.simulation_interfaces.frames import MovingFrame, frame, numbers
+from crazyflow_ros.ros.simulation_interfaces.frames import MovingFrame, frame
 from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion, message_of
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.runtime import DroneState
@@ -71,8 +72,8 @@ def _drone_state(motion: EntityMotion, origin: MovingFrame, request: Any) -> Dro
     if getattr(request, "set_twist", True):
         at = motion.pos if pos is None else pos
         try:
-            linear = limits.vector("twist", numbers(state.twist.linear), (3,), limits.VELOCITY)
-            turn = numbers(state.twist.angular)
+            linear = limits.vector("twist", xyz(state.twist.linear), (3,), limits.VELOCITY)
+            turn = xyz(state.twist.angular)
             angular = limits.vector("twist", turn, (3,), limits.ANGULAR_VELOCITY)
             vel, rate = origin.twist(linear, angular, at)
             limits.vector("twist in the world", vel, (3,), limits.VELOCITY)

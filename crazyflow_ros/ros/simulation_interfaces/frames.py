@@ -11,6 +11,7 @@ from simulation_interfaces.msg import Result
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.messages.frame_ids import MAP, base_link, odom
+from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.simulation_interfaces.motion import motions
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.scene.frames import body_to_world, multiply
@@ -35,8 +36,8 @@ class MovingFrame(NamedTuple):
             Refusal: The pose is invalid; the code is `invalid`.
         """
         try:
-            pos = limits.vector("position", numbers(message.position), (3,), limits.POSITION)
-            quat = limits.unit_quaternion("orientation", numbers(message.orientation))
+            pos = limits.vector("position", xyz(message.position), (3,), limits.POSITION)
+            quat = limits.unit_quaternion("orientation", xyzw(message.orientation))
             moved = self.pos + body_to_world(self.quat, pos)
             moved = limits.vector("position in the world", moved, (3,), limits.POSITION)
         except ValueError as error:
@@ -72,8 +73,3 @@ def frame(server: Server, stamped: Any) -> MovingFrame:
     raise Refusal(
         Result.RESULT_NOT_FOUND, f"frame_id: expected {expected}, got {limits.shown(name)!r}"
     )
-
-
-def numbers(message: Any) -> np.ndarray:
-    """Convert a message to an array of x, y, z and, if present, w."""
-    return np.array([getattr(message, name) for name in "xyzw" if hasattr(message, name)])

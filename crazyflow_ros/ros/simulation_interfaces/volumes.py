@@ -7,7 +7,7 @@ from simulation_interfaces.msg import Bounds, Result
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.messages.geometry import vector
+from crazyflow_ros.ros.messages.geometry import vector, xyz
 from crazyflow_ros.ros.simulation_interfaces.scenery import Box
 from crazyflow_ros.scene.frames import world_to_body
 
@@ -39,7 +39,7 @@ class Volume:
         if len(bounds.points) > limits.POINTS:
             text = f"bounds may have at most {limits.POINTS} points, got {len(bounds.points)}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
-        points = np.array([(p.x, p.y, p.z) for p in bounds.points]).reshape(-1, 3)
+        points = np.array(list(map(xyz, bounds.points))).reshape(-1, 3)
         expected = {
             Bounds.TYPE_EMPTY: (0, 0, "no points"),
             Bounds.TYPE_BOX: (2, 2, "two corners, the upper one first"),

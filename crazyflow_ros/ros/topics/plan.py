@@ -10,6 +10,7 @@ from nav_msgs.msg import Path
 
 from crazyflow_ros.flight.commander import Order
 from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.geometry import heading, point
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 
@@ -71,9 +72,7 @@ def _path(order: Order | None, time_ns: int) -> Path:
         pose = PoseStamped()
         pose.header.frame_id = frame_ids.MAP
         pose.header.stamp = time_of(order.begin_ns + round(seconds * 1e9))
-        position, orientation = pose.pose.position, pose.pose.orientation
-        position.x, position.y, position.z = x, y, z
-        orientation.z, orientation.w = float(np.sin(yaw / 2)), float(np.cos(yaw / 2))
+        pose.pose.position, pose.pose.orientation = point((x, y, z)), heading(yaw)
         path.poses.append(pose)
     return path
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from geometry_msgs.msg import Point, PoseStamped, Quaternion, TwistStamped
+from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.ros.messages.geometry import heading, point
 from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.panel.sticks import Sticks
@@ -42,9 +42,8 @@ class PanelPilot:
 
     def go_to(self, x: float, y: float, z: float, yaw: float) -> None:
         """Fly the drone to a place in the map [m] and a heading [rad]; from the floor, too."""
-        turn = Quaternion(z=math.sin(yaw / 2), w=math.cos(yaw / 2))
         pose = PoseStamped()
-        pose.pose.position, pose.pose.orientation = Point(x=x, y=y, z=z), turn
+        pose.pose.position, pose.pose.orientation = point((x, y, z)), heading(yaw)
         self._follower.in_thread(lambda: self._poses is not None and self._poses.publish(pose))
 
     def _change(self, drone: str) -> None:

@@ -6,11 +6,12 @@ What a file says is not trusted: whatever cannot be read becomes the name of its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rclpy.serialization import deserialize_message
 
+from crazyflow_ros.ros.messages.geometry import xyz
 from crazyflow_ros.ros.recording.message_definitions import type_of
 
 _LONGEST = 300  # characters
@@ -30,7 +31,7 @@ _PLAIN = {  # setpoints without numbers that matter
 }
 
 
-def place(values: Sequence[float]) -> str:
+def place(values: Iterable[float]) -> str:
     """Return coordinates in words, such as `(1.00, 0.00, -0.50)`."""
     return f"({', '.join(f'{float(value):z.2f}' for value in values)})"
 
@@ -101,8 +102,7 @@ def disturbance_words(disturbance: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _pose(message: Any) -> str:
-    at = message.pose.position
-    return f"fly to {place((at.x, at.y, at.z))} m"
+    return f"fly to {place(xyz(message.pose.position))} m"
 
 
 def _goal(message: Any) -> str:
@@ -112,7 +112,7 @@ def _goal(message: Any) -> str:
 
 def _twist(message: Any) -> str:
     linear = getattr(message, "twist", message).linear
-    return f"fly with {place((linear.x, linear.y, linear.z))} m/s"
+    return f"fly with {place(xyz(linear))} m/s"
 
 
 def _hover(message: Any) -> str:
@@ -120,11 +120,11 @@ def _hover(message: Any) -> str:
 
 
 def _position(message: Any) -> str:
-    return f"fly to {place((message.x, message.y, message.z))} m"
+    return f"fly to {place(xyz(message))} m"
 
 
 def _velocity(message: Any) -> str:
-    return f"fly with {place((message.vel.x, message.vel.y, message.vel.z))} m/s"
+    return f"fly with {place(xyz(message.vel))} m/s"
 
 
 def _trajectory(message: Any) -> str:
@@ -136,8 +136,7 @@ def _numbers(message: Any) -> str:
 
 
 def _wrench(message: Any) -> str:
-    force = message.wrench.force
-    return f"push with {place((force.x, force.y, force.z))} N"
+    return f"push with {place(xyz(message.wrench.force))} N"
 
 
 _OF_TOPICS: dict[str, Callable[[Any], str]] = {

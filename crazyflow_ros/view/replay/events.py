@@ -20,6 +20,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import BatteryState
 from std_msgs.msg import String
 
+from crazyflow_ros.ros.messages.geometry import xyz
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.mcap_file import Choice, Message, after_silence, every
 from crazyflow_ros.view.recording import Recording
@@ -322,15 +323,14 @@ class EventReader:
         force = deserialize_message(message.data, WrenchStamped).wrench.force
         if is_push(force):
             drone = self._drone_of(message.topic.rpartition("/")[0])
-            text = f"pushed with {place((force.x, force.y, force.z))} N"
+            text = f"pushed with {place(xyz(force))} N"
             self._add(message.time_ns, drone, "push", Group.CHANGE, Severity.INFO, text)
 
     def _take_plan(self, message: Message) -> None:
         poses = deserialize_message(message.data, PathMessage).poses
         if poses:
             drone = self._drone_of(message.topic.rpartition("/")[0])
-            at = poses[-1].pose.position
-            text = f"a new course to {place((at.x, at.y, at.z))} m"
+            text = f"a new course to {place(xyz(poses[-1].pose.position))} m"
             self._add(message.time_ns, drone, "course", Group.COMMAND, Severity.INFO, text)
 
     def _take_log(self, message: Message) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from nav_msgs.msg import Path as PathMessage
 from rclpy.serialization import deserialize_message
 
+from crazyflow_ros.ros.messages.geometry import xyz
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.mcap_file import Choice, Message, every
@@ -217,7 +218,7 @@ def _plan(message: Message, recording: Recording) -> RecordedPlan:
     if not recording.parameters:  # another recorder's times are those of the wall clock
         shift = message.time_ns - nanoseconds(path.header.stamp)
     times = [nanoseconds(pose.header.stamp) + shift for pose in path.poses]
-    places = [(p.x, p.y, p.z) for p in (pose.pose.position for pose in path.poses)]
+    places = [xyz(pose.pose.position) for pose in path.poses]
     return RecordedPlan(
         message.time_ns, np.array(times, np.int64), np.array(places, float).reshape(-1, 3)
     )
