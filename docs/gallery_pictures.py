@@ -125,6 +125,7 @@ def camera(studio: Studio) -> Page:
     studio.fly()
     page = studio.open(dark=True)
     page.get_by_role("button", name="Onboard camera").click()
+    page.locator("img[src^=blob]").wait_for()
     return page
 
 

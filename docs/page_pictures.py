@@ -2,7 +2,8 @@
 
 page.png is the page of visualise.md, room.webp the moving picture of the README. A browser that
 draws without a graphics card needs more than a second for a picture, so time stands still while it
-draws one of the moving one, and it draws nothing else.
+draws one of the moving one, and it draws nothing else. The moving picture plays in real time, so
+the script writes into the page what it says then, in place of "paused".
 """
 
 from __future__ import annotations
@@ -53,6 +54,15 @@ DRAW_ON_DEMAND = """() => {
         due.forEach(([, callback]) => callback(time));
         done();
     }));
+}"""
+LOOK_RUNNING = """time => {
+    const line = document.querySelector(".shell-status");
+    line.dataset.state = "running";
+    const texts = { state: "running", time: `${time.toFixed(1)} s`, factor: "1.00 ×" };
+    for (const [name, text] of Object.entries(texts))
+        line.querySelector(`.${name}`).textContent = text;
+    for (const label of document.querySelectorAll("button span"))
+        if (label.textContent === "Resume") label.textContent = "Pause";
 }"""
 CENTRE, AXIS = np.array([-0.15, -0.025]), np.array([0.936, 0.351])  # between the room's pillars
 HALF_LENGTH, HALF_WIDTH = 1.2, 0.6  # m
@@ -157,6 +167,7 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
         simulation.step(round(STEP * FREQUENCY))
         shows = partial(draws, page, simulation.time)
         simulation.wait(shows, "the page does not show the step", 300.0)
+        page.evaluate(LOOK_RUNNING, simulation.time)
         picture = Image.open(BytesIO(page.screenshot()))
         pictures.append(picture.convert("RGB").resize(SHOWN_SIZE, Image.Resampling.LANCZOS))
     first, *rest = pictures

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from crazyflow_ros.crazyflie.contents import Contents
 from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE, Packet, Port
-from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Telemetry, Variable, as_ctype
+from crazyflow_ros.crazyflie.telemetry import Telemetry
+from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Variable, as_ctype
 
 MAX_BLOCKS, MAX_VARIABLES = 16, 128
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.crazyflie.variables import Cell
+from crazyflow_ros.crazyflie.telemetry import Cell
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.plan import Advice
 from crazyflow_ros.runtime import PhysicsThread, Snapshot

@@ -25,7 +25,7 @@ from crazyflow_ros.crazyflie.passage import PacketPassage
 from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import PowerState
 from crazyflow_ros.crazyflie.station import Client, Console, Station
-from crazyflow_ros.crazyflie.variables import supervisor_info
+from crazyflow_ros.crazyflie.telemetry import supervisor_info
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.throttled_logger import Logger, ThrottledLogger

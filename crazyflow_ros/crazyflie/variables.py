@@ -7,25 +7,21 @@ first Crazyflie (negative is forward), accelerations in units of g.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import degrees, inf, isfinite
-from typing import NamedTuple
 
 import numpy as np
 
 from crazyflow_ros.compressed_quaternions import compressed
-from crazyflow_ros.drones import has_battery, load_battery
+from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
 from crazyflow_ros.estimation.kalman import PIXELS_PER_RADIAN
 from crazyflow_ros.estimation.readings import FLOW_COUNT, UPRIGHT
-from crazyflow_ros.flight import AttitudeThrust, FlightState
-from crazyflow_ros.flight.commander import FlightStatus
-from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight import AttitudeThrust
 from crazyflow_ros.scene.frames import (
     body_to_world,
     heading_to_world,
     quat_from_rpy,
-    rpy,
     world_to_body,
     yaw,
 )
@@ -40,126 +36,7 @@ _ROOM = 25.0  # degrees Celsius
 _FLOW_PERIOD = 0.01  # s
 _MOTION = 0xB0  # status of a flow sensor after a measurement
 _LOW = 1 / 6  # of the range of its voltage, below which the firmware calls a battery low: 3.2 V
-_TUMBLED = 0.5  # cosine of the tilt of a drone on its side
-EXACT = np.full(9, 1e-6)
-"""Variances of an estimate that is the true state."""
 _RANGES = ("front", "back", "left", "right", "up", "zrange")
-
-
-@dataclass
-class External:
-    """The latest external pose, for example from motion capture."""
-
-    pos: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    """(3,) m."""
-    quat: np.ndarray = field(default_factory=lambda: np.zeros(4))
-    """(4,) xyzw."""
-    time_ms: int = 0
-    """Simulated time at which the pose arrived."""
-
-
-class Cell(NamedTuple):
-    """Voltages of a battery [V]; by default those of a Crazyflie's."""
-
-    full: float = 4.2
-    empty: float = 3.0
-
-    @classmethod
-    def of(cls, drone: str) -> Cell:
-        """Return the voltages of a drone's battery, or the default if it is not known."""
-        if not has_battery(drone):
-            return cls()
-        figures = load_battery(drone)
-        return cls(figures["full"], figures["empty"])
-
-
-@dataclass(frozen=True)
-class Telemetry:
-    """The data from which the log variables of one drone are computed."""
-
-    time_ns: int
-    pos: np.ndarray
-    """(3,) m, world frame, as velocity and acceleration; estimated, as attitude and velocity."""
-    quat: np.ndarray
-    """(4,) xyzw."""
-    vel: np.ndarray
-    acc: np.ndarray
-    ang_vel: np.ndarray
-    """(3,) rad/s, body frame."""
-    specific_force: np.ndarray
-    """(3,) m/s^2, body frame."""
-    thrusts: np.ndarray
-    """(4,) of the rotors, as shares of full thrust."""
-    rpm: np.ndarray
-    """(4,) revolutions of the rotors per minute."""
-    battery: np.ndarray | None
-    """(3,) voltage [V], current [A], charge drawn [A h]; None without a battery model."""
-    cell: Cell
-    """Voltages of the battery."""
-    flight: FlightStatus
-    external: External
-    desired: np.ndarray
-    """(14,) the controllers' intermediate setpoints, see `Snapshot.desired`."""
-    units: np.ndarray
-    """(4,) collective thrust [N] and torque [N m] of one PWM step in the firmware's mixer."""
-    variances: np.ndarray
-    """(9,) variances of the estimate: position [m], velocity [m/s] and attitude [rad]."""
-    ranges: np.ndarray | None = None
-    """(6,) m: front, back, left, right, up, down; None if not requested."""
-    test_value: int = 0
-    """Value of the parameter system.testLogParam."""
-    write_errors: int = 0
-    """Number of wrong bytes written to the memory for tests."""
-    received: int = 0
-    """Number of packets received from clients."""
-
-    @property
-    def reference(self) -> Reference | None:
-        """The motion that the drone should have."""
-        order = self.flight.order
-        return None if order is None else order.reference(self.time_ns)
-
-    @property
-    def voltage(self) -> float:
-        """Battery voltage [V]."""
-        return self.cell.full if self.battery is None else float(self.battery[0])
-
-    @property
-    def rpy(self) -> np.ndarray:
-        """Roll, pitch, yaw [rad]."""
-        return rpy(self.quat)
-
-    @property
-    def info(self) -> int:
-        """Bits of the supervisor."""
-        return supervisor_info(self.flight, self.quat, self.time_ns)
-
-
-def supervisor_info(flight: FlightStatus, quat: np.ndarray, time_ns: int) -> int:
-    """Return the supervisor's bits, from "can be armed" to "the planned flight is over".
-
-    Args:
-        flight: Flight state and order.
-        quat: (4,) attitude xyzw.
-        time_ns: Simulated time.
-    """
-    state, order = flight.state, flight.order
-    course = None if order is None or order.is_streamed else order.plan.course
-    over = order is None or (course is not None and order.seconds(time_ns) >= course.end)
-    upright = 1 - 2 * (quat[0] ** 2 + quat[1] ** 2)  # cosine of the tilt
-    bits = (
-        state.stands and not flight.armed,
-        flight.armed and not state.needs_reset,
-        flight.auto_arm,
-        flight.armed and not state.needs_reset,
-        not state.stands and not state.needs_reset,
-        upright < _TUMBLED,
-        state is FlightState.locked,
-        state is FlightState.crashed,
-        course is not None,
-        over,
-    )
-    return sum(bool(bit) << i for i, bit in enumerate(bits))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ What a drone is told is a `Setpoint`. Checkpoints and recordings keep those that
 exports, by name.
 """
 
+from crazyflow_ros.flight.attitude_setpoints import AttitudeThrust, LevelOut
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
 from crazyflow_ros.flight.plan import FlightConfig, FlightState
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory
@@ -21,12 +22,10 @@ from crazyflow_ros.flight.stop_and_arm import (
 )
 from crazyflow_ros.flight.streamed import (
     AltitudeHold,
-    AttitudeThrust,
     FullState,
     HoldHeight,
     Hover,
     HoverOn,
-    LevelOut,
     Position,
     VelocityWorld,
 )

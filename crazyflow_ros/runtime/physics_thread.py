@@ -19,8 +19,8 @@ from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightState, Setpoint
+from crazyflow_ros.flight.attitude_setpoints import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.flight.commander import FlightStatus
-from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.runtime.changes import Changes
 from crazyflow_ros.runtime.door import Door, DoorGuard
 from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response

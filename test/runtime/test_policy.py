@@ -15,7 +15,7 @@ from crazyflow_ros.drones import Drone
 from crazyflow_ros.dynamics.first_principles import RPM, Params
 from crazyflow_ros.engine.snapshot import DroneState
 from crazyflow_ros.flight import FlightState, Land, Pose, Raw, Takeoff
-from crazyflow_ros.flight.streamed import AttitudeThrust
+from crazyflow_ros.flight.attitude_setpoints import AttitudeThrust
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.files import load, save
 from crazyflow_ros.policy.observation import Observation

@@ -29,7 +29,8 @@ from sensor_msgs.msg import Imu, LaserScan
 from std_msgs.msg import Header
 
 from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
-from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Telemetry, as_ctype
+from crazyflow_ros.crazyflie.telemetry import Telemetry
+from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, as_ctype
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.crazyswarm.configuration import STEPS, LogTopic

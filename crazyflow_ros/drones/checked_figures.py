@@ -1,0 +1,261 @@
+"""What the figures in `drone.toml` may be.
+
+A drone has all figures in `_DRONE` and `_GEOMETRY`. The tables of the fitted models and of the
+controller are optional: without one, the drone cannot fly with the model or controller that needs
+it. `cf2x_L250/drone.toml` has the units.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Set
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crazyflow_ros.checks.limits import Limit, number, shown, unknown, vector
+from crazyflow_ros.drones.folders import BUILT_IN
+
+_DRAWN = 4  # numbers of a figure for the drawing
+_LARGEST = Limit(1e6, "")
+_TINY = 1e-15
+_GRAVITY = 9.81  # m/s^2
+
+
+class _Figure(NamedTuple):
+    """Allowed values of a figure: one number, or `size` of them, of the named sign."""
+
+    size: int | None = None
+    sign: str = "finite"
+
+
+_SIGNS: dict[str, Callable[[Any], Any]] = {
+    "finite": np.isfinite,
+    "positive": lambda value: value > _TINY,
+    "negative": lambda value: value < -_TINY,
+    "0 or more": lambda value: value >= 0,
+    "0 or less": lambda value: value <= 0,
+}
+_POSITIVE, _ANY = _Figure(None, "positive"), _Figure()
+_DRONE = {
+    **dict.fromkeys(("mass", "L", "prop_inertia", "thrust_min", "thrust_max"), _POSITIVE),
+    "J": _Figure(3, "positive"),
+    "rpm2thrust": _Figure(3),
+    "rpm2torque": _Figure(3),
+    "rotor_dyn_coef": _Figure(4, "0 or more"),
+    "drag": _Figure(3, "0 or less"),
+    "idle_thrust": _Figure(None, "0 or more"),
+    "rotor_moment": _Figure(2, "0 or more"),
+    "thrust_offset": _Figure(3),
+    "voltage2thrust": _Figure(4),
+}
+NAMES = tuple(_DRONE)
+"""Figures of a drone outside tables."""
+_OPTIONAL = {"idle_thrust", "rotor_moment", "thrust_offset", "voltage2thrust"}
+_GEOMETRY = {
+    "rotor_radius": _POSITIVE,
+    "rotor_z": _ANY,
+    "foot_z": _Figure(None, "negative"),
+    "hull_half_width": _POSITIVE,
+}
+_FIT = {
+    "acc_coef": _ANY,
+    "cmd_f_coef": _POSITIVE,
+    "rpy_coef": _Figure(3, "negative"),
+    "rpy_rates_coef": _Figure(3, "negative"),
+    "cmd_rpy_coef": _Figure(3, "positive"),
+}
+_LAG = {"thrust_dyn_coef": _POSITIVE}
+_GAINS = _Figure(3, "0 or more")
+_MELLINGER = {
+    **dict.fromkeys(("mass", "thrust2torque", "mass_thrust", "pwm_max"), _POSITIVE),
+    "pwm_min": _Figure(None, "0 or more"),
+    "torque_pwm_max": _GAINS,
+}
+_STAGES = {
+    "state": dict.fromkeys(("kp", "kd", "ki", "int_err_max"), _GAINS),
+    "attitude": dict.fromkeys(("kR", "kw", "ki_m", "kd_omega", "int_err_max"), _GAINS),
+}
+_FITTED = {
+    "so_rpy": (_FIT, set(_FIT)),
+    "so_rpy_rotor": (_FIT | _LAG, set(_LAG)),
+    "so_rpy_rotor_drag": (_FIT | _LAG, set(_LAG)),
+}
+"""Figures of each fitted model, and those that its table has to have; others are so_rpy's."""
+_CONTROLLERS: dict[str, dict[str, dict[str, _Figure]]] = {
+    "pid": {
+        "state": {
+            **dict.fromkeys(("kp", "ki", "kd", "kff", "vel_max"), _GAINS),
+            **dict.fromkeys(("vel_kp", "vel_ki", "vel_kd", "vel_kff"), _GAINS),
+            **dict.fromkeys(("cutoff", "tilt_max"), _POSITIVE),
+            **dict.fromkeys(
+                ("thrust_base", "thrust_min", "thrust_max"), _Figure(None, "0 or more")
+            ),
+        },
+        "attitude": {
+            **dict.fromkeys(("kp", "ki", "kd", "kff", "int_err_max"), _GAINS),
+            **dict.fromkeys(("rate_kp", "rate_ki", "rate_kd", "rate_kff"), _GAINS),
+            "rate_int_err_max": _GAINS,
+            "torque_max": _GAINS,
+        },
+    },
+    "indi": {
+        "state": {
+            **dict.fromkeys(("kp", "kd"), _GAINS),
+            "cutoff": _POSITIVE,
+            "tilt_max": _POSITIVE,
+        },
+        "attitude": {**dict.fromkeys(("kR", "kw", "torque_max"), _GAINS), "cutoff": _POSITIVE},
+    },
+    "brescianini": {
+        "state": {
+            **dict.fromkeys(("tau", "zeta"), _Figure(3, "positive")),
+            **dict.fromkeys(("thrust_min", "fairness"), _Figure(None, "0 or more")),
+            "thrust_max": _POSITIVE,
+        },
+        "attitude": {
+            "tau": _POSITIVE,
+            **dict.fromkeys(("rate_tau", "rate_max"), _Figure(3, "positive")),
+        },
+    },
+}
+"""Figures of the stages of each other controller; a drone's table has those that differ."""
+_BATTERY = {
+    **dict.fromkeys(("capacity", "full", "full_speed", "empty", "efficiency"), _POSITIVE),
+    **dict.fromkeys(("knee", "nominal"), _Figure(2, "positive")),
+    **dict.fromkeys(("resistance", "current"), _Figure(None, "0 or more")),
+}
+_TABLES = {"geometry", *_FITTED, "mellinger", *_CONTROLLERS, "battery", "drawing"}
+
+
+@cache
+def common() -> dict[str, Any]:
+    """Return the figures that all drones share."""
+    return tomllib.loads((BUILT_IN / "common.toml").read_text())
+
+
+def checked(tables: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a drone, checked, as floats and NumPy arrays.
+
+    Raises:
+        ValueError: A figure is missing, unknown or impossible; the message names it.
+    """
+    figures = {name: value for name, value in tables.items() if name not in _TABLES}
+    found = _figures("", figures, _DRONE, _DRONE.keys() - _OPTIONAL)
+    found["geometry"] = _figures("geometry.", tables.get("geometry"), _GEOMETRY, set(_GEOMETRY))
+    _check_together(found)
+    for model, (known, needed) in _FITTED.items():
+        if model in tables:
+            found[model] = _figures(f"{model}.", tables[model], known, needed)
+    if "mellinger" in tables:
+        found["mellinger"] = _mellinger(tables["mellinger"])
+    if "battery" in tables:
+        found["battery"] = _figures(
+            "battery.", tables["battery"], _BATTERY, _BATTERY.keys() - {"current"}
+        )
+    for controller, stages in _CONTROLLERS.items():
+        if controller in tables:
+            found[controller] = _staged(controller, tables[controller], stages)
+    found["drawing"] = _drawing(tables.get("drawing", {}))
+    return found
+
+
+def _figures(
+    prefix: str, table: Any, known: Mapping[str, _Figure], needed: Set[str]
+) -> dict[str, Any]:
+    """Return the figures of a table; `prefix` is its name and a dot."""
+    if table is None:
+        raise ValueError(f"the table [{prefix[:-1]}] is missing")
+    if not isinstance(table, dict):
+        raise ValueError(f"{prefix[:-1]} must be a table, got {shown(table)}")
+    for name in table.keys() - known.keys():
+        known_names = [prefix + each for each in known]
+        raise ValueError(unknown("figure", prefix + name, known_names))
+    for name in known:
+        if name in needed and name not in table:
+            raise ValueError(f"{prefix}{name} is missing")
+    return {name: _figure(prefix + name, value, known[name]) for name, value in table.items()}
+
+
+def _figure(name: str, value: Any, figure: _Figure) -> Any:
+    values = value if isinstance(value, list) else [value]
+    is_numbers = all(type(item) in (int, float) for item in values)
+    if not is_numbers or isinstance(value, list) != (figure.size is not None):
+        count = "a number" if figure.size is None else f"{figure.size} numbers"
+        raise ValueError(f"{name} must be {count}, got {shown(value)}")
+    checked: Any
+    if figure.size is None:
+        checked = number(name, value, _LARGEST)
+    else:
+        checked = vector(name, value, (figure.size,), _LARGEST)
+    if not np.all(_SIGNS[figure.sign](checked)):
+        raise ValueError(f"{name} must be {figure.sign}, got {shown(value)}")
+    return checked
+
+
+def _check_together(figures: Mapping[str, Any]) -> None:
+    """Refuse figures that exclude each other."""
+    least, most, inertia = figures["thrust_min"], figures["thrust_max"], figures["J"]
+    offset, _, square = figures["rpm2thrust"]
+    if not least < most:
+        raise ValueError(f"thrust_min must be below thrust_max, {most:g} N, got {least:g} N")
+    if (idle := figures.get("idle_thrust", 0.0)) > least:
+        raise ValueError(f"idle_thrust must be at most thrust_min, {least:g} N, got {idle:g} N")
+    if 4 * most <= figures["mass"] * _GRAVITY:
+        weight = figures["mass"] * _GRAVITY
+        raise ValueError(f"thrust_max must lift the weight of {weight:g} N, got 4 x {most:g} N")
+    if square <= 0 or offset > least:
+        raise ValueError(
+            "rpm2thrust must begin at thrust_min at most and end with a positive figure, "
+            f"got {shown(figures['rpm2thrust'])}"
+        )
+    if not all(figures["rotor_dyn_coef"].reshape(2, 2).any(axis=1)):
+        coefficients = shown(figures["rotor_dyn_coef"])
+        raise ValueError(
+            f"rotor_dyn_coef must let rotors speed up and slow down, got {coefficients}"
+        )
+    if 2 * inertia.max() > inertia.sum() * (1 + 1e-9):
+        raise ValueError(f"J must be that of a body, a + b >= c, got {shown(inertia)}")
+
+
+def _mellinger(table: Any) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise ValueError(f"mellinger must be a table, got {shown(table)}")
+    stages = {stage: table.pop(stage) for stage in _STAGES if stage in table}
+    found = _figures("mellinger.", table, _MELLINGER, {"mass", "thrust2torque"})
+    found |= _staged("mellinger", stages, _STAGES)
+    least, most = ({**common()["mellinger"], **found}[name] for name in ("pwm_min", "pwm_max"))
+    if not least < most:
+        raise ValueError(f"mellinger.pwm_min must be below pwm_max, {most:g}, got {least:g}")
+    return found
+
+
+def _staged(
+    controller: str, table: Any, stages: Mapping[str, Mapping[str, _Figure]]
+) -> dict[str, Any]:
+    """Return the figures of a controller that differ from those that all drones share."""
+    if not isinstance(table, dict):
+        raise ValueError(f"{controller} must be a table, got {shown(table)}")
+    for stage in table.keys() - stages.keys():
+        known = [f"{controller}.{stage}" for stage in stages]
+        raise ValueError(unknown("table of figures", f"{controller}.{stage}", known))
+    return {
+        stage: _figures(f"{controller}.{stage}.", figures, stages[stage], set())
+        for stage, figures in table.items()
+    }
+
+
+def _drawing(table: Any) -> dict[str, Any]:
+    """Return the name of the file, if there is one, and figures of any names."""
+    if not isinstance(table, dict):
+        raise ValueError(f"drawing must be a table, got {shown(table)}")
+    file = table.pop("file", "drawing.xml")
+    if not isinstance(file, str) or Path(file).name != file or "\0" in file:
+        raise ValueError(f"drawing.file must be the name of a file, got {shown(file)}")
+    for name, value in table.items():
+        if isinstance(value, list) and len(value) > _DRAWN:
+            raise ValueError(f"drawing.{name} must be {_DRAWN} numbers at most, got {len(value)}")
+    kinds = {k: _Figure(len(v)) if isinstance(v, list) else _Figure() for k, v in table.items()}
+    return _figures("drawing.", table, kinds, set()) | {"file": file}
