@@ -14,6 +14,7 @@ import numpy as np
 from rcl_interfaces.srv import GetParameters
 from rclpy.executors import ExternalShutdownException
 from rclpy.parameter import parameter_value_to_python
+from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from rclpy.task import Future as RosFuture
 from sensor_msgs.msg import JointState, MultiDOFJointState
@@ -181,7 +182,7 @@ class Follower:
         """Return the types of all topics by name."""
         return {topic: kinds[0] for topic, kinds in self.node.get_topic_names_and_types()}
 
-    def listen(self, topics: Mapping[str, Any]) -> Inbox:
+    def listen(self, topics: Mapping[str, Any], qos: QoSProfile = LATEST) -> Inbox:
         """Receive the messages of topics of these types until `hang_up`."""
         inbox = Inbox(topics)
 
@@ -189,7 +190,7 @@ class Follower:
             for topic, kind in topics.items():
                 receive = partial(inbox.put, topic)
                 inbox.handles.append(
-                    self.node.create_subscription(kind, topic, receive, LATEST, raw=True)
+                    self.node.create_subscription(kind, topic, receive, qos, raw=True)
                 )
 
         self.in_thread(subscribe)

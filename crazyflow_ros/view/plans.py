@@ -9,6 +9,7 @@ from nav_msgs.msg import Path
 
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view.follower import Follower, Inbox
 
@@ -70,7 +71,9 @@ class Plans:
         if self._inbox is not None:
             self._follower.hang_up(self._inbox)
         self._drones = topics
-        self._inbox = self._follower.listen(dict.fromkeys(topics, Path)) if topics else None
+        # A plan is sent once, perhaps before the publisher of the topic is known here.
+        kinds = dict.fromkeys(topics, Path)
+        self._inbox = self._follower.listen(kinds, LATCHED_QOS) if topics else None
         for known in (self._followed, self.under_way):
             for drone in known.keys() - set(topics.values()):
                 del known[drone]

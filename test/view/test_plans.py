@@ -1,11 +1,16 @@
 """Where a drone should be, from the paths that the simulator publishes."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
+from rclpy.qos import QoSProfile
+from ros_client import LATCHED, Client, own_domain
 
 from crazyflow_ros.ros.messages.times import time_of
+from crazyflow_ros.view.follower import Follower as RealFollower
 from crazyflow_ros.view.plans import Plans
 
 
@@ -26,7 +31,7 @@ class Follower:
     def topic(self, name: str) -> str:
         return f"/{name}"
 
-    def listen(self, topics: dict[str, type]) -> Inbox:
+    def listen(self, topics: dict[str, type], _: QoSProfile) -> Inbox:
         self.listened.append(set(topics))
         return self.inbox
 
@@ -52,7 +57,7 @@ def circle(times: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(phase), np.sin(phase), 0.2 * times, phase + np.pi / 2], axis=-1)
 
 
-def publish(plans: Plans, follower: Follower, times: np.ndarray, stamp: float = 0.0) -> None:
+def path_of(times: np.ndarray, stamp: float = 0.0) -> Path:
     path = Path()
     path.header.stamp = time_of(round(stamp * 1e9))
     for time, (x, y, z, yaw) in zip(times, circle(times)):
@@ -61,7 +66,11 @@ def publish(plans: Plans, follower: Follower, times: np.ndarray, stamp: float = 
         pose.pose.position.x, pose.pose.position.y, pose.pose.position.z = x, y, z
         pose.pose.orientation.z, pose.pose.orientation.w = np.sin(yaw / 2), np.cos(yaw / 2)
         path.poses.append(pose)
-    follower.inbox.messages["/cf0/plan"] = path
+    return path
+
+
+def publish(plans: Plans, follower: Follower, times: np.ndarray, stamp: float = 0.0) -> None:
+    follower.inbox.messages["/cf0/plan"] = path_of(times, stamp)
     plans.update()
 
 
@@ -112,3 +121,16 @@ def test_users_share_the_subscriptions(plans: Plans, follower: Follower) -> None
         {"/cf0/plan"}, {"/cf0/plan", "/cf1/plan"}, {"/cf1/plan"},
     ]  # fmt: skip
     assert not follower.listened[-1]
+
+
+def test_a_plan_that_was_sent_before_the_page_listened_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    domain = own_domain("test_plans")
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
+    with closing(Client(domain)) as simulator, closing(RealFollower()) as follower:
+        simulator.node.create_publisher(Path, "/cf0/plan", LATCHED).publish(path_of(np.arange(3.0)))
+        plans = Plans(follower)
+        plans.use("test", ("cf0",))
+        simulator.until(lambda: plans.update() or plans.under_way, "plan")
+        assert plans.under_way["cf0"].times.tolist() == [0.0, 1.0, 2.0]
