@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rclpy.duration import Duration
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 
 from crazyflow_ros.checks.limits import suggestion
 from crazyflow_ros.client.connection import Connection
@@ -15,6 +15,7 @@ from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import ANSWER
 from crazyflow_ros.client.session import SLICE
 from crazyflow_ros.client.values import message_from_values
+from crazyflow_ros.ros.messages.qos import qos_for
 from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS
 from crazyflow_ros.ros.recording.message_definitions import type_of
@@ -181,20 +182,8 @@ class Graph:
         return [name for name in self.topics() if self._node.count_subscribers(name)]
 
     def _qos(self, topic: str) -> QoSProfile:
-        """Return the quality of service with which all messages arrive, also latched ones."""
         offered = [one.qos_profile for one in self._node.get_publishers_info_by_topic(topic)]
-        latched = DurabilityPolicy.TRANSIENT_LOCAL
-        is_latched = bool(offered) and all(one.durability == latched for one in offered)
-        is_reliable = all(one.reliability == ReliabilityPolicy.RELIABLE for one in offered)
-        return QoSProfile(
-            depth=_DEPTH,
-            durability=latched if is_latched else DurabilityPolicy.VOLATILE,
-            reliability=(
-                ReliabilityPolicy.RELIABLE
-                if is_latched and is_reliable
-                else ReliabilityPolicy.BEST_EFFORT
-            ),
-        )
+        return qos_for(offered, _DEPTH)
 
     def _wait_for_ticks(self) -> None:
         """Wait until the simulator has had a tick to carry out a command, unless it is paused."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 
+from crazyflow_ros.ros.messages.qos import qos_for
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
@@ -90,24 +91,18 @@ class TopicRecording:
                 continue
             publishers = self._node.get_publishers_info_by_topic(topic)
             if publishers:
-                self._subscribe(topic, kind, publishers[0].qos_profile)
+                self._subscribe(topic, kind, [end.qos_profile for end in publishers])
 
-    def _subscribe(self, topic: str, kind: str, offered: QoSProfile) -> None:
+    def _subscribe(self, topic: str, kind: str, offered: Sequence[QoSProfile]) -> None:
         try:
             message = type_of(kind)
         except ValueError as error:
             self._unknown.add(topic)
             self._node.get_logger().warning(f"{topic} is not recorded: {error}")
             return
-        is_latched = offered.durability == DurabilityPolicy.TRANSIENT_LOCAL
-        qos = QoSProfile(
-            depth=_DEPTH,
-            durability=offered.durability if is_latched else DurabilityPolicy.VOLATILE,
-            reliability=ReliabilityPolicy.RELIABLE if is_latched else ReliabilityPolicy.BEST_EFFORT,
-        )
-        receive = partial(self._note, Channel(topic, message, offered))
+        receive = partial(self._note, Channel(topic, message, offered[0]))
         self._subscriptions[topic] = self._node.create_subscription(
-            message, topic, receive, qos, raw=True
+            message, topic, receive, qos_for(offered, _DEPTH), raw=True
         )
 
     def _note(self, channel: Channel, payload: bytes) -> None:

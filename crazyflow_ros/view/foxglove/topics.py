@@ -7,10 +7,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import foxglove
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy
 from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.ros.messages.qos import qos_for
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.view.foxglove.bridge import Bridge
 from crazyflow_ros.view.token_bucket import TokenBucket
@@ -81,7 +82,8 @@ class Topics:
         self._followers[name] += 1
         if name not in self._topics:
             return
-        qos = self._qos(name)
+        publishers = self._node.get_publishers_info_by_topic(name)
+        qos = qos_for([end.qos_profile for end in publishers], _DEPTH)
         is_latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
         if is_latched:
             self._unsubscribe(name)  # a new subscription receives the latched messages again
@@ -106,22 +108,6 @@ class Topics:
     def _unsubscribe(self, name: str) -> None:
         if name in self._subscriptions:
             self._node.destroy_subscription(self._subscriptions.pop(name))
-
-    def _qos(self, name: str) -> QoSProfile:
-        """Request latched messages where all publishers offer them.
-
-        Other messages are not resent if they get lost: a server that falls behind must not slow
-        down the simulator.
-        """
-        offered = [end.qos_profile for end in self._node.get_publishers_info_by_topic(name)]
-        latched = DurabilityPolicy.TRANSIENT_LOCAL
-        if offered and all(qos.durability == latched for qos in offered):
-            return QoSProfile(
-                depth=_DEPTH,
-                reliability=ReliabilityPolicy.RELIABLE,
-                durability=latched,
-            )
-        return QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class ClientTopics:
