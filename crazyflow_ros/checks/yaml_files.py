@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,15 @@ def parse_yaml(text: str, name: str) -> Any:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def leaves(tree: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a tree with the names that their groups give them, such as `a.b`."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _error(problem: str, place: yaml.Node | yaml.Event) -> yaml.constructor.ConstructorError:

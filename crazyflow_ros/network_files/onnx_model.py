@@ -32,7 +32,6 @@ from crazyflow_ros.network_files.onnx_graph import (
 )
 
 _SAMPLES = 16
-_LARGEST = 1 << 16  # of a dimension of the input
 
 
 def read(content: bytes, output: str = "") -> tuple[list[dict[str, str]], dict[str, np.ndarray]]:

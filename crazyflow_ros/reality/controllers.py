@@ -159,14 +159,12 @@ def _run(inputs: Array, controller: Controller) -> Array:
     return jax.lax.scan(step, (jnp.zeros((), int), *memories, (zero,) * 4), inputs)[1]
 
 
-def controller_errors(
-    log: FlightLog, compensation: motors.Compensation = motors.CF21_PLUS
-) -> ControllerErrors:
+def controller_errors(log: FlightLog) -> ControllerErrors:
     """Compare our controller's commands with the logged ones.
 
     Args:
-        log: A flight with estimate, gyroscope, setpoints, motor commands and voltage.
-        compensation: That of the drone's firmware.
+        log: A flight with estimate, gyroscope, setpoints, motor commands and voltage, of a drone
+            whose firmware compensates the voltage as `motors.CF21_PLUS`.
 
     Raises:
         ValueError: See `replayed`; or the flight is too short.
@@ -178,13 +176,13 @@ def controller_errors(
         raise ValueError(f"{log.name}: expected a flight of {_TAKE_OFF + _LANDING + 1:g} s or more")
     ours = replayed(log)
     times, slow = judged.time, voltage.at(judged.time)[:, 0]
-    logged = _Judged(judged.values, compensation.command(judged.values, slow), times)
+    logged = _Judged(judged.values, motors.CF21_PLUS.command(judged.values, slow), times)
 
     def shifted(delay: float) -> _Judged:
         commands = ours.at(times - delay)
         wanted = motors.distributed(commands.thrust, commands.torque)
-        pwm = motors.capped(compensation.duty(wanted, slow))
-        return _Judged(pwm, compensation.command(pwm, slow), times)
+        pwm = motors.capped(motors.CF21_PLUS.duty(wanted, slow))
+        return _Judged(pwm, motors.CF21_PLUS.command(pwm, slow), times)
 
     delay = float(min(_DELAYS, key=lambda d: _rms(shifted(d).thrust - logged.thrust)))
     found = shifted(delay)

@@ -380,9 +380,9 @@ def _zeros(lead: tuple[int, int], memory: Mapping[str, int]) -> dict[str, Array]
     return {name: filled(lead, k) for name, k in memory.items()}
 
 
-def grid_2d(n: int, spacing: float = 1.0) -> np.ndarray:
-    """Return points of a square grid around the origin, (n, 2), nearest to the centre first."""
+def grid_2d(n: int) -> np.ndarray:
+    """Return points of a grid of 1 m around the origin, (n, 2), nearest to the centre first."""
     side = next(k for k in range(1, n + 1) if k * k >= n)
-    axis = (np.arange(side) - (side - 1) / 2) * spacing
+    axis = np.arange(side) - (side - 1) / 2
     points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     return points[np.argsort(np.linalg.norm(points, axis=-1), kind="stable")[:n]]

@@ -76,7 +76,6 @@ class Cameras:
     """
 
     def __init__(self, server: viser.ViserServer, tabs: Tabs) -> None:
-        self._server = server
         self._cameras: dict[int, TabCamera] = {}  # by viser's number of the tab
         self._places: deque[tuple[float, np.ndarray]] = deque(maxlen=_MEMORIES)
         self._drones: tuple[str, ...] = ()

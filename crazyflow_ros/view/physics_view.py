@@ -10,14 +10,12 @@ from html import escape
 from typing import Any
 
 import mujoco
-import numpy as np
 import viser
 
 from crazyflow_ros.flight import FlightEvent
 from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.scene.shapes import world_shapes
 from crazyflow_ros.view.frame import Frame, looks_of
-from crazyflow_ros.view.picking import drone_at
 from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
 
 _PERIOD = 1 / 30  # s of wall time between two frames
@@ -52,7 +50,6 @@ class PhysicsView:
         self._events: deque[FlightEvent] = deque(maxlen=_EVENTS)
         self._n_events = self._n_shown = 0
         self._model: mujoco.MjModel | None = None
-        self._frame: Frame | None = None
         self._ended = threading.Event()
         self._error = ""
         self.viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
@@ -80,10 +77,7 @@ class PhysicsView:
 
     async def _click(self, event: viser.SceneClickEvent) -> None:
         """Select the drone under the pointer."""
-        if self._frame is not None:
-            ray = np.array(event.ray_origin), np.array(event.ray_direction)
-            hit = drone_at(self._frame, *ray, float(self.viewer.shown.size.value))
-            self.viewer.selected = hit or self.viewer.selected
+        self.viewer.select_under(event)
 
     def _run(self) -> None:
         due = time.monotonic()
@@ -103,8 +97,8 @@ class PhysicsView:
             self._model = model
             self.viewer.drawing.set_world(world_shapes(model))
         now = self._physics.snapshot
-        self._frame = Frame(now.time_ns, now.names, now.pos, now.quat, now.body_vel, now.rotor_vel)
-        self.viewer.show(self._frame, _PERIOD)
+        frame = Frame(now.time_ns, now.names, now.pos, now.quat, now.body_vel, now.rotor_vel)
+        self.viewer.show(frame, _PERIOD)
         self._clock.content = (
             '<div style="padding:0.3em 0.8em;font-size:0.85em">'
             f"{now.time_ns * 1e-9:.1f} s, cameras follow {escape(self.viewer.selected)}</div>"

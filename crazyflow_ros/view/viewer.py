@@ -6,6 +6,7 @@ import math
 import threading
 import time
 
+import numpy as np
 import viser
 
 from crazyflow_ros.view import server
@@ -14,6 +15,7 @@ from crazyflow_ros.view.cameras import Cameras
 from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import Names
+from crazyflow_ros.view.picking import drone_at
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.shown import Shown
 from crazyflow_ros.view.stage import Stage
@@ -121,6 +123,15 @@ class Viewer:
             self.names.show(
                 client, look, frame.names, frame.position, drawn, visible=bool(shown.names.value)
             )
+
+    def select_under(self, event: viser.SceneClickEvent) -> bool:
+        """Select the drone under the pointer, and return whether there is one."""
+        frame, size = self._frame, float(self.shown.size.value)
+        if frame is None:
+            return False
+        hit = drone_at(frame, np.array(event.ray_origin), np.array(event.ray_direction), size)
+        self.selected = hit or self.selected
+        return hit is not None
 
     def follow(self) -> None:
         """Let free cameras follow the selected drone."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.yaml_files import leaves
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
@@ -21,7 +22,6 @@ from crazyflow_ros.ros.crazyswarm.tree import (
     POSES_FRAME,
     Tree,
     get,
-    leaves,
     merge,
     table,
 )

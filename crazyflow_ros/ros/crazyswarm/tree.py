@@ -9,7 +9,7 @@ from typing import Any
 
 from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.checks.yaml_files import load_yaml
+from crazyflow_ros.checks.yaml_files import leaves, load_yaml
 
 Tree = Mapping[str, Any]
 
@@ -62,13 +62,13 @@ def _of_file(parameter: str, path: str, keys: tuple[str, ...]) -> Tree:
     return content
 
 
-def flattened(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flattened(tree: Tree) -> Iterator[tuple[str, Any]]:
     """Yield the name and value of each parameter of a tree.
 
     Raises:
         ParameterError: A parameter cannot have such a value.
     """
-    for name, value in leaves(tree, prefix):
+    for name, value in leaves(tree):
         if not name:
             raise ParameterError("a setting", "a name before the colon", value)
         if isinstance(value, str) and _NUMBER.fullmatch(value):
@@ -111,15 +111,6 @@ def unflattened(parameters: Tree) -> dict[str, Any]:
                 raise ParameterError(name, f"{group} has a value, so it cannot be a group, too")
         place[last] = list(value) if isinstance(value, array) else value
     return tree
-
-
-def leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the name and value of each leaf of a tree."""
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def merge(into: dict[str, Any], tree: Tree) -> None:

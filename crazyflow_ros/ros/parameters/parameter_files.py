@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from crazyflow_ros.checks.limits import shown, shown_path, suggestion
-from crazyflow_ros.checks.yaml_files import load_yaml
+from crazyflow_ros.checks.yaml_files import leaves, load_yaml
 
 SECTION = "ros__parameters"
 """Key of the parameters of a node."""
@@ -71,7 +71,7 @@ def read_parameter_file(path: str | Path, node: str) -> list[tuple[str, dict[str
         flat = content if isinstance(content, dict) else {}
         raise ValueError(f"{shown_path(path)}: {error}{_form(node, flat)}") from None
     for name, parameters in sections:
-        for parameter, value in _flat(parameters):
+        for parameter, value in leaves(parameters):
             try:
                 _check(value)
             except ValueError as error:
@@ -94,7 +94,7 @@ def parameters_of(node: str, path: str | Path) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, parameters in sections:
         if _is_for(name, node):
-            values |= dict(_flat(parameters))
+            values |= dict(leaves(parameters))
     if not values:
         have = ", ".join(name for name, _ in sections) or "nothing"
         raise ValueError(f"{shown_path(path)} has no parameters of {node}, but of {have}")
@@ -139,15 +139,6 @@ def _sections(prefix: str, content: Any) -> Iterator[tuple[str, dict[str, Any]]]
             raise ValueError(f"{key!r} is beside {SECTION} of {name}, not under it")
         else:
             yield name, parameters
-
-
-def _flat(parameters: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield parameters with the names that groups give them."""
-    for key, value in parameters.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _check(value: Any) -> None:

@@ -66,10 +66,6 @@ class WindParameters:
             self._simulator.log.warning(f"the wind is unchanged: {error}")
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
 def declare(simulator: Host) -> WindParameters:
     """Apply changes of the parameters."""
     return WindParameters(simulator)

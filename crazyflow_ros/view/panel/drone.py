@@ -18,7 +18,7 @@ from crazyflow_ros.view.panel.pilot import PanelPilot
 from crazyflow_ros.view.panel.requests import Fields, ServiceRequests
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.panel.sticks import KEYS, Sticks
-from crazyflow_ros.view.picking import drone_at, floor_at
+from crazyflow_ros.view.picking import floor_at
 from crazyflow_ros.view.viewer import Viewer
 
 _TAKE_OFF, _LAND, _ARM, _DISARM = "Take off", "Land", "Arm", "Disarm"
@@ -171,13 +171,10 @@ class DronePanel:
         frame, drone = self._frame, self._drone
         if frame is None or drone not in frame.names:
             return
-        origin, direction = np.array(event.ray_origin), np.array(event.ray_direction)
-        size = float(self._viewer.shown.size.value)
-        if (hit := drone_at(frame, origin, direction, size)) is not None:
-            self._viewer.selected = hit
+        if self._viewer.select_under(event) or not self._clicks.value:
             return
-        place = floor_at(origin, direction)
-        if place is None or not self._clicks.value:
+        place = floor_at(np.array(event.ray_origin), np.array(event.ray_direction))
+        if place is None:
             return
         x, y, _ = place.tolist()
         self.send(event.client, x, y)

@@ -38,7 +38,7 @@ class SimulationPanel:
         state: SimulatorState,
         requests: ServiceRequests,
     ) -> None:
-        self._follower, self._state, self._requests = follower, state, requests
+        self._state, self._requests = state, requests
         self._troubles = gui.add_html("", order=0, visible=False)
         self._buttons = gui.add_button_group(
             "Time",

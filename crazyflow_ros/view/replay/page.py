@@ -17,7 +17,6 @@ from crazyflow_ros.ros.messages.times import NS
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view import map_feed
 from crazyflow_ros.view.frame import Frame, Looks
-from crazyflow_ros.view.picking import drone_at
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.analysis import LIMITS, OTHER, Analysis, Span
 from crazyflow_ros.view.replay.comparison import Alignment
@@ -112,10 +111,7 @@ class RecordingPage:
 
     async def _click(self, event: viser.SceneClickEvent) -> None:
         """Select the drone under the pointer."""
-        if self._frame is not None:
-            ray = np.array(event.ray_origin), np.array(event.ray_direction)
-            hit = drone_at(self._frame, *ray, float(self.viewer.shown.size.value))
-            self.viewer.selected = hit or self.viewer.selected
+        self.viewer.select_under(event)
 
     # What tabs ask for.
 
