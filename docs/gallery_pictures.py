@@ -106,6 +106,7 @@ def behind(studio: Studio) -> Page:
     studio.fly()
     page = studio.open()
     choose(page, "Camera", "behind the drone")
+    page.get_by_role("button", name="Pause").scroll_into_view_if_needed()
     return page
 
 

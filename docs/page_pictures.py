@@ -113,9 +113,10 @@ def open_page(
 
 def take_still(simulation: SimulatorClient, browser: Browser, file: Path) -> None:
     """Take the picture of the page while a drone flies to a goal."""
+    page = open_page(simulation, browser, STILL_SIZE)
     goal = {"goal": GOAL, "duration": duration_of(GOAL_DURATION)}
     simulation.call(GoTo, "cf0/go_to", **goal)
-    page = open_page(simulation, browser, STILL_SIZE)
+    simulation.sleep(DRAWING)
     page.screenshot(path=file)
     page.close()
 
