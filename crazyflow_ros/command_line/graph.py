@@ -154,7 +154,7 @@ COMMANDS = (
     ),
     Command(
         "hz",
-        "say once a second how often messages come, until Ctrl-C",
+        "print the rate of a topic's messages once a second, until Ctrl-C",
         _hz,
         (_TOPIC, _ONCE),
         ("hz /cf0/odom", "hz /clock --once"),

@@ -102,7 +102,7 @@ COMMANDS = (
     ),
     Command(
         "param describe",
-        "say what a parameter means, and which values it may have",
+        "print what a parameter means, and which values it may have",
         _describe,
         (_NAME,),
         ("param describe gust_intensity",),

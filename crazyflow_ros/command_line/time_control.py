@@ -55,9 +55,9 @@ def _factor(text: str) -> str:
 
 
 COMMANDS = (
-    Command("status", "say how the simulation does", _status, examples=("status",)),
-    Command("pause", "let time stand still", _pause, examples=("pause",)),
-    Command("resume", "let time go on", _resume, examples=("resume",)),
+    Command("status", "print the state of the simulation", _status, examples=("status",)),
+    Command("pause", "pause the simulation", _pause, examples=("pause",)),
+    Command("resume", "resume the simulation", _resume, examples=("resume",)),
     Command(
         "step",
         "advance a paused simulation by ticks",

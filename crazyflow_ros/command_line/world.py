@@ -88,7 +88,7 @@ COMMANDS = (
         ("remove cf7", "remove box"),
     ),
     Command("world list", "list the worlds that can be loaded", _list, examples=("world list",)),
-    Command("world current", "say which world is loaded", _current, examples=("world current",)),
+    Command("world current", "print which world is loaded", _current, examples=("world current",)),
     Command(
         "world load",
         "load a world; the drones go back to their start, and time stands still",
@@ -97,10 +97,10 @@ COMMANDS = (
         ("world load race_track", "world load my_world.xml"),
     ),
     Command("world unload", "remove the world", _unload, examples=("world unload",)),
-    Command("wind get", "say which wind blows", _wind, examples=("wind get",)),
+    Command("wind get", "print the wind", _wind, examples=("wind get",)),
     Command(
         "wind set",
-        "let a wind blow",
+        "set the wind",
         _set_wind,
         (
             argument("x", type=float, help="velocity of the air to the east [m/s]"),
