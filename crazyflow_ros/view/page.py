@@ -103,7 +103,7 @@ class Page:
             self._panel.update(None, "")
             self._status.update(frame, "")
             return
-        self._plans.update()
+        self._plans.update(self._panel.state.resets)
         if viewer.is_due:
             viewer.cameras.goes_along = self._sticks.is_held
             viewer.show(frame, _PERIOD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +57,7 @@ class Plans:
         self._users: dict[str, tuple[str, ...]] = {}
         self._drones: dict[str, str] = {}  # by topic
         self._inbox: Inbox | None = None
+        self._resets: dict[str, int] = {}
         self._followed: dict[str, ShownPlan] = {}
         self.under_way: dict[str, ShownPlan] = {}
 
@@ -78,18 +80,22 @@ class Plans:
             for drone in known.keys() - set(topics.values()):
                 del known[drone]
 
-    def update(self) -> None:
-        """Read what has arrived. Call it for each frame."""
+    def update(self, resets: Mapping[str, int]) -> None:
+        """Read what has arrived. Call it for each frame.
+
+        Args:
+            resets: Number of resets of each drone so far. One ends the plan from before it.
+        """
+        for drone, count in dict(resets).items():
+            if count != self._resets.get(drone, 0):
+                self._resets[drone] = count
+                self._followed.pop(drone, None)
+                self.under_way.pop(drone, None)
         for topic, drone in self._drones.items():
             assert self._inbox is not None
             message = self._inbox.take(topic)
             if message is not None:
                 self._note(drone, message)
-
-    def forget(self, drone: str) -> None:
-        """Forget the plan of a drone that was reset."""
-        self._followed.pop(drone, None)
-        self.under_way.pop(drone, None)
 
     def reference(self, drone: str, time: float) -> np.ndarray:
         """Return where a drone should be at a simulated time [s]: place and heading, shape (4,).

@@ -71,7 +71,7 @@ def path_of(times: np.ndarray, stamp: float = 0.0) -> Path:
 
 def publish(plans: Plans, follower: Follower, times: np.ndarray, stamp: float = 0.0) -> None:
     follower.inbox.messages["/cf0/plan"] = path_of(times, stamp)
-    plans.update()
+    plans.update({})
 
 
 def test_between_the_points_of_a_path_the_setpoint_is_on_the_curve(
@@ -100,8 +100,13 @@ def test_a_drone_that_has_arrived_stays_there_and_one_without_a_command_is_nowhe
     publish(plans, follower, np.zeros(0), stamp=1.5)  # before its end
     assert np.isnan(plans.reference("cf0", 2.0)).all()
     publish(plans, follower, times)
-    plans.forget("cf0")
+    plans.update({"cf0": 1})
     assert np.isnan(plans.reference("cf0", 2.0)).all()
+    follower.inbox.messages["/cf0/plan"] = path_of(times)
+    plans.update({"cf0": 2})  # the plan of the next command has come before a look
+    assert "cf0" in plans.under_way
+    plans.update({"cf0": 2})
+    assert "cf0" in plans.under_way
 
 
 @pytest.mark.parametrize("times", [[1.0], [1.0, 1.0], [2.0, 1.0]])
@@ -132,5 +137,5 @@ def test_a_plan_that_was_sent_before_the_page_listened_is_known(
         simulator.node.create_publisher(Path, "/cf0/plan", LATCHED).publish(path_of(np.arange(3.0)))
         plans = Plans(follower)
         plans.use("test", ("cf0",))
-        simulator.until(lambda: plans.update() or plans.under_way, "plan")
+        simulator.until(lambda: plans.update({}) or plans.under_way, "plan")
         assert plans.under_way["cf0"].times.tolist() == [0.0, 1.0, 2.0]

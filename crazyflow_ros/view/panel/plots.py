@@ -58,8 +58,7 @@ class Plots:
         plans: Plans,
     ) -> None:
         self._server, self._shell, self._follower = server, shell, follower
-        self._state, self._plans = state, plans
-        self._resets = dict[str, int]()
+        self._plans = plans
         self._due = self._look_due = 0.0
         self._drone, self._sensors = "", dict[str, Any]()
         source = _Source(follower, state, plans)
@@ -82,10 +81,6 @@ class Plots:
         if drone != self._drone or time.monotonic() > self._look_due:
             self._drone, self._look_due = drone, time.monotonic() + _LOOK
             self._sensors = self._find_sensors(drone)
-        for name, count in dict(self._state.resets).items():
-            if count != self._resets.get(name):
-                self._resets[name] = count
-                self._plans.forget(name)
         used = [plot.needs_plans(frame, drone) for plot in self._plots]
         self._plans.use("plots", tuple(dict.fromkeys(name for names in used for name in names)))
         for plot in self._plots:
