@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-_MANY = 100  # drones; with as many, the middleware takes long to create topics and services
+_MANY = 100  # drones, whose topics and services may take long to create
 
 
 class SimulatorNode(GuardedNode):
@@ -89,8 +89,7 @@ class SimulatorNode(GuardedNode):
         self.regular_calls.add(self.follow_drones)
         if len(self.interfaces.drones) >= _MANY:
             self.log.info(
-                f"creating the topics and services of {len(self.drones)} drones: the middleware "
-                "takes about half a minute for 200, and four times as long for twice as many; with "
+                f"creating the topics and services of {len(self.drones)} drones; with "
                 f"-p interfaces:={Interfaces.swarm} drones get their own when a node looks for them"
             )
         recorded = self._recorded_commands()
