@@ -29,6 +29,7 @@ from std_srvs.srv import SetBool
 
 from benchmark.node import READY_TIMEOUT, peak_memory, processor_time
 from benchmark.processes import ros
+from benchmark.start import wait_until_ready
 from crazyflow_ros.client import Session
 from crazyflow_ros.demo.simulator import SimulatorProcess
 from crazyflow_ros.engine.config import RealisticOptions
@@ -77,11 +78,7 @@ def started(n_drones: int, folder: Path, *, runs: bool) -> Start:
     log, environment = folder / "simulator.log", {"XDG_CACHE_HOME": str(folder)}
     began = time.monotonic()
     with SimulatorProcess(parameters, log, environment) as simulator:
-        while "ready: " not in log.read_text():
-            simulator.check()
-            if time.monotonic() > began + PATIENCE:
-                raise TimeoutError(f"the node was not ready after {PATIENCE:g} s")
-            time.sleep(0.01)
+        wait_until_ready(simulator, PATIENCE)
         wall, processor = time.monotonic() - began, processor_time(simulator.pid)
         second = _second(simulator) if runs else math.nan
         return Start(wall, processor, second, peak_memory(simulator.pid))

@@ -52,12 +52,18 @@ def start(checkout: Path, drones: int, cache: Path) -> Start:
         "PYTHONSAFEPATH": "1",  # else this checkout would come first
     }
     with SimulatorProcess({"drones": f"[{names}]"}, log, environment) as simulator:
-        while READY not in log.read_text():
-            simulator.check()
-            if time.monotonic() > began + TIMEOUT:
-                raise TimeoutError(f"the node was not ready after {TIMEOUT:g} s")
-            time.sleep(0.01)
+        wait_until_ready(simulator, TIMEOUT)
         return Start(time.monotonic() - began, processor_time(simulator.pid))
+
+
+def wait_until_ready(simulator: SimulatorProcess, timeout: float) -> None:
+    """Wait until the log of a node that has just been started says that it is ready."""
+    deadline = time.monotonic() + timeout
+    while READY not in simulator.log.read_text():
+        simulator.check()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the node was not ready after {timeout:g} s")
+        time.sleep(0.01)
 
 
 def measure(checkouts: Sequence[Path], drones: int, turns: int) -> None:
