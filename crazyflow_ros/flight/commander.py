@@ -198,6 +198,7 @@ class Commander:
     def stop(self, state: FlightState, why: str = "") -> None:
         """Stop the rotors at once."""
         self.state, self.order, self.why = state, None, why
+        self.stuck_ns = None
 
     def update(self, time_ns: int, motion: Callable[[], StartState]) -> str:
         """Apply the changes that depend on time alone: courses that end, setpoints that lapse.

@@ -228,7 +228,7 @@ def _crash(sight: _Sight) -> FlightEvent | None:
     One that has stood on the floor for a while takes its course up again there.
     """
     commander, now = sight.commander, sight.fleet
-    stuck = _stuck_for(commander, now.time_ns, sight.stands)
+    stuck = _stuck_for(sight)
     if _is_new(commander, _HELD, stuck >= _STUCK / 2):
         # With the heading and the place that the floor has kept, it may lift off.
         commander.restart(now.start(sight.row))
@@ -318,15 +318,22 @@ def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
     return False
 
 
-def _stuck_for(commander: Commander, time_ns: int, stands: bool) -> float:
-    """Return the time for which the drone has stood on the floor although it should fly [s]."""
+def _stuck_for(sight: _Sight) -> float:
+    """Return how long ago the drone first stood on the floor although it should fly [s].
+
+    It is 0 in the air, and while it does not stand. A drone with a broken rotor shakes and hops, so
+    only leaving the floor ends this. A course that began in a fall may pass below the floor.
+    """
+    commander, now = sight.commander, sight.fleet.time_ns
     assert commander.order is not None
-    reference = commander.order.reference(time_ns) if stands else None
-    if reference is None:
+    reference = commander.order.reference(now)
+    if reference is None or sight.height >= _IN_THE_AIR:
         commander.stuck_ns = None
         return 0.0
+    above = float(reference.pos[2]) - commander.rules.rest_height
+    below = -above if not commander.order.plan.after.stands else 0.0
+    if not sight.stands or max(above, below) <= 2 * _IN_THE_AIR:
+        return 0.0
     if commander.stuck_ns is None:
-        if reference.pos[2] <= commander.rules.rest_height + 2 * _IN_THE_AIR:
-            return 0.0
-        commander.stuck_ns = time_ns
-    return (time_ns - commander.stuck_ns) * 1e-9
+        commander.stuck_ns = now
+    return (now - commander.stuck_ns) * 1e-9

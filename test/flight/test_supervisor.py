@@ -14,6 +14,7 @@ from crazyflow_ros.flight import (
     FlightConfig,
     FlightEvent,
     FlightState,
+    GoTo,
     Land,
     Pose,
     Raw,
@@ -27,6 +28,7 @@ from crazyflow_ros.flight.supervisor import Ability, FleetObservation, Superviso
 from crazyflow_ros.runtime import (
     Checkpoint,
     DroneState,
+    MotorEfficiency,
     PhysicsThread,
     ResetScope,
     SimulationConfig,
@@ -180,6 +182,23 @@ def test_a_drone_on_its_side(physics: PhysicsThread, watch: Watch) -> None:
     since = watch.first(0.5, touching=True)
     assert 0 <= event.time_ns - since <= SOON
     assert "it fell on its side" in event.text or "upside down" in event.text
+
+
+@pytest.mark.parametrize("phase", range(0, 50, 5))
+def test_a_drone_with_a_dead_motor_shakes_on_the_floor_and_has_crashed(
+    physics: PhysicsThread, watch: Watch, phase: int
+) -> None:
+    physics.step(1 + phase).result(T)  # between two checks, and the drone falls otherwise each time
+    physics.disturb(MotorEfficiency("cf0", 1, 0.0)).result(T)
+    physics.fly({"cf0": GoTo((1.0, 0.0, 1.0), 0.0, 2.0)}).result(T)
+    try:
+        physics.step(8 * FREQ).result(T)
+    finally:
+        physics.disturb(MotorEfficiency("cf0", 1, 1.0)).result(T)
+    assert "crashed" in [event.kind for event in watch.events]
+    down = next(now for now in watch.seen if now.pos[0, 2] < 0.06)
+    crashed = next(event.time_ns for event in watch.events if event.kind == "crashed")
+    assert crashed - down.time_ns < 5e9
 
 
 def test_a_drone_that_cannot_lift_off(
