@@ -28,6 +28,7 @@ class Recovery(Hover):
         speed: Largest initial velocity along each axis, m/s.
         rate: Largest initial body rate about each axis, rad/s.
         rotor_vel: Smallest and largest initial speed of a rotor, RPM.
+        scene: Name or path of the MJCF scene in pictures, of which drones touch only the floor.
     """
 
     point: tuple[float, float, float] = (0.0, 0.0, 3.0)
@@ -36,6 +37,7 @@ class Recovery(Hover):
     speed: float = 1.0
     rate: float = 2.0
     rotor_vel: tuple[float, float] = (0.0, 0.0)
+    scene: str = "floor"
 
     def __post_init__(self) -> None:
         """Check the fields.

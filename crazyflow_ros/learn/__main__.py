@@ -33,10 +33,11 @@ TASKS = (
     "figure_eight",
     "race",
     "race_by_depth",
+    "recovery_by_depth",
 )
 """Names in `ready.READY`, which is imported later, so that the help is quick."""
 
-SEEING = ("race_by_depth",)
+SEEING = ("race_by_depth", "recovery_by_depth")
 """Those that are learned by perception."""
 
 

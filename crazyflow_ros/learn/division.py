@@ -69,6 +69,8 @@ class Division:
         axes, self._axes_of_drones = self.learner.worlds.axes(states[0].worlds, drones[0])
         same = jax.tree.map(lambda _: NO_AXIS, states[0])
         self._axes = same._replace(worlds=axes)
+        if hasattr(same, "memory"):
+            self._axes = self._axes._replace(memory=0)
         self._drones = self._joined(drones, self._axes_of_drones)
         return self._joined(states, self._axes)
 

@@ -13,8 +13,9 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.learn.worlds import Batch, Scales, Spread
+from crazyflow_ros.network_files import GRU
 from crazyflow_ros.policy.eye import Eye
-from crazyflow_ros.policy.network import Dense, Layer, Network, Patches
+from crazyflow_ros.policy.network import Dense, Gru, Layer, Network, Patches
 
 T = TypeVar("T")
 
@@ -88,7 +89,8 @@ class Learner(Protocol):
         """Return everything that an update changes: a named tuple of pytrees of arrays.
 
         Args:
-            shards: Those whose worlds are the field `worlds`. Other fields do not depend on them.
+            shards: Those whose worlds are the field `worlds`, and whose drones have the field
+                `memory`, (N, ...), if there is one. Other fields do not depend on them.
         """
         ...
 
@@ -139,6 +141,21 @@ def check_shards(settings: Settings, worlds: Batch) -> None:
             f"shards must be a multiple of the number of devices ({devices}) and a divisor of that "
             f"of worlds ({worlds.num_envs * devices}), got {settings.shards}"
         )
+
+
+def drones_of_shard(settings: Settings, worlds: Batch, minibatches: int) -> int:
+    """Return the number of drones of each shard, of which minibatches are equal parts.
+
+    Raises:
+        ValueError: They are not, or see `check_shards`.
+    """
+    check_shards(settings, worlds)
+    n = worlds.n * (1 if worlds.mesh is None else worlds.mesh.size) // settings.shards
+    if n % minibatches:
+        each = "" if settings.shards == 1 else " of each shard"
+        parts = f"the number of drones{each} ({n}) must be a multiple of minibatches"
+        raise ValueError(f"{parts}, got {minibatches}")
+    return n
 
 
 def ends_of_episodes(
@@ -201,6 +218,15 @@ def dense_layers(
         name = last if is_last else "fast_tanh"
         layers.append(Dense(weights.astype(np.float32), biases, name, kept))  # type: ignore[arg-type]
     return layers
+
+
+def recurrent_layer(rng: np.random.Generator, n_in: int, n_out: int, kept: int) -> Gru:
+    """Return a random recurrent layer, of `n_in` inputs after those that it keeps."""
+    sizes = (n_in + kept, n_out)
+    weights: list[Any] = [rng.normal(size=(3 * n_out, n)) / np.sqrt(n) for n in sizes]
+    biases: list[Any] = [np.zeros(n) for n in (3 * n_out, 3 * n_out, n_out)]
+    given = (x.astype(np.float32) for x in (*weights, *biases))
+    return Gru(**dict(zip(GRU, given)), kept=kept)
 
 
 def seeing(rng: np.random.Generator, eye: Eye, before: int) -> list[Layer]:

@@ -1,10 +1,11 @@
 """Perception: a policy learns to see what its teacher is told.
 
 The teacher is a policy that observes its goal. The learner has the teacher's network, behind layers
-that estimate the observations that it lacks from its pictures and from what it feels. It flies by
-its estimates, and learns the right ones where it comes to, so that it meets the consequences of its
-errors (DAgger: Ross et al., "A Reduction of Imitation Learning and Structured Prediction to
-No-Regret Online Learning", AISTATS 2011, https://arxiv.org/abs/1011.0686).
+that estimate the observations that it lacks from its pictures and from what it feels. One of these
+layers remembers, so that the estimates are of all pictures until now: a single one shows no
+velocity. The learner flies by its estimates, and learns the right ones where it comes to, so that
+it meets the consequences of its errors (DAgger: Ross et al., "A Reduction of Imitation Learning and
+Structured Prediction to No-Regret Online Learning", AISTATS 2011, https://arxiv.org/abs/1011.0686).
 
 The learner does not imitate the teacher's actions: where it does not see the goal, the mean of the
 teacher's actions for all possible goals would not keep the drone level, whereas the action for the
@@ -27,14 +28,16 @@ from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.costs import square
 from crazyflow_ros.learn.learner import (
     Settings,
-    check_shards,
     dense_layers,
+    drones_of_shard,
     ends_of_episodes,
     flat,
+    recurrent_layer,
     seeing,
     together,
 )
 from crazyflow_ros.learn.worlds import Batch, TrainingWorlds
+from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import PARTS
 from crazyflow_ros.policy.policy import Policy
@@ -48,25 +51,16 @@ class PerceptionSettings(Settings):
     """Settings of `Perception`."""
 
     learning_rate: float = 0.003
-    minibatches: int = 10
-    """Parts of the actions of an update, one after the other; divides `horizon`."""
+    minibatches: int = 8
+    """Parts of the drones, of which an update learns one after the other; divides their number."""
+    memory: int = 64
+    """Numbers that a drone remembers."""
     guided: int = 100
     """Updates in which the teacher flies some of the worlds: all in the first, none after the last.
     """
     near: float = 0.1
     """Squared size below which the error of an estimate counts as it is, and above which in
     relation to the size; in units of the scaled observation."""
-
-    def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: One is out of range; the message names it.
-        """
-        super().__post_init__()
-        if self.horizon % self.minibatches:
-            parts = f"minibatches must divide horizon ({self.horizon})"
-            raise ValueError(f"{parts}, got {self.minibatches}")
 
 
 class PerceptionState(NamedTuple):
@@ -75,6 +69,8 @@ class PerceptionState(NamedTuple):
     weights: Array
     optimizer: Any
     worlds: Any
+    memory: Array
+    """(N, k) of the drones."""
     updates: Array
 
 
@@ -98,8 +94,9 @@ class Perception:
             settings: Size and rates of the training.
 
         Raises:
-            ValueError: The teacher does not suit the environment, or the environment is not
-                suitable for learning, see `TrainingWorlds`.
+            ValueError: The teacher does not suit the environment, the number of drones is not a
+                multiple of the minibatches, or the environment is not suitable for learning, see
+                `TrainingWorlds`.
         """
         own, other, eye = env.observation.parts, teacher.observation.parts, env.observation.eye
         if eye is None or env.observation.history > 1:
@@ -114,48 +111,77 @@ class Perception:
         worlds = TrainingWorlds(env, None, settings.scales)
         self.settings, self._motion = settings, worlds.motion
         self.worlds: Batch = worlds
-        check_shards(settings, worlds)
+        self._of_shard = drones_of_shard(settings, worlds, settings.minibatches)
         self._teacher, self._felt = teacher, env.observation.motion_size
         self._sizes = [PARTS[part].size for part in other[len(own) :]]
         scale = teacher.std[: self._felt]
         if teacher.mean.any() or not np.array_equal(scale, self.worlds.scale[: self._felt]):
             raise ValueError("the teacher must scale its observations as the environment does")
-        rng = settings.rng(0)
-        layers = seeing(rng, eye, self._felt)
-        sizes = (layers[-1].n_out, settings.hidden, sum(self._sizes))
-        layers += dense_layers(rng, sizes, "identity", 0.0, gain=0.1, kept=self._felt)
-        self._weights, self.eyes_of = flat(Network(tuple(layers)))
+        self._weights, self.eyes_of = flat(self._first(eye))
         steps = settings.updates * settings.minibatches
         rate = optax.cosine_decay_schedule(settings.learning_rate, steps, 0.02)
         self._optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate))
 
+    def _first(self, eye: Eye) -> Network:
+        """Return random layers from observations to what the teacher is told."""
+        rng, felt, settings = self.settings.rng(0), self._felt, self.settings
+        seen = seeing(rng, eye, felt)
+        sizes = (seen[-1].n_out, settings.hidden)
+        units = dense_layers(rng, sizes, "fast_tanh", 0.0, gain=1.0, kept=felt)
+        memory = recurrent_layer(rng, settings.hidden, settings.memory, kept=felt)
+        sizes = (memory.n_out, sum(self._sizes))
+        estimates = dense_layers(rng, sizes, "identity", 0.0, gain=0.1, kept=felt)
+        return Network((*seen, *units, memory, *estimates))
+
     def begin(self, shards: Sequence[int] = (0,)) -> PerceptionState:
         first = self.worlds.begin(self.settings.seed, self.settings.spread, shards)
         optimizer = self._optimizer.init(self._weights)
-        return PerceptionState(self._weights, optimizer, first, jnp.int32(0))
+        memory = jnp.zeros((self.worlds.n, self.settings.memory), self._weights.dtype)
+        return PerceptionState(self._weights, optimizer, first, memory, jnp.int32(0))
 
     def inputs(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """Return which episodes end, (CHUNK, num_envs) bool."""
         return ends_of_episodes(rngs, self.worlds.num_envs, self.settings.episode)
 
-    def _flown(self, now: PerceptionState) -> tuple[Any, tuple[Array, Array]]:
-        """Return the worlds after a horizon, and observations and right estimates in it."""
+    def _flown(self, now: PerceptionState) -> tuple[Any, Array, tuple[Array, Array, Array]]:
+        """Return the worlds and memories after a horizon, and samples of it, (horizon, N, ...).
+
+        Samples are observations, right estimates, and whether an episode begins.
+        """
         eyes: Network = self.eyes_of(now.weights)
         n, share = self.worlds.n, 1 - now.updates / self.settings.guided
-        is_guided = (jnp.arange(n) < share * n)[:, None]
+        is_guided = (jnp.arange(n) % self._of_shard < share * self._of_shard)[:, None]
 
-        def fly(state: Any, _: None) -> tuple[Any, tuple[Array, Array]]:
+        def fly(carry: Any, _: None) -> tuple[Any, tuple[Array, Array, Array]]:
+            state, memory, begins = carry
+            memory = jnp.where(begins[:, None], eyes.memory, memory)
             seen = self.worlds.observe(state)
             told = self._teacher.observation(self._motion(state)) / self._teacher.std
-            action = self._teacher.network.apply(jnp.where(is_guided, told, eyes.apply(seen)))
-            return self.worlds.step(state, action)[0], (seen, told[:, self._felt :])
+            estimated, memory = eyes(seen, memory)
+            action = self._teacher.network.apply(jnp.where(is_guided, told, estimated))
+            state, step = self.worlds.step(state, action)
+            return (state, memory, step.begins), (seen, told[:, self._felt :], begins)
 
-        return jax.lax.scan(fly, now.worlds, None, length=self.settings.horizon)
+        first = now.worlds, now.memory, jnp.zeros(n, bool)
+        (worlds, memory, begins), samples = jax.lax.scan(
+            fly, first, None, length=self.settings.horizon
+        )
+        return worlds, jnp.where(begins[:, None], eyes.memory, memory), samples
 
-    def loss(self, weights: Array, seen: Array, right: Array) -> Array:
-        """Return the mean cost of estimates, whose right values are (..., k)."""
+    def loss(
+        self, weights: Array, seen: Array, right: Array, begins: Array, memory: Array
+    ) -> Array:
+        """Return the mean cost of estimates.
+
+        Args:
+            weights: Of the layers that estimate.
+            seen: (T, N, size) observations.
+            right: (T, N, k) right estimates.
+            begins: (T, N) bool, whether an episode begins.
+            memory: (N, m) before the first observation.
+        """
         eyes: Network = self.eyes_of(weights)
-        estimate = eyes.apply(seen)[..., self._felt :]
+        estimate = eyes.in_turn(seen, memory, begins)[..., self._felt :]
         ends = np.cumsum(self._sizes)[:-1].tolist()
         pairs = zip(*(jnp.split(x, ends, axis=-1) for x in (estimate, right)))
         return sum(
@@ -163,20 +189,23 @@ class Perception:
         ).mean()
 
     def update(self, now: PerceptionState, inputs: Array) -> tuple[PerceptionState, Array]:
-        worlds, samples = self._flown(now)
+        worlds, memory, samples = self._flown(now)
         Carry = tuple[Array, Any]
 
-        def learn(carry: Carry, part: tuple[Array, Array]) -> tuple[Carry, Array]:
+        def learn(carry: Carry, part: tuple[Array, ...]) -> tuple[Carry, Array]:
             weights, optimizer = carry
             cost, gradient = together(jax.value_and_grad(self.loss)(weights, *part), self.worlds)
             change, optimizer = self._optimizer.update(gradient, optimizer)
             return (weights + change, optimizer), cost
 
-        k = self.settings.minibatches  # each of actions at regular intervals
-        parts = jax.tree.map(lambda x: x.reshape(-1, k, *x.shape[1:]).swapaxes(0, 1), samples)
-        (weights, optimizer), costs = jax.lax.scan(learn, (now.weights, now.optimizer), parts)
+        k = self.settings.minibatches  # each of drones at regular intervals
+        flights = [x.reshape(len(x), -1, k, *x.shape[2:]) for x in (*samples, now.memory[None])]
+        *parts, before = (jnp.moveaxis(x, 2, 0) for x in flights)
+        first = now.weights, now.optimizer
+        (weights, optimizer), costs = jax.lax.scan(learn, first, (*parts, before[:, 0]))
         worlds = self.worlds.ended(worlds, inputs)
-        return PerceptionState(weights, optimizer, worlds, now.updates + 1), costs.mean()
+        state = PerceptionState(weights, optimizer, worlds, memory, now.updates + 1)
+        return state, costs.mean()
 
     def network(self, now: PerceptionState) -> Network:
         eyes: Network = self.eyes_of(now.weights)

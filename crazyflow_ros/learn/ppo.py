@@ -23,7 +23,7 @@ from crazyflow_ros.learn.costs import Cost
 from crazyflow_ros.learn.learner import (
     CHUNK,
     Settings,
-    check_shards,
+    drones_of_shard,
     flat,
     new_network,
     together,
@@ -207,13 +207,7 @@ class Ppo:
                 environment is not suitable for learning, see `Worlds`.
         """
         self.settings, self.worlds = settings, batch(env, cost, settings.scales)
-        check_shards(settings, self.worlds)
-        devices = 1 if self.worlds.mesh is None else self.worlds.mesh.size
-        n = self.worlds.n * devices // settings.shards
-        if n % settings.minibatches:
-            each = "" if settings.shards == 1 else " of each shard"
-            parts = f"the number of drones{each} ({n}) must be a multiple of minibatches"
-            raise ValueError(f"{parts}, got {settings.minibatches}")
+        drones_of_shard(settings, self.worlds, settings.minibatches)
         rng, size = settings.rng(0), len(self.worlds.scale)
         hidden = (size, settings.hidden, settings.hidden)
         hover, eye = self.worlds.hover_action, self.worlds.observation.eye

@@ -33,7 +33,7 @@ PASSING = ("body_position_error", "body_velocity", "body_goal_velocity", *MOTION
 """Parts of observations. With the previous action a policy can correct a steady error."""
 
 FEELING = ("body_velocity", *MOTION)
-"""What a drone feels, without a goal."""
+"""What a drone with a flow deck feels, without a goal; without one, it feels `MOTION`."""
 
 SPREAD = {
     "rpm2thrust": (0.87, 1.5),
@@ -43,7 +43,7 @@ SPREAD = {
 }
 """How much drones in training differ, so that the policy also flies other drones."""
 
-_ERRORS = EyeErrors(shift=0.005, turn=0.035, noise=0.02)
+_ERRORS = EyeErrors(shift=0.01, turn=0.07, noise=0.06)
 """How much cameras in training differ."""
 
 _FAR = 20.0  # m, above the floor
@@ -157,6 +157,9 @@ def _plain(kind: type[Any], **changes: Any) -> Callable[..., Task]:
     return make
 
 
+_SEEN = _plain(Recovery, point=(0.0, 0.0, 4.0), tolerance=0.25, scene="room")
+"""A recovery above the room, whose walls the drone sees."""
+
 _RACING = {"episode": 20, "learning_rate": 0.006, "scales": {"body_position_error": 3.0}}
 _ANYWHERE = {
     "anywhere": True,
@@ -171,6 +174,13 @@ READY: dict[str, Ready] = {
     "hover": Ready(_hover, quick=True),
     # From upside down with standing rotors a drone falls up to 3 m, the height of the task.
     "recovery": Ready(_plain(Recovery, point=(0.0, 0.0, 6.0), tolerance=0.05)),
+    "recovery_by_depth": Ready(
+        _SEEN,
+        MOTION,
+        perception={"updates": 1200},
+        eye=Eye(fovy=90.0, far=8.0),
+        teacher=Ready(_SEEN, (*MOTION, "body_position_error", "body_velocity_error")),
+    ),
     # In training, no episode ends at the goal, so that drones learn to stay there.
     "reach": Ready(
         _plain(Reach, tolerance=0.05),
@@ -204,5 +214,6 @@ READY: dict[str, Ready] = {
         ),
     ),
 }
-"""By name: `hover` is the recovery from any attitude at any rotor speeds, far above the floor, and
-`race_by_depth` a race of drones that see the gates; the others are the classes of `envs`."""
+"""By name: `hover` is the recovery from any attitude at any rotor speeds, far above the floor;
+`race_by_depth` and `recovery_by_depth` are for drones that see; the others are the classes of
+`envs`."""

@@ -132,27 +132,31 @@ def parsed(content: str) -> Any:
 def dense(where: str, weights: Any, bias: Any, activation: str, kept: int = 0) -> Dense:
     """Return a dense layer whose numbers are checked."""
     n_out, n_in = _shape(f"{where}.weights", weights)
-    if not 0 <= kept <= n_in:
-        raise ValueError(f"layer {where} has {n_in} inputs, of which it cannot keep {kept}")
     return Dense(
         jnp.asarray(numbers(f"{where}.weights", weights, (n_out, n_in))),
         jnp.asarray(numbers(f"{where}.bias", bias, (n_out,))),
         known_activation(activation),
-        kept,
+        _kept(where, kept, n_in),
     )
 
 
-def gru(where: str, arrays: Mapping[str, Any]) -> Gru:
+def _kept(where: str, kept: int, n_in: int) -> int:
+    """Return how many inputs a layer keeps, a number that is checked."""
+    if not 0 <= kept <= n_in:
+        raise ValueError(f"layer {where} has {n_in} inputs, of which it cannot keep {kept}")
+    return kept
+
+
+def gru(where: str, arrays: Mapping[str, Any], kept: int = 0) -> Gru:
     """Return a recurrent layer whose numbers are checked."""
     n_out = _shape(f"{where}.hidden_weights", arrays["hidden_weights"])[1]
     n_in = _shape(f"{where}.input_weights", arrays["input_weights"])[1]
     shapes = ((3 * n_out, n_in), (3 * n_out, n_out), (3 * n_out,), (3 * n_out,), (n_out,))
-    return Gru(
-        *(
-            jnp.asarray(numbers(f"{where}.{name}", arrays[name], shape))
-            for name, shape in zip(GRU, shapes)
-        )
-    )
+    checked: dict[str, Any] = {
+        name: jnp.asarray(numbers(f"{where}.{name}", arrays[name], shape))
+        for name, shape in zip(GRU, shapes)
+    }
+    return Gru(**checked, kept=_kept(where, kept, n_in))
 
 
 def patches(where: str, weights: Any, bias: Any, names: LayerNames) -> Patches:
@@ -190,7 +194,7 @@ class LayerNames:
     kind: str
     activation: str = ""
     kept: int = 0
-    """See `Dense` and `Patches`."""
+    """See `Dense`, `Patches` and `Gru`."""
     height: int = 0
     """See `Patches`."""
     width: int = 0
@@ -205,7 +209,7 @@ class LayerNames:
                 place = layer.kept, layer.height, layer.width
                 return cls("patches", layer.activation, *place)
             case _:
-                return cls("gru")
+                return cls("gru", kept=layer.kept)
 
     def layer(self, i: int, arrays: dict[str, np.ndarray]) -> Layer:
         """Return the layer of number `i`, and take its arrays, which are checked.
@@ -217,7 +221,7 @@ class LayerNames:
             raise ValueError(f"layer {i}: {unknown('kind', self.kind, _ARRAYS)}")
         own = {name: arrays.pop(f"{i}.{name}", None) for name in _ARRAYS[self.kind]}
         if self.kind == "gru":
-            return gru(str(i), own)
+            return gru(str(i), own, self.kept)
         if self.kind == "patches":
             return patches(str(i), own["weights"], own["bias"], self)
         return dense(str(i), own["weights"], own["bias"], self.activation, self.kept)

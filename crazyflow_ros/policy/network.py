@@ -178,6 +178,8 @@ class Gru(Struct):
     """(3 outputs,)."""
     initial: Array
     """(outputs,) memory at the start."""
+    kept: int = static_field(default=0)
+    """See `Dense`."""
 
     @property
     def n_in(self) -> int:
@@ -186,8 +188,8 @@ class Gru(Struct):
 
     @property
     def n_out(self) -> int:
-        """Number of outputs, which is also the size of the memory."""
-        return self.hidden_weights.shape[1]
+        """Number of outputs, with the inputs that are kept."""
+        return self.kept + self.hidden_weights.shape[1]
 
     @property
     def memory(self) -> Array:
@@ -197,13 +199,14 @@ class Gru(Struct):
     def __call__(
         self, inputs: Array, memory: Array, product: Product = matrix_product
     ) -> tuple[Array, Array]:
-        """Return outputs (..., outputs), which are also the new memory."""
+        """Return outputs (..., n_out), the inputs that are kept and the new memory, and that."""
         now = jnp.split(product(inputs, self.input_weights) + self.input_bias, 3, axis=-1)
         past = jnp.split(product(memory, self.hidden_weights) + self.hidden_bias, 3, axis=-1)
         reset, update = (ACTIVATIONS["sigmoid"](a + b) for a, b in zip(now[:2], past[:2]))
         new = jnp.tanh(now[2] + reset * past[2])
-        outputs = new + update * (memory - new)
-        return outputs, outputs
+        memory = new + update * (memory - new)
+        outputs = jnp.concatenate([inputs[..., : self.kept], memory], axis=-1)
+        return (outputs if self.kept else memory), memory
 
 
 Layer = Dense | Patches | Gru
@@ -249,6 +252,35 @@ class Network(Struct):
             memories.append(remembered)
             start = end
         return now, jnp.concatenate(memories, axis=-1)
+
+    def in_turn(self, inputs: Array, memory: Array, begins: Array) -> Array:
+        """Evaluate the network for inputs one after the other, as for training.
+
+        Args:
+            inputs: (T, N, n_in).
+            memory: (N, k) before the first of them.
+            begins: (T, N) bool, the inputs before which the memory is that at the start.
+
+        Returns:
+            (T, N, n_out).
+        """
+        now, start = inputs, 0
+        for layer in self.layers:  # those without memory for all inputs at once
+            end = start + layer.memory.size
+            if end == start:
+                now = layer(now, memory[..., :0])[0]
+                continue
+
+            def one(
+                memory: Array, given: tuple[Array, Array], layer: Layer = layer
+            ) -> tuple[Array, Array]:
+                inputs, begin = given
+                out, memory = layer(inputs, jnp.where(begin[:, None], layer.memory, memory))
+                return memory, out
+
+            now = jax.lax.scan(one, memory[..., start:end], (now, begins))[1]
+            start = end
+        return now
 
     def apply(self, inputs: Array) -> Array:
         """Evaluate a network without recurrent layers: (..., n_in) to (..., n_out)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ from crazyflow_ros.learn import (
     PerceptionSettings,
     Ppo,
     PpoSettings,
+    Progress,
+    Training,
     evaluate,
     train,
 )
 from crazyflow_ros.learn.__main__ import SEEING, TASKS, main
-from crazyflow_ros.learn.learner import new_network
+from crazyflow_ros.learn.learner import CHUNK, new_network
 from crazyflow_ros.learn.worlds import scale_of
 from crazyflow_ros.policy import Eye, Network, Policy, load, save
 
@@ -72,7 +75,7 @@ def test_the_command_teaches_to_see(
     assert set(SEEING) <= set(TASKS) and all(READY[name].teacher is not None for name in SEEING)
     file, out = tmp_path / "teacher.policy", tmp_path / "seeing.policy"
     save(teacher, file)
-    words = ["--teacher", str(file), "--out", str(out), "--updates", "20", "--worlds", "4"]
+    words = ["--teacher", str(file), "--out", str(out), "--updates", "20", "--worlds", "8"]
     assert main([NAME, *words, "--horizon", "10"]) == 0
     assert f"wrote {out}" in capsys.readouterr().out
     policy = load(out)
@@ -92,8 +95,38 @@ def test_right_estimates_fly_as_the_teacher_does(env: Environment, teacher: Poli
     felt, seen = env.observation.motion_size, env.observation.size
     inputs = np.random.default_rng(1).normal(size=(5, seen)).astype(np.float32)
     eyes = network.replace(layers=network.layers[:-3])
-    np.testing.assert_array_equal(eyes.apply(inputs)[:, :felt], inputs[:, :felt])
+    estimates, memory = eyes(inputs, np.zeros((5, eyes.memory.size), np.float32))
+    np.testing.assert_array_equal(estimates[:, :felt], inputs[:, :felt])
     assert eyes.n_out == teacher.observation.size
+    again, _ = eyes(inputs, memory)  # estimates are of what it saw before, too
+    assert not np.allclose(again[:, felt:], estimates[:, felt:], rtol=0.01)
+
+
+def test_the_same_seed_gives_the_same_policy_also_after_a_pause(
+    teacher: Policy, tmp_path: Path
+) -> None:
+    """To the bit: drones, gates, cameras, noise and memories, from new objects each time."""
+    ready, kept, file = READY[NAME], tmp_path / "kept.npz", tmp_path / "at_20.npz"
+
+    def learner(seed: int = 5) -> Perception:
+        task = ready.task(DEFAULT_DRONE, **ready.training)
+        worlds = ready.environment(4, task, DEFAULT_DRONE, eye=EYE)
+        values = SMALL | {"updates": 40, "guided": 10, "spread": ready.spread, "seed": seed}
+        return Perception(worlds, teacher, PerceptionSettings(**values, minibatches=2))
+
+    def numbers(training: Training) -> list[np.ndarray]:
+        return [np.asarray(x) for x in jax.tree.leaves(training.policy.network)]
+
+    def copy(progress: Progress) -> None:
+        if progress.updates == CHUNK:
+            shutil.copy(kept, file)
+
+    whole = train(learner(), copy, kept)
+    for same in (train(learner()), train(learner(), checkpoint=file, resume=True)):
+        assert [p.cost for p in same.progress] == [p.cost for p in whole.progress]
+        for a, b in zip(numbers(same), numbers(whole), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert train(learner(6)).progress[0].cost != whole.progress[0].cost
 
 
 @pytest.mark.parametrize("kind", [Bptt, Ppo])
@@ -122,9 +155,9 @@ def test_what_does_not_fit_is_refused(env: Environment, teacher: Policy) -> None
             Perception(given, teacher)
     wide = teacher.replace(std=2 * teacher.std)
     with pytest.raises(ValueError, match="must scale its observations as the environment does"):
-        Perception(env, wide)
-    with pytest.raises(ValueError, match=r"minibatches must divide horizon \(50\), got 7"):
-        PerceptionSettings(minibatches=7)
+        Perception(env, wide, PerceptionSettings(minibatches=2))
+    with pytest.raises(ValueError, match=r"drones \(2\) must be a multiple of minibatches, got 8"):
+        Perception(env, teacher)
     with pytest.raises(ValueError, match="perception needs a teacher, others have none, got ppo"):
         ready.learner("ppo", task, DEFAULT_DRONE, teacher=teacher)
     with pytest.raises(ValueError, match="must be multiples of 12, got 16 x 12"):
