@@ -70,7 +70,7 @@ class Configuration:
     eye: Eye | None = None
     """The camera of each drone, whose pictures the observations contain; None for no pictures."""
     eye_errors: EyeErrors = _EXACT
-    """How the cameras differ between episodes, and the noise of their depths."""
+    """How the cameras differ between episodes, and the noise of their depths; colors have none."""
     observation_noise: float | Mapping[str, float] = field(default=0.0, hash=False)
     """Standard deviation of Gaussian noise on all numbers of an observation except pictures, or by
     part."""
@@ -106,6 +106,9 @@ class Configuration:
                 raise ValueError(f"{name} must be a tuple of functions, got {stages!r}")
         if member(Autoreset, self.autoreset) is Autoreset.same_step and self.eye is not None:
             raise ValueError("autoreset=same_step has no final pictures, so it needs eye=None")
+        if self.eye is not None and self.eye.kind != "depth" and self.eye_errors.noise:
+            noise = f"eye_errors.noise={self.eye_errors.noise:g}"
+            raise ValueError(f"{noise} is that of depths, but the eye sees {self.eye.kind}")
 
     @property
     def ticks(self) -> int:

@@ -177,7 +177,7 @@ READY: dict[str, Ready] = {
     "recovery_by_depth": Ready(
         _SEEN,
         MOTION,
-        perception={"updates": 1200},
+        perception={"updates": 1600},
         eye=Eye(fovy=90.0, far=8.0),
         teacher=Ready(_SEEN, (*MOTION, "body_position_error", "body_velocity_error")),
     ),

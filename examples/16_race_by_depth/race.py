@@ -3,7 +3,7 @@
     .venv/bin/python examples/16_race_by_depth/race.py
 
 The policy sees a depth picture of 48 x 36 pixels and feels velocity, attitude, body rates and its
-previous action; nobody tells it where a gate is. It was made, with its teacher, by
+previous action, and remembers; nobody tells it where a gate is. It was made, with its teacher, by
 
     .venv/bin/python -m crazyflow_ros.learn race_by_depth
 """
@@ -21,10 +21,11 @@ from crazyflow_ros.sim import randomize_inertia, randomize_mass
 
 FILE = Path(__file__).with_name("race_by_depth.policy")
 OTHERS: dict[str, Any] = {
-    "eye_errors": EyeErrors(noise=0.05),
+    "eye_errors": EyeErrors(shift=0.01, turn=0.05, noise=0.1),
     "randomizers": (randomize_mass(0.1), randomize_inertia(0.2)),
 }
-"""Depths with more noise, and masses and inertias that differ, as the training had none of them."""
+"""Cameras that are off their places, depths with more noise than in the training, and other masses
+and inertias, of which the training had none."""
 
 
 def races(starts: int, seconds: float = 25.0, *, others: bool = False) -> Evaluation:

@@ -12,6 +12,6 @@ race = import_module("16_race_by_depth.race")
 def test_drones_race_by_what_they_see() -> None:
     parts = load(race.FILE).observation.parts  # nothing that says where a gate or the drone is
     assert parts == ("body_velocity", "rotation", "body_rates", "previous_action")
-    assert race.FILE.stat().st_size < 200_000
+    assert race.FILE.stat().st_size < 300_000
     flown = race.races(48, 20.0, others=True)
-    assert flown.success > 0.75 and flown.gates.mean() > 5.5
+    assert flown.success > 0.9
