@@ -252,6 +252,13 @@ def race_by_depth(axes: Axes) -> None:
     axes.grid(visible=False)
 
 
+def recovery_by_depth(axes: Axes) -> None:
+    """Distances of thrown drones from the place where they are to hover."""
+    flown = import_module("17_recovery_by_depth.recovery").throws(24, 5.0)
+    axes.plot(flown.time, flown.error, color="C0", alpha=0.4, linewidth=0.8)
+    axes.set(xlabel="time [s]", ylabel="distance [m]", ylim=(0, None))
+
+
 PLOTS: dict[str, Callable[[Axes], None]] = {
     "01_force": force,
     "02_pipeline_stage": pipeline_stage,
@@ -265,6 +272,7 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
     "11_sensor": anchor_sensor,
     "13_door": door,
     "16_race_by_depth": race_by_depth,
+    "17_recovery_by_depth": recovery_by_depth,
 }
 
 
