@@ -174,13 +174,6 @@ READY: dict[str, Ready] = {
     "hover": Ready(_hover, quick=True),
     # From upside down with standing rotors a drone falls up to 3 m, the height of the task.
     "recovery": Ready(_plain(Recovery, point=(0.0, 0.0, 6.0), tolerance=0.05)),
-    "recovery_by_depth": Ready(
-        _SEEN,
-        MOTION,
-        perception={"updates": 1600},
-        eye=Eye(fovy=90.0, far=8.0),
-        teacher=Ready(_SEEN, (*MOTION, "body_position_error", "body_velocity_error")),
-    ),
     # In training, no episode ends at the goal, so that drones learn to stay there.
     "reach": Ready(
         _plain(Reach, tolerance=0.05),
@@ -212,6 +205,13 @@ READY: dict[str, Ready] = {
             Passage(look=0.2),
             bptt=_RACING | {"updates": 800},
         ),
+    ),
+    "recovery_by_depth": Ready(
+        _SEEN,
+        MOTION,
+        perception={"updates": 1600},
+        eye=Eye(fovy=90.0, far=8.0),
+        teacher=Ready(_SEEN, (*MOTION, "body_position_error", "body_velocity_error")),
     ),
 }
 """By name: `hover` is the recovery from any attitude at any rotor speeds, far above the floor;
