@@ -11,10 +11,11 @@ import numpy as np
 
 from crazyflow_ros.checks.plain_values import Spec
 from crazyflow_ros.drones import has_battery, load_battery, load_drone
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces.floor import contact_points, rest_height
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
 from crazyflow_ros.flight.moving_goal import Stream
+from crazyflow_ros.flight.tumbling import leaning_height
 
 
 class FlightState(StrEnum):
@@ -62,6 +63,7 @@ class Advice:
 
 
 _LEAST_BOUND = 0.05  # smallest limit of a flight other than 0, in m and s
+_NEAR_FLOOR = 0.05  # m, for small drones
 
 
 def _bound(what: str, unit: str, most: float) -> Spec:
@@ -123,6 +125,8 @@ class Rules:
     """What its rotors can do for a moment, at most."""
     advice: Advice = field(default_factory=Advice)
     """See `FlightConfig`."""
+    near_floor: float = _NEAR_FLOOR
+    """Height above that of a standing drone up to which one that leans may touch the floor [m]."""
 
     def at(self, start: StartState) -> Rules:
         """Return the rules for what a drone can do at the start of a plan."""
@@ -156,6 +160,7 @@ class Rules:
             load_battery(drone)["empty"] if has_battery(drone) else 0.0,
             Envelope.utmost(drone),
             config.advice,
+            max(_NEAR_FLOOR, leaning_height(contact_points(drone))),
         )
 
 

@@ -18,7 +18,7 @@ from crazyflow_ros.scene.frames import yaw
 RATE = 10
 """Checks per simulated second."""
 
-_IN_THE_AIR = 0.05  # m above the resting height
+_ABOVE = 0.1  # m over the floor, from which on a course leaves it
 _TOUCHED = "touched "  # prefix of a condition: it touched this since the last check
 _HIT = "hit"
 _HELD = "held"  # condition: it has stood on the floor for a while although it should fly
@@ -118,6 +118,11 @@ class _Sight(NamedTuple):
     neighbour: Neighbour
 
     @property
+    def is_near_floor(self) -> bool:
+        """Whether it may touch the floor."""
+        return self.height < self.commander.rules.near_floor
+
+    @property
     def place(self) -> str:
         """Where it is, in words."""
         return f"({', '.join(f'{x:z.2f}' for x in self.fleet.pos[self.row].tolist())}) m"
@@ -159,7 +164,7 @@ class Supervisor:
             commanders: Commanders by name.
             neighbour: Names what a drone touches; called for those that touched nothing before.
         """
-        in_the_air = pos[:, 2] - self._rules.rest_height > _IN_THE_AIR
+        in_the_air = pos[:, 2] - self._rules.rest_height > self._rules.near_floor
         for i in np.flatnonzero(self._touches(impact) & in_the_air).tolist():
             commander = commanders.get(names[i])
             if commander is None or commander.order is None:
@@ -187,7 +192,8 @@ class Supervisor:
         upright = uprightness(observed.quat)
         touches = self._touches(np.abs(observed.contact[:, :3]).max(axis=1))
         height = observed.pos[:, 2] - self._rules.rest_height
-        stands = touches & (height < _IN_THE_AIR) & (np.abs(observed.vel).max(axis=1) < SLOW)
+        rests = np.abs(observed.vel).max(axis=1) < SLOW
+        stands = touches & (height < self._rules.near_floor) & rests
         happens = touches | (upright < 0) | self._may_be_lost(observed, courses)
         if observed.battery is not None:
             happens |= observed.battery[:, 0] < self._rules.empty_voltage
@@ -267,7 +273,7 @@ def _hit(sight: _Sight) -> FlightEvent | None:
     commander = sight.commander
     touched = _touched(commander)
     commander.reported.discard(touched)
-    hits = bool(touched) or (sight.touches and sight.height > _IN_THE_AIR)
+    hits = bool(touched) or (sight.touches and not sight.is_near_floor)
     if not _is_new(commander, _HIT, hits):
         return None
     what = touched.removeprefix(_TOUCHED) or sight.neighbour(sight.row)
@@ -291,7 +297,7 @@ def _why_crashed(sight: _Sight, stuck: float) -> str:
     """Return why a drone has crashed, or an empty string; it was stuck for some time [s]."""
     if sight.upright < 0 and sight.touches:  # in the air, most controllers right themselves
         return "upside down"
-    if sight.upright < TUMBLED and sight.touches and sight.height < _IN_THE_AIR:
+    if sight.upright < TUMBLED and sight.touches and sight.is_near_floor:
         return "it fell on its side"
     return "it cannot lift off" if stuck >= _STUCK else ""
 
@@ -327,12 +333,12 @@ def _stuck_for(sight: _Sight) -> float:
     commander, now = sight.commander, sight.fleet.time_ns
     assert commander.order is not None
     reference = commander.order.reference(now)
-    if reference is None or sight.height >= _IN_THE_AIR:
+    if reference is None or not sight.is_near_floor:
         commander.stuck_ns = None
         return 0.0
     above = float(reference.pos[2]) - commander.rules.rest_height
     below = -above if not commander.order.plan.after.stands else 0.0
-    if not sight.stands or max(above, below) <= 2 * _IN_THE_AIR:
+    if not sight.stands or max(above, below) <= _ABOVE:
         return 0.0
     if commander.stuck_ns is None:
         commander.stuck_ns = now

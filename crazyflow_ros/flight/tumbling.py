@@ -26,6 +26,17 @@ def uprightness(quat: np.ndarray) -> np.ndarray:
     return cosine
 
 
+def leaning_height(points: np.ndarray) -> float:
+    """Return how much higher the centre of mass of a drone is that lies tilted by 60 degrees [m].
+
+    Args:
+        points: See `contact_points`.
+    """
+    sine = np.sqrt(1 - TUMBLED**2)
+    below = np.hypot(points[:, 0], points[:, 1]) * sine - points[:, 2] * TUMBLED
+    return float(below.max() + points[:, 2].min())
+
+
 def upright_pose(
     pos: np.ndarray, quat: np.ndarray, points: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:

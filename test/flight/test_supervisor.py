@@ -8,7 +8,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.dynamics.forces.floor import contact_points
 from crazyflow_ros.flight import (
     Emergency,
     FlightConfig,
@@ -118,6 +120,16 @@ def physics(simulation: tuple[PhysicsThread, Watch], watch: Watch) -> PhysicsThr
 def forget(watch: Watch) -> Iterator[None]:
     yield
     watch.events.clear()
+
+
+@pytest.mark.parametrize("drone", ["cf2x_L250", "cf21B_500", "hb_x500"])
+def test_a_drone_that_leans_on_the_floor_is_near_it(drone: str) -> None:
+    points, rules = contact_points(drone), Rules.of(drone, FlightConfig())
+    axes = [(np.cos(a), np.sin(a), 0) for a in np.linspace(0, 2 * np.pi, 361)]
+    leaning = Rotation.from_rotvec(np.radians(60) * np.array(axes))
+    lowest = [tilt.apply(points)[:, 2].min() for tilt in leaning]
+    height = -min(lowest) + points[:, 2].min()
+    assert rules.near_floor == pytest.approx(max(height, 0.05), abs=1e-3)
 
 
 def put(physics: PhysicsThread, **state: object) -> None:
