@@ -46,9 +46,13 @@ fly: $(VENV)/.ready ## Fly a drone with the keyboard of this terminal
 demo-sensors: $(VENV)/.ready ## Fly through a room; what the sensors see comes into out/
 	@$(PYTHON) -m crazyflow_ros.demo.room
 
-# By itself xdist would start those files last that have few tests, among them the longest ones.
+# By itself xdist would start those files last that have few tests, among them the longest ones. A test that
+# takes a quarter of an hour hangs: what its threads do is printed, and it fails.
+TEST_FLAGS := -n auto --maxprocesses 4 -p tools.whole_files --dist loadfile --no-loadscope-reorder \
+	-o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
+
 test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
-	@$(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTHON) -m pytest $(TEST_FLAGS) $(ARGS)
 
 hostile: $(VENV)/.ready ## Send a simulator 20,000 hostile inputs (ARGS="--inputs 2000")
 	@PYTHONPATH=test $(PYTHON) test/hostile.py $(ARGS)

@@ -1,5 +1,6 @@
 """Settings of the whole test run."""
 
+import gc
 import itertools
 import os
 import signal
@@ -74,6 +75,12 @@ def _forget_oldest(folder: Path) -> None:
     for entry, size in zip(entries, sizes):
         if size > _LARGEST_CACHE:
             entry.unlink(missing_ok=True)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of garbage collection: all of it stays anyway."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

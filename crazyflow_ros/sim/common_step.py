@@ -1,12 +1,13 @@
 """What simulations of one kind share, so that only the first one is compiled.
 
 Forces and stages of users may be functions that close over what changes: nobody can tell whether
-two are the same. So simulations share what has neither.
+two are the same. So simulations share what has no such stages, and only forces that say that they
+depend on nothing else, as those of the package do.
 """
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache, partial
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
@@ -14,7 +15,14 @@ from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.sim import stages
 from crazyflow_ros.sim.cascade import control_stages
 from crazyflow_ros.sim.compile.programs import Stepping
-from crazyflow_ros.sim.compile.stepping import compiled_derivative, deriving, step_fn, tick_of
+from crazyflow_ros.sim.compile.stepping import (
+    Derivative,
+    compiled_derivative,
+    deriving,
+    step_fn,
+    tick_of,
+)
+from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.reset import reset_fn
@@ -34,7 +42,23 @@ def derivative(data: SimData, forces: tuple[External, ...] = ()) -> SimStateDeri
     return SimStateDeriv.from_components(rate)
 
 
-common_ending = deriving(derivative)
+def rate_of(forces: tuple[External, ...]) -> Derivative:
+    """Return `derivative` with these forces."""
+    return partial(derivative, forces=forces)
+
+
+common_rate_of = lru_cache(_MOST)(rate_of)
+
+
+@lru_cache(_MOST)
+def common_ending(forces: tuple[External, ...]) -> Ending:
+    """Return the ending of a step that evaluates `common_rate_of`."""
+    return deriving(common_rate_of(forces))
+
+
+def are_shared(forces: tuple[External, ...]) -> bool:
+    """Return whether simulations with these forces share what is compiled."""
+    return all(getattr(force, "is_shared", False) for force in forces)
 
 
 def step_stages(
@@ -67,13 +91,18 @@ def step_stages(
     )
 
 
-@cache
+@lru_cache(_MOST)
 def common_step(
-    dynamics: Dynamics, control: Control, integrator: Integrator, estimated: bool, clipped: bool
+    dynamics: Dynamics,
+    control: Control,
+    integrator: Integrator,
+    forces: tuple[External, ...],
+    estimated: bool,
+    clipped: bool,
 ) -> tuple[tuple[Stage, ...], Stepping]:
-    """Return the stages of a tick without forces, and their program.
+    """Return the stages of a tick, and their program.
 
     Arguments and errors are those of `step_stages`.
     """
-    pipeline = step_stages(dynamics, control, integrator, (), estimated, clipped)
+    pipeline = step_stages(dynamics, control, integrator, forces, estimated, clipped)
     return pipeline, Stepping(tick_of(pipeline), is_shared=True)

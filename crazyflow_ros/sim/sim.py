@@ -35,12 +35,14 @@ from crazyflow_ros.sim.arguments import (
 )
 from crazyflow_ros.sim.cascade import check_controller, levels
 from crazyflow_ros.sim.common_step import (
+    are_shared,
     common_derivative,
     common_ending,
+    common_rate_of,
     common_reset_fn,
     common_step,
     common_step_fn,
-    derivative,
+    rate_of,
     step_stages,
 )
 from crazyflow_ros.sim.compile.live_data import LiveData
@@ -188,10 +190,11 @@ class Sim:
         kind = self.dynamics, self.control, self.integrator
         estimated, clipped = positioning is not None, forces is None
         self._stepping: Stepping | None = None
-        if self.forces:
-            self._step_pipeline = step_stages(*kind, self.forces, estimated, clipped)
+        shared, stages_of = are_shared(self.forces), (*kind, self.forces, estimated, clipped)
+        if shared:
+            self._step_pipeline, self._stepping = common_step(*stages_of)
         else:
-            self._step_pipeline, self._stepping = common_step(*kind, estimated, clipped)
+            self._step_pipeline = step_stages(*stages_of)
         self._reset_pipeline: tuple[ResetStage, ...] = ()
         self._memories = Memories()
         # On a mesh, each process makes its own worlds. Random numbers of estimates differ by world.
@@ -220,8 +223,9 @@ class Sim:
             # Stay on the present default device, even if it changes later.
             data = jax.device_put(data, self.device)
         self._first = self.default_data = data
-        self._rate = partial(derivative, forces=self.forces) if self.forces else derivative
-        compiled = compiled_derivative if self.forces else common_derivative
+        self._rate = (common_rate_of if shared else rate_of)(self.forces)
+        self._ending = common_ending(self.forces) if shared else deriving(self._rate)
+        compiled = common_derivative if shared else compiled_derivative
         self._live = LiveData(data, self._worlds, compiled(self._rate, self._worlds))
         self._contact_wrench = inlined(partial(stages.contact_wrench, forces=self.forces))
         self._reset: ResetFn | None = None
@@ -418,9 +422,9 @@ class Sim:
                 that evaluation.
         """
         if last is None and derivative:
-            last = deriving(self._rate) if self.forces else common_ending
+            last = self._ending
         stepping = self._stepping
-        if stepping and stepping.is_shared and last in (None, common_ending):
+        if stepping and stepping.is_shared and last in (None, self._ending):
             return common_step_fn(stepping.tick, last, self._worlds)
         return step_fn(tick_of(self._step_pipeline), last, self._worlds)
 

@@ -16,6 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from crazyflow_ros.dynamics.components import BodyState, Wrench
+from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
+from crazyflow_ros.dynamics.forces.floor import floor_contact
+from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.sim import Composed, Sim, SimData, functional, pipeline
 from crazyflow_ros.sim.actuation import ActionDelay
 
@@ -80,9 +84,14 @@ def test_a_new_number_of_steps_compiles_nothing(sim: Sim, caplog: pytest.LogCapt
         assert compilations(caplog, lambda n=count: fly(n)) == 0
 
 
+@pytest.mark.parametrize("has_forces", [False, True])
 def test_simulations_of_one_kind_are_compiled_once_and_fly_by_themselves(
-    caplog: pytest.LogCaptureFixture,
+    has_forces: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    def made(drone: str) -> Sim:
+        forces = (ground_effect(drone),) if has_forces else None
+        return Sim(N, M, control="rotor_vel", drone=drone, forces=forces)
+
     def step(sim: Sim, speed: float) -> None:
         sim.rotor_vel_control(np.full((N, M, 4), speed))
         sim.step(20)
@@ -95,15 +104,36 @@ def test_simulations_of_one_kind_are_compiled_once_and_fly_by_themselves(
         sim.reset(np.array([True, False, True]))
         return jax.block_until_ready((found, sim.data.states))
 
-    alone = flown(Sim(N, M, control="rotor_vel"))
-    another = Sim(N, M, control="rotor_vel", drone="hb_x500")
+    alone = flown(made("cf2x_L250"))
+    # Figures of a drone are data; those in a force are constants in its code.
+    another = made("cf2x_L250" if has_forces else "hb_x500")
     assert compilations(caplog, lambda: flown(another)) == 0
-    one, other = (Sim(N, M, control="rotor_vel") for _ in range(2))
+    one, other = (made("cf2x_L250") for _ in range(2))
     for _ in range(2):
         step(one, 16_000.0)
         step(other, 17_000.0)
     assert_equal(one.data.states, alone[0][0])
     assert (other.data.states.rotor_vel > one.data.states.rotor_vel).all()
+
+
+def test_forces_of_other_drones_or_frequencies_and_those_of_users_are_not_mistaken() -> None:
+    again = floor_contact("cf2x_L250", 500)
+    assert again is floor_contact(drone="cf2x_L250", freq=500)
+    others = [("cf21B_500", 500), ("cf2x_L250", 250), (["cf2x_L250", "cf21B_500"], 500)]
+    assert all(floor_contact(*given) is not again for given in others)
+
+    lift = [0.0]
+
+    def lifting(state: BodyState, params: RigidBody) -> Wrench:
+        zero = jnp.zeros_like(state.pos[0])
+        return Wrench((zero, zero, zero + lift[0]), (zero, zero, zero))
+
+    falls = []
+    for lift[0] in (0.0, 1.0):  # newtons, of which a drone weighs a third
+        sim = Sim(control="rotor_vel", forces=(lifting,))
+        sim.step(50)
+        falls.append(float(sim.data.states.vel[0, 0, 2]))
+    assert falls[0] < 0 < falls[1]
 
 
 @pytest.mark.parametrize("mask", [None, np.array([True, False, True])])

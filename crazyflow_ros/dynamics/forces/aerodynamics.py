@@ -22,7 +22,7 @@ from crazyflow_ros.dynamics.components import (
     scale,
     transform,
 )
-from crazyflow_ros.dynamics.forces.external import DroneForce, each_of
+from crazyflow_ros.dynamics.forces.external import DroneForce, built_once, each_of
 from crazyflow_ros.dynamics.forces.jets import FEW, Jets, pressures, pressures_of_many
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
@@ -31,6 +31,7 @@ _HIGHEST = 25.0  # rotor radii, maximum height at which the ground effect is com
 _RESISTANCE = 1.35  # of turning rotors in a jet, over dynamic pressure and the area of the discs
 
 
+@built_once
 def ground_effect(drone: str | Sequence[str]) -> DroneForce:
     """Build the additional thrust near the floor z = 0, for each rotor at its own height.
 
@@ -66,9 +67,10 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
             jnp.any(is_near), lambda: near(state, params), lambda: no_wrench(state.pos[0])
         )
 
-    return DroneForce("ground_effect", each_of(drone), None, force)
+    return DroneForce("ground_effect", each_of(drone), None, force, is_shared=True)
 
 
+@built_once
 def downwash(drone: str | Sequence[str]) -> DroneForce:
     """Build the downwash of drones above others in the same world.
 
@@ -92,7 +94,9 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
     """
     force = downwash_in_order(drone)
     return DroneForce(
-        "downwash", each_of(drone), None, lambda state, params: force(state, params, None)
+        *("downwash", each_of(drone), None),
+        lambda state, params: force(state, params, None),
+        is_shared=True,
     )
 
 

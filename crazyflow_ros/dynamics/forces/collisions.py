@@ -35,7 +35,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.forces.encounters import encounters
-from crazyflow_ros.dynamics.forces.external import DroneContact, each_of
+from crazyflow_ros.dynamics.forces.external import DroneContact, built_once, each_of
 from crazyflow_ros.dynamics.forces.floor import contact_points, rows, travel
 from crazyflow_ros.dynamics.forces.impulses import Body, Touch, body, held, held_alone
 from crazyflow_ros.dynamics.forces.jets import FEW
@@ -116,6 +116,7 @@ def _nearest(
     return distance - radius, *apart(outside, outwards, arm, solid.axes)
 
 
+@built_once
 def obstacle_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
     """Build the contact of drones with `params.obstacles`, if there are any.
 
@@ -169,9 +170,10 @@ def obstacle_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
             jnp.any(found.touch.gap < _NOTHING), hold, lambda: no_wrench(state.pos[0])
         )
 
-    return DroneContact("obstacle_contact", names, freq, law)
+    return DroneContact("obstacle_contact", names, freq, law, is_shared=True)
 
 
+@built_once
 def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
     """Build the contact of the drones of a world with one another; their hulls are boxes.
 
@@ -195,7 +197,7 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
             lambda: no_wrench(state.pos[0]),
         )
 
-    return DroneContact("drone_contact", each_of(drone), freq, law)
+    return DroneContact("drone_contact", each_of(drone), freq, law, is_shared=True)
 
 
 class DroneMeetings:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache, wraps
+from inspect import signature
 from math import isfinite
-from typing import TypeAlias
+from typing import ParamSpec, TypeAlias, TypeVar
 
 from crazyflow_ros.drones import resolve
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench
@@ -26,11 +28,14 @@ class _ForDrones:
         name: Name in error messages.
         drones: Name of each drone of a world, or the one name of all.
         freq: Step frequency in Hz; None if the force does not depend on it.
+        is_shared: Whether the law depends on nothing that changes later, so that simulations with
+            equal forces share what is compiled.
     """
 
     name: str
     drones: tuple[str, ...]
     freq: float | None
+    is_shared: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Check the frequency.
@@ -97,6 +102,27 @@ class DroneContact(_ForDrones):
 External: TypeAlias = Force | DroneContact
 """An external force or contact; each contact reacts to all forces, and to the contacts
 before it."""
+
+
+P = ParamSpec("P")
+F = TypeVar("F", bound=DroneForce | DroneContact)
+_MOST = 64  # forces of a kind
+
+
+def built_once(build: Callable[P, F]) -> Callable[P, F]:
+    """Return `build`, which returns the same force for the same drones and other arguments.
+
+    Functions of equal laws would differ, and each simulation would be compiled anew.
+    """
+    kept, arguments = lru_cache(_MOST, typed=True)(build), signature(build)
+
+    @wraps(build)
+    def once(*args: P.args, **kwargs: P.kwargs) -> F:
+        drone, *others = arguments.bind(*args, **kwargs).args
+        names = resolve(drone) if isinstance(drone, str) else each_of(drone)
+        return kept(names, *others)
+
+    return once
 
 
 def _listed(names: tuple[str, ...]) -> str:

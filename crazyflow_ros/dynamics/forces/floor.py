@@ -23,7 +23,7 @@ from crazyflow_ros.dynamics.components import (
     rotation_matrix,
     transform,
 )
-from crazyflow_ros.dynamics.forces.external import DroneContact, each_of
+from crazyflow_ros.dynamics.forces.external import DroneContact, built_once, each_of
 from crazyflow_ros.dynamics.forces.impulses import SAG, Touch, body, held_alone
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
@@ -63,6 +63,7 @@ def travel(vel: Vec3, freq: float) -> Array:
     return (jnp.abs(x) + jnp.abs(y) + jnp.abs(z)) * (2 / freq)
 
 
+@built_once
 def floor_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
     """Build the contact of a drone with the floor.
 
@@ -94,4 +95,4 @@ def floor_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
         near = state.pos[2] < reach + travel(state.vel, freq)
         return jax.lax.cond(jnp.any(near), contact, none)
 
-    return DroneContact("floor_contact", names, freq, law)
+    return DroneContact("floor_contact", names, freq, law, is_shared=True)
