@@ -12,6 +12,7 @@ from jax import Array
 
 from crazyflow_ros.raytracing.distortion import Distortion
 from crazyflow_ros.scene.intrinsics import Intrinsics
+from crazyflow_ros.struct import Struct, static_field
 
 T = TypeVar("T", np.ndarray, Array)
 
@@ -102,53 +103,76 @@ class Optics(NamedTuple):
         return by_plane * np.array([[size.fx], [size.fy]]) * np.array([1.0, -1.0])
 
 
-class Tiles:
-    """A picture as tiles of `ROWS` x `COLUMNS` pixels, of which shapes are seen in few.
+class Tiles(Struct):
+    """A picture as tiles of `ROWS` x `COLUMNS` pixels, of which shapes are seen in few."""
 
-    Attributes:
-        x: Those of the lens, (T, pixels) float32; repeated beyond the edges of the picture.
-        y: Likewise.
-        left: Least x of each column of tiles, (columns,) float32.
-        right: Greatest x.
-        bottom: Least y of each row of tiles, (rows,) float32.
-        top: Greatest y.
-        rows: Number of rows of tiles.
-        columns: Number of columns of tiles.
-    """
+    height: int = static_field()
+    """Rows of pixels."""
+    width: int = static_field()
+    """Pixels in a row."""
+    orthographic: bool = static_field()
+    """See `Lens`."""
+    x: Array
+    """Those of the lens, (T, pixels) float32; repeated beyond the edges of the picture."""
+    y: Array
+    """Likewise."""
+    left: Array
+    """Least x of each column of tiles, (columns,) float32."""
+    right: Array
+    """Greatest x."""
+    bottom: Array
+    """Least y of each row of tiles, (rows,) float32."""
+    top: Array
+    """Greatest y."""
 
-    def __init__(self, lens: Lens) -> None:
-        self.height, self.width = lens.size
-        self.rows, self.columns = -(-self.height // ROWS), -(-self.width // COLUMNS)
-        height, width = self.whole
-        beyond = (0, height - self.height), (0, width - self.width)
-        self.x, self.y = (
-            np.ascontiguousarray(self.cut(np.pad(part, beyond, "edge")), np.float32)
+    @classmethod
+    def of(cls, lens: Lens) -> Tiles:
+        """Return the tiles of a lens."""
+        (height, width), rows = lens.size, -(-lens.size[0] // ROWS)
+        beyond = (0, -height % ROWS), (0, -width % COLUMNS)
+        x, y = (
+            np.ascontiguousarray(_cut(np.pad(part, beyond, "edge")), np.float32)
             for part in (lens.x, lens.y)
         )
-        by_place = (self.rows, self.columns, -1)
-        x, y = self.x.reshape(by_place), self.y.reshape(by_place)
-        self.left, self.right = x.min(axis=(0, 2)) - _MARGIN, x.max(axis=(0, 2)) + _MARGIN
-        self.bottom, self.top = y.min(axis=(1, 2)) - _MARGIN, y.max(axis=(1, 2)) + _MARGIN
+        in_column, in_row = x.reshape(rows, -1, x.shape[1]), y.reshape(rows, -1, x.shape[1])
+        left, right = in_column.min(axis=(0, 2)), in_column.max(axis=(0, 2))
+        bottom, top = in_row.min(axis=(1, 2)), in_row.max(axis=(1, 2))
+        edges = left - _MARGIN, right + _MARGIN, bottom - _MARGIN, top + _MARGIN
+        return cls(height, width, lens.orthographic, *map(jnp.asarray, (x, y, *edges)))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of tiles."""
+        return -(-self.height // ROWS)
+
+    @property
+    def columns(self) -> int:
+        """Number of columns of tiles."""
+        return -(-self.width // COLUMNS)
 
     @property
     def whole(self) -> tuple[int, int]:
         """Height and width of whole tiles [pixels]."""
         return self.rows * ROWS, self.columns * COLUMNS
 
-    def cut(self, pictures: T) -> T:
-        """Cut pictures of whole tiles (..., height, width) to (..., T, pixels)."""
-        before = pictures.shape[:-2]
-        tiles = pictures.reshape(*before, self.rows, ROWS, self.columns, COLUMNS)
-        return tiles.swapaxes(-3, -2).reshape(*before, -1, ROWS * COLUMNS)
-
     def whole_of(self, pictures: Array) -> Array:
         """Cut pictures (N, height, width) to (N, T, pixels), repeated beyond the edges."""
-        height, width = self.whole
-        beyond = (0, 0), (0, height - self.height), (0, width - self.width)
-        return self.cut(jnp.pad(pictures, beyond, "edge"))
+        beyond = (0, 0), (0, -self.height % ROWS), (0, -self.width % COLUMNS)
+        return _cut(jnp.pad(pictures, beyond, "edge"))
 
     def joined(self, tiles: Array) -> Array:
         """Join tiles (..., T, pixels) to pictures of whole tiles, (..., height, width)."""
         before = tiles.shape[:-2]
         by_place = tiles.reshape(*before, self.rows, self.columns, ROWS, COLUMNS)
         return by_place.swapaxes(-3, -2).reshape(*before, self.rows * ROWS, self.columns * COLUMNS)
+
+    def pictures(self, tiles: Array) -> Array:
+        """Join tiles (..., T, pixels) to pictures, (..., height, width)."""
+        return self.joined(tiles)[..., : self.height, : self.width]
+
+
+def _cut(pictures: T) -> T:
+    """Cut pictures of whole tiles (..., height, width) to (..., T, pixels)."""
+    *before, height, width = pictures.shape
+    tiles = pictures.reshape(*before, height // ROWS, ROWS, width // COLUMNS, COLUMNS)
+    return tiles.swapaxes(-3, -2).reshape(*before, -1, ROWS * COLUMNS)

@@ -51,9 +51,9 @@ class MirrorFace(NamedTuple):
         across, up, back = ((normal * cameras.axes[..., i]).sum(-1) for i in range(3))
         above = (normal * (cameras.pos - point)).sum(-1)
         across, up, back, above = (part[:, None, None] for part in (across, up, back, above))
-        x, y = (jnp.asarray(part, above.dtype) for part in tracer.lens[:2])
+        x, y = map(tracer.tiles.pictures, (tracer.tiles.x, tracer.tiles.y))
         beside = across * x + up * y
-        flat = tracer.lens.orthographic
+        flat = tracer.tiles.orthographic
         distance = (above + beside) / back if flat else above / (back - beside)
         here = (tracer.segmentation(hits) == self.geom) & (above > 0.0)
         here &= abs(hits.depth - distance) <= _FLAT * distance

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.lens import Optics
 from crazyflow_ros.raytracing.tracer import Frames
+from crazyflow_ros.struct import pytree
 
 
 class Twists(NamedTuple):
@@ -44,6 +44,7 @@ class Motions(NamedTuple):
     """Of the cameras, (N, 3)."""
 
 
+@pytree("_orthographic")
 class Flow:
     """Optical flow: how fast what a pixel shows moves through the picture.
 
@@ -52,8 +53,10 @@ class Flow:
     """
 
     def __init__(self, optics: Optics) -> None:
-        self._lens = lens = optics.lens()
-        self._slopes = np.asarray(optics.slopes(lens), np.float32)
+        lens = optics.lens()
+        self._orthographic = lens.orthographic
+        parts = lens.x, lens.y, optics.slopes(lens)
+        self._x, self._y, self._slopes = (jnp.asarray(part, jnp.float32) for part in parts)
 
     def __call__(self, depth: Array, geom: Array, cameras: Frames, motions: Motions) -> Array:
         """Return to the right and downwards [pixels/s], (N, height, width, 2) float32.
@@ -69,9 +72,9 @@ class Flow:
         """
         shift, turn = (jnp.asarray(x, depth.dtype) for x in _seen_from(cameras, motions))
         a, b = _taken(shift, geom), _taken(turn, geom)
-        x, y = (jnp.asarray(part, depth.dtype) for part in (self._lens.x, self._lens.y))
+        x, y = self._x, self._y
         seen = geom >= 0
-        if self._lens.orthographic:
+        if self._orthographic:
             right = a[0] - b[1] * depth - b[2] * y
             up = a[1] + b[2] * x + b[0] * depth
             right, up = (jnp.where(seen, part, 0.0) for part in (right, up))

@@ -33,6 +33,8 @@ def of_pixels(
 ) -> Array:
     """Return C numbers for each pixel of N pictures, (N, C, height, width).
 
+    Call this in a compiled function: outside of one, it would compile at each call.
+
     Args:
         tiles: Of the pictures.
         prepare: Is called once for each picture.
@@ -41,18 +43,12 @@ def of_pixels(
         scenes: Pytree of arrays (N, ...).
         found: Pytree of arrays (N, height, width).
     """
-
-    @jax.jit
-    def made(constants: Any, scenes: Any, found: Any, x: Array, y: Array) -> Array:
-        in_tiles = jax.tree.map(tiles.whole_of, found)
-        made: Array = lax.platform_dependent(
-            constants, scenes, in_tiles, x, y,
-            cpu=one_kernel(lambda *args: _by_tile(prepare, compute, *args)),
-            default=lambda *args: _at_once(prepare, compute, *args),
-        )  # fmt: skip
-        return tiles.joined(made)[..., : tiles.height, : tiles.width]
-
-    return made(constants, scenes, found, jnp.asarray(tiles.x), jnp.asarray(tiles.y))
+    made: Array = lax.platform_dependent(
+        constants, scenes, jax.tree.map(tiles.whole_of, found), tiles.x, tiles.y,
+        cpu=one_kernel(lambda *args: _by_tile(prepare, compute, *args)),
+        default=lambda *args: _at_once(prepare, compute, *args),
+    )  # fmt: skip
+    return tiles.pictures(made)
 
 
 def rows_of(values: Array, number: Array, in_tile: bool) -> Array:

@@ -51,9 +51,7 @@ def table_of(own: Array, frames: Array, camera: Array) -> tuple[Array, Array]:
     return jnp.stack([*rows, *origin, own[_EXTRA], own[_EXTRA + 1]]), jnp.stack(axes)
 
 
-def tile_masks(
-    tiles: Tiles, own: Array, table: Array, axes: Array, *, orthographic: bool
-) -> tuple[Array, Array]:
+def tile_masks(tiles: Tiles, own: Array, table: Array, axes: Array) -> tuple[Array, Array]:
     """Return which shapes may be seen in each row and in each column of tiles, as words of bits.
 
     A shape is left out if the box around it is on the other side of a plane through the camera and
@@ -64,7 +62,6 @@ def tile_masks(
         own: `UnitShapes.rows`.
         table: See `table_of`.
         axes: See `table_of`.
-        orthographic: Whether the camera is orthographic.
 
     Returns:
         (rows, words) and (columns, words) uint32.
@@ -76,8 +73,8 @@ def tile_masks(
 
     def words(axis: int, least: Array, greatest: Array) -> Array:
         def reaches(edge: Array, sign: float) -> Array:
-            at = jnp.asarray(edge, table.dtype)[:, None]
-            if orthographic:
+            at = edge[:, None]
+            if tiles.orthographic:
                 return sign * (centre[axis] - at) + _sum(abs(h) for h in half[axis]) >= 0.0
             reach = _sum(abs(half[axis][j] + at * half[2][j]) for j in range(3))
             return sign * (centre[axis] + at * centre[2]) + reach >= 0.0

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 import jax
 from jax.experimental import serialize_executable
-from jax.stages import Compiled, Lowered
+from jax.stages import Compiled, Lowered, Wrapped
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file
@@ -322,3 +322,25 @@ def traced(make: Callable[[], T], *what: object) -> T:
 def compiled(lower: Callable[[], Lowered], *what: object) -> KeptFunction:
     """Return `CompiledFiles.compiled` of the open cache; without one, a new function."""
     return KeptFunction(lower().compile()) if _files is None else _files.compiled(lower, *what)
+
+
+def kept_function(function: Wrapped) -> Callable[..., Any]:
+    """Return a function whose code the open cache keeps, for arguments of any structure and shapes.
+
+    Args:
+        function: A result of `jax.jit`, which depends on nothing but its arguments and the source
+            of this package.
+    """
+    known: dict[object, Callable[..., Any]] = {}
+
+    def call(*args: Any) -> Any:
+        if _files is None:
+            return function(*args)
+        leaves, structure = jax.tree.flatten(args)
+        avals = tuple(map(jax.typeof, leaves))
+        if (structure, avals) not in known:
+            what = getattr(function, "__qualname__", ""), structure, avals
+            known[structure, avals] = compiled(lambda: function.lower(*args), *what)
+        return known[structure, avals](*args)
+
+    return call

@@ -124,7 +124,7 @@ def test_coarser_copies_of_textures_are_means() -> None:
         ' width="20" height="12"/><material name="m" texture="t"/></asset><worldbody>'
         '<geom type="box" size="1 1 1" material="m"/></worldbody></mujoco>'
     )
-    textures = textures_of(model)
+    textures, _ = textures_of(model)
     one = jnp.zeros(1)
     for covered, expected in ((0.0, [1.0, 0.0, 0.0]), (1.0, [0.5, 0.0, 0.5])):
         texel = textures.sample(jnp.zeros(1, jnp.int32), one + 0.75, one + 0.75, one + covered)
@@ -140,7 +140,7 @@ def test_a_cube_around_a_mesh_with_coordinates_is_left_out_with_a_warning() -> N
     )
     model = mujoco.MjModel.from_xml_string(xml)
     with pytest.warns(UserWarning, match="texture of the geom lost is that of a cube"):
-        assert textures_of(model).of_geoms[model.geom("lost").id] == -1
+        assert textures_of(model)[1].texture[model.geom("lost").id] == -1
 
 
 def test_without_lights_there_is_some() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crazyflow_ros.raytracing import Frames, Lens, Tracer
+from crazyflow_ros.raytracing import Frames, Lens, Painter, Tracer
 from crazyflow_ros.raytracing.lens import Tiles
 from crazyflow_ros.raytracing.search import by_shape, by_tile
 from crazyflow_ros.raytracing.shapes import MOST_SHAPES
@@ -116,16 +116,13 @@ def test_a_gpu_finds_what_the_cpu_finds(orthographic: bool) -> None:
     """Both algorithms, on the CPU."""
     model = random_scene(7)
     lens = Lens.of_camera(model, int(orthographic), *SIZE)
-    shapes, tiles = Tracer(model, lens).shapes, Tiles(lens)
+    shapes, tiles = Tracer(model, lens).shapes, Tiles.of(lens)
     _, geoms, eye = posed(model, int(orthographic))
     frames = jnp.concatenate([geoms.pos, geoms.axes.reshape(1, -1, 9)], axis=-1)
     camera = jnp.concatenate([eye.pos, eye.axes.reshape(1, 9)], axis=-1)
     frames, camera = (jnp.repeat(x, 3, axis=0) for x in (frames, camera))
     camera = camera.at[1, 1].add(0.3).at[2, 0].add(20.0)
-    found = [
-        jax.jit(find(shapes, tiles, orthographic=orthographic))(frames, camera, None)
-        for find in (by_tile, by_shape)
-    ]
+    found = [jax.jit(find)(shapes, tiles, frames, camera, None) for find in (by_tile, by_shape)]
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5)
     assert (found[0][1] == found[1][1]).mean() > 0.999
     assert (found[0][1][0] > 0).any() and (found[0][1][2] <= 0).all()  # only the floor is endless
@@ -230,3 +227,38 @@ def test_what_rays_cannot_see_is_refused() -> None:
         Tracer(model, lens)
     with pytest.raises(ValueError, match=r"no geom of the groups \(3,\) can be seen"):
         Tracer(model, lens, groups=(3,))
+
+
+def test_outside_of_compiled_functions_nothing_compiles_twice() -> None:
+    """Neither for other poses, nor for another scene with as many geoms."""
+
+    def look(height: float) -> None:
+        spec = mujoco.MjSpec()
+        spec.worldbody.add_geom(type=GEOM.mjGEOM_SPHERE, size=[0.5, 0, 0], pos=[0, 0, -height])
+        spec.worldbody.add_camera(name="eye")
+        model = spec.compile()
+        _, geoms, eye = posed(model)
+        lens = Lens.of_camera(model, 0, 16, 8)
+        tracer = Tracer(model, lens)
+        hits = tracer.hits(geoms, eye)
+        np.testing.assert_allclose(hits.depth[0, 4, 8], height - 0.5, atol=0.02)
+        assert tracer.normals(hits, geoms, eye).shape == (1, 8, 16, 3)
+        assert float(Painter(model, lens).paint(geoms, eye).max()) > 0.0
+        assert (tracer.segmentation(hits) >= -1).all()
+
+    look(2.0)
+    compiled: list[str] = []
+
+    def note(event: str, _: float, **__: object) -> None:
+        if "backend_compile" in event:
+            compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        jax.jit(lambda x: 3 * x + 17)(1.0)
+        assert compiled
+        compiled.clear()
+        look(1.5)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    assert not compiled
