@@ -12,6 +12,7 @@ import mujoco
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.raytracing.haze import haze_of
 from crazyflow_ros.raytracing.lens import Lens
 from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
 from crazyflow_ros.raytracing.mirror import mirror_of
@@ -42,6 +43,8 @@ class _Scene(NamedTuple):
     """Position and axes, (12,)."""
     eye: Array
     """Likewise, of the camera behind the mirror."""
+    hazy: Array | None
+    """Likewise, of the plane on which there is haze."""
     look: Appearance
     rows: list[Array]
     """Numbers of the shapes of each layer, (P, K)."""
@@ -51,7 +54,7 @@ class _Scene(NamedTuple):
     """Numbers of the shapes that cast shadows."""
 
 
-@pytree("_with_textures", "_mirror", "_casting")
+@pytree("_with_textures", "_mirror", "_haze", "_casting")
 class Painter:
     """Takes the pictures of a camera in colour, for any number of worlds at once.
 
@@ -89,6 +92,7 @@ class Painter:
             for opacity in (Opacity.opaque, Opacity.transparent)
             if seen(model, groups, opacity).any()
         ]
+        self._haze = haze_of(model, groups) if self._textures.sky >= 0 else None
         self._mirror = mirror_of(model, groups)
         self._mirrored = [] if self._mirror is None else self._mirror.tracers(model, lens, groups)
         casting = np.flatnonzero(model.light_castshadow[drawn_lights(model)]).tolist()
@@ -134,7 +138,7 @@ class Painter:
             return jnp.concatenate([*parts, *smooth], axis=1)
 
         return _Scene(
-            camera, eye, look,
+            camera, eye, None if self._haze is None else frames[self._haze.plane], look,
             [rows(tracer, camera) for tracer in self._layers],
             [rows(tracer, eye) for tracer in self._mirrored],
             None if self._casters is None else self._casters.rows(frames, camera),
@@ -156,7 +160,7 @@ class Painter:
         )  # fmt: skip
         if self._textures.sky >= 0:
             free = hits[0][0].shape < 0
-            picture = if_any(free, self._sky, picture, x, y, scene.camera)
+            picture = if_any(free, self._sky, picture, x, y, scene.camera, scene.hazy)
         picture = self._over(
             picture, self._layers, hits[0], scene.rows, partial(shaded, scene.camera),
             shadows, reflected,
@@ -210,13 +214,18 @@ class Painter:
         # MuJoCo draws what is not opaque twice.
         return colors, finish.color[3] * (2.0 - finish.color[3])
 
-    def _sky(self, x: Array, y: Array, camera: Array) -> Vector:
+    def _sky(self, x: Array, y: Array, camera: Array, plane: Array | None) -> Vector:
+        axes, none = camera[3:].reshape(3, 3), jnp.zeros_like(x)
+        across = _turned(axes, (x, y, none))
+        ahead = _turned(axes, (none, none, none - 1.0))
         if self._layers[0].tiles.orthographic:
-            x, y = jnp.zeros_like(x), jnp.zeros_like(y)
-        axes = camera[3:].reshape(3, 3)
-        a, b, c = (row[0] * x + row[1] * y - row[2] for row in axes)
-        red, green, blue = self._textures.of_sky(a, b, c)
-        return red, green, blue
+            start, step = across, ahead
+        else:
+            start, step = (none,) * 3, _added(across, ahead)
+        red, green, blue = self._textures.of_sky(*step)
+        if self._haze is None or plane is None:
+            return red, green, blue
+        return self._haze.over((red, green, blue), plane, camera[:3], start, step)
 
 
 # Compiled once for all painters of the same structure, also if they are called without `jax.jit`.
@@ -226,3 +235,13 @@ _paint = jax.jit(Painter._paint)
 def _over(below: Vector, above: Vector, share: Array) -> Vector:
     red, green, blue = (a * share + b * (1 - share) for a, b in zip(above, below))
     return red, green, blue
+
+
+def _turned(axes: Array, vector: Vector) -> Vector:
+    x, y, z = (sum(a * b for a, b in zip(row, vector)) for row in axes)
+    return x, y, z
+
+
+def _added(a: Vector, b: Vector) -> Vector:
+    x, y, z = (first + second for first, second in zip(a, b))
+    return x, y, z

@@ -313,3 +313,32 @@ def test_meshes_height_fields_and_cubes_look_as_mujoco_draws_them(
     )
     at_once = painted(model, Painter(model, Lens.of_camera(model, 0, 320, 240)))
     assert (abs(at_once - ours).max(axis=-1) < 0.1).mean() > 0.995
+
+
+HAZY = """
+<mujoco>
+  <visual><rgba haze="1 .4 0 1"/><map haze=".4"/><quality offsamples="4" numslices="90"/></visual>
+  <asset><texture type="skybox" builtin="gradient" rgb1="0 .5 1" rgb2="0 0 .3" width="64"
+                  height="64"/></asset>
+  <worldbody>
+    <geom type="plane" size="9 9 .1" pos="0 0 2"/>
+    <geom type="plane" size="0 0 1" pos="0 0 -60" euler="1 0 0" rgba=".2 .6 .2 1"/>
+    <geom type="box" size="1 1 1" pos="90 1 0"/>
+    <camera xyaxes="0 -1 0 0 0 1" PROJECTION/>
+    <camera pos="0 0 -70" xyaxes="0 -1 0 0 0 1" PROJECTION/>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize(
+    ("projection", "seen"), [('fovy="5"', 0.1), ('projection="orthographic" fovy="170"', 0.1)]
+)
+def test_haze_is_where_mujoco_draws_it(projection: str, seen: float) -> None:
+    """Above the first endless plane, and not below it."""
+    need_images()
+    model = mujoco.MjModel.from_xml_string(HAZY.replace("PROJECTION", projection))
+    ours, drawn, inner = pictures(model)
+    assert (drawn[0, ..., 0] > 100.0).mean() > seen and (drawn[1, ..., 0] < 100.0).all()
+    assert np.quantile(abs(ours - drawn)[0].max(axis=-1)[inner[0]], 0.97) < 4.0
+    assert (ours[1, ..., 0] < 100.0).all()
