@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.haze import haze_of
-from crazyflow_ros.raytracing.lens import Lens
+from crazyflow_ros.raytracing.lens import Directions, Lens
 from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
 from crazyflow_ros.raytracing.mirror import mirror_of
 from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
@@ -145,22 +145,22 @@ class Painter:
         )  # fmt: skip
 
     def _painted(
-        self, scene: _Scene, x: Array, y: Array, hits: tuple[list[Hits], list[Hits]], in_tile: bool
+        self, scene: _Scene, rays: Directions, hits: tuple[list[Hits], list[Hits]], in_tile: bool
     ) -> Array:
         """Return red, green and blue of R pixels of a picture, (3, R)."""
         textures, shadows = self._textures, None
         if self._casters is not None and scene.casters is not None:
             shadows = ShadowRays(self._casters.shapes, scene.casters, in_tile)
         of_surface = textures if self._with_textures else None
-        shaded = partial(self._shaded, x, y, in_tile, scene.look, of_surface)
-        picture: Vector = (jnp.zeros_like(x),) * 3
+        shaded = partial(self._shaded, rays, in_tile, scene.look, of_surface)
+        picture: Vector = (jnp.zeros_like(rays.x),) * 3
         reflected = self._over(
             picture, self._mirrored, hits[1], scene.mirrored,
             partial(shaded, scene.eye, behind=turned_into(scene.camera[5::3], scene.eye)),
         )  # fmt: skip
         if self._textures.sky >= 0:
             free = hits[0][0].shape < 0
-            picture = if_any(free, self._sky, picture, x, y, scene.camera, scene.hazy)
+            picture = if_any(free, self._sky, picture, rays, scene.camera, scene.hazy)
         picture = self._over(
             picture, self._layers, hits[0], scene.rows, partial(shaded, scene.camera),
             shadows, reflected,
@@ -196,13 +196,13 @@ class Painter:
         return picture
 
     def _shaded(
-        self, x: Array, y: Array, in_tile: bool, look: Appearance, textures: Textures | None,
+        self, of_lens: Directions, in_tile: bool, look: Appearance, textures: Textures | None,
         camera: Array, tracer: Tracer, own: Array, layer: Hits, shadows: ShadowRays | None,
         behind: Array | None = None,
     ) -> tuple[Vector, Array]:  # fmt: skip
         """Return colors and opacity of what a layer shows."""
         taken = rows_of(own, jnp.maximum(layer.shape, 0), in_tile)
-        rays, surface = tracer.surface(taken, x, y, layer)
+        rays, surface = tracer.surface(taken, of_lens, layer)
         finish = finish_of(taken[SURFACE_ROWS:_FINISH_END])
         if tracer.shapes.corners is not None:
             surface = apart(smoothed, surface, taken, taken[_FINISH_END:])
@@ -214,10 +214,10 @@ class Painter:
         # MuJoCo draws what is not opaque twice.
         return colors, finish.color[3] * (2.0 - finish.color[3])
 
-    def _sky(self, x: Array, y: Array, camera: Array, plane: Array | None) -> Vector:
-        axes, none = camera[3:].reshape(3, 3), jnp.zeros_like(x)
-        across = _turned(axes, (x, y, none))
-        ahead = _turned(axes, (none, none, none - 1.0))
+    def _sky(self, rays: Directions, camera: Array, plane: Array | None) -> Vector:
+        axes, none = camera[3:].reshape(3, 3), jnp.zeros_like(rays.x)
+        across = _turned(axes, (rays.x, rays.y, none))
+        ahead = _turned(axes, (none, none, none + rays.ahead))
         if self._layers[0].tiles.orthographic:
             start, step = across, ahead
         else:

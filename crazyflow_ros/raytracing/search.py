@@ -18,16 +18,23 @@ from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
 from crazyflow_ros.raytracing.entry import entries
-from crazyflow_ros.raytracing.lens import COLUMNS, ROWS, Tiles
+from crazyflow_ros.raytracing.lens import COLUMNS, ROWS, Directions, Tiles
 from crazyflow_ros.raytracing.shapes import WORD, UnitShape, UnitShapes
-from crazyflow_ros.raytracing.view import NUMBERS, table_of, tile_masks
+from crazyflow_ros.raytracing.view import (
+    NUMBERS,
+    Masks,
+    mask_of_tile,
+    masks_of_tiles,
+    table_of,
+    tile_masks,
+)
 from crazyflow_ros.xla.kernels import apart, one_kernel, separate_kernels, zero
 
 T = TypeVar("T")
 
 Found: TypeAlias = tuple[Array, Array]
 """Depths [m], infinite where there is nothing, and numbers of the shapes, int32, -1 there."""
-Entries: TypeAlias = Callable[[UnitShape, Array, Array, Array, Array | None], Array]
+Entries: TypeAlias = Callable[[UnitShape, Array, Directions, Array | None], Array]
 
 
 @custom_vmap
@@ -80,21 +87,18 @@ def by_shape(
     return _by_shape(shapes, tiles, near, *seen)
 
 
-def _view(
-    shapes: UnitShapes, tiles: Tiles, frames: Array, camera: Array
-) -> tuple[Array, Array, Array]:
+def _view(shapes: UnitShapes, tiles: Tiles, frames: Array, camera: Array) -> tuple[Array, Masks]:
     """Return the table of shapes, and the masks of `tile_masks`."""
     own = shapes.rows
     frames = apart(lambda frames, geom: frames[geom].T, frames, shapes.geom)
     table, axes = apart(table_of, own, frames, camera)
-    rows, columns = apart(tile_masks, tiles, own, table, axes)
-    return table, rows, columns
+    return table, apart(tile_masks, tiles, own, table, axes)
 
 
 def _by_tile(
     shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
 ) -> Found:
-    n_pictures, (n_tiles, pixels) = len(frames), tiles.x.shape
+    n_pictures, (n_tiles, pixels) = len(frames), tiles.rays.x.shape
     none = zero((shapes, tiles, frames, cameras, near))
     entry = partial(entries, orthographic=tiles.orthographic)
 
@@ -102,20 +106,19 @@ def _by_tile(
         frame, camera = (
             lax.dynamic_index_in_dim(part, number, keepdims=False) for part in (frames, cameras)
         )
-        table, rows, columns = _view(shapes, tiles, frame, camera)
+        table, masks = _view(shapes, tiles, frame, camera)
 
         def tile(place: Array, found: Found) -> Found:
-            rays = [
-                lax.dynamic_index_in_dim(part, place, keepdims=False) for part in (tiles.x, tiles.y)
-            ]
+            rays = jax.tree.map(
+                lambda part: lax.dynamic_index_in_dim(part, place, keepdims=False), tiles.rays
+            )
             least = None if near is None else near[number, place]
             nearest = jnp.full(pixels, jnp.inf, table.dtype), jnp.full(pixels, -1, jnp.int32)
             start = 0
             for kind, n_words in shapes.words:
 
                 def word(number: Array, nearest: Found, kind: UnitShape = kind) -> Found:
-                    mask = rows[place // tiles.columns, number]
-                    mask &= columns[place % tiles.columns, number]
+                    mask = mask_of_tile(tiles, masks, place, number)
                     if least is not None:
                         mask = jnp.where(least.min() < jnp.inf, mask, 0)
                     return _in_word(kind, entry, table, WORD * number, mask, rays, least, nearest)
@@ -138,7 +141,7 @@ def _by_tile(
 
 
 def _in_word(
-    kind: UnitShape, entry: Entries, table: Array, first: Array, mask: Array, rays: list[Array],
+    kind: UnitShape, entry: Entries, table: Array, first: Array, mask: Array, rays: Directions,
     near: Array | None, nearest: Found,
 ) -> Found:  # fmt: skip
     """Return the nearest shapes in a tile, given those of other words.
@@ -149,7 +152,7 @@ def _in_word(
         table: (13, P).
         first: Number of the word's first shape.
         mask: The shapes that may be in the tile.
-        rays: x and y, (pixels,).
+        rays: Of the lens, (pixels,).
         near: Least depths, (pixels,), or None.
         nearest: Those of other words, (pixels,).
     """
@@ -157,7 +160,7 @@ def _in_word(
     def step(shape: Array, nearest: Found) -> Found:
         depth, found = nearest
         row = lax.dynamic_slice(table, (0, shape), (NUMBERS, 1))[:, 0]
-        new = apart(lambda *args: entry(kind, *args), row, *rays, near)
+        new = apart(lambda *args: entry(kind, *args), row, rays, near)
         return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
 
     return each_shape(mask, first, step, nearest)
@@ -183,11 +186,13 @@ def each_shape(mask: Array, first: Array, step: Callable[[Array, T], T], carry: 
 
 
 def _by_shape(
-    shapes: UnitShapes, tiles: Tiles, near: Array | None, table: Array, rows: Array, columns: Array
+    shapes: UnitShapes, tiles: Tiles, near: Array | None, table: Array, masks: Masks
 ) -> Found:
-    masks = (rows[:, :, None] & columns[:, None]).reshape(len(table), -1, rows.shape[-1])
-    x, y, entry = tiles.x, tiles.y, partial(entries, orthographic=tiles.orthographic)
-    size = (*masks.shape[:2], x.shape[1])
+    in_tiles, entry = (
+        jax.vmap(masks_of_tiles)(masks),
+        partial(entries, orthographic=tiles.orthographic),
+    )
+    size = (*in_tiles.shape[:2], tiles.rays.x.shape[1])
     nearest = jnp.full(size, jnp.inf, table.dtype), jnp.full(size, -1, jnp.int32)
     start = 0
     for kind, n_words in shapes.words:
@@ -195,8 +200,8 @@ def _by_shape(
         def step(shape: Array, nearest: Found, kind: UnitShape = kind) -> Found:
             depth, found = nearest
             row = lax.dynamic_index_in_dim(table, shape, 2, keepdims=False)
-            new = entry(kind, row.T[:, :, None, None], x, y, near)
-            mask = lax.dynamic_index_in_dim(masks, shape // WORD, 2, keepdims=False)
+            new = entry(kind, row.T[:, :, None, None], tiles.rays, near)
+            mask = lax.dynamic_index_in_dim(in_tiles, shape // WORD, 2, keepdims=False)
             here = (mask >> (shape % WORD).astype(jnp.uint32)) & 1
             new = jnp.where(here[..., None] == 1, new, jnp.inf)
             return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)

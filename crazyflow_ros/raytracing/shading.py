@@ -247,7 +247,10 @@ def _around(surface: Surface, u: Array, v: Array) -> tuple[Array, Array]:
 
 def _pitch(rays: PixelRays) -> Array:
     """Return the distance of pixels at a depth of 1 m [m]."""
-    return abs(rays.x[1] - rays.x[0]) if len(rays.x) > 1 else jnp.zeros(())
+    parts = [part for part in rays.of_lens if part is not None]
+    if len(parts[0]) < 2:
+        return jnp.zeros(())
+    return jnp.sqrt(sum((part[1] - part[0]) ** 2 for part in parts))
 
 
 def _slant(surface: Surface, rays: PixelRays) -> Array:

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Lens, Tiles
+from crazyflow_ros.raytracing.lens import Directions, Lens, Tiles
 from crazyflow_ros.raytracing.pixels import of_pixels, rows_of
 from crazyflow_ros.raytracing.search import Found, search
 from crazyflow_ros.raytracing.shapes import Opacity, UnitShapes, shapes_of
@@ -34,8 +34,8 @@ class Hits(NamedTuple):
     """What the pixels of N pictures show, rows from the top."""
 
     depth: Array
-    """Distance along the optical axis [m], (N, height, width) float32; infinite where nothing is
-    seen."""
+    """Distance along the optical axis [m], or along the rays, see `Lens.z`; (N, height, width)
+    float32; infinite where nothing is seen."""
     shape: Array
     """Number of the shape, (N, height, width) int32; -1 where nothing is seen."""
 
@@ -109,17 +109,16 @@ class Tracer:
         table, _ = apart(table_of, own, frames, camera)
         return apart(surface_rows, own, table)
 
-    def surface(self, taken: Array, x: Array, y: Array, hits: Hits) -> tuple[PixelRays, Surface]:
+    def surface(self, taken: Array, of_lens: Directions, hits: Hits) -> tuple[PixelRays, Surface]:
         """Return the rays and the surface of R pixels of a picture, anything without a hit.
 
         Args:
             taken: Of `rows`, the columns are those of what is hit, (K, R).
-            x: Of the lens, (R,).
-            y: Of the lens, (R,).
+            of_lens: Rays of the lens, (R,).
             hits: What is seen, (R,).
         """
         depth = jnp.where(hits.shape >= 0, hits.depth, 1.0)
-        rays = PixelRays(x, y, depth, self.tiles.orthographic)
+        rays = PixelRays(of_lens, depth, self.tiles.orthographic)
         return rays, surface_of(self.shapes, taken, rays)
 
     def cropped(self, found: Found) -> Hits:
@@ -139,12 +138,12 @@ def _(primals: Any, tangents: Any) -> Any:
     (tracer, geoms, cameras), (_, d_geoms, d_cameras) = primals, tangents
     hits = Hits(*_found(*primals))
     flat = Hits(*(part.reshape(len(part), -1) for part in hits))
-    x, y = (tracer.tiles.pictures(part).ravel() for part in (tracer.tiles.x, tracer.tiles.y))
+    of_lens = jax.tree.map(lambda part: tracer.tiles.pictures(part).ravel(), tracer.tiles.rays)
 
     def surface(frames: Array, camera: Array, hits: Hits) -> list[Array]:
         rows = tracer.rows(frames, camera)
         taken = rows_of(rows, jnp.maximum(hits.shape, 0), in_tile=False)
-        rays, surface = tracer.surface(taken, x, y, hits)
+        rays, surface = tracer.surface(taken, of_lens, hits)
         parts = rays.ends(), rays.steps(), surface.normal
         return [jnp.stack(part, axis=-1) for part in parts]
 
@@ -172,11 +171,11 @@ def _normals(tracer: Tracer, hits: Hits, geoms: Frames, cameras: Frames) -> Arra
         return tracer.rows(*scene), scene[1]
 
     def normals(
-        tracer: Tracer, data: tuple[Array, Array], x: Array, y: Array, hits: Hits, in_tile: bool
+        tracer: Tracer, data: tuple[Array, Array], rays: Directions, hits: Hits, in_tile: bool
     ) -> Array:
         rows, camera = data
         taken = rows_of(rows, jnp.maximum(hits.shape, 0), in_tile)
-        _, surface = tracer.surface(taken, x, y, hits)
+        _, surface = tracer.surface(taken, rays, hits)
         axes = camera[3:].reshape(3, 3)
         turned = (sum(a * n for a, n in zip(row, surface.normal)) for row in axes)
         return jnp.stack([jnp.where(hits.shape >= 0, part, 0.0) for part in turned])

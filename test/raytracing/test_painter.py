@@ -12,8 +12,9 @@ import pytest
 from images import need_images
 from scipy.ndimage import maximum_filter, minimum_filter
 
-from crazyflow_ros.raytracing import Frames, Lens, Painter, pixels
+from crazyflow_ros.raytracing import Distortion, Frames, Lens, Optics, Painter, pixels
 from crazyflow_ros.raytracing.textures import textures_of
+from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.scene.renderers import Renderers
 from crazyflow_ros.sensors.rendering import View, draw
 
@@ -313,6 +314,18 @@ def test_meshes_height_fields_and_cubes_look_as_mujoco_draws_them(
     )
     at_once = painted(model, Painter(model, Lens.of_camera(model, 0, 320, 240)))
     assert (abs(at_once - ours).max(axis=-1) < 0.1).mean() > 0.995
+
+
+def test_a_fisheye_that_sees_half_of_the_world_paints_as_a_narrow_one() -> None:
+    """In the middle; its rays are unit vectors, those of the narrow one are not."""
+    model = mujoco.MjModel.from_xml_string(SCENE.replace("FLOOR", "0 0"))
+    bent = Distortion("equidistant", (0.02, -0.004, 0.0, 0.0))
+    wide = Optics(Intrinsics(112, 64, 32.0, 32.0, 55.5, 31.5), False, bent).lens()
+    narrow = Optics(Intrinsics(64, 48, 32.0, 32.0, 31.5, 23.5), False, bent).lens()
+    assert wide.z is not None and narrow.z is None
+    whole, part = (painted(model, Painter(model, lens, textures=False)) for lens in (wide, narrow))
+    errors = abs(whole[:, 8:-8, 24:-24] - part).max(axis=-1)
+    assert np.quantile(errors, 0.995) < 0.1 and part.std() > 30.0
 
 
 HAZY = """
