@@ -82,8 +82,8 @@ class CameraSensorCfg(SensorCfg):
     """Whether to copy the pictures at each access, so that they can be changed in place."""
     renderer: Renderer | Literal["auto"] = "opengl"
     """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
-    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else what takes less time here, see
-    `CameraSensor.choice`. OpenGL has none of the following."""
+    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else rays if they can draw the scene,
+    see `CameraSensor.choice`. OpenGL has none of the following."""
     distortion_model: DistortionModel = "plumb_bob"
     """Model of the lens, as in sensor_msgs/CameraInfo."""
     distortion: tuple[float, ...] = ()
@@ -239,7 +239,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
     is_camera = True
     choice: RendererChoice | None = None
     """What takes the pictures, and why. With "auto" it is None before the first pictures; give that
-    of another sensor like this one to leave out the measurement."""
+    of another sensor like this one to leave out the trial."""
 
     def __init__(self, cfg: CameraSensorCfg) -> None:
         super().__init__()
@@ -350,11 +350,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
     def _choose(self) -> RendererChoice:
         if lack := self.cfg.lacking_in_opengl:
             return RendererChoice("rays", f"OpenGL {lack}")
-        return choose(
-            self._drawn,
-            lambda: jax.block_until_ready(self._traced()),
-            self.context.renderers.device,
-        )
+        return choose(self._drawn, self._traced, self.context.renderers.device)
 
     def _traced(self) -> CameraSensorData:
         backend = self.backend

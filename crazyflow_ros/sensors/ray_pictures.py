@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -214,8 +213,11 @@ class Room:
         """Return arrays (N, ngeom, ...), with more geoms that nothing shows."""
 
         def padded(x: Any) -> Any:
-            beyond = [(0, 0), (0, self._n_geoms - x.shape[1]), *[(0, 0)] * (x.ndim - 2)]
-            return (np if isinstance(x, np.ndarray) else jnp).pad(x, beyond)
+            if isinstance(x, np.ndarray):  # at each picture, and `np.pad` takes longer
+                roomy = np.zeros((len(x), self._n_geoms, *x.shape[2:]), x.dtype)
+                roomy[:, : x.shape[1]] = x
+                return roomy
+            return jnp.pad(x, [(0, 0), (0, self._n_geoms - x.shape[1]), *[(0, 0)] * (x.ndim - 2)])
 
         return jax.tree.map(padded, of_geoms)
 
@@ -241,7 +243,7 @@ class Tracers:
             take = PictureFn(self._model, camera)
             if self.room is not None:
                 take = self.room.padded(take, camera)
-            compiled = kept_function(_pictures)
+            taken = kept_function(_pictures, take)
 
             def call(
                 geoms: Frames, cameras: Frames, motions: Motions | None, keys: Array | None
@@ -255,7 +257,7 @@ class Tracers:
                 )
                 geoms, cameras, motions = single
                 args = geoms, cameras, None, motions, keys
-                return on_all_cores(partial(compiled, take), len(geoms.pos), args)
+                return on_all_cores(taken, len(geoms.pos), args)
 
             self._known[camera] = call
         return self._known[camera]
