@@ -27,7 +27,7 @@ PLAIN = CameraSensorCfg(
 HALF_CIRCLE = 240 / np.pi  # pixels per rad, with which 180 degrees are as high as the picture
 PICTURES = {
     "no distortion": PLAIN,
-    "plumb_bob": replace(PLAIN, distortion=(-0.35, 0.12, 0.0, 0.0), fovy=75.0),
+    "plumb_bob": replace(PLAIN, distortion=(-0.25, 0.06, 0.0, 0.0)),
     "equidistant, 180 degrees": replace(
         PLAIN,
         distortion_model="equidistant",

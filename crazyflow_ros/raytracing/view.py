@@ -122,11 +122,12 @@ def _in_cones(cones: Cones, centre: Sequence[Array], half: Sequence[Sequence[Arr
         for b in (1, -1)
     ]
     square, distance = jnp.stack(corners).max(axis=0), _sum(part * part for part in centre)
-    inside = distance <= square
     along = jnp.sqrt(jnp.maximum(distance - square, 0.0))
     side, axis = cones.angle[:, None], cones.axis[..., None]
     reach = jnp.cos(side) * along - jnp.sin(side) * jnp.sqrt(square)
-    return (_sum(axis[i] * centre[i] for i in range(3)) >= reach) | inside
+    ahead = _sum(axis[i] * centre[i] for i in range(3)) >= reach
+    # Balls around the camera, and those that reach to behind the cone.
+    return ahead | (distance <= square) | (jnp.cos(side) * jnp.sqrt(distance) <= -along)
 
 
 def as_words(bits: Array) -> Array:
