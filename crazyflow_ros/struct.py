@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self, TypeVar, dataclass_transform
 
 import jax
+
+T = TypeVar("T")
 
 
 def static_field(default: Any = dataclasses.MISSING) -> Any:
@@ -61,3 +63,29 @@ class Struct:
 
         def __getstate__(self) -> dict[str, Any]:
             return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+
+def pytree(*static: str) -> Callable[[type[T]], type[T]]:
+    """Return a decorator of classes whose instances become JAX pytrees of their attributes.
+
+    Args:
+        *static: Attributes that are part of the structure, see `static_field`; they can be hashed,
+            and their `repr` shows any difference.
+    """
+
+    def register(cls: type[T]) -> type[T]:
+        def flatten(tree: T) -> tuple[list[Any], tuple[tuple[str, ...], tuple[Any, ...]]]:
+            own = vars(tree)
+            names = tuple(sorted(own.keys() - set(static)))
+            return [own[name] for name in names], (names, tuple(own[name] for name in static))
+
+        def unflatten(structure: tuple[tuple[str, ...], tuple[Any, ...]], leaves: Any) -> T:
+            names, fixed = structure
+            new = object.__new__(cls)
+            vars(new).update(zip(names, leaves), **dict(zip(static, fixed)))
+            return new
+
+        jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+        return cls
+
+    return register

@@ -1,6 +1,7 @@
 """Distortion of lenses, with the models and coefficients of OpenCV and `sensor_msgs/CameraInfo`.
 
-Points are on a plane at a depth of 1 m, x to the right and y downwards, as in an optical frame.
+Points are on a plane at a depth of 1 m, x to the right and y downwards, as in an optical frame. A
+fisheye also sees what such a plane does not show: it sends rays by their angles from the axis.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _COUNTS: dict[DistortionModel, tuple[int, ...]] = {
 """How many coefficients there may be; none at all is a lens without distortion."""
 _ROUNDS = 50  # of Newton's method, which needs 5 where the lens is not almost folded
 _EXACT = 1e-10  # m on the plane
-_STEPS = 512  # radii at which a lens is checked
+_STEPS = 512  # radii or angles at which a lens is checked
+_NEAR_AXIS = 1e-9  # of the length of a ray, within which it is on the axis
 
 
 class Distortion(NamedTuple):
@@ -51,6 +53,50 @@ class Distortion(NamedTuple):
             )
         if not all(map(math.isfinite, given)):
             raise ValueError(f"the coefficients of a distortion must be finite, got {given}")
+
+    @property
+    def is_fisheye(self) -> bool:
+        """Whether `angles` and `slopes_of_rays` tell what the lens does, and not the others."""
+        return self.model == "equidistant" and bool(self.coefficients)
+
+    def angles(self, radius: np.ndarray) -> np.ndarray:
+        """Return the angles [rad] from the axis of rays that a fisheye sends to radii.
+
+        Up to pi; NaN where there are none. Where the image is folded, the smallest angle counts.
+        """
+        angles = np.linspace(0.0, math.pi, 2 * _STEPS)
+        sent = self._of_angle(angles)
+        shrinking = np.diff(sent) <= 0.0
+        end = int(np.argmax(shrinking)) + 1 if shrinking.any() else len(sent)
+        found = np.interp(radius, sent[:end], angles[:end], right=np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for _ in range(_ROUNDS):
+                wrong = self._of_angle(found) - radius
+                if not (abs(wrong) > _EXACT).any():
+                    break
+                found = found - wrong / self._by_angle(found)
+        good = abs(self._of_angle(found) - radius) < 100 * _EXACT
+        return np.where(good & (found <= angles[end - 1] + _EXACT), found, np.nan)
+
+    def slopes_of_rays(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the derivatives of where a fisheye sends rays by their components, (..., 2, 3).
+
+        Args:
+            x: To the right; the length of rays does not matter.
+            y: Downwards.
+            z: Ahead.
+        """
+        away, length = np.hypot(x, y), np.sqrt(x * x + y * y + z * z)
+        on_axis = away < _NEAR_AXIS * length
+        across = np.where(on_axis, 1.0, away)
+        angle = np.arctan2(away, z)
+        scale = np.where(on_axis, 1.0 / length, self._of_angle(angle) / across)
+        turning = self._by_angle(angle) / length**2
+        unit = np.stack([x / across, y / across], -1)
+        outwards = (turning * z - scale)[..., None, None] * unit[..., :, None] * unit[..., None, :]
+        by_plane = scale[..., None, None] * np.eye(2) + outwards
+        ahead = -(turning * away)[..., None, None] * unit[..., :, None]
+        return np.concatenate([by_plane, ahead], -1)
 
     def bent(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return where the lens sends points."""
@@ -84,8 +130,6 @@ class Distortion(NamedTuple):
 
     def _solved(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         u, v = x, y
-        if self.model == "equidistant":
-            u, v = self._unrolled(x, y)
         for _ in range(_ROUNDS):
             to_x, to_y = self.bent(u, v)
             wrong = np.stack([to_x - x, to_y - y], -1)
@@ -100,16 +144,6 @@ class Distortion(NamedTuple):
         good = (np.hypot(to_x - x, to_y - y) < 100 * _EXACT) & self._is_before_fold(np.hypot(u, v))
         return np.where(good, u, np.nan), np.where(good, v, np.nan)
 
-    def _unrolled(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return points of "equidistant" by their angles, for a start."""
-        end = np.hypot(x, y)
-        angles = np.linspace(0.0, math.pi / 2 - 1e-3, _STEPS)
-        sent = self._of_angle(angles)
-        rising = np.maximum.accumulate(sent)
-        radius = np.tan(np.interp(end, rising, angles, right=np.nan))
-        scale = np.divide(radius, end, where=end > 0, out=np.ones_like(end))
-        return x * scale, y * scale
-
     def _is_before_fold(self, radius: np.ndarray) -> np.ndarray:
         """Return whether the image grows outwards up to radii."""
         largest = float(np.nan_to_num(radius, nan=0.0, posinf=0.0).max(initial=0.0))
@@ -120,7 +154,7 @@ class Distortion(NamedTuple):
         return radius <= end
 
     def _tangential(self) -> tuple[float, float]:
-        if self.model == "equidistant" or not self.coefficients:
+        if not self.coefficients:
             return 0.0, 0.0
         return self.coefficients[2], self.coefficients[3]
 
@@ -128,28 +162,19 @@ class Distortion(NamedTuple):
         """Return by how much points are scaled, and its derivative, by their squared radii."""
         if not self.coefficients:
             return np.ones_like(q), np.zeros_like(q)
-        if self.model == "equidistant":
-            return self._angular_scale(q)
         k1, k2, _, _, k3, k4, k5, k6 = (*self.coefficients, 0.0, 0.0, 0.0, 0.0)[:8]
         above, below = 1 + q * (k1 + q * (k2 + q * k3)), 1 + q * (k4 + q * (k5 + q * k6))
         d_above, d_below = k1 + q * (2 * k2 + q * 3 * k3), k4 + q * (2 * k5 + q * 3 * k6)
         return above / below, (d_above * below - above * d_below) / below**2
 
-    def _angular_scale(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        k1, k2, k3, k4 = self.coefficients
-        near = q < 1e-8  # where the first terms of the series are exact
-        radius = np.sqrt(np.where(near, 1.0, q))
-        angle = np.arctan(radius)
-        sent = self._of_angle(angle)
-        t = angle * angle
-        slope = 1 + t * (3 * k1 + t * (5 * k2 + t * (7 * k3 + t * 9 * k4)))
-        change = (slope / (1 + radius**2) * radius - sent) / (2 * radius**3)
-        return (
-            np.where(near, 1 + (k1 - 1 / 3) * q, sent / radius),
-            np.where(near, k1 - 1 / 3, change),
-        )
-
     def _of_angle(self, angle: np.ndarray) -> np.ndarray:
+        """Return the radii to which a fisheye sends angles."""
         k1, k2, k3, k4 = self.coefficients
         t = angle * angle
         return angle * (1 + t * (k1 + t * (k2 + t * (k3 + t * k4))))
+
+    def _by_angle(self, angle: np.ndarray) -> np.ndarray:
+        """Return the derivative of `_of_angle`."""
+        k1, k2, k3, k4 = self.coefficients
+        t = angle * angle
+        return 1 + t * (3 * k1 + t * (5 * k2 + t * (7 * k3 + t * 9 * k4)))

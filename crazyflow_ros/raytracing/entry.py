@@ -13,6 +13,7 @@ from typing import TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.raytracing.lens import Directions
 from crazyflow_ros.raytracing.shapes import UnitShape
 from crazyflow_ros.scene.renderers import NEAR
 
@@ -95,20 +96,19 @@ ENTRIES: dict[UnitShape, Entry] = {
 
 
 def entries(
-    kind: UnitShape, row: Array, x: Array, y: Array, near: Array | None, *, orthographic: bool
+    kind: UnitShape, row: Array, rays: Directions, near: Array | None, *, orthographic: bool
 ) -> Array:
     """Return the depths at which the rays of a picture enter a shape, infinite where they do not.
 
     Args:
         kind: That of the shape.
         row: Of the table, see `table_of`, (14,).
-        x: Of the rays, at a depth of 1 m, or of their origins if the camera is orthographic.
-        y: Likewise.
+        rays: Of the lens; x and y are those of their origins if the camera is orthographic.
         near: Least depths [m], None for `NEAR`.
         orthographic: Whether the rays are parallel.
     """
-    across = tuple(row[3 * i] * x + row[3 * i + 1] * y for i in range(3))
-    ahead = tuple(-row[3 * i + 2] for i in range(3))
+    across = tuple(row[3 * i] * rays.x + row[3 * i + 1] * rays.y for i in range(3))
+    ahead = tuple(row[3 * i + 2] * rays.ahead for i in range(3))
     origin = tuple(row[9 + i] for i in range(3))
     if orthographic:
         start = tuple(o + a for o, a in zip(origin, across))

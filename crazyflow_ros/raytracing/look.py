@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.shapes import colors_of
-from crazyflow_ros.raytracing.textures import Textures
+from crazyflow_ros.raytracing.textures import TexturedGeoms
 
 _SPECULAR, _SHININESS = 0.5, 0.5
 """Of geoms without a material."""
@@ -53,7 +53,7 @@ class Appearance(NamedTuple):
     shininess: Array
     """Exponent, (W, ngeom)."""
     pattern: Array
-    """How the texture is repeated, see `Textures.pattern`, (W, ngeom, 5)."""
+    """How the texture is repeated, see `TexturedGeoms.pattern`, (W, ngeom, 5)."""
     headlight: Array
     """Ambient, diffuse and specular light of the camera, (W, 3, 3)."""
     texture: Array
@@ -61,12 +61,12 @@ class Appearance(NamedTuple):
     lights: Lights
 
 
-def look_of(model: mujoco.MjModel, textures: Textures) -> Appearance:
+def look_of(model: mujoco.MjModel, textures: TexturedGeoms) -> Appearance:
     """Return the appearance of a scene, with one row for all worlds.
 
     Args:
         model: The scene.
-        textures: Its textures.
+        textures: How its textures are on geoms.
     """
     material = model.geom_matid
     values = {"emission": 0.0, "specular": _SPECULAR, "shininess": _SHININESS}
@@ -84,7 +84,7 @@ def look_of(model: mujoco.MjModel, textures: Textures) -> Appearance:
         "color": colors_of(model), **surfaces, "pattern": textures.pattern, "headlight": headlight,
     }  # fmt: skip
     rows = {name: jnp.asarray(part[None], jnp.float32) for name, part in single.items()}
-    return Appearance(texture=jnp.asarray(textures.of_geoms[None]), lights=lights, **rows)
+    return Appearance(texture=jnp.asarray(textures.texture[None]), lights=lights, **rows)
 
 
 def _by_material(values: np.ndarray, material: np.ndarray, default: float) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
@@ -51,10 +52,10 @@ class MirrorFace(NamedTuple):
         across, up, back = ((normal * cameras.axes[..., i]).sum(-1) for i in range(3))
         above = (normal * (cameras.pos - point)).sum(-1)
         across, up, back, above = (part[:, None, None] for part in (across, up, back, above))
-        x, y = (jnp.asarray(part, above.dtype) for part in tracer.lens[:2])
-        beside = across * x + up * y
-        flat = tracer.lens.orthographic
-        distance = (above + beside) / back if flat else above / (back - beside)
+        rays = jax.tree.map(tracer.tiles.pictures, tracer.tiles.rays)
+        beside, along = across * rays.x + up * rays.y, back * -rays.ahead
+        flat = tracer.tiles.orthographic
+        distance = (above + beside) / back if flat else above / (along - beside)
         here = (tracer.segmentation(hits) == self.geom) & (above > 0.0)
         here &= abs(hits.depth - distance) <= _FLAT * distance
         return jnp.where(here, hits.depth, jnp.inf)

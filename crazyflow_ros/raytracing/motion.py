@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.lens import Optics
 from crazyflow_ros.raytracing.tracer import Frames
+from crazyflow_ros.struct import pytree
 
 
 class Twists(NamedTuple):
@@ -44,6 +44,7 @@ class Motions(NamedTuple):
     """Of the cameras, (N, 3)."""
 
 
+@pytree("_orthographic")
 class Flow:
     """Optical flow: how fast what a pixel shows moves through the picture.
 
@@ -52,8 +53,11 @@ class Flow:
     """
 
     def __init__(self, optics: Optics) -> None:
-        self._lens = lens = optics.lens()
-        self._slopes = np.asarray(optics.slopes(lens), np.float32)
+        lens = optics.lens()
+        self._orthographic = lens.orthographic
+        parts = lens.x, lens.y, -1.0 if lens.z is None else lens.z, optics.slopes(lens)
+        self._rays = tuple(jnp.asarray(part, jnp.float32) for part in parts[:3])
+        self._slopes = jnp.asarray(parts[3], jnp.float32)
 
     def __call__(self, depth: Array, geom: Array, cameras: Frames, motions: Motions) -> Array:
         """Return to the right and downwards [pixels/s], (N, height, width, 2) float32.
@@ -69,20 +73,19 @@ class Flow:
         """
         shift, turn = (jnp.asarray(x, depth.dtype) for x in _seen_from(cameras, motions))
         a, b = _taken(shift, geom), _taken(turn, geom)
-        x, y = (jnp.asarray(part, depth.dtype) for part in (self._lens.x, self._lens.y))
-        seen = geom >= 0
-        if self._lens.orthographic:
-            right = a[0] - b[1] * depth - b[2] * y
-            up = a[1] + b[2] * x + b[0] * depth
-            right, up = (jnp.where(seen, part, 0.0) for part in (right, up))
-        else:
-            # Velocity over depth of the point (x, y, -1) * depth.
-            nearness = jnp.where(seen, 1.0 / depth, 0.0)
-            back = a[2] * nearness + b[0] * y - b[1] * x
-            right = a[0] * nearness - b[1] - b[2] * y + x * back
-            up = a[1] * nearness + b[2] * x + b[0] + y * back
+        (x, y, z), seen = self._rays, geom >= 0
+        # Velocity of points as seen from the camera, over the lengths of rays in perspective.
+        nearness = jnp.where(seen, 1.0 if self._orthographic else 1.0 / depth, 0.0)
+        z = -depth if self._orthographic else z
+        moving: tuple[Array, ...] = (
+            a[0] * nearness + b[1] * z - b[2] * y,
+            a[1] * nearness + b[2] * x - b[0] * z,
+            a[2] * nearness + b[0] * y - b[1] * x,
+        )
+        if self._orthographic:
+            moving = tuple(jnp.where(seen, part, 0.0) for part in moving)
         slopes = self._slopes
-        flow = [slopes[..., i, 0] * right + slopes[..., i, 1] * up for i in range(2)]
+        flow = [sum(slopes[..., i, j] * part for j, part in enumerate(moving)) for i in range(2)]
         return jnp.stack(flow, axis=-1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,8 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Lens
+from crazyflow_ros.raytracing.haze import haze_of
+from crazyflow_ros.raytracing.lens import Directions, Lens
 from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
 from crazyflow_ros.raytracing.mirror import mirror_of
 from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
@@ -29,11 +30,9 @@ from crazyflow_ros.raytracing.shapes import Opacity, seen
 from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames
+from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.kernels import apart
 
-_Constants: TypeAlias = tuple[Array, list[Any], Any]
-"""Texels; of each tracer, `Tracer.constants` and `UnitShapes.corners`; of what casts shadows,
-`Tracer.constants`."""
 _FINISH_END = SURFACE_ROWS + FINISH_ROWS
 
 
@@ -44,6 +43,8 @@ class _Scene(NamedTuple):
     """Position and axes, (12,)."""
     eye: Array
     """Likewise, of the camera behind the mirror."""
+    hazy: Array | None
+    """Likewise, of the plane on which there is haze."""
     look: Appearance
     rows: list[Array]
     """Numbers of the shapes of each layer, (P, K)."""
@@ -53,10 +54,12 @@ class _Scene(NamedTuple):
     """Numbers of the shapes that cast shadows."""
 
 
+@pytree("_with_textures", "_mirror", "_haze", "_casting")
 class Painter:
     """Takes the pictures of a camera in colour, for any number of worlds at once.
 
-    Of surfaces that are not opaque, only the nearest one is seen before what is behind it.
+    The painter is a pytree, and can be an argument of compiled functions. Of surfaces that are not
+    opaque, only the nearest one is seen before what is behind it.
 
     Args:
         model: The scene.
@@ -81,17 +84,19 @@ class Painter:
         textures: bool = True,
         shadows: bool = False,
     ) -> None:
-        self._textures = textures_of(model)
+        self._textures, of_geoms = textures_of(model)
         self._with_textures = textures
-        self.look = look_of(model, self._textures)
+        self.look = look_of(model, of_geoms)
         self._layers = [
             Tracer(model, lens, groups, opacity)
             for opacity in (Opacity.opaque, Opacity.transparent)
             if seen(model, groups, opacity).any()
         ]
+        self._haze = haze_of(model, groups) if self._textures.sky >= 0 else None
         self._mirror = mirror_of(model, groups)
         self._mirrored = [] if self._mirror is None else self._mirror.tracers(model, lens, groups)
-        self._casting = np.flatnonzero(model.light_castshadow[drawn_lights(model)]).tolist()
+        casting = np.flatnonzero(model.light_castshadow[drawn_lights(model)]).tolist()
+        self._casting: tuple[int, ...] = tuple(casting)
         self._casters = Tracer(model, lens, groups) if shadows and self._casting else None
 
     def paint(self, geoms: Frames, cameras: Frames, look: Appearance | None = None) -> Array:
@@ -102,8 +107,12 @@ class Painter:
             cameras: See `Tracer.hits`.
             look: Of N worlds, or one row for all; by default that of the scene.
         """
+        painted: Array = _paint(self, geoms, cameras, look or self.look)
+        return painted
+
+    def _paint(self, geoms: Frames, cameras: Frames, look: Appearance) -> Array:
         n = len(cameras.pos)
-        look = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape[1:])), look or self.look)
+        look = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape[1:])), look)
         hits = [tracer.hits(geoms, cameras) for tracer in self._layers]
         eyes, mirrored = cameras, []
         if self._mirror is not None:
@@ -111,56 +120,47 @@ class Painter:
             near = self._mirror.depths(self._layers[0], hits[0], geoms, cameras)
             mirrored = [tracer.hits_beyond(near, geoms, eyes) for tracer in self._mirrored]
         scenes = *flat_frames(geoms, cameras), flat_frames(geoms, eyes)[1], look
-        tracers = [*self._layers, *self._mirrored]
-        constants = (
-            jnp.asarray(self._textures.texels),
-            [(tracer.constants(), tracer.shapes.corners) for tracer in tracers],
-            self._casters and self._casters.constants(),
-        )
         painted = of_pixels(
-            self._layers[0].tiles, self._prepare, self._painted, constants, scenes, (hits, mirrored)
-        )
+            self._layers[0].tiles, Painter._prepare, Painter._painted, self, scenes,
+            (hits, mirrored),
+        )  # fmt: skip
         return jnp.moveaxis(painted, 1, -1)
 
-    def _prepare(
-        self, constants: _Constants, scene: tuple[Array, Array, Array, Appearance]
-    ) -> _Scene:
+    def _prepare(self, scene: tuple[Array, Array, Array, Appearance]) -> _Scene:
         """Return what the pixels of one picture have in common."""
-        (frames, camera, eye, look), (_, of_tracers, of_casters) = scene, constants
-        finish = apart(finish_rows, look, jnp.asarray(self._textures.cubes))
+        frames, camera, eye, look = scene
+        finish = apart(finish_rows, look, self._textures.cubes)
 
-        def rows(tracer: Tracer, camera: Array, constants: Any) -> Array:
-            own, corners = constants
-            parts = [tracer.rows(own, frames, camera), finish[own[1]]]
-            return jnp.concatenate(parts if corners is None else [*parts, corners], axis=1)
+        def rows(tracer: Tracer, camera: Array) -> Array:
+            shapes = tracer.shapes
+            parts = [tracer.rows(frames, camera), finish[shapes.geom]]
+            smooth = [] if shapes.corners is None else [shapes.corners]
+            return jnp.concatenate([*parts, *smooth], axis=1)
 
-        n = len(self._layers)
         return _Scene(
-            camera, eye, look,
-            [rows(tracer, camera, own) for tracer, own in zip(self._layers, of_tracers)],
-            [rows(tracer, eye, own) for tracer, own in zip(self._mirrored, of_tracers[n:])],
-            None if self._casters is None else self._casters.rows(of_casters, frames, camera),
+            camera, eye, None if self._haze is None else frames[self._haze.plane], look,
+            [rows(tracer, camera) for tracer in self._layers],
+            [rows(tracer, eye) for tracer in self._mirrored],
+            None if self._casters is None else self._casters.rows(frames, camera),
         )  # fmt: skip
 
     def _painted(
-        self, constants: _Constants, scene: _Scene, x: Array, y: Array,
-        hits: tuple[list[Hits], list[Hits]], in_tile: bool,
-    ) -> Array:  # fmt: skip
+        self, scene: _Scene, rays: Directions, hits: tuple[list[Hits], list[Hits]], in_tile: bool
+    ) -> Array:
         """Return red, green and blue of R pixels of a picture, (3, R)."""
-        textures = self._textures.with_texels(constants[0])
-        shadows = None
+        textures, shadows = self._textures, None
         if self._casters is not None and scene.casters is not None:
-            shadows = ShadowRays(self._casters.shapes, constants[2][0], scene.casters, in_tile)
+            shadows = ShadowRays(self._casters.shapes, scene.casters, in_tile)
         of_surface = textures if self._with_textures else None
-        shaded = partial(self._shaded, x, y, in_tile, scene.look, of_surface)
-        picture: Vector = (jnp.zeros_like(x),) * 3
+        shaded = partial(self._shaded, rays, in_tile, scene.look, of_surface)
+        picture: Vector = (jnp.zeros_like(rays.x),) * 3
         reflected = self._over(
             picture, self._mirrored, hits[1], scene.mirrored,
             partial(shaded, scene.eye, behind=turned_into(scene.camera[5::3], scene.eye)),
         )  # fmt: skip
         if self._textures.sky >= 0:
             free = hits[0][0].shape < 0
-            picture = if_any(free, partial(self._sky, textures), picture, x, y, scene.camera)
+            picture = if_any(free, self._sky, picture, rays, scene.camera, scene.hazy)
         picture = self._over(
             picture, self._layers, hits[0], scene.rows, partial(shaded, scene.camera),
             shadows, reflected,
@@ -196,13 +196,13 @@ class Painter:
         return picture
 
     def _shaded(
-        self, x: Array, y: Array, in_tile: bool, look: Appearance, textures: Textures | None,
+        self, of_lens: Directions, in_tile: bool, look: Appearance, textures: Textures | None,
         camera: Array, tracer: Tracer, own: Array, layer: Hits, shadows: ShadowRays | None,
         behind: Array | None = None,
     ) -> tuple[Vector, Array]:  # fmt: skip
         """Return colors and opacity of what a layer shows."""
         taken = rows_of(own, jnp.maximum(layer.shape, 0), in_tile)
-        rays, surface = tracer.surface(taken, x, y, layer)
+        rays, surface = tracer.surface(taken, of_lens, layer)
         finish = finish_of(taken[SURFACE_ROWS:_FINISH_END])
         if tracer.shapes.corners is not None:
             surface = apart(smoothed, surface, taken, taken[_FINISH_END:])
@@ -214,15 +214,34 @@ class Painter:
         # MuJoCo draws what is not opaque twice.
         return colors, finish.color[3] * (2.0 - finish.color[3])
 
-    def _sky(self, textures: Textures, x: Array, y: Array, camera: Array) -> Vector:
-        if self._layers[0].lens.orthographic:
-            x, y = jnp.zeros_like(x), jnp.zeros_like(y)
-        axes = camera[3:].reshape(3, 3)
-        a, b, c = (row[0] * x + row[1] * y - row[2] for row in axes)
-        red, green, blue = textures.of_sky(a, b, c)
-        return red, green, blue
+    def _sky(self, rays: Directions, camera: Array, plane: Array | None) -> Vector:
+        axes, none = camera[3:].reshape(3, 3), jnp.zeros_like(rays.x)
+        across = _turned(axes, (rays.x, rays.y, none))
+        ahead = _turned(axes, (none, none, none + rays.ahead))
+        if self._layers[0].tiles.orthographic:
+            start, step = across, ahead
+        else:
+            start, step = (none,) * 3, _added(across, ahead)
+        red, green, blue = self._textures.of_sky(*step)
+        if self._haze is None or plane is None:
+            return red, green, blue
+        return self._haze.over((red, green, blue), plane, camera[:3], start, step)
+
+
+# Compiled once for all painters of the same structure, also if they are called without `jax.jit`.
+_paint = jax.jit(Painter._paint)
 
 
 def _over(below: Vector, above: Vector, share: Array) -> Vector:
     red, green, blue = (a * share + b * (1 - share) for a, b in zip(above, below))
     return red, green, blue
+
+
+def _turned(axes: Array, vector: Vector) -> Vector:
+    x, y, z = (sum(a * b for a, b in zip(row, vector)) for row in axes)
+    return x, y, z
+
+
+def _added(a: Vector, b: Vector) -> Vector:
+    x, y, z = (first + second for first, second in zip(a, b))
+    return x, y, z

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from crazyflow_ros.raytracing.lens import Tiles
+from crazyflow_ros.raytracing.lens import Directions, Tiles
 from crazyflow_ros.xla.kernels import one_kernel, separate_kernels, zero
 
 T = TypeVar("T")
@@ -23,8 +23,8 @@ T = TypeVar("T")
 Prepare: TypeAlias = Callable[[Any, Any], Any]
 """Takes constants and a scene, a pytree of arrays without the axis of pictures, and returns what
 the pixels of its picture have in common."""
-OfPixels: TypeAlias = Callable[[Any, Any, Array, Array, Any, bool], Array]
-"""Takes constants, what was prepared, x, y and found of R pixels, and whether these are a tile;
+OfPixels: TypeAlias = Callable[[Any, Any, Directions, Any, bool], Array]
+"""Takes constants, what was prepared, rays and found of R pixels, and whether these are a tile;
 returns C numbers for each, (C, R)."""
 
 
@@ -32,6 +32,8 @@ def of_pixels(
     tiles: Tiles, prepare: Prepare, compute: OfPixels, constants: Any, scenes: Any, found: Any
 ) -> Array:
     """Return C numbers for each pixel of N pictures, (N, C, height, width).
+
+    Call this in a compiled function: outside of one, it would compile at each call.
 
     Args:
         tiles: Of the pictures.
@@ -41,18 +43,12 @@ def of_pixels(
         scenes: Pytree of arrays (N, ...).
         found: Pytree of arrays (N, height, width).
     """
-
-    @jax.jit
-    def made(constants: Any, scenes: Any, found: Any, x: Array, y: Array) -> Array:
-        in_tiles = jax.tree.map(tiles.whole_of, found)
-        made: Array = lax.platform_dependent(
-            constants, scenes, in_tiles, x, y,
-            cpu=one_kernel(lambda *args: _by_tile(prepare, compute, *args)),
-            default=lambda *args: _at_once(prepare, compute, *args),
-        )  # fmt: skip
-        return tiles.joined(made)[..., : tiles.height, : tiles.width]
-
-    return made(constants, scenes, found, jnp.asarray(tiles.x), jnp.asarray(tiles.y))
+    made: Array = lax.platform_dependent(
+        constants, scenes, jax.tree.map(tiles.whole_of, found), tiles.rays,
+        cpu=one_kernel(lambda *args: _by_tile(prepare, compute, *args)),
+        default=lambda *args: _at_once(prepare, compute, *args),
+    )  # fmt: skip
+    return tiles.pictures(made)
 
 
 def rows_of(values: Array, number: Array, in_tile: bool) -> Array:
@@ -93,29 +89,27 @@ def _(primals: tuple[Array, Array], tangents: tuple[Array, Any]) -> tuple[Array,
 
 
 def _by_tile(
-    prepare: Prepare, compute: OfPixels, constants: Any, scenes: Any, found: Any, x: Array, y: Array
+    prepare: Prepare, compute: OfPixels, constants: Any, scenes: Any, found: Any, rays: Directions
 ) -> Array:
     """Return numbers (N, C, T, R)."""
-    none = zero((constants, scenes, found, x, y))
+    none = zero((constants, scenes, found, rays))
 
     def picture(args: Any) -> Array:
         scene, found = args
         data = prepare(constants, scene)
-        return lax.map(
-            lambda part: compute(constants, data, part[0], part[1], part[2], True), (x, y, found)
-        )
+        return lax.map(lambda part: compute(constants, data, part[0], part[1], True), (rays, found))
 
     with separate_kernels(none > -1):
         return jnp.moveaxis(lax.map(picture, (scenes, found)), 1, 2)
 
 
 def _at_once(
-    prepare: Prepare, compute: OfPixels, constants: Any, scenes: Any, found: Any, x: Array, y: Array
+    prepare: Prepare, compute: OfPixels, constants: Any, scenes: Any, found: Any, rays: Directions
 ) -> Array:
     def picture(scene: Any, found: Any) -> Array:
         data = prepare(constants, scene)
-        flat = jax.tree.map(jnp.ravel, found)
-        return compute(constants, data, x.ravel(), y.ravel(), flat, False)
+        flat_rays, flat = jax.tree.map(jnp.ravel, (rays, found))
+        return compute(constants, data, flat_rays, flat, False)
 
     made = jax.vmap(picture)(scenes, found)
-    return made.reshape(*made.shape[:2], *x.shape)
+    return made.reshape(*made.shape[:2], *rays.x.shape)

@@ -18,116 +18,107 @@ from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
 from crazyflow_ros.raytracing.entry import entries
-from crazyflow_ros.raytracing.lens import COLUMNS, ROWS, Tiles
+from crazyflow_ros.raytracing.lens import COLUMNS, ROWS, Directions, Tiles
 from crazyflow_ros.raytracing.shapes import WORD, UnitShape, UnitShapes
-from crazyflow_ros.raytracing.view import NUMBERS, table_of, tile_masks
+from crazyflow_ros.raytracing.view import (
+    NUMBERS,
+    Masks,
+    mask_of_tile,
+    masks_of_tiles,
+    table_of,
+    tile_masks,
+)
 from crazyflow_ros.xla.kernels import apart, one_kernel, separate_kernels, zero
 
 T = TypeVar("T")
 
 Found: TypeAlias = tuple[Array, Array]
 """Depths [m], infinite where there is nothing, and numbers of the shapes, int32, -1 there."""
-Search: TypeAlias = Callable[[Array, Array, Array | None], Found]
-"""Takes frames of geoms (N, ngeom, 12) and of cameras (N, 12), the components of positions and of
-axes, and the least depths that count, (N, T, pixels) m, None for `NEAR`; returns what is found,
-(N, height, width) of whole tiles."""
-Entries: TypeAlias = Callable[[UnitShape, Array, Array, Array, Array | None], Array]
-_View: TypeAlias = Callable[[Array, Array, Array, Array], tuple[Array, Array, Array]]
+Entries: TypeAlias = Callable[[UnitShape, Array, Directions, Array | None], Array]
 
 
-def search(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
-    """Return a function that finds the nearest shapes. It has no derivative.
+@custom_vmap
+def search(
+    shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
+) -> Found:
+    """Find the nearest shapes. This has no derivative.
 
     Args:
         shapes: P shapes.
         tiles: Those of each picture, T of them.
-        orthographic: Whether the cameras are orthographic.
+        frames: Of geoms, the components of positions and of axes, (N, ngeom, 12).
+        cameras: Likewise, (N, 12).
+        near: Least depths that count, (N, T, pixels) m, None for `NEAR`.
+
+    Returns:
+        What is found, (N, height, width) of whole tiles.
     """
-    on_cpu = by_tile(shapes, tiles, orthographic=orthographic)
-    elsewhere = by_shape(shapes, tiles, orthographic=orthographic)
-
-    @custom_vmap
-    def find(frames: Array, cameras: Array, near: Array | None) -> Found:
-        return lax.platform_dependent(frames, cameras, near, cpu=on_cpu, default=elsewhere)
-
-    @find.def_vmap
-    def _(size: int, batched: list[Any], *args: Any) -> tuple[Found, tuple[bool, bool]]:
-        def flat(x: Array, is_batched: bool) -> Array:
-            whole = x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
-            return whole.reshape(-1, *whole.shape[2:])
-
-        found = find(*jax.tree.map(flat, list(args), list(batched)))
-        depth, number = (x.reshape(size, -1, *x.shape[1:]) for x in found)
-        return (depth, number), (True, True)
-
-    return find
+    args = shapes, tiles, frames, cameras, near
+    found: Found = lax.platform_dependent(*args, cpu=by_tile, default=by_shape)
+    return found
 
 
-def by_tile(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
-    """Return the function of `search` for the CPU."""
-    view, entry = _view(tiles, orthographic), _entry(orthographic)
+@search.def_vmap
+def _(
+    size: int, batched: list[Any], shapes: UnitShapes, tiles: Tiles, *args: Any
+) -> tuple[Found, tuple[bool, bool]]:
+    def flat(x: Array, is_batched: bool) -> Array:
+        whole = x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
+        return whole.reshape(-1, *whole.shape[2:])
 
-    def find(frames: Array, cameras: Array, near: Array | None) -> Found:
-        constants = map(jnp.asarray, (shapes.rows, shapes.geom, tiles.x, tiles.y))
-        kernel = one_kernel(lambda *args: _by_tile(shapes, tiles, view, entry, *args))
-        return kernel(frames, cameras, near, *constants)
-
-    return find
-
-
-def by_shape(shapes: UnitShapes, tiles: Tiles, *, orthographic: bool) -> Search:
-    """Return the function of `search` for other devices."""
-    view, entry = _view(tiles, orthographic), _entry(orthographic)
-
-    def find(frames: Array, cameras: Array, near: Array | None) -> Found:
-        own, geom = jnp.asarray(shapes.rows), jnp.asarray(shapes.geom)
-        seen = jax.vmap(lambda *args: view(own, geom, *args))(frames, cameras)
-        return _by_shape(shapes, tiles, entry, near, *seen)
-
-    return find
+    pictures = jax.tree.map(flat, list(args), list(batched[2:]))
+    depth, number = (x.reshape(size, -1, *x.shape[1:]) for x in search(shapes, tiles, *pictures))
+    return (depth, number), (True, True)
 
 
-def _view(tiles: Tiles, orthographic: bool) -> _View:
-    """Return a function that returns the table of shapes, and the masks of `tile_masks`."""
-
-    def view(own: Array, geom: Array, frames: Array, camera: Array) -> tuple[Array, Array, Array]:
-        frames = apart(lambda frames, geom: frames[geom].T, frames, geom)
-        table, axes = apart(table_of, own, frames, camera)
-        rows, columns = apart(
-            lambda *args: tile_masks(tiles, *args, orthographic=orthographic), own, table, axes
-        )
-        return table, rows, columns
-
-    return view
+def by_tile(
+    shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
+) -> Found:
+    """Return the result of `search` on the CPU."""
+    found: Found = one_kernel(_by_tile)(shapes, tiles, frames, cameras, near)
+    return found
 
 
-def _entry(orthographic: bool) -> Entries:
-    return partial(entries, orthographic=orthographic)
+def by_shape(
+    shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
+) -> Found:
+    """Return the result of `search` on other devices."""
+    seen = jax.vmap(lambda *args: _view(shapes, tiles, *args))(frames, cameras)
+    return _by_shape(shapes, tiles, near, *seen)
+
+
+def _view(shapes: UnitShapes, tiles: Tiles, frames: Array, camera: Array) -> tuple[Array, Masks]:
+    """Return the table of shapes, and the masks of `tile_masks`."""
+    own = shapes.rows
+    frames = apart(lambda frames, geom: frames[geom].T, frames, shapes.geom)
+    table, axes = apart(table_of, own, frames, camera)
+    return table, apart(tile_masks, tiles, own, table, axes)
 
 
 def _by_tile(
-    shapes: UnitShapes, tiles: Tiles, view: _View, entry: Entries,
-    frames: Array, cameras: Array, near: Array | None, own: Array, geom: Array, x: Array, y: Array,
-) -> Found:  # fmt: skip
-    n_pictures, (n_tiles, pixels) = len(frames), x.shape
-    none = zero((frames, cameras, near, own, geom, x, y))
+    shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
+) -> Found:
+    n_pictures, (n_tiles, pixels) = len(frames), tiles.rays.x.shape
+    none = zero((shapes, tiles, frames, cameras, near))
+    entry = partial(entries, orthographic=tiles.orthographic)
 
     def picture(number: Array, found: Found) -> Found:
         frame, camera = (
             lax.dynamic_index_in_dim(part, number, keepdims=False) for part in (frames, cameras)
         )
-        table, rows, columns = view(own, geom, frame, camera)
+        table, masks = _view(shapes, tiles, frame, camera)
 
         def tile(place: Array, found: Found) -> Found:
-            rays = [lax.dynamic_index_in_dim(part, place, keepdims=False) for part in (x, y)]
+            rays = jax.tree.map(
+                lambda part: lax.dynamic_index_in_dim(part, place, keepdims=False), tiles.rays
+            )
             least = None if near is None else near[number, place]
             nearest = jnp.full(pixels, jnp.inf, table.dtype), jnp.full(pixels, -1, jnp.int32)
             start = 0
             for kind, n_words in shapes.words:
 
                 def word(number: Array, nearest: Found, kind: UnitShape = kind) -> Found:
-                    mask = rows[place // tiles.columns, number]
-                    mask &= columns[place % tiles.columns, number]
+                    mask = mask_of_tile(tiles, masks, place, number)
                     if least is not None:
                         mask = jnp.where(least.min() < jnp.inf, mask, 0)
                     return _in_word(kind, entry, table, WORD * number, mask, rays, least, nearest)
@@ -150,7 +141,7 @@ def _by_tile(
 
 
 def _in_word(
-    kind: UnitShape, entry: Entries, table: Array, first: Array, mask: Array, rays: list[Array],
+    kind: UnitShape, entry: Entries, table: Array, first: Array, mask: Array, rays: Directions,
     near: Array | None, nearest: Found,
 ) -> Found:  # fmt: skip
     """Return the nearest shapes in a tile, given those of other words.
@@ -161,7 +152,7 @@ def _in_word(
         table: (13, P).
         first: Number of the word's first shape.
         mask: The shapes that may be in the tile.
-        rays: x and y, (pixels,).
+        rays: Of the lens, (pixels,).
         near: Least depths, (pixels,), or None.
         nearest: Those of other words, (pixels,).
     """
@@ -169,7 +160,7 @@ def _in_word(
     def step(shape: Array, nearest: Found) -> Found:
         depth, found = nearest
         row = lax.dynamic_slice(table, (0, shape), (NUMBERS, 1))[:, 0]
-        new = apart(lambda *args: entry(kind, *args), row, *rays, near)
+        new = apart(lambda *args: entry(kind, *args), row, rays, near)
         return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
 
     return each_shape(mask, first, step, nearest)
@@ -195,12 +186,13 @@ def each_shape(mask: Array, first: Array, step: Callable[[Array, T], T], carry: 
 
 
 def _by_shape(
-    shapes: UnitShapes, tiles: Tiles, entry: Entries, near: Array | None, table: Array, rows: Array,
-    columns: Array,
-) -> Found:  # fmt: skip
-    masks = (rows[:, :, None] & columns[:, None]).reshape(len(table), -1, rows.shape[-1])
-    x, y = jnp.asarray(tiles.x, table.dtype), jnp.asarray(tiles.y, table.dtype)
-    size = (*masks.shape[:2], x.shape[1])
+    shapes: UnitShapes, tiles: Tiles, near: Array | None, table: Array, masks: Masks
+) -> Found:
+    in_tiles, entry = (
+        jax.vmap(masks_of_tiles)(masks),
+        partial(entries, orthographic=tiles.orthographic),
+    )
+    size = (*in_tiles.shape[:2], tiles.rays.x.shape[1])
     nearest = jnp.full(size, jnp.inf, table.dtype), jnp.full(size, -1, jnp.int32)
     start = 0
     for kind, n_words in shapes.words:
@@ -208,8 +200,8 @@ def _by_shape(
         def step(shape: Array, nearest: Found, kind: UnitShape = kind) -> Found:
             depth, found = nearest
             row = lax.dynamic_index_in_dim(table, shape, 2, keepdims=False)
-            new = entry(kind, row.T[:, :, None, None], x, y, near)
-            mask = lax.dynamic_index_in_dim(masks, shape // WORD, 2, keepdims=False)
+            new = entry(kind, row.T[:, :, None, None], tiles.rays, near)
+            mask = lax.dynamic_index_in_dim(in_tiles, shape // WORD, 2, keepdims=False)
             here = (mask >> (shape % WORD).astype(jnp.uint32)) & 1
             new = jnp.where(here[..., None] == 1, new, jnp.inf)
             return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)

@@ -39,7 +39,7 @@ class Finish(NamedTuple):
     is_cube: Array
     """Whether the texture is that of a cube."""
     pattern: tuple[Array, Array, Array, Array, Array]
-    """See `Textures.pattern`."""
+    """See `TexturedGeoms.pattern`."""
 
 
 def finish_rows(look: Appearance, cubes: Array) -> Array:
@@ -96,7 +96,7 @@ def shade(
     """
     behind = jnp.array([0.0, 0.0, 1.0], camera.dtype) if behind is None else behind
     parts = _lit(surface.normal, rays, camera, look, finish, shadows, casting, behind)
-    if textures is None or not (textures.of_geoms >= 0).any():
+    if textures is None or not textures.has_any:
         return _in_range(parts)
 
     def sampled(surface: Surface, rays: PixelRays, finish: Finish) -> Vector:
@@ -207,13 +207,13 @@ def _coordinates(textures: Textures, surface: Surface, finish: Finish) -> tuple[
     on_x = box & (a != 0.0)
     u = jnp.where(on_x, (y + 1) / 2, u)
     v = jnp.where(on_x | (box & (b != 0.0)), (1 - z) / 2, v)
-    if textures.round_geoms:
+    if textures.has_round:
         u, v = _around(surface, u, v)
         triangle = surface.kind == UnitShape.triangle.value
         u, v = (jnp.where(triangle, a, b) for a, b in zip(surface.place, (u, v)))
     right, down, start, top, _ = finish.pattern
     u, v = right * u + start, down * v + top
-    if textures.cubes.any():
+    if textures.has_cubes:
         on_cube = on_cube_of(*_direction(surface, finish))
         u, v = (jnp.where(finish.is_cube, a, b) for a, b in zip(on_cube, (u, v)))
     return u, v
@@ -247,7 +247,10 @@ def _around(surface: Surface, u: Array, v: Array) -> tuple[Array, Array]:
 
 def _pitch(rays: PixelRays) -> Array:
     """Return the distance of pixels at a depth of 1 m [m]."""
-    return abs(rays.x[1] - rays.x[0]) if len(rays.x) > 1 else jnp.zeros(())
+    parts = [part for part in rays.of_lens if part is not None]
+    if len(parts[0]) < 2:
+        return jnp.zeros(())
+    return jnp.sqrt(sum((part[1] - part[0]) ** 2 for part in parts))
 
 
 def _slant(surface: Surface, rays: PixelRays) -> Array:

@@ -24,13 +24,12 @@ class ShadowRays:
 
     Args:
         shapes: P shapes that cast shadows.
-        own: `UnitShapes.rows`.
         rows: Those of the picture, see `Tracer.rows`, (P, K).
         in_tile: Whether the pixels are those of a tile.
     """
 
-    def __init__(self, shapes: UnitShapes, own: Array, rows: Array, in_tile: bool) -> None:
-        self._shapes, self._own, self._rows, self._in_tile = shapes, own, rows, in_tile
+    def __init__(self, shapes: UnitShapes, rows: Array, in_tile: bool) -> None:
+        self._shapes, self._rows, self._in_tile = shapes, rows, in_tile
 
     def blocked(self, lit: Array, ends: Vector, way: Vector, distance: Array) -> Array:
         """Return which of R pixels a light does not reach.
@@ -50,14 +49,14 @@ class ShadowRays:
 
             def step(shape: Array, blocked: Array, kind: UnitShape = kind) -> Array:
                 new = _reaches(kind, self._rows[shape], ends, way) < distance
-                return blocked | (new & (self._own[EXISTS, shape] > 0.0))
+                return blocked | (new & (self._shapes.rows[EXISTS, shape] > 0.0))
 
             end = start + WORD * n_words
             blocked, start = lax.fori_loop(start, end, step, blocked), end
         return blocked
 
     def _by_word(self, lit: Array, ends: Vector, way: Vector, distance: Array) -> Array:
-        words = apart(_between, self._own, self._rows, lit, ends, way, distance)
+        words = apart(_between, self._shapes.rows, self._rows, lit, ends, way, distance)
         blocked, start = jnp.zeros_like(lit), 0
         for kind, n_words in self._shapes.words:
 

@@ -7,15 +7,17 @@ line in them, too, and has the same parameter along it. Meshes and height fields
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
+from jax import Array
 
 from crazyflow_ros.raytracing.triangles import n_triangles, triangles_of
 from crazyflow_ros.scene.renderers import FLOOR
+from crazyflow_ros.struct import Struct, static_field
 
 WORD = 32
 """UnitShapes in a word of bits."""
@@ -61,49 +63,40 @@ class Opacity(Enum):
     transparent = auto()
 
 
-class UnitShapes(NamedTuple):
+class UnitShapes(Struct):
     """P shapes: those of a kind side by side, in whole words; the rest of a word is empty."""
 
-    words: tuple[tuple[UnitShape, int], ...]
+    words: tuple[tuple[UnitShape, int], ...] = static_field()
     """The kinds, and the number of words of each."""
-    geom: np.ndarray
+    geom: Array | np.ndarray
     """Ids of the geoms, shape (P,) int32; -1 where there is no shape."""
-    axes: np.ndarray
-    """Unit vectors of the shape's coordinates in the geom's frame as columns [m], (P, 3, 3)."""
-    centre: np.ndarray
-    """Origin of the shape's coordinates in the geom's frame [m], (P, 3)."""
-    to_unit: np.ndarray
-    """The inverse of `axes` [1/m], (P, 3, 3)."""
-    extent: np.ndarray
-    """Half size of the box around the shape in its coordinates, (P, 3)."""
-    ends: np.ndarray
-    """Zero along the axes of planes that have no end, and are seen around the camera; else one,
-    (P, 3)."""
-    corners: np.ndarray | None
+    rows: Array | np.ndarray
+    """(31, P) float32, see `view`: unit vectors of the shape's coordinates in the geom's frame as
+    columns [m] (3, 3), their origin [m] (3), the inverse of the vectors [1/m] (3, 3), half size of
+    the box around the shape in its coordinates (3), zero along the axes of planes that have no end
+    and are seen around the camera, else one (3), half length of the axis of a capsule or the two
+    numbers before of planes (2), whether there is a shape, and the value of its kind."""
+    corners: Array | np.ndarray | None
     """Of triangles, the normals at the three corners in the shape's coordinates, and the places of
     the corners in textures, see `Triangles`; (P, CORNER_ROWS) float32, None if there are none."""
 
-    @property
-    def kinds(self) -> np.ndarray:
-        """The kind of each shape as its value, (P,) int32."""
-        return np.repeat(
-            np.array([kind.value for kind, _ in self.words], np.int32),
-            [WORD * n for _, n in self.words],
+    def with_room(self, words: Mapping[UnitShape, int]) -> UnitShapes:
+        """Return the shapes with at least these numbers of words, of which some are empty."""
+        own = dict(self.words)
+        total = {kind: max(own.get(kind, 0), words.get(kind, 0)) for kind in UnitShape}
+        total = {kind: n for kind, n in total.items() if n}
+        geom, rows, corners = _packed(
+            [_nothing(kind) for kind in total for _ in range(WORD * total[kind])]
         )
-
-    @property
-    def rows(self) -> np.ndarray:
-        """All numbers, whether there is a shape, and its kind, (31, P) float32; see `view`."""
-        parts = [self.axes, self.centre, self.to_unit, self.extent, self.ends]
-        flat = [part.reshape(len(self.geom), -1).T for part in parts]
-        last = self.extra, [self.geom >= 0], [self.kinds]
-        return np.concatenate([*flat, *last]).astype(np.float32)
-
-    @property
-    def extra(self) -> np.ndarray:
-        """Half length of the axis of a capsule in its coordinates, or `ends` of planes, (2, P)."""
-        length = np.stack([self.extent[:, 2] - 1.0, np.zeros(len(self.geom))])
-        return np.where(self.kinds == UnitShape.plane.value, self.ends[:, :2].T, length)
+        start = place = 0
+        for kind, n in total.items():
+            end = start + WORD * own.get(kind, 0)
+            here = slice(place, place + end - start)
+            geom[here], rows[:, here] = self.geom[start:end], self.rows[:, start:end]
+            if corners is not None and self.corners is not None:
+                corners[here] = self.corners[start:end]
+            start, place = end, place + WORD * n
+        return UnitShapes(tuple(total.items()), geom, rows, corners)
 
 
 class _Shape(NamedTuple):
@@ -146,19 +139,31 @@ def shapes_of(
         if own:
             n_words = -(-len(own) // WORD)
             words.append((kind, n_words))
-            slots += own + [_Shape(kind, -1, np.eye(3))] * (WORD * n_words - len(own))
-    axes = np.array([slot.axes for slot in slots])
-    return UnitShapes(
-        tuple(words),
-        np.array([slot.geom for slot in slots], np.int32),
-        axes,
-        np.array([slot.centre for slot in slots]),
-        np.linalg.inv(axes),
-        np.array([slot.extent for slot in slots]),
-        np.array([slot.ends for slot in slots]),
-        np.array([slot.corners for slot in slots], np.float32)
-        if any(kind is UnitShape.triangle for kind, _ in words) else None,
-    )  # fmt: skip
+            slots += own + [_nothing(kind)] * (WORD * n_words - len(own))
+    return UnitShapes(tuple(words), *_packed(slots))
+
+
+def _nothing(kind: UnitShape) -> _Shape:
+    """Return what is in the rest of a word."""
+    return _Shape(kind, -1, np.eye(3))
+
+
+def _packed(slots: Sequence[_Shape]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return `UnitShapes.geom`, `rows` and `corners`."""
+    axes, centre, extent, ends = (
+        np.array([getattr(slot, name) for slot in slots])
+        for name in ("axes", "centre", "extent", "ends")
+    )
+    kinds, geom = np.array([slot.kind.value for slot in slots]), np.array([s.geom for s in slots])
+    length = np.stack([extent[:, 2] - 1.0, np.zeros(len(slots))])
+    extra = np.where(kinds == UnitShape.plane.value, ends[:, :2].T, length)
+    parts = [axes, centre, np.linalg.inv(axes), extent, ends]
+    flat = [part.reshape(len(slots), -1).T for part in parts]
+    rows = np.concatenate([*flat, extra, [geom >= 0], [kinds]]).astype(np.float32)
+    corners = None
+    if (kinds == UnitShape.triangle.value).any():
+        corners = np.array([slot.corners for slot in slots], np.float32)
+    return geom.astype(np.int32), rows, corners
 
 
 def _check(model: mujoco.MjModel, geoms: Sequence[int]) -> None:

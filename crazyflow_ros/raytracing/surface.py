@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.raytracing.lens import Directions
 from crazyflow_ros.raytracing.shapes import UnitShape, UnitShapes
 from crazyflow_ros.raytracing.view import KIND, NUMBERS
 from crazyflow_ros.struct import Struct, static_field
@@ -26,10 +27,8 @@ SURFACE_ROWS = NUMBERS + 1
 class PixelRays(Struct):
     """Rays of R pixels of a picture, with the depths at which they hit."""
 
-    x: Array
-    """Of the lens, (R,)."""
-    y: Array
-    """Of the lens, (R,)."""
+    of_lens: Directions
+    """(R,)."""
     depth: Array
     """(R,) m."""
     orthographic: bool = static_field()
@@ -37,13 +36,13 @@ class PixelRays(Struct):
 
     def ends(self) -> Vector:
         """Return where they hit in the axes of the camera [m]."""
-        across = 1.0 if self.orthographic else self.depth
-        return self.x * across, self.y * across, -self.depth
+        across, rays = 1.0 if self.orthographic else self.depth, self.of_lens
+        return rays.x * across, rays.y * across, rays.ahead * self.depth
 
     def steps(self) -> Vector:
         """Return how the ends change with the depth, in the axes of the camera."""
-        across = 0.0 if self.orthographic else 1.0
-        return self.x * across, self.y * across, jnp.full_like(self.depth, -1.0)
+        across, rays = 0.0 if self.orthographic else 1.0, self.of_lens
+        return rays.x * across, rays.y * across, jnp.zeros_like(self.depth) + rays.ahead
 
 
 class Surface(NamedTuple):

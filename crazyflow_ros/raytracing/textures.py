@@ -12,6 +12,7 @@ from jax import Array
 
 from crazyflow_ros.raytracing.triangles import has_coordinates, triangles_of
 from crazyflow_ros.scene.renderers import FLOOR
+from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import apart
 
 _LEVELS = 12
@@ -19,29 +20,27 @@ _LEVELS = 12
 _RIM = 0.995  # of a face of a cube, beyond which its texture is not blended with the next face
 
 
-class Textures(NamedTuple):
+class Textures(Struct):
     """All textures of a scene."""
 
-    texels: np.ndarray | Array
+    texels: Array
     """Red, green and blue in the bytes of a number, uint32, row by row from the top."""
-    start: np.ndarray
+    start: Array
     """First texel of each level of each texture, (ntex + 1, _LEVELS) int32; the last is white."""
-    width: np.ndarray
+    width: Array
     """Texels in a row, likewise."""
-    height: np.ndarray
+    height: Array
     """Rows, likewise."""
-    of_geoms: np.ndarray
-    """The texture of each geom, (ngeom,) int32, -1 for none."""
-    pattern: np.ndarray
-    """How often it is repeated over the geom to the right and downwards, offsets likewise, and how
-    often it is repeated in a metre, (ngeom, 5). Of the texture of a cube, the first three are
-    factors of the point's coordinates."""
-    cubes: np.ndarray
+    cubes: Array
     """Which textures are those of cubes, six faces below one another, (ntex + 1,) bool."""
-    round_geoms: bool
-    """Whether geoms that are neither planes nor boxes have textures."""
-    sky: int
+    sky: int = static_field()
     """The texture of the sky, six faces below one another; -1 without."""
+    has_any: bool = static_field()
+    """Whether geoms have textures."""
+    has_round: bool = static_field()
+    """Whether geoms that are neither planes nor boxes have textures."""
+    has_cubes: bool = static_field()
+    """Whether there are textures of cubes."""
 
     def sample(self, number: Array, u: Array, v: Array, texels: Array) -> tuple[Array, ...]:
         """Return red, green and blue from 0 to 1, each of the shape of the arguments.
@@ -53,7 +52,7 @@ class Textures(NamedTuple):
             texels: How much of u and v a pixel covers; the greater one.
         """
         places, right, down = apart(self._corners, number, u, v, texels)
-        corners = apart(lambda places: jnp.asarray(self.texels)[places], places)
+        corners = apart(lambda places: self.texels[places], places)
         result = [jnp.zeros_like(u)] * 3
         shares = ((1 - right) * (1 - down), right * (1 - down), (1 - right) * down, right * down)
         for k, share in enumerate(shares):
@@ -62,15 +61,11 @@ class Textures(NamedTuple):
                 result[channel] = result[channel] + share * value
         return tuple(part / 255 for part in result)
 
-    def with_texels(self, texels: Array) -> Textures:
-        """Return the textures with their texels as an argument of a compiled function."""
-        return self._replace(texels=texels)
-
     def _corners(
         self, number: Array, u: Array, v: Array, texels: Array
     ) -> tuple[Array, Array, Array]:
         """Return the places of the four texels around points, and how far these are in between."""
-        rows = [jnp.asarray(part) for part in (self.start, self.width, self.height)]
+        rows = self.start, self.width, self.height
         size = jnp.maximum(rows[1][number, 0], rows[2][number, 0])
         level = jnp.log2(jnp.maximum(texels * size, 1.0))
         level = jnp.clip(jnp.round(level), 0, _LEVELS - 1).astype(jnp.int32)
@@ -106,8 +101,19 @@ def _repeated(index: Array, size: Array) -> Array:
     return jnp.where(index < 0, index + size, jnp.where(index >= size, index - size, index))
 
 
-def textures_of(model: mujoco.MjModel) -> Textures:
-    """Return the textures of a scene."""
+class TexturedGeoms(NamedTuple):
+    """How textures are on geoms."""
+
+    texture: np.ndarray
+    """The texture of each geom, (ngeom,) int32, -1 for none."""
+    pattern: np.ndarray
+    """How often it is repeated over the geom to the right and downwards, offsets likewise, and how
+    often it is repeated in a metre, (ngeom, 5). Of the texture of a cube, the first three are
+    factors of the point's coordinates."""
+
+
+def textures_of(model: mujoco.MjModel) -> tuple[Textures, TexturedGeoms]:
+    """Return the textures of a scene, and how they are on its geoms."""
     cubes = np.append(model.tex_type != mujoco.mjtTexture.mjTEXTURE_2D, False)
     sky = np.flatnonzero(model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX)
     parts, start, sizes = [], np.zeros((model.ntex + 1, _LEVELS), np.int32), []
@@ -132,10 +138,18 @@ def textures_of(model: mujoco.MjModel) -> Textures:
     shape, pattern = np.array(sizes, np.int32), _pattern(model)
     cubic = cubes[of_geoms]
     pattern[cubic] = _cubic(model)[cubic]
-    return Textures(
-        np.concatenate(parts), start, shape[..., 1], shape[..., 0], of_geoms.astype(np.int32),
-        pattern, cubes, has_round, int(sky[0]) if sky.size else -1,
-    )  # fmt: skip
+    textures = Textures(
+        texels=jnp.asarray(np.concatenate(parts)),
+        start=jnp.asarray(start),
+        width=jnp.asarray(shape[..., 1]),
+        height=jnp.asarray(shape[..., 0]),
+        cubes=jnp.asarray(cubes),
+        sky=int(sky[0]) if sky.size else -1,
+        has_any=bool((of_geoms >= 0).any()),
+        has_round=has_round,
+        has_cubes=bool(cubes.any()),
+    )
+    return textures, TexturedGeoms(of_geoms.astype(np.int32), pattern)
 
 
 def _lost(model: mujoco.MjModel, cubic: np.ndarray) -> list[int]:
@@ -201,7 +215,7 @@ def _packed(image: np.ndarray) -> np.ndarray:
 
 
 def _pattern(model: mujoco.MjModel) -> np.ndarray:
-    """Return how textures in two dimensions are repeated over geoms, see `Textures.pattern`."""
+    """Return `TexturedGeoms.pattern` of geoms with textures in two dimensions."""
     kinds = mujoco.mjtGeom
     size = model.geom_size[:, :2].astype(float)
     is_round = np.isin(
@@ -239,7 +253,7 @@ def _coordinates_in_a_metre(model: mujoco.MjModel, geom: int) -> float:
 
 
 def _cubic(model: mujoco.MjModel) -> np.ndarray:
-    """Return `Textures.pattern` of geoms with the textures of cubes."""
+    """Return `TexturedGeoms.pattern` of geoms with the textures of cubes."""
     size, kinds = model.geom_size.astype(float), mujoco.mjtGeom
     ball = model.geom_type == kinds.mjGEOM_SPHERE
     size[ball] = size[ball][:, [0, 0, 0]]

@@ -11,12 +11,13 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Lens, Tiles
+from crazyflow_ros.raytracing.lens import Directions, Lens, Tiles
 from crazyflow_ros.raytracing.pixels import of_pixels, rows_of
 from crazyflow_ros.raytracing.search import Found, search
-from crazyflow_ros.raytracing.shapes import Opacity, shapes_of
+from crazyflow_ros.raytracing.shapes import Opacity, UnitShapes, shapes_of
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of, surface_rows
 from crazyflow_ros.raytracing.view import table_of
+from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.kernels import apart
 
 
@@ -33,16 +34,18 @@ class Hits(NamedTuple):
     """What the pixels of N pictures show, rows from the top."""
 
     depth: Array
-    """Distance along the optical axis [m], (N, height, width) float32; infinite where nothing is
-    seen."""
+    """Distance along the optical axis [m], or along the rays, see `Lens.z`; (N, height, width)
+    float32; infinite where nothing is seen."""
     shape: Array
     """Number of the shape, (N, height, width) int32; -1 where nothing is seen."""
 
 
+@pytree("opacity")
 class Tracer:
     """Casts the rays of a camera, for any number of worlds at once.
 
-    All functions are pure: use them in `jax.jit`, `jax.vmap`, `jax.lax.scan` and `jax.grad`.
+    All functions are pure: use them in `jax.jit`, `jax.vmap`, `jax.lax.scan` and `jax.grad`. The
+    tracer is a pytree, and can be an argument of compiled functions.
 
     Args:
         model: The scene.
@@ -63,12 +66,9 @@ class Tracer:
         opacity: Opacity = Opacity.any,
         without: int = -1,
     ) -> None:
-        self.lens, self.opacity = lens, opacity
-        self.shapes = shapes_of(model, groups, opacity, without)
-        self.tiles = Tiles(lens)
-        self._search = search(self.shapes, self.tiles, orthographic=lens.orthographic)
-        self._cast = jax.custom_jvp(self._found)
-        self._cast.defjvp(self._derived)
+        self.opacity = opacity
+        shapes: UnitShapes = jax.tree.map(jnp.asarray, shapes_of(model, groups, opacity, without))
+        self.shapes, self.tiles = shapes, Tiles.of(lens)
 
     def hits(self, geoms: Frames, cameras: Frames) -> Hits:
         """Return what is seen.
@@ -79,11 +79,15 @@ class Tracer:
             geoms: Of all geoms of the scene, (N, ngeom, ...).
             cameras: Of the cameras, which look along -z with +y up, (N, ...).
         """
-        return Hits(*self._cast(geoms, cameras))
+        return Hits(*_hits(self, geoms, cameras))
 
     def hits_beyond(self, near: Array, geoms: Frames, cameras: Frames) -> Hits:
-        """Return what is seen beyond some depths, (N, height, width) m, without derivatives."""
-        return self._cropped(self._search(*flat_frames(geoms, cameras), self.tiles.whole_of(near)))
+        """Return what is seen beyond some depths, (N, height, width) m, without derivatives.
+
+        Call this in a compiled function.
+        """
+        near = self.tiles.whole_of(near)
+        return self.cropped(search(self.shapes, self.tiles, *flat_frames(geoms, cameras), near))
 
     def segmentation(self, hits: Hits) -> Array:
         """Return ids of geoms, (N, height, width) int32, -1 where there is none."""
@@ -95,81 +99,90 @@ class Tracer:
 
         They are zero where nothing is seen.
         """
+        normals: Array = _normals(self, hits, geoms, cameras)
+        return normals
 
-        def prepare(constants: Any, scene: tuple[Array, Array]) -> tuple[Array, Array]:
-            return self.rows(constants, *scene), scene[1]
-
-        def normals(
-            _: Any, data: tuple[Array, Array], x: Array, y: Array, hits: Hits, in_tile: bool
-        ) -> Array:
-            rows, camera = data
-            taken = rows_of(rows, jnp.maximum(hits.shape, 0), in_tile)
-            _, surface = self.surface(taken, x, y, hits)
-            axes = camera[3:].reshape(3, 3)
-            turned = (sum(a * n for a, n in zip(row, surface.normal)) for row in axes)
-            return jnp.stack([jnp.where(hits.shape >= 0, part, 0.0) for part in turned])
-
-        scenes = flat_frames(geoms, cameras)
-        made = of_pixels(self.tiles, prepare, normals, self.constants(), scenes, hits)
-        return jnp.moveaxis(made, 1, -1)
-
-    def constants(self) -> tuple[Array, Array]:
-        """Return what compiled functions need to know of the shapes, as their arguments."""
-        return jnp.asarray(self.shapes.rows), jnp.asarray(self.shapes.geom)
-
-    def rows(self, constants: tuple[Array, Array], frames: Array, camera: Array) -> Array:
+    def rows(self, frames: Array, camera: Array) -> Array:
         """Return the numbers of the shapes in one picture, see `surface_rows`."""
-        own, geom = constants
-        frames = apart(lambda frames, geom: frames[geom].T, frames, geom)
+        own = self.shapes.rows
+        frames = apart(lambda frames, geom: frames[geom].T, frames, self.shapes.geom)
         table, _ = apart(table_of, own, frames, camera)
         return apart(surface_rows, own, table)
 
-    def surface(self, taken: Array, x: Array, y: Array, hits: Hits) -> tuple[PixelRays, Surface]:
+    def surface(self, taken: Array, of_lens: Directions, hits: Hits) -> tuple[PixelRays, Surface]:
         """Return the rays and the surface of R pixels of a picture, anything without a hit.
 
         Args:
             taken: Of `rows`, the columns are those of what is hit, (K, R).
-            x: Of the lens, (R,).
-            y: Of the lens, (R,).
+            of_lens: Rays of the lens, (R,).
             hits: What is seen, (R,).
         """
         depth = jnp.where(hits.shape >= 0, hits.depth, 1.0)
-        rays = PixelRays(x, y, depth, self.lens.orthographic)
+        rays = PixelRays(of_lens, depth, self.tiles.orthographic)
         return rays, surface_of(self.shapes, taken, rays)
 
-    def _found(self, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
-        hits = self._cropped(self._search(*flat_frames(geoms, cameras), None))
-        return hits.depth, hits.shape
+    def cropped(self, found: Found) -> Hits:
+        """Return what is found without what is beyond the edges of the picture."""
+        return Hits(*(part[:, : self.tiles.height, : self.tiles.width] for part in found))
 
-    def _cropped(self, found: Found) -> Hits:
-        height, width = self.lens.size
-        return Hits(*(part[:, :height, :width] for part in found))
 
-    def _derived(self, primals: Any, tangents: Any) -> Any:
-        (geoms, cameras), (d_geoms, d_cameras) = primals, tangents
-        hits = Hits(*self._cast(geoms, cameras))
-        flat = Hits(*(part.reshape(len(part), -1) for part in hits))
-        x, y = (jnp.asarray(part.ravel(), flat.depth.dtype) for part in self.lens[:2])
+@jax.custom_jvp
+def _found(tracer: Tracer, geoms: Frames, cameras: Frames) -> tuple[Array, Array]:
+    found = search(tracer.shapes, tracer.tiles, *flat_frames(geoms, cameras), None)
+    hits = tracer.cropped(found)
+    return hits.depth, hits.shape
 
-        def surface(frames: Array, camera: Array, hits: Hits) -> list[Array]:
-            rows = self.rows(self.constants(), frames, camera)
-            taken = rows_of(rows, jnp.maximum(hits.shape, 0), in_tile=False)
-            rays, surface = self.surface(taken, x, y, hits)
-            parts = rays.ends(), rays.steps(), surface.normal
-            return [jnp.stack(part, axis=-1) for part in parts]
 
-        ends, steps, normal = jax.vmap(surface)(*flat_frames(geoms, cameras), flat)
-        geom = jnp.asarray(self.shapes.geom)[jnp.maximum(flat.shape, 0)]
-        look, d_look = cameras.axes[:, None], d_cameras.axes[:, None]
-        away = cameras.pos[:, None] + _turned(look, ends) - _taken(geoms.pos, geom)
-        local = _turned(jnp.swapaxes(_taken(geoms.axes, geom), -1, -2), away)
-        # A point of the surface moves with its geom, and the ray meets the surface elsewhere.
-        moved = _taken(d_geoms.pos, geom) + _turned(_taken(d_geoms.axes, geom), local)
-        swept = d_cameras.pos[:, None] + _turned(d_look, ends)
-        normal = _turned(look, normal)
-        change = (normal * (moved - swept)).sum(-1) / (normal * _turned(look, steps)).sum(-1)
-        change = jnp.where(flat.shape >= 0, change, 0.0).reshape(hits.depth.shape)
-        return tuple(hits), (change, np.zeros(hits.shape.shape, jax.dtypes.float0))
+@_found.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    (tracer, geoms, cameras), (_, d_geoms, d_cameras) = primals, tangents
+    hits = Hits(*_found(*primals))
+    flat = Hits(*(part.reshape(len(part), -1) for part in hits))
+    of_lens = jax.tree.map(lambda part: tracer.tiles.pictures(part).ravel(), tracer.tiles.rays)
+
+    def surface(frames: Array, camera: Array, hits: Hits) -> list[Array]:
+        rows = tracer.rows(frames, camera)
+        taken = rows_of(rows, jnp.maximum(hits.shape, 0), in_tile=False)
+        rays, surface = tracer.surface(taken, of_lens, hits)
+        parts = rays.ends(), rays.steps(), surface.normal
+        return [jnp.stack(part, axis=-1) for part in parts]
+
+    ends, steps, normal = jax.vmap(surface)(*flat_frames(geoms, cameras), flat)
+    geom = tracer.shapes.geom[jnp.maximum(flat.shape, 0)]
+    look, d_look = cameras.axes[:, None], d_cameras.axes[:, None]
+    away = cameras.pos[:, None] + _turned(look, ends) - _taken(geoms.pos, geom)
+    local = _turned(jnp.swapaxes(_taken(geoms.axes, geom), -1, -2), away)
+    # A point of the surface moves with its geom, and the ray meets the surface elsewhere.
+    moved = _taken(d_geoms.pos, geom) + _turned(_taken(d_geoms.axes, geom), local)
+    swept = d_cameras.pos[:, None] + _turned(d_look, ends)
+    normal = _turned(look, normal)
+    change = (normal * (moved - swept)).sum(-1) / (normal * _turned(look, steps)).sum(-1)
+    change = jnp.where(flat.shape >= 0, change, 0.0).reshape(hits.depth.shape)
+    return tuple(hits), (change, np.zeros(hits.shape.shape, jax.dtypes.float0))
+
+
+# Compiled once for all tracers of the same structure, also if they are called without `jax.jit`.
+_hits = jax.jit(_found)
+
+
+@jax.jit
+def _normals(tracer: Tracer, hits: Hits, geoms: Frames, cameras: Frames) -> Array:
+    def prepare(tracer: Tracer, scene: tuple[Array, Array]) -> tuple[Array, Array]:
+        return tracer.rows(*scene), scene[1]
+
+    def normals(
+        tracer: Tracer, data: tuple[Array, Array], rays: Directions, hits: Hits, in_tile: bool
+    ) -> Array:
+        rows, camera = data
+        taken = rows_of(rows, jnp.maximum(hits.shape, 0), in_tile)
+        _, surface = tracer.surface(taken, rays, hits)
+        axes = camera[3:].reshape(3, 3)
+        turned = (sum(a * n for a, n in zip(row, surface.normal)) for row in axes)
+        return jnp.stack([jnp.where(hits.shape >= 0, part, 0.0) for part in turned])
+
+    scenes = flat_frames(geoms, cameras)
+    made = of_pixels(tracer.tiles, prepare, normals, tracer, scenes, hits)
+    return jnp.moveaxis(made, 1, -1)
 
 
 def flat_frames(geoms: Frames, cameras: Frames) -> tuple[Array, Array]:

@@ -6,13 +6,17 @@ CPU have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Tiles
+from crazyflow_ros.raytracing.lens import Cones, Tiles
 from crazyflow_ros.raytracing.shapes import WORD
+
+Masks: TypeAlias = tuple[Array, ...]
+"""Which shapes may be seen in which tiles, see `tile_masks`."""
 
 NUMBERS = 14
 """Numbers of a shape in the table, see `table_of`."""
@@ -51,40 +55,79 @@ def table_of(own: Array, frames: Array, camera: Array) -> tuple[Array, Array]:
     return jnp.stack([*rows, *origin, own[_EXTRA], own[_EXTRA + 1]]), jnp.stack(axes)
 
 
-def tile_masks(
-    tiles: Tiles, own: Array, table: Array, axes: Array, *, orthographic: bool
-) -> tuple[Array, Array]:
-    """Return which shapes may be seen in each row and in each column of tiles, as words of bits.
+def tile_masks(tiles: Tiles, own: Array, table: Array, axes: Array) -> Masks:
+    """Return which shapes may be seen in tiles, as words of bits.
 
     A shape is left out if the box around it is on the other side of a plane through the camera and
-    the edge of the tiles.
+    the edge of the tiles, or the ball around the box is beside the cone of the tile.
 
     Args:
         tiles: Of the picture.
         own: `UnitShapes.rows`.
         table: See `table_of`.
         axes: See `table_of`.
-        orthographic: Whether the camera is orthographic.
 
     Returns:
-        (rows, words) and (columns, words) uint32.
+        Those of each row and of each column of tiles, (rows, words) and (columns, words) uint32, or
+        of each tile, (T, words).
     """
     origin = [own[ENDS + j] * table[9 + j] for j in range(3)]
     centre = [-_sum(axes[3 * i + j] * origin[j] for j in range(3)) for i in range(3)]
     half = [[axes[3 * i + j] * own[EXTENT + j] for j in range(3)] for i in range(3)]
+    bounds = tiles.bounds
+    if isinstance(bounds, Cones):
+        return (as_words(_in_cones(bounds, centre, half) & (own[EXISTS] > 0.0)),)
     ahead = (centre[2] - _sum(abs(half[2][j]) for j in range(3)) < 0.0) & (own[EXISTS] > 0.0)
 
     def words(axis: int, least: Array, greatest: Array) -> Array:
         def reaches(edge: Array, sign: float) -> Array:
-            at = jnp.asarray(edge, table.dtype)[:, None]
-            if orthographic:
+            at = edge[:, None]
+            if tiles.orthographic:
                 return sign * (centre[axis] - at) + _sum(abs(h) for h in half[axis]) >= 0.0
             reach = _sum(abs(half[axis][j] + at * half[2][j]) for j in range(3))
             return sign * (centre[axis] + at * centre[2]) + reach >= 0.0
 
         return as_words(reaches(least, 1.0) & reaches(greatest, -1.0) & ahead)
 
-    return words(1, tiles.bottom, tiles.top), words(0, tiles.left, tiles.right)
+    return words(1, bounds.bottom, bounds.top), words(0, bounds.left, bounds.right)
+
+
+def mask_of_tile(tiles: Tiles, masks: Masks, place: Array, number: Array) -> Array:
+    """Return one of the words of a tile, of `tile_masks`."""
+    if len(masks) == 1:
+        return masks[0][place, number]
+    rows, columns = masks
+    return rows[place // tiles.columns, number] & columns[place % tiles.columns, number]
+
+
+def masks_of_tiles(masks: Masks) -> Array:
+    """Return the words of all tiles, (T, words), of `tile_masks`."""
+    if len(masks) == 1:
+        return masks[0]
+    rows, columns = masks
+    return (rows[:, None] & columns).reshape(-1, rows.shape[-1])
+
+
+def _in_cones(cones: Cones, centre: Sequence[Array], half: Sequence[Sequence[Array]]) -> Array:
+    """Return which balls around boxes reach into cones, (T, P).
+
+    Args:
+        cones: T cones.
+        centre: Of P boxes, in the axes of the camera.
+        half: From there to three of the faces, by component.
+    """
+    corners = [
+        _sum((half[i][0] + a * half[i][1] + b * half[i][2]) ** 2 for i in range(3))
+        for a in (1, -1)
+        for b in (1, -1)
+    ]
+    square, distance = jnp.stack(corners).max(axis=0), _sum(part * part for part in centre)
+    along = jnp.sqrt(jnp.maximum(distance - square, 0.0))
+    side, axis = cones.angle[:, None], cones.axis[..., None]
+    reach = jnp.cos(side) * along - jnp.sin(side) * jnp.sqrt(square)
+    ahead = _sum(axis[i] * centre[i] for i in range(3)) >= reach
+    # Balls around the camera, and those that reach to behind the cone.
+    return ahead | (distance <= square) | (jnp.cos(side) * jnp.sqrt(distance) <= -along)
 
 
 def as_words(bits: Array) -> Array:

@@ -82,13 +82,17 @@ class CameraSensorCfg(SensorCfg):
     """Whether to copy the pictures at each access, so that they can be changed in place."""
     renderer: Renderer | Literal["auto"] = "opengl"
     """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
-    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else what takes less time here, see
-    `CameraSensor.choice`. OpenGL has none of the following."""
+    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else rays if they can draw the scene,
+    see `CameraSensor.choice`. OpenGL has none of the following."""
     distortion_model: DistortionModel = "plumb_bob"
     """Model of the lens, as in sensor_msgs/CameraInfo."""
     distortion: tuple[float, ...] = ()
     """Its coefficients in the order of OpenCV, see `Distortion`; by default there is none. Focal
-    lengths stay those of `fovy`."""
+    lengths stay those of `fovy` or `intrinsic_matrix`. Where an "equidistant" fisheye sees more
+    than 85 degrees from its axis, depth is the distance along the rays."""
+    intrinsic_matrix: tuple[float, ...] | None = None
+    """fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels] instead of `fovy`, as in sensor_msgs/CameraInfo; the
+    centre of the first pixel is at 0, 0."""
     exposure: float = 0.0
     """Time for which each row of "rgb" is exposed [s]: what moves is blurred. Other pictures show
     the middle of it."""
@@ -132,6 +136,8 @@ class CameraSensorCfg(SensorCfg):
         if self.fovy is not None and not 0.0 < self.fovy < (math.inf if self.orthographic else 180):
             rule = "positive" if self.orthographic else "between 0 and 180 degrees"
             raise ValueError(f"{self.name}: fovy must be {rule}, got {self.fovy:g}")
+        if self.intrinsic_matrix is not None:
+            self._check_matrix()
         if not set(self.enabled_geom_groups) <= set(range(mujoco.mjNGROUP)):
             groups = self.enabled_geom_groups
             raise ValueError(f"{self.name}: enabled_geom_groups must be from 0 to 5, got {groups}")
@@ -145,6 +151,7 @@ class CameraSensorCfg(SensorCfg):
             "takes no normals": "normals" in self.data_types,
             "takes no flow": "flow" in self.data_types,
             "has no distortion": bool(self.distortion),
+            "has no intrinsic_matrix": self.intrinsic_matrix is not None,
             "has no exposure and readout": not self._shutter.is_instant,
             "has no gain, gamma and noise": self._chip != Chip(),
         }
@@ -152,11 +159,31 @@ class CameraSensorCfg(SensorCfg):
 
     def ray_camera(self, model: mujoco.MjModel, number: int) -> RayCamera:
         """Return what takes the pictures of a camera in a model by rays."""
-        optics = Optics.of_camera(model, number, self.width, self.height, self._distortion)
+        if self.own_intrinsics is not None:
+            optics = Optics(self.own_intrinsics, distortion=self._distortion)
+        else:
+            optics = Optics.of_camera(model, number, self.width, self.height, self._distortion)
         return RayCamera(
             optics, self.enabled_geom_groups, self.data_types, self.use_textures, self.use_shadows,
             self._shutter, self._chip,
         )  # fmt: skip
+
+    def _check_matrix(self) -> None:
+        if self.fovy is not None or self.orthographic:
+            other = "orthographic" if self.fovy is None else "fovy"
+            raise ValueError(f"{self.name}: give intrinsic_matrix or {other}, not both")
+        try:
+            self.own_intrinsics  # noqa: B018
+        except ValueError as error:
+            raise ValueError(f"{self.name}: {error}") from None
+
+    @property
+    def own_intrinsics(self) -> Intrinsics | None:
+        """Those of `intrinsic_matrix`, if it is given."""
+        if self.intrinsic_matrix is None:
+            return None
+        matrix = tuple(map(float, self.intrinsic_matrix))
+        return Intrinsics.from_matrix(matrix, self.width, self.height)
 
     @property
     def _distortion(self) -> Distortion:
@@ -212,7 +239,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
     is_camera = True
     choice: RendererChoice | None = None
     """What takes the pictures, and why. With "auto" it is None before the first pictures; give that
-    of another sensor like this one to leave out the measurement."""
+    of another sensor like this one to leave out the trial."""
 
     def __init__(self, cfg: CameraSensorCfg) -> None:
         super().__init__()
@@ -243,6 +270,8 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         Raises:
             ValueError: The camera is orthographic.
         """
+        if self.cfg.own_intrinsics is not None:
+            return self.cfg.own_intrinsics
         name, model = self.camera_name, self.backend.model
         return Intrinsics.of_camera(model, name, self.cfg.width, self.cfg.height)
 
@@ -321,11 +350,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
     def _choose(self) -> RendererChoice:
         if lack := self.cfg.lacking_in_opengl:
             return RendererChoice("rays", f"OpenGL {lack}")
-        return choose(
-            self._drawn,
-            lambda: jax.block_until_ready(self._traced()),
-            self.context.renderers.device,
-        )
+        return choose(self._drawn, self._traced, self.context.renderers.device)
 
     def _traced(self) -> CameraSensorData:
         backend = self.backend

@@ -11,7 +11,7 @@ import numpy as np
 
 from crazyflow_ros.scene.renderers import Renderers
 from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.ray_pictures import Tracers
+from crazyflow_ros.sensors.ray_pictures import Room, Tracers
 from crazyflow_ros.sensors.sensor import Sensor
 
 T = TypeVar("T")
@@ -76,14 +76,17 @@ class SensorContext:
     Args:
         backend: Back end that they read from.
         sensors: Sensors. Those that need a context join this one.
+        room: Is shared by contexts of which one follows another; see `Room`.
     """
 
-    def __init__(self, backend: Backend, sensors: Iterable[Sensor[Any]]) -> None:
+    def __init__(
+        self, backend: Backend, sensors: Iterable[Sensor[Any]], room: Room | None = None
+    ) -> None:
         self._sensors = [sensor for sensor in sensors if isinstance(sensor, ContextSensor)]
         self._sizes = _sizes(backend.model)
         self.renderers = Renderers(backend.model)
         """The renderer of the pictures."""
-        self.tracers = Tracers(backend.model)
+        self.tracers = Tracers(backend.model, room)
         """What takes pictures by rays."""
         for sensor in self._sensors:
             sensor.set_context(self)
@@ -150,7 +153,7 @@ class SensorContext:
             raise ValueError(f"the model must have the sizes {self._sizes}, got {_sizes(mj_model)}")
         self.renderers.close()
         self.renderers = Renderers(mj_model)
-        self.tracers = Tracers(mj_model)
+        self.tracers = Tracers(mj_model, self.tracers.room)
 
     def close(self) -> None:
         """Free the renderer."""

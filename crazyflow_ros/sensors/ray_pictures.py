@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,11 +23,16 @@ from crazyflow_ros.raytracing import (
     Shutter,
     Tracer,
 )
+from crazyflow_ros.raytracing.shapes import UnitShape, UnitShapes
 from crazyflow_ros.sensors.rendering import DataType
+from crazyflow_ros.struct import pytree
+from crazyflow_ros.xla.compiled_files import kept_function
 
 Pictures: TypeAlias = dict[DataType, Array]
 """Of B worlds, as in `CameraSensorData`."""
 
+_WORDS = 4  # of shapes of a kind, by which `Room` grows
+_GEOMS = 512  # likewise
 _LEAST = 16  # pictures of a part; fewer are taken in less time than it takes to wake a thread
 
 
@@ -56,8 +62,11 @@ class RayCamera(NamedTuple):
         return "rgb" in self.kinds and self.chip.is_noisy
 
 
+@pytree("_kinds", "_shutter", "_chip", "_height")
 class PictureFn:
     """A pure function of the frames of all geoms, and of a camera, in B worlds.
+
+    It is a pytree: cameras and scenes that differ in numbers alone have the same compiled code.
 
     Args:
         model: The scene.
@@ -69,8 +78,10 @@ class PictureFn:
 
     def __init__(self, model: mujoco.MjModel, camera: RayCamera) -> None:
         lens = camera.optics.lens()
-        self.camera = camera
-        self._tracer = Tracer(model, lens, camera.groups)
+        self._kinds, self._shutter, self._chip = camera.kinds, camera.shutter, camera.chip
+        self._height = camera.optics.intrinsics.height
+        others = set(camera.kinds) - {"rgb"}
+        self._tracer = Tracer(model, lens, camera.groups) if others else None
         self.painter = Painter(
             model, lens, camera.groups, textures=camera.textures, shadows=camera.shadows
         )
@@ -97,10 +108,10 @@ class PictureFn:
         def painted(geoms: Frames, cameras: Frames, _: Motions | None) -> Pictures:
             return {"rgb": self.painter.paint(geoms, cameras, look)}
 
-        kinds, taken = self.camera.kinds, Pictures()
+        kinds, taken = self._kinds, Pictures()
         if "rgb" in kinds:
             colors = self._over_time(painted, geoms, cameras, motions, mean=True)["rgb"]
-            taken["rgb"] = _as_bytes(self.camera.chip.develop(colors, keys))
+            taken["rgb"] = _as_bytes(self._chip.develop(colors, keys))
         if set(kinds) != {"rgb"}:
             taken |= self._over_time(self._measured, geoms, cameras, motions, mean=False)
         return {kind: taken[kind] for kind in kinds}
@@ -108,6 +119,7 @@ class PictureFn:
     def _measured(self, geoms: Frames, cameras: Frames, motions: Motions | None) -> Pictures:
         """Return all pictures at a moment, but "rgb"."""
         tracer = self._tracer
+        assert tracer is not None
         hits = tracer.hits(geoms, cameras)
 
         def flow() -> Array:
@@ -120,7 +132,7 @@ class PictureFn:
             "normals": lambda: tracer.normals(hits, geoms, cameras),
             "flow": flow,
         }
-        return {kind: made[kind]() for kind in self.camera.kinds if kind != "rgb"}
+        return {kind: made[kind]() for kind in self._kinds if kind != "rgb"}
 
     def _over_time(
         self,
@@ -132,13 +144,12 @@ class PictureFn:
         mean: bool,
     ) -> Pictures:
         """Return pictures whose rows are those of their moments, or the means of several."""
-        shutter = self.camera.shutter
+        shutter = self._shutter
         times = shutter.times(mean=mean)
         if len(times) == 1:
             return take(geoms, cameras, motions)
         assert motions is not None
-        height = self.camera.optics.intrinsics.height
-        shares = shutter.shares(height, mean=mean)[:, :, None, None].astype(np.float32)
+        shares = shutter.shares(self._height, mean=mean)[:, :, None, None].astype(np.float32)
         of_geoms, of_cameras = motions
 
         def at(time: Array) -> Pictures:
@@ -159,15 +170,68 @@ class PictureFn:
         return jax.lax.scan(add, start, moments)[0]
 
 
+class Room:
+    """Sizes for which the pictures of a scene are compiled that gains and loses geoms.
+
+    They are greater than the scene needs, and never shrink.
+    """
+
+    def __init__(self) -> None:
+        self._n_geoms = 0
+        self._words: dict[object, dict[UnitShape, int]] = {}
+
+    def padded(self, take: PictureFn, key: object) -> PictureFn:
+        """Return a function of frames and motions of `n_geoms` geoms, see `with_room`.
+
+        Args:
+            take: A function of those of the scene.
+            key: What it has in common with those of the same camera in other scenes.
+        """
+        n_geoms = take.painter.look.color.shape[1]
+        self._n_geoms = max(self._n_geoms, -(-n_geoms // _GEOMS) * _GEOMS)
+        number = itertools.count()
+
+        def padded(part: Any) -> Any:
+            if isinstance(part, UnitShapes):
+                known = self._words.setdefault((key, next(number)), {})
+                for kind, n in part.words:
+                    known[kind] = max(known.get(kind, 0), -(-n // _WORDS) * _WORDS)
+                return jax.tree.map(jnp.asarray, part.with_room(known))
+            if isinstance(part, Appearance):
+                of_geoms = part._asdict()
+                kept = {name: of_geoms.pop(name) for name in ("headlight", "lights")}
+                return Appearance(**self.with_room(of_geoms), **kept)
+            return part
+
+        def is_part(part: Any) -> bool:
+            return isinstance(part, UnitShapes | Appearance)
+
+        found: PictureFn = jax.tree.map(padded, take, is_leaf=is_part)
+        return found
+
+    def with_room(self, of_geoms: Any) -> Any:
+        """Return arrays (N, ngeom, ...), with more geoms that nothing shows."""
+
+        def padded(x: Any) -> Any:
+            if isinstance(x, np.ndarray):  # at each picture, and `np.pad` takes longer
+                roomy = np.zeros((len(x), self._n_geoms, *x.shape[2:]), x.dtype)
+                roomy[:, : x.shape[1]] = x
+                return roomy
+            return jnp.pad(x, [(0, 0), (0, self._n_geoms - x.shape[1]), *[(0, 0)] * (x.ndim - 2)])
+
+        return jax.tree.map(padded, of_geoms)
+
+
 class Tracers:
     """Compiled functions for pictures by rays of a scene, one for each kind of camera.
 
     Args:
         model: The scene.
+        room: For what they are compiled; by default for this scene.
     """
 
-    def __init__(self, model: mujoco.MjModel) -> None:
-        self._model = model
+    def __init__(self, model: mujoco.MjModel, room: Room | None = None) -> None:
+        self._model, self.room = model, room
         self._known: dict[RayCamera, Callable[..., Pictures]] = {}
 
     def get(self, camera: RayCamera) -> Callable[..., Pictures]:
@@ -176,19 +240,33 @@ class Tracers:
         Frames and motions may be arrays of NumPy.
         """
         if camera not in self._known:
-            take = jax.jit(PictureFn(self._model, camera))
+            take = PictureFn(self._model, camera)
+            if self.room is not None:
+                take = self.room.padded(take, camera)
+            taken = kept_function(_pictures, take)
 
             def call(
                 geoms: Frames, cameras: Frames, motions: Motions | None, keys: Array | None
             ) -> Pictures:
+                if self.room is not None:
+                    geoms = self.room.with_room(geoms)
+                    if motions is not None:
+                        motions = motions._replace(geoms=self.room.with_room(motions.geoms))
                 single = jax.tree.map(
                     lambda x: jnp.asarray(x, jnp.float32), (geoms, cameras, motions)
                 )
                 geoms, cameras, motions = single
-                return on_all_cores(take, len(geoms.pos), (geoms, cameras, None, motions, keys))
+                args = geoms, cameras, None, motions, keys
+                return on_all_cores(taken, len(geoms.pos), args)
 
             self._known[camera] = call
         return self._known[camera]
+
+
+@jax.jit
+def _pictures(take: PictureFn, *args: Any) -> Pictures:
+    """Compiled once for all scenes and cameras of the same structure."""
+    return take(*args)
 
 
 def on_all_cores(take: Callable[..., Any], n: int, args: Any) -> Any:

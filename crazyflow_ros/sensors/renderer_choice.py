@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
 from crazyflow_ros.scene.renderers import RenderingUnavailable
 
 Renderer: TypeAlias = Literal["opengl", "rays"]
-_ROUNDS = 3  # pictures of each renderer, of which the fastest counts
 _SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Parts of the names of OpenGL's devices that are no GPU."""
 
@@ -24,7 +22,10 @@ class RendererChoice(NamedTuple):
 def choose(
     draw: Callable[[], object], trace: Callable[[], object], device: Callable[[], str]
 ) -> RendererChoice:
-    """Choose OpenGL with a GPU, else what needs less processor time.
+    """Choose OpenGL with a GPU, else rays if they can draw the scene.
+
+    This is a rule, so that two starts choose the same. Without a GPU, rays need a half to a
+    twentieth of the processor time of OpenGL; see docs/benchmarks.md.
 
     Args:
         draw: Takes the pictures with OpenGL.
@@ -46,10 +47,7 @@ def choose(
         raise RenderingUnavailable(f"{missing}. Rays cannot draw this scene: {error}") from None
     if missing is not None:
         return RendererChoice("rays", f"there is no OpenGL: {missing}")
-    drawn, traced = _fastest(draw, trace)
-    ours, others = (f"{1e3 * seconds:.1f}" for seconds in (traced, drawn))
-    reason = f"it takes {ours} ms of processor time by rays, {others} with {name}"
-    return RendererChoice("rays" if traced < drawn else "opengl", reason)
+    return RendererChoice("rays", f"OpenGL has no GPU here, but {name}")
 
 
 def _unavailable(draw: Callable[[], object]) -> RenderingUnavailable | None:
@@ -58,17 +56,3 @@ def _unavailable(draw: Callable[[], object]) -> RenderingUnavailable | None:
     except RenderingUnavailable as error:
         return error
     return None
-
-
-def _fastest(*ways: Callable[[], object]) -> list[float]:
-    """Return the shortest times [s] of functions called in turns, on all cores together.
-
-    Software of OpenGL draws on several cores, on which others may work as well.
-    """
-    times: list[list[float]] = [[] for _ in ways]
-    for _ in range(_ROUNDS):
-        for way, kept in zip(ways, times):
-            start = time.process_time()
-            way()
-            kept.append(time.process_time() - start)
-    return [min(kept) for kept in times]

@@ -54,11 +54,12 @@ class SimPictures:
         name = cfg.name if cfg.camera_name is None else cfg.camera_name
         self._numbers = _cameras(model, name, sim.n_drones)
         self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
-        self._take = PictureFn(model, cfg.ray_camera(model, self._numbers[0]))
+        camera = cfg.ray_camera(model, self._numbers[0])
+        self._take, self._camera = PictureFn(model, camera), camera
         self.look = self._take.painter.look
         self._cfg, self._kinds, self._size = cfg, cfg.data_types, (cfg.height, cfg.width)
         self._rest(model, sim.n_drones)
-        self._compiled = jax.jit(self._pictures)
+        self._compiled = partial(jax.jit(self._pictures), self._take)
 
     def __call__(
         self,
@@ -96,7 +97,7 @@ class SimPictures:
         if due is not None or before is not None:
             args = *args, *self._checked(len(pos), due, before)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(args)):
-            return CameraSensorData(**self._pictures(*args))
+            return CameraSensorData(**self._pictures(self._take, *args))
         return CameraSensorData(**on_all_cores(self._compiled, len(pos), args))
 
     def _rest(self, model: mujoco.MjModel, n_drones: int) -> None:
@@ -123,7 +124,7 @@ class SimPictures:
         )
 
     def _motions(self, data: SimData) -> tuple[Twists | None, Twists | None]:
-        if not self._take.camera.needs_motions:
+        if not self._camera.needs_motions:
             return None, None
         geoms, cameras = (
             Twists(*motions_in_sim(data, drones))
@@ -132,7 +133,7 @@ class SimPictures:
         return geoms, cameras
 
     def _keys(self, data: SimData, keys: Array | None) -> Array | None:
-        if not self._take.camera.needs_keys or keys is not None:
+        if not self._camera.needs_keys or keys is not None:
             return keys
         worlds = self._cfg.keys([(world,) for world in range(len(data.states.pos))])
         return jax.vmap(jax.random.fold_in)(worlds, data.core.steps[:, 0])
@@ -161,14 +162,16 @@ class SimPictures:
             kept[kind] = picture
         return jnp.asarray(due), kept
 
-    def _pictures(self, scenes: tuple[Any, ...], *kept: Any) -> Pictures:
+    def _pictures(self, take: PictureFn, scenes: tuple[Any, ...], *kept: Any) -> Pictures:
+        of_all = partial(self._of_all, take)
         if not kept:
-            return self._of_all(*scenes)
+            return of_all(*scenes)
         due, before = kept
-        return where_due(self._of_all, due, before, scenes)
+        return where_due(of_all, due, before, scenes)
 
     def _of_all(
         self,
+        take: PictureFn,
         pos: Array,
         quat: Array,
         geoms: Frames,
@@ -185,7 +188,7 @@ class SimPictures:
         if not self._each:
             cameras, of_cameras = jax.tree.map(lambda x: x[:, 0], (cameras, of_cameras))
             motions = Motions(of_geoms, of_cameras) if of_geoms and of_cameras else None
-            return self._take(geoms, cameras, look, motions, keys)
+            return take(geoms, cameras, look, motions, keys)
 
         def for_each(tree: Any) -> Any:
             repeated = partial(jnp.repeat, repeats=n_cameras, axis=0)
@@ -196,7 +199,7 @@ class SimPictures:
         motions = Motions(for_each(of_geoms), of_cameras) if of_geoms and of_cameras else None
         if keys is not None:
             keys = jax.vmap(lambda key: jax.random.split(key, n_cameras))(keys).reshape(-1)
-        taken = self._take(for_each(geoms), cameras, for_each(look), motions, keys)
+        taken = take(for_each(geoms), cameras, for_each(look), motions, keys)
         return jax.tree.map(lambda x: x.reshape(n_worlds, n_cameras, *x.shape[1:]), taken)
 
 

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 import jax
 from jax.experimental import serialize_executable
-from jax.stages import Compiled, Lowered
+from jax.stages import Compiled, Lowered, Wrapped
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file
@@ -322,3 +322,32 @@ def traced(make: Callable[[], T], *what: object) -> T:
 def compiled(lower: Callable[[], Lowered], *what: object) -> KeptFunction:
     """Return `CompiledFiles.compiled` of the open cache; without one, a new function."""
     return KeptFunction(lower().compile()) if _files is None else _files.compiled(lower, *what)
+
+
+def kept_function(function: Wrapped, fixed: Any) -> Callable[..., Any]:
+    """Return a function whose code the open cache keeps, for arguments of any structure and shapes.
+
+    Args:
+        function: A result of `jax.jit`, which depends on nothing but its arguments and the source
+            of this package.
+        fixed: Its first argument, a pytree of arrays; the others are arguments of the result.
+    """
+    known: dict[object, Callable[..., Any]] = {}
+    of_fixed = _structure(fixed)
+
+    def call(*args: Any) -> Any:
+        if _files is None:
+            return function(fixed, *args)
+        own = _structure(args)
+        if own not in known:
+            what = getattr(function, "__qualname__", ""), of_fixed, own
+            known[own] = compiled(lambda: function.lower(fixed, *args), *what)
+        return known[own](fixed, *args)
+
+    return call
+
+
+def _structure(tree: Any) -> tuple[object, tuple[object, ...]]:
+    """Return what compiled code depends on of arguments."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((x.shape, x.dtype) for x in leaves)

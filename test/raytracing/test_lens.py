@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mujoco
@@ -35,7 +36,7 @@ def check(distortion: Distortion) -> Lens:
     return lens
 
 
-COEFFICIENT = st.floats(-0.08, 0.08)
+COEFFICIENT = st.floats(-0.02, 0.02)  # with which no lens folds the picture
 
 
 @settings(max_examples=40, deadline=None)
@@ -63,6 +64,31 @@ def test_a_fisheye_without_coefficients_keeps_angles() -> None:
     assert angles[-1] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("coefficients", [(0.0, 0.0, 0.0, 0.0), (0.03, -0.004, 2e-4, 1e-5)])
+def test_a_fisheye_sees_what_is_beside_and_behind_it(coefficients: tuple[float, ...]) -> None:
+    """Its rays are where the formula of the fisheye says, at up to 120 degrees from the axis."""
+    focal = 60 / math.radians(120.0)
+    size = Intrinsics(121, 91, focal, 1.1 * focal, 60.0, 40.0)
+    optics = Optics(size, distortion=Distortion("equidistant", coefficients))
+    lens = optics.lens()
+    assert lens.z is not None
+    rays = np.stack([lens.x, lens.y, lens.z], axis=-1)
+    np.testing.assert_allclose(np.linalg.norm(rays, axis=-1), 1.0, rtol=1e-12)
+
+    def pixels(rays: np.ndarray) -> np.ndarray:
+        x, y, z = np.moveaxis(rays, -1, 0)
+        return np.stack(projected(optics, x, -y, -z), axis=-1)
+
+    expected = np.stack(np.meshgrid(np.arange(121), np.arange(91)), axis=-1)
+    np.testing.assert_allclose(pixels(rays), expected, atol=1e-6)
+    assert rays[40, 0, 2] > 0.3 and rays[40, 60, 2] == -1.0
+    slopes, step = optics.slopes(lens), 1e-6
+    for axis in range(3):
+        aside = step * np.eye(3)[axis]
+        differences = (pixels(rays + aside) - pixels(rays - aside)) / (2 * step)
+        np.testing.assert_allclose(slopes[..., axis], differences, rtol=1e-4, atol=1e-4)
+
+
 def test_without_coefficients_nothing_is_bent() -> None:
     for model in ("plumb_bob", "equidistant"):
         lens = Optics(CAMERA, distortion=Distortion(model)).lens()  # type: ignore[arg-type]
@@ -75,11 +101,13 @@ def test_without_coefficients_nothing_is_bent() -> None:
     [
         ("plumb_bob", (-0.6, 0.0, 0.0, 0.0), "column 0, row 0 gets no ray"),
         ("equidistant", (-0.4, 0.0, 0.0, 0.0), r"\(-0.4, .* gets no ray"),
-        ("equidistant", (0.0, 0.0, 0.0, 0.0), "gets no ray within 85 degrees of the axis"),
+        ("equidistant", (0.0, 0.0, 0.0, 0.0), "column 0, row 0 gets no ray$"),
+        ("plumb_bob", (), "column 0, row 0 gets no ray within 85 degrees of the axis"),
     ],
 )
 def test_pixels_without_rays_are_named(model: Any, coefficients: Any, message: str) -> None:
-    wide = Intrinsics(44, 28, 16.0, 16.0, 21.5, 13.5)
+    focal = 16.0 if any(coefficients) else 1.5
+    wide = Intrinsics(44, 28, focal, focal, 21.5, 13.5)
     with pytest.raises(ValueError, match=message):
         Optics(wide, distortion=Distortion(model, coefficients)).lens()
 

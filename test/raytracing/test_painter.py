@@ -12,8 +12,9 @@ import pytest
 from images import need_images
 from scipy.ndimage import maximum_filter, minimum_filter
 
-from crazyflow_ros.raytracing import Frames, Lens, Painter, pixels
+from crazyflow_ros.raytracing import Distortion, Frames, Lens, Optics, Painter, pixels
 from crazyflow_ros.raytracing.textures import textures_of
+from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.scene.renderers import Renderers
 from crazyflow_ros.sensors.rendering import View, draw
 
@@ -124,7 +125,7 @@ def test_coarser_copies_of_textures_are_means() -> None:
         ' width="20" height="12"/><material name="m" texture="t"/></asset><worldbody>'
         '<geom type="box" size="1 1 1" material="m"/></worldbody></mujoco>'
     )
-    textures = textures_of(model)
+    textures, _ = textures_of(model)
     one = jnp.zeros(1)
     for covered, expected in ((0.0, [1.0, 0.0, 0.0]), (1.0, [0.5, 0.0, 0.5])):
         texel = textures.sample(jnp.zeros(1, jnp.int32), one + 0.75, one + 0.75, one + covered)
@@ -140,7 +141,7 @@ def test_a_cube_around_a_mesh_with_coordinates_is_left_out_with_a_warning() -> N
     )
     model = mujoco.MjModel.from_xml_string(xml)
     with pytest.warns(UserWarning, match="texture of the geom lost is that of a cube"):
-        assert textures_of(model).of_geoms[model.geom("lost").id] == -1
+        assert textures_of(model)[1].texture[model.geom("lost").id] == -1
 
 
 def test_without_lights_there_is_some() -> None:
@@ -313,3 +314,44 @@ def test_meshes_height_fields_and_cubes_look_as_mujoco_draws_them(
     )
     at_once = painted(model, Painter(model, Lens.of_camera(model, 0, 320, 240)))
     assert (abs(at_once - ours).max(axis=-1) < 0.1).mean() > 0.995
+
+
+def test_a_fisheye_that_sees_half_of_the_world_paints_as_a_narrow_one() -> None:
+    """In the middle; its rays are unit vectors, those of the narrow one are not."""
+    model = mujoco.MjModel.from_xml_string(SCENE.replace("FLOOR", "0 0"))
+    bent = Distortion("equidistant", (0.02, -0.004, 0.0, 0.0))
+    wide = Optics(Intrinsics(112, 64, 32.0, 32.0, 55.5, 31.5), False, bent).lens()
+    narrow = Optics(Intrinsics(64, 48, 32.0, 32.0, 31.5, 23.5), False, bent).lens()
+    assert wide.z is not None and narrow.z is None
+    whole, part = (painted(model, Painter(model, lens, textures=False)) for lens in (wide, narrow))
+    errors = abs(whole[:, 8:-8, 24:-24] - part).max(axis=-1)
+    assert np.quantile(errors, 0.995) < 0.1 and part.std() > 30.0
+
+
+HAZY = """
+<mujoco>
+  <visual><rgba haze="1 .4 0 1"/><map haze=".4"/><quality offsamples="4" numslices="90"/></visual>
+  <asset><texture type="skybox" builtin="gradient" rgb1="0 .5 1" rgb2="0 0 .3" width="64"
+                  height="64"/></asset>
+  <worldbody>
+    <geom type="plane" size="9 9 .1" pos="0 0 2"/>
+    <geom type="plane" size="0 0 1" pos="0 0 -60" euler="1 0 0" rgba=".2 .6 .2 1"/>
+    <geom type="box" size="1 1 1" pos="90 1 0"/>
+    <camera xyaxes="0 -1 0 0 0 1" PROJECTION/>
+    <camera pos="0 0 -70" xyaxes="0 -1 0 0 0 1" PROJECTION/>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize(
+    ("projection", "seen"), [('fovy="5"', 0.1), ('projection="orthographic" fovy="170"', 0.1)]
+)
+def test_haze_is_where_mujoco_draws_it(projection: str, seen: float) -> None:
+    """Above the first endless plane, and not below it."""
+    need_images()
+    model = mujoco.MjModel.from_xml_string(HAZY.replace("PROJECTION", projection))
+    ours, drawn, inner = pictures(model)
+    assert (drawn[0, ..., 0] > 100.0).mean() > seen and (drawn[1, ..., 0] < 100.0).all()
+    assert np.quantile(abs(ours - drawn)[0].max(axis=-1)[inner[0]], 0.97) < 4.0
+    assert (ours[1, ..., 0] < 100.0).all()

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crazyflow_ros.raytracing import Frames, Lens, Tracer
+from crazyflow_ros.raytracing import Distortion, Frames, Lens, Optics, Painter, Tracer
 from crazyflow_ros.raytracing.lens import Tiles
 from crazyflow_ros.raytracing.search import by_shape, by_tile
 from crazyflow_ros.raytracing.shapes import MOST_SHAPES
+from crazyflow_ros.scene.intrinsics import Intrinsics
 
 GEOM = mujoco.mjtGeom
 SIZE = (44, 28)  # no whole tiles
@@ -61,8 +62,9 @@ def mujoco_rays(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Depths, geoms and normals of `mj_ray` through the pixels, one by one."""
     axes = data.cam_xmat[camera].reshape(3, 3)
-    across = np.stack([lens.x, lens.y, np.zeros_like(lens.x)], axis=-1) @ axes.T
-    ahead, start = -axes[:, 2], data.cam_xpos[camera]
+    z = np.zeros_like(lens.x) if lens.z is None else lens.z
+    across = np.stack([lens.x, lens.y, z], axis=-1) @ axes.T
+    ahead, start = -axes[:, 2] if lens.z is None else np.zeros(3), data.cam_xpos[camera]
     depth, geom = np.empty(lens.x.shape), np.empty((*lens.x.shape, 1), np.int32)
     normal = np.empty((*lens.x.shape, 3))
     for i in np.ndindex(lens.x.shape):
@@ -73,8 +75,8 @@ def mujoco_rays(
     return np.where(depth < 0, np.inf, depth), geom[..., 0], normal
 
 
-def check_against_mujoco(model: mujoco.MjModel, camera: int) -> None:
-    lens = Lens.of_camera(model, camera, *SIZE)
+def check_against_mujoco(model: mujoco.MjModel, camera: int, lens: Lens | None = None) -> None:
+    lens = lens or Lens.of_camera(model, camera, *SIZE)
     tracer = Tracer(model, lens)
     data, geoms, eye = posed(model, camera)
     hits = jax.jit(tracer.hits)(geoms, eye)
@@ -95,6 +97,20 @@ def test_rays_hit_what_those_of_mujoco_hit(seed: int, camera: int) -> None:
     check_against_mujoco(random_scene(seed), camera)
 
 
+FISHEYE = Optics(
+    Intrinsics(*SIZE, 9.0, 9.0, 20.0, 13.5), False, Distortion("equidistant", (0.0,) * 4)
+)
+"""Sees up to 170 degrees from its axis, so that some tiles go round behind the camera."""
+
+
+def test_a_fisheye_hits_what_mujoco_hits_beside_and_behind_it() -> None:
+    model = random_scene(4)
+    model.geom_pos[:8, 0] *= -1.0
+    lens = FISHEYE.lens()
+    assert lens.z is not None and (lens.z > 0.95).any()
+    check_against_mujoco(model, 0, lens)
+
+
 def test_meshes_and_height_fields_are_hit_as_by_mujoco() -> None:
     rng = np.random.default_rng(0)
     spec = mujoco.MjSpec()
@@ -111,21 +127,19 @@ def test_meshes_and_height_fields_are_hit_as_by_mujoco() -> None:
     check_against_mujoco(spec.compile(), 0)
 
 
-@pytest.mark.parametrize("orthographic", [False, True])
-def test_a_gpu_finds_what_the_cpu_finds(orthographic: bool) -> None:
+@pytest.mark.parametrize("kind", ["perspective", "orthographic", "fisheye"])
+def test_a_gpu_finds_what_the_cpu_finds(kind: str) -> None:
     """Both algorithms, on the CPU."""
-    model = random_scene(7)
+    model, orthographic = random_scene(7), kind == "orthographic"
     lens = Lens.of_camera(model, int(orthographic), *SIZE)
-    shapes, tiles = Tracer(model, lens).shapes, Tiles(lens)
+    lens = FISHEYE.lens() if kind == "fisheye" else lens
+    shapes, tiles = Tracer(model, lens).shapes, Tiles.of(lens)
     _, geoms, eye = posed(model, int(orthographic))
     frames = jnp.concatenate([geoms.pos, geoms.axes.reshape(1, -1, 9)], axis=-1)
     camera = jnp.concatenate([eye.pos, eye.axes.reshape(1, 9)], axis=-1)
     frames, camera = (jnp.repeat(x, 3, axis=0) for x in (frames, camera))
     camera = camera.at[1, 1].add(0.3).at[2, 0].add(20.0)
-    found = [
-        jax.jit(find(shapes, tiles, orthographic=orthographic))(frames, camera, None)
-        for find in (by_tile, by_shape)
-    ]
+    found = [jax.jit(find)(shapes, tiles, frames, camera, None) for find in (by_tile, by_shape)]
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5)
     assert (found[0][1] == found[1][1]).mean() > 0.999
     assert (found[0][1][0] > 0).any() and (found[0][1][2] <= 0).all()  # only the floor is endless
@@ -230,3 +244,38 @@ def test_what_rays_cannot_see_is_refused() -> None:
         Tracer(model, lens)
     with pytest.raises(ValueError, match=r"no geom of the groups \(3,\) can be seen"):
         Tracer(model, lens, groups=(3,))
+
+
+def test_outside_of_compiled_functions_nothing_compiles_twice() -> None:
+    """Neither for other poses, nor for another scene with as many geoms."""
+
+    def look(height: float) -> None:
+        spec = mujoco.MjSpec()
+        spec.worldbody.add_geom(type=GEOM.mjGEOM_SPHERE, size=[0.5, 0, 0], pos=[0, 0, -height])
+        spec.worldbody.add_camera(name="eye")
+        model = spec.compile()
+        _, geoms, eye = posed(model)
+        lens = Lens.of_camera(model, 0, 16, 8)
+        tracer = Tracer(model, lens)
+        hits = tracer.hits(geoms, eye)
+        np.testing.assert_allclose(hits.depth[0, 4, 8], height - 0.5, atol=0.02)
+        assert tracer.normals(hits, geoms, eye).shape == (1, 8, 16, 3)
+        assert float(Painter(model, lens).paint(geoms, eye).max()) > 0.0
+        assert (tracer.segmentation(hits) >= -1).all()
+
+    look(2.0)
+    compiled: list[str] = []
+
+    def note(event: str, _: float, **__: object) -> None:
+        if "backend_compile" in event:
+            compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        jax.jit(lambda x: 3 * x + 17)(1.0)
+        assert compiled
+        compiled.clear()
+        look(1.5)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    assert not compiled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,10 +25,14 @@ from crazyflow_ros.sensors import (
     ObjRef,
     PinholeCameraPatternCfg,
     RayCastSensorCfg,
+    SensorContext,
     SensorSet,
     SimBackend,
     SimPictures,
 )
+from crazyflow_ros.sensors.ray_pictures import Room
+from crazyflow_ros.xla import compiled_files
+from crazyflow_ros.xla.compiled_files import CompiledFiles
 
 EYE = CameraSensorCfg(
     name="eye", camera_name="fpv_cam:0", width=96, height=64, renderer="rays",
@@ -82,6 +87,40 @@ def test_rays_see_what_opengl_draws(room: SensorSet, name: str) -> None:
     assert (traced.rgb.shape, traced.rgb.dtype) == (drawn.rgb.shape, drawn.rgb.dtype)
     differences = abs(traced.rgb.astype(int) - drawn.rgb)[0].max(axis=-1)[inner]
     assert differences.mean() < 2.0 and np.quantile(differences, 0.9) <= 3.0
+
+
+def test_code_for_a_scene_with_room_is_kept_for_other_numbers_of_drones_and_the_next_start(
+    room: SensorSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(n_drones: int, code: CompiledFiles, space: Room) -> CameraSensorData:
+        """Pictures of the first drone, who sees the second one, in front of further ones."""
+        monkeypatch.setattr(compiled_files, "_files", code)
+        poses = [*POSES, *([9.0, i, 1.0, 0, 0, 0, 1] for i in range(n_drones - 2))]
+        model = build_spec(
+            "cf2x_L250", [str(i) for i in range(n_drones)], scene="room", mocap=True, poses=poses
+        ).compile()
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        backend = MujocoBackend(model, data)
+        sensor = EYE.build()
+        sensor.initialize(backend)
+        sensor.set_context(SensorContext(backend, (), space))
+        sensor.sense()
+        return sensor.data
+
+    first, space = CompiledFiles(tmp_path, pytest.fail), Room()
+    two = taken(2, first, space)
+    assert first.n_compiled == 1
+    alone = room["eye"].data
+    np.testing.assert_array_equal(two.segmentation[..., 1], alone.segmentation[..., 1])
+    for kind in ("rgb", "depth", "normals"):
+        np.testing.assert_array_equal(getattr(two, kind), getattr(alone, kind))
+    np.testing.assert_array_equal(taken(4, first, space).depth, two.depth)
+    np.testing.assert_array_equal(taken(2, first, space).rgb, two.rgb)
+    assert first.n_compiled == 1
+    again = CompiledFiles(tmp_path, pytest.fail)
+    np.testing.assert_array_equal(taken(3, again, Room()).rgb, two.rgb)
+    assert again.n_compiled == 0
 
 
 def test_a_drone_sees_the_other(room: SensorSet) -> None:

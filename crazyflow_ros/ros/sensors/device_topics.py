@@ -19,6 +19,7 @@ from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.state import DroneIndex
 from crazyflow_ros.sensors import MujocoBackend, SensorContext
+from crazyflow_ros.sensors.ray_pictures import Room
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -30,14 +31,16 @@ class Scene:
     Args:
         model: Model of the mirror.
         names: Names of the drones.
+        room: Is shared by all scenes of the thread, so that a drone that comes or goes compiles
+            nothing.
     """
 
-    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
+    def __init__(self, model: mujoco.MjModel, names: Sequence[str], room: Room) -> None:
         self.mirrored, self.names = model, tuple(names)
         self._model = copy.copy(model)  # a copy, because drawing may set the size of its buffers
         self._data, self._index = mujoco.MjData(self._model), DroneIndex(self._model, names)
         self.backend = MujocoBackend(self._model, self._data)
-        self.context = SensorContext(self.backend, ())
+        self.context = SensorContext(self.backend, (), room)
         """What cameras draw with."""
         self._shown: MirrorState | None = None
 

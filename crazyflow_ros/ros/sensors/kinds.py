@@ -141,8 +141,8 @@ KINDS: Mapping[str, Kind] = {
         only=(
             *("width", "height", "fovy", "data_types"),
             *("use_textures", "use_shadows", "enabled_geom_groups", "renderer"),
-            *("distortion_model", "distortion", "exposure", "readout", "instants"),
-            *("gain", "gamma", "full_well", "read_noise", "seed"),
+            *("intrinsic_matrix", "distortion_model", "distortion", "exposure", "readout"),
+            *("instants", "gain", "gamma", "full_well", "read_noise", "seed"),
         ),
         defaults={"width": 320, "height": 240, "renderer": "auto"},
         fixed={"camera_name": "fpv_cam"},

@@ -27,6 +27,7 @@ from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
 from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import RenderingUnavailable
+from crazyflow_ros.sensors.ray_pictures import Room
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -63,6 +64,7 @@ class SensorThread:
         self._failed: set[DeviceTopics] = set()  # in this scene
         self._wanted: frozenset[int] = frozenset()  # rates of topics with subscribers
         self._scene: Scene | None = None
+        self._room = Room()
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
         self._left_out = self._left_out_before = 0
         self._due, self._taken = threading.Event(), threading.Event()
@@ -200,7 +202,7 @@ class SensorThread:
         if scene is None or scene.mirrored is not view.model or scene.names != names:
             if scene is not None:
                 scene.context.close()
-            self._scene = scene = Scene(view.model, names)
+            self._scene = scene = Scene(view.model, names, self._room)
             self._failed.clear()
         return scene
 

@@ -213,6 +213,15 @@ def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path
         ),
         ("type: contact, secondary: {mode: geom, name: a}", "secondary: there is no field 'name'"),
         ("type: camera, fovy: 200", "fovy .* 0 and 180 degrees, got 200"),
+        ("type: camera, intrinsic_matrix: [1, 2]", "must have 9 numbers, got 2"),
+        (
+            "type: camera, fovy: 60, intrinsic_matrix: [20, 0, 31, 0, 20, 31, 0, 0, 1]",
+            "give intrinsic_matrix or fovy, not both",
+        ),
+        (
+            "type: camera, renderer: opengl, intrinsic_matrix: [20, 0, 31, 0, 20, 31, 0, 0, 1]",
+            "the renderer 'opengl' has no intrinsic_matrix",
+        ),
         # Delays, which are kept in whole samples
         ("type: imu, delay: 1e9", "delay must be 0, or more than 0.005 s and at most 100 s"),
         ("type: imu, delay: 0.004", "got 0.004 s: .* whole samples of 100 Hz"),
