@@ -1,10 +1,12 @@
 """Pictures of the room from many worlds by rays, compared with MuJoCo's renderers.
 
-`MUJOCO_WARP_PYTHON` may name a Python that has mujoco-warp, of the same version as mujoco here.
+`MUJOCO_WARP_PYTHON` may name a Python that has mujoco-warp, of the same version as mujoco here, and
+`HYPERLUX_PYTHON` one that has hyperlux and trimesh, for its renderer on the CPU.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -80,6 +82,8 @@ def main() -> None:
             print(f"\nNo pictures by OpenGL: {error}")
     if python := os.environ.get("MUJOCO_WARP_PYTHON"):
         warp(python, drawn)
+    if python := os.environ.get("HYPERLUX_PYTHON"):
+        hyperlux(python, sim)
 
 
 def _taken(pictures: Callable[[SimData], object], data: SimData) -> None:
@@ -130,6 +134,37 @@ def warp(python: str, sim: Sim) -> None:
         kind, _, speed = line.partition(" ")
         if kind in KINDS:  # Warp prints what it compiles
             print(f"| {kind}, mujoco-warp on a CPU | {float(speed):,.0f} | |")
+
+
+def hyperlux(python: str, sim: Sim) -> None:
+    """Print how many pictures HyperLux takes of the room without the drones, on the CPU."""
+    model, data, states = sim.mj_model, mujoco.MjData(sim.mj_model), sim.data.states
+    eye, rows = model.camera("fpv_cam:0").id, []
+    half = np.tan(np.radians(model.cam_fovy[eye]) / 2)
+    for pos, quat in zip(states.pos[:, 0], states.quat[:, 0]):
+        data.mocap_pos[0], data.mocap_quat[0] = pos, np.asarray(quat)[[3, 0, 1, 2]]
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_camlight(model, data)
+        right, up, back = data.cam_xmat[eye].reshape(3, 3).T
+        first = half * (up - right) - back
+        rows.append([*data.cam_xpos[eye], *first, *(2 * half * right), *(-2 * half * up)])
+    shapes = []
+    for i in np.flatnonzero(model.geom_bodyid == 0):
+        kind = mujoco.mjtGeom(model.geom_type[i]).name.removeprefix("mjGEOM_").lower()
+        rgba = (
+            model.mat_rgba[model.geom_matid[i]] if model.geom_matid[i] >= 0 else model.geom_rgba[i]
+        )
+        numbers = data.geom_xpos[i], data.geom_xmat[i], model.geom_size[i], rgba
+        shapes.append([kind, *(x.tolist() for x in numbers)])
+    with tempfile.TemporaryDirectory() as folder:
+        file, script = Path(folder) / "scene.npz", Path(__file__).with_name("hyperlux_pictures.py")
+        np.savez(file, cameras=np.float32(rows), shapes=json.dumps(shapes))
+        for kind in ("depth", "rgb"):
+            call = [python, str(script), str(file), kind, str(SIZE), str(ROUNDS)]
+            environment = {**os.environ, "HYPERLUX_BACKEND": "GENERIC"}
+            output = subprocess.check_output(call, env=environment, text=True)
+            used, elapsed = map(float, output.split()[-2:])
+            print(f"| {kind}, HyperLux on the CPU | {used:,.0f} | {elapsed:,.0f} |")
 
 
 if __name__ == "__main__":
