@@ -19,6 +19,7 @@ MODES = ("rotor_vel", "force_torque", "body_rate", "attitude", "state")
 BATCHES = (1, 1024, 16384)
 LOOPS = [
     *(f"policy:{n}" for n in BATCHES),
+    "rollout:1",
     *(f"environment:{n}" for n in (64, *BATCHES[1:])),
     *(f"learning:{n}:{ticks}" for n in (64, 1024) for ticks in (1, 5)),
     *(f"gradient:{n}" for n in (64, 1024)),
@@ -41,6 +42,7 @@ WORKER = Path(__file__).with_name("sim_worker.py")
 
 _FORMATS: dict[str, tuple[str, Callable[[int, float], float]]] = {
     "policy": ("policy in `jit(scan)`, M ticks/s", lambda n, s: 5e-6 * n / s),
+    "rollout": ("50 cycles of a policy in one call of `jit(scan)`, us", lambda _, s: 1e6 * s),
     "environment": ("Gymnasium, reach, M steps/s", lambda n, s: 1e-6 * n / s),
     "learning": (
         "gradient of a policy that acts every {} ticks, 100 ticks, ms",

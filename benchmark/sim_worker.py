@@ -29,6 +29,7 @@ TICKS = {1: 500, 64: 500, 1024: 500, 16384: 100}  # of a long call; 20 with more
 DIVIDED = 8192  # worlds for each core from which on `Sim.step` uses all cores without a mesh
 PER_CYCLE = 5  # ticks
 CYCLES = {1: 1000, 1024: 100, 16384: 10}  # of a policy, in one compiled loop
+OF_ROLLOUT = 50  # cycles
 OBSERVED = ("pos", "quat", "vel", "ang_vel")  # 13 numbers
 OF_GRADIENT = 100  # ticks
 REVERSE = 3.2  # operations of a tick with its gradient over those of the tick, as XLA counts them
@@ -127,7 +128,27 @@ def least(sim: Any, n_ticks: float, n_worlds: int, n_numbers: int) -> dict[str, 
 
 
 def measure_policy(library: str, n_worlds: int) -> dict[str, float]:
-    """Measure a cycle of a linear policy in a compiled loop, on all devices."""
+    """Measure a cycle of a linear policy in a long compiled loop, on all devices."""
+    n_cycles = CYCLES[n_worlds]
+    sim, run = rollout(library, n_worlds, n_cycles)
+    data = sim.data
+    seconds = seconds_per_call(lambda: jax.block_until_ready(run(data))) / n_cycles
+    return {"s": seconds, **least(sim, PER_CYCLE, n_worlds, 13 + 4)}
+
+
+def measure_rollout(library: str, n_worlds: int) -> dict[str, float]:
+    """Measure a call of a short compiled loop of a linear policy, which returns the last states."""
+    sim, run = rollout(library, n_worlds, OF_ROLLOUT)
+    # Not all of the data: JAX makes an object of each of its arrays, in a microsecond or more.
+    fly, data = jax.jit(lambda data: run(data).states), sim.data
+    return {
+        "s": seconds_per_call(lambda: jax.block_until_ready(fly(data))),
+        **least(sim, OF_ROLLOUT * PER_CYCLE, n_worlds, OF_ROLLOUT * (13 + 4)),
+    }
+
+
+def rollout(library: str, n_worlds: int, n_cycles: int) -> tuple[Any, Callable[[Any], Any]]:
+    """Return a simulation, and the function from its data to those after a linear policy flew."""
     functional = importlib.import_module(f"{library}.sim.functional")
     use_cores(library)
     sim = flying(library, n_worlds, "attitude", **on_all_devices())
@@ -139,10 +160,7 @@ def measure_policy(library: str, n_worlds: int) -> dict[str, float]:
         seen = jnp.concatenate([getattr(data.states, x) for x in OBSERVED], axis=-1)
         return step(functional.attitude_control(data, seen @ gains + hover), PER_CYCLE), None
 
-    run = jax.jit(lambda data: jax.lax.scan(cycle, data, None, length=CYCLES[n_worlds])[0])
-    data = sim.data
-    seconds = seconds_per_call(lambda: jax.block_until_ready(run(data))) / CYCLES[n_worlds]
-    return {"s": seconds, **least(sim, PER_CYCLE, n_worlds, 13 + 4)}
+    return sim, jax.jit(lambda data: jax.lax.scan(cycle, data, length=n_cycles)[0])
 
 
 def measure_environment(library: str, n_worlds: int) -> dict[str, float]:
@@ -298,6 +316,7 @@ def measure_contacts(library: str) -> dict[str, Any]:
 
 MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "policy": measure_policy,
+    "rollout": measure_rollout,
     "environment": measure_environment,
     "gradient": measure_gradient,
     "learning": measure_learning,

@@ -8,7 +8,7 @@ computes the ticks again: what it stores stays in the cache, and is gone when th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from crazyflow_ros.sim.compile.blocks import (
     Results,
@@ -45,8 +46,8 @@ def advance(ticks: Ticks, packed: Packed, n_ticks: Array | int, worlds: Worlds) 
         worlds: The worlds and their devices.
     """
     moving, fixed, shared, common = packed
-    n_moving = len(moving)
     if common:  # all worlds at once
+        n_moving = len(moving)
 
         def fly(own: list[Rows], shared: list[Array]) -> Results:
             args = ticks.flown([*own, *shared], n_ticks)
@@ -54,10 +55,13 @@ def advance(ticks: Ticks, packed: Packed, n_ticks: Array | int, worlds: Worlds) 
 
         moving, common = at_once(fly, [*moving, *fixed], [*shared, *common])
         return packed._replace(moving=moving, common=common)
-    call = _Call(ticks, n_ticks if isinstance(n_ticks, int) else None)
+    known = n_ticks if isinstance(n_ticks, int) else None
+    # A traced number may be zero, after which everything is as it was.
+    own = range(ticks.n_own) if known is None else ticks.read
+    call = _Call(ticks, known, (*own, *range(ticks.n_own, ticks.n_arguments + 1)))
+    arrays, count = [*moving, *fixed], jnp.asarray(n_ticks, jnp.int32)
     run = worlds.on_each_device(lambda own, shared: _FLY.of(call, *own, *shared))
-    count = jnp.asarray(n_ticks, jnp.int32)
-    return packed._replace(moving=run([*moving, *fixed], [*shared, count]))
+    return packed._replace(moving=run([arrays[i] for i in own], [*shared, count]))
 
 
 class _Call(NamedTuple):
@@ -69,38 +73,56 @@ class _Call(NamedTuple):
     ticks: Ticks
     n_ticks: int | None
     """The number, unless it is traced."""
+    needed: tuple[int, ...]
+    """The arguments that it is given, by their place; the others do not matter."""
     which: tuple[int, ...] = ()
-
-    @property
-    def n_primals(self) -> int:
-        """Number of arguments. Those of derivatives also have tangents or cotangents."""
-        return self.ticks.n_arguments + 1
 
     def is_own(self, i: int) -> bool:
         """Return whether each world has its own part of an argument."""
         return i < self.ticks.n_own
 
-    def results(self, args: Args) -> list[int]:
-        """Return which arguments change and are real numbers."""
-        return _floats(args[: len(self.ticks.moving)])
+    @property
+    def moving(self) -> range:
+        """The arguments that change."""
+        return range(len(self.ticks.moving))
 
+    @property
+    def results(self) -> list[int]:
+        """The arguments that change and are real numbers."""
+        shapes = self.ticks.shapes(1)
+        return [i for i in self.moving if jnp.issubdtype(shapes[i].dtype, jnp.floating)]
 
-def _floats(args: Args) -> list[int]:
-    return [i for i, x in enumerate(args) if jnp.issubdtype(x.dtype, jnp.floating)]
+    def arguments(self, values: Mapping[int, Any], like: Rows) -> list[Any]:
+        """Return all arguments of `Ticks.flown`, with zeros for those that have no value.
+
+        Args:
+            values: Values by place, in rows.
+            like: Rows of any argument of which each world has its own part.
+        """
+        shapes = self.ticks.shapes(like[0].shape[0])
+
+        def zeros(i: int) -> Any:
+            array = jnp.zeros(shapes[i].shape, shapes[i].dtype)
+            return tuple(array) if self.is_own(i) else array
+
+        return [values[i] if i in values else zeros(i) for i in range(len(shapes))]
 
 
 def _fly(call: _Call, run: Run, *args: Array) -> list[Array]:
     """Return the arguments that change, after the ticks."""
-    n_own, n_moving = call.ticks.n_own, len(call.ticks.moving)
+    needed, moving = call.needed, call.moving
+    n_own = sum(map(call.is_own, needed))
 
     def fn(own: list[Rows], shared: list[Array]) -> Results:
         # As an argument, the number may change without recompilation. Outside a kernel, JAX may
         # have to differentiate this, which requires a known number.
-        known = call.n_ticks if run is at_once else None
+        known = call.n_ticks if call.n_ticks == 1 or run is at_once else None
         n_ticks = shared[-1] if known is None else known
-        return call.ticks.flown([*own, *shared[:-1]], n_ticks)[:n_moving], []
+        before = call.arguments(dict(zip(needed, [*own, *shared])), own[0])
+        return call.ticks.flown(before, n_ticks)[: len(moving)], []
 
-    return run(fn, args[:n_own], args[n_own:], range(n_moving))[0]
+    into = [needed.index(i) if i in needed else None for i in moving]
+    return run(fn, args[:n_own], args[n_own:], into)[0]
 
 
 def _derivative(
@@ -122,31 +144,30 @@ def _derivative(
         derive: Returns the derivatives, given the results as a function of `call.which`, values of
             `call.which`, and tangents or cotangents.
     """
-    primals, ticks = range(call.n_primals), call.ticks
-    results = call.results(args)
-    places = [*primals, *(call.n_primals + k for k in range(len(given)))]
-    is_own = [call.is_own(i) for i in (*primals, *given)]
-    own, shared = ([i for i in places if is_own[i] is flag] for flag in (True, False))
+    n_primals, results = len(call.needed), call.results
+    is_own = [call.is_own(i) for i in (*call.needed, *given)]
+    own, shared = ([k for k, mine in enumerate(is_own) if mine is flag] for flag in (True, False))
 
     def fn(own_values: list[Rows], shared_values: list[Array]) -> Results:
         values: dict[int, Any] = dict(zip(own, own_values)) | dict(zip(shared, shared_values))
-        before = [values[i] for i in primals]
-        n_ticks = before.pop() if call.n_ticks is None else call.n_ticks
+        primals = {i: values[k] for k, i in enumerate(call.needed)}
+        extra = [values[n_primals + k] for k in range(len(given))]
+        before = call.arguments(primals, own_values[0])
+        n_ticks = primals[call.ticks.n_arguments] if call.n_ticks is None else call.n_ticks
 
         def of(*which: Any) -> list[Any]:
-            after = ticks.flown(replaced(before[: ticks.n_arguments], call.which, which), n_ticks)
+            after = call.ticks.flown(replaced(before, call.which, which), n_ticks)
             return [after[i] for i in results]
 
-        extra = [values[i] for i in places[call.n_primals :]]
         derived = derive(of, [before[i] for i in call.which], extra)
         parts: Results = ([], [])
         for i, x in zip(wanted, derived, strict=True):
             parts[not call.is_own(i)].append(x)
         return parts
 
-    at = {i: own.index(call.n_primals + k) for k, i in enumerate(given) if call.is_own(i)}
+    at = {i: own.index(n_primals + k) for k, i in enumerate(given) if call.is_own(i)}
     into = [at.get(i) for i in wanted if call.is_own(i)]
-    changed, sums = run(fn, [args[i] for i in own], [args[i] for i in shared], into)
+    changed, sums = run(fn, [args[k] for k in own], [args[k] for k in shared], into)
     return [(changed if call.is_own(i) else sums).pop(0) for i in wanted]
 
 
@@ -156,7 +177,7 @@ def _push(call: _Call, run: Run, *args: Array) -> list[Array]:
     def derive(of: Callable[..., list[Any]], which: list[Any], tangents: list[Any]) -> list[Any]:
         return jax.jvp(of, tuple(which), tuple(tangents))[1]
 
-    return _derivative(call, run, args, call.which, call.results(args), derive)
+    return _derivative(call, run, args, call.which, call.results, derive)
 
 
 def _pull(call: _Call, run: Run, *args: Array) -> list[Array]:
@@ -170,7 +191,7 @@ def _pull(call: _Call, run: Run, *args: Array) -> list[Array]:
     def derive(of: Callable[..., list[Any]], which: list[Any], cotangents: list[Any]) -> list[Any]:
         return list(jax.vjp(of, *which)[1](cotangents))
 
-    return _derivative(call, run, args, call.results(args), call.which, derive)
+    return _derivative(call, run, args, call.results, call.which, derive)
 
 
 class _Primitive(Primitive):
@@ -181,8 +202,8 @@ class _Primitive(Primitive):
     def __init__(
         self,
         compute: Callable[..., list[Array]],
-        given: Callable[[_Call, Args], Sequence[int]],
-        wanted: Callable[[_Call, Args], Sequence[int]],
+        given: Callable[[_Call], Sequence[int]],
+        wanted: Callable[[_Call], Sequence[int]],
     ) -> None:
         """Define the primitive.
 
@@ -200,7 +221,7 @@ class _Primitive(Primitive):
 
         define: Any = self  # JAX has no types for what follows
         define.def_impl(lambda *args, call: compiled(call)(*args))
-        define.def_abstract_eval(lambda *args, call: [args[i] for i in wanted(call, args)])
+        define.def_abstract_eval(self._shapes)
         for platform in RUNS:
             lowered = mlir.lower_fun(partial(self._computed_on, platform))
             mlir.register_lowering(self, lowered, platform=platform)
@@ -209,6 +230,19 @@ class _Primitive(Primitive):
 
     def _computed_on(self, platform: str | None, *args: Array, call: _Call) -> list[Array]:
         return self._compute(call, RUNS[platform], *args)
+
+    def _shapes(self, *args: Any, call: _Call) -> list[Any]:
+        """Return the abstract values of the results."""
+        given = dict(zip((*call.needed, *self._given(call)), args))
+        own = next(x for i, x in given.items() if call.is_own(i))
+        shapes = call.ticks.shapes(own.shape[1])
+
+        def value(i: int) -> Any:
+            if not call.is_own(i):
+                return given[i]
+            return own.update(shape=shapes[i].shape, dtype=shapes[i].dtype, weak_type=False)
+
+        return [value(i) for i in self._wanted(call)]
 
     def of(self, call: _Call, *args: Array) -> list[Array]:
         """Return the results."""
@@ -220,10 +254,10 @@ class _Primitive(Primitive):
         self, args: Args, axes: Sequence[int | None], *, call: _Call
     ) -> tuple[list[Array], list[int]]:
         """Compute a batch as additional worlds."""
-        own = [call.is_own(i) for i in (*range(call.n_primals), *self._given(call, args))]
+        own = [call.is_own(i) for i in (*call.needed, *self._given(call))]
         size = next(a.shape[axis] for a, axis in zip(args, axes) if axis is not None)
         shared_differ = any(axis is not None and not mine for axis, mine in zip(axes, own))
-        if shared_differ or not all(map(call.is_own, self._wanted(call, args))):
+        if shared_differ or not all(map(call.is_own, self._wanted(call))):
             plain = partial(self._compute, call, at_once)
             results = jax.vmap(plain, axes, axis_size=size)(*args)
             return results, [0] * len(results)
@@ -246,31 +280,51 @@ class _Primitive(Primitive):
         return jax.jvp(partial(self._compute, call, at_once), tuple(primals), moved)
 
 
-def _results(call: _Call, args: Args) -> Sequence[int]:
-    return call.results(args)
+_FLY = _Primitive(_fly, lambda _: (), lambda call: call.moving)
+_PUSH = _Primitive(_push, lambda call: call.which, lambda call: call.results)
+_PULL = _Primitive(_pull, lambda call: call.results, lambda call: call.which)
 
 
-_FLY = _Primitive(_fly, lambda *_: (), lambda call, _: range(len(call.ticks.moving)))
-_PUSH = _Primitive(_push, lambda call, _: call.which, _results)
-_PULL = _Primitive(_pull, _results, lambda call, _: call.which)
+@lru_cache(maxsize=64)
+def _pushing(fly: _Call, which: tuple[int, ...]) -> _Call:
+    """Return the call for the derivative of `fly` with respect to some arguments.
+
+    It needs few of the arguments, and on the way back these are all that JAX has stored.
+    """
+    call = fly._replace(which=which)
+    if call.n_ticks is None:
+        return call
+    shapes = [*call.ticks.shapes(1), jax.ShapeDtypeStruct((), jnp.int32)]
+    args = [shapes[i] for i in (*call.needed, *which)]
+    jaxpr = jax.make_jaxpr(partial(_push, call, at_once))(*args).jaxpr
+    _, used = dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    needed = [i for i, is_used in zip(call.needed, used) if is_used or not call.is_own(i)]
+    return call._replace(needed=tuple(needed)) if call.is_own(needed[0]) else call
 
 
 def _pushed_fly(primals: Args, tangents: Args, *, call: _Call) -> tuple[list[Array], list[Any]]:
     results = _FLY.of(call, *primals)
     moved: list[Any] = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in results]
-    which = tuple(i for i in _floats(primals) if type(tangents[i]) is not ad.Zero)
-    if which:
-        pushed = _PUSH.of(call._replace(which=which), *primals, *(tangents[i] for i in which))
-        for i, change in zip(call.results(primals), pushed):
+    given = dict(zip(call.needed, primals))
+    changes = {
+        i: t
+        for i, t in zip(call.needed, tangents)
+        if type(t) is not ad.Zero and jnp.issubdtype(given[i].dtype, jnp.floating)
+    }
+    if changes:
+        push = _pushing(call, tuple(changes))
+        pushed = _PUSH.of(push, *(given[i] for i in push.needed), *changes.values())
+        for i, change in zip(call.results, pushed):
             moved[i] = change
     return results, moved
 
 
 def _transposed_push(cotangents: Args, *args: Any, call: _Call) -> list[Any]:
-    primals, tangents = args[: call.n_primals], args[call.n_primals :]
+    n_primals = len(call.needed)
+    primals, tangents = args[:n_primals], args[n_primals:]
     pulled = _PULL.of(call, *primals, *(ad.instantiate_zeros(c) for c in cotangents))
     wanted = [ad.is_undefined_primal(t) for t in tangents]
-    return [None] * len(primals) + [x if want else None for x, want in zip(pulled, wanted)]
+    return [None] * n_primals + [x if want else None for x, want in zip(pulled, wanted)]
 
 
 ad.primitive_jvps[_FLY] = _pushed_fly

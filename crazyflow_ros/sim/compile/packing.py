@@ -32,6 +32,15 @@ class Packing:
         self._dtypes = [a.dtype for a in arrays]
         self.dtypes = list(dict.fromkeys(self._dtypes))  # of the vectors, in order
 
+    @property
+    def shapes(self) -> list[jax.ShapeDtypeStruct]:
+        """Shapes and dtypes of the vectors."""
+        sizes = [(prod(shape), dtype) for shape, dtype in zip(self._shapes, self._dtypes)]
+        return [
+            jax.ShapeDtypeStruct((sum(n for n, own in sizes if own == dtype),), dtype)
+            for dtype in self.dtypes
+        ]
+
     def pack(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Pack the arrays, of JAX or of NumPy, into one vector per dtype."""
         is_numpy = all(isinstance(a, np.ndarray) for a in arrays)

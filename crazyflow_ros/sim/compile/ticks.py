@@ -55,6 +55,8 @@ class Ticks:
         state: The arguments that a tick changes, by their place.
         n_own: Number of arguments of which each world has its own part.
         n_arguments: Number of arguments.
+        read: The arguments of which each world has its own part and whose values before the ticks
+            matter, by their place; all of them if there are none, because it has to be some.
         changed: The leaves that ticks or commands change.
         used: For each leaf, whether it is in the arrays: it changes, is read, or is the command.
     """
@@ -121,7 +123,7 @@ class Ticks:
         n_shared = len(self._packing.dtypes) if self._packing else len(self._shared)
         self.n_arguments = self.n_own + n_shared + len(self.common)
         self.state = [*range(n_in_tick), *range(self.n_own + n_shared, self.n_arguments)]
-        n_moving = len(self.moving)
+        n_moving, own_groups = len(self.moving), [*self.moving, *self.fixed]
         self._finished = [
             *(k for k, group in enumerate(self.moving) if any(in_last[i] for i in group)),
             *(self.n_own + n_shared + k for k, i in enumerate(self.common) if in_last[i]),
@@ -129,10 +131,12 @@ class Ticks:
         # In which part of `Packed`, and at which index.
         self._places = {
             i: (int(k >= n_moving), k - n_moving * (k >= n_moving))
-            for k, group in enumerate([*self.moving, *self.fixed])
+            for k, group in enumerate(own_groups)
             for i in group
         }
         self._command = command
+        read = [k for k, group in enumerate(own_groups) if any(reads[i] for i in group)]
+        self.read = read or [*range(self.n_own)]
 
     @property
     def _groups(self) -> tuple[list[list[int]], list[list[int]]]:
@@ -172,6 +176,20 @@ class Ticks:
             slices.append((i, slice(start, end)))
             start = end
         return slices
+
+    def shapes(self, n_worlds: int) -> list[jax.ShapeDtypeStruct]:
+        """Return shapes and dtypes of the arguments, as arrays, for a number of worlds."""
+        own = [
+            jax.ShapeDtypeStruct(
+                (self.rows_of_each(group)[-1][1].stop, n_worlds, self._shapes[group[0]].shape[1]),
+                self._shapes[group[0]].dtype,
+            )
+            for group in [*self.moving, *self.fixed]
+        ]
+        shared = [self._shapes[i] for i in self._shared]
+        if self._packing:
+            shared = self._packing.shapes
+        return [*own, *shared, *(self._shapes[i] for i in self.common)]
 
     def array_of(self, packed: Packed, leaf: int | None) -> Any:
         """Return the array that holds a leaf which is alone in it, by default the command."""

@@ -135,6 +135,39 @@ def test_transformations_of_a_step_are_those_of_its_ticks(
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(b).max())
 
 
+def test_a_policy_that_acts_at_each_tick_has_the_gradient_of_its_ticks(sim: Sim) -> None:
+    """Also by what a tick overwrites without reading it: the input of the dynamics."""
+    with jax.enable_x64(True):
+        step, stages, data = sim.build_step_fn(derivative=False), sim.step_pipeline, sim.data
+
+        def plain(data: Any, _: int) -> Any:
+            for stage in stages:
+                data = stage(data)
+            return data
+
+        def cost(advance: Callable[[Any, int], Any], gains: Array, first: Array) -> Array:
+            def act(data: Any, _: None) -> tuple[Any, Array]:
+                seen = jnp.concatenate([data.states.pos, data.states.vel], axis=-1)
+                data = advance(attitude_control(data, hover + seen @ gains), 1)
+                return data, (data.states.pos**2).sum() + (data.controls.actuators**3).sum()
+
+            controls = data.controls.replace(actuators=first)
+            after, costs = jax.lax.scan(act, data.replace(controls=controls), length=3)
+            return costs.sum() + (after.states.rotor_vel**2).sum()
+
+        hover, gains = values(sim)[0], jnp.full((6, 4), 0.01)
+        at = gains, data.controls.actuators
+        ours, expected = (
+            jax.jit(jax.grad(partial(cost, fn), (0, 1)), compiler_options=QUICKLY)(*at)
+            for fn in (step, plain)
+        )
+        for a, b in zip(ours, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+        assert np.any(ours[0], axis=0).all() and not np.any(ours[1])
+        none = jax.jit(step, compiler_options=QUICKLY)(data, jnp.asarray(0))
+        jax.tree.map(np.testing.assert_array_equal, none.controls, data.controls)
+
+
 def gradient(n_worlds: int) -> Callable[[np.ndarray], Array]:
     """The gradient of the final speeds by the command, float32."""
     sim = Sim(n_worlds, control="attitude", dynamics="so_rpy")
