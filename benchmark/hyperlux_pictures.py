@@ -55,8 +55,8 @@ def write(shapes: list[Any], path: Path) -> None:
 
 def main() -> None:
     """Measure."""
-    import hyperlux
-    from hyperlux.camera import RGB, CameraSpec, Depth
+    import hyperlux  # type: ignore[import-not-found]
+    from hyperlux.camera import RGB, CameraSpec, Depth  # type: ignore[import-not-found]
 
     file, kind, size, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     given = np.load(file)

@@ -158,7 +158,7 @@ def hyperlux(python: str, sim: Sim) -> None:
         shapes.append([kind, *(x.tolist() for x in numbers)])
     with tempfile.TemporaryDirectory() as folder:
         file, script = Path(folder) / "scene.npz", Path(__file__).with_name("hyperlux_pictures.py")
-        np.savez(file, cameras=np.float32(rows), shapes=json.dumps(shapes))
+        np.savez(file, cameras=np.array(rows, np.float32), shapes=json.dumps(shapes))
         for kind in ("depth", "rgb"):
             call = [python, str(script), str(file), kind, str(SIZE), str(ROUNDS)]
             environment = {**os.environ, "HYPERLUX_BACKEND": "GENERIC"}
