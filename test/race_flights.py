@@ -1,7 +1,7 @@
-"""Races in the node of a policy that sees what a camera of its drone publishes.
+"""Flights in the node of a policy that sees what a camera of its drone publishes.
 
 `PolicyPilot` flies, in lock-step: over topics and services alone, as a program of the user's own.
-Each race starts where one of the task begins, with standing rotors.
+Each flight starts where one of the task begins, with standing rotors.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from crazyflow_ros_interfaces.srv import SetMotorEfficiency
-from geometry_msgs.msg import Point, Pose, Quaternion, Twist
+from geometry_msgs.msg import Point, Pose, Quaternion, Twist, Vector3
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from ros_client import Client, SimulatorProcess, numbers
+from scipy.spatial.transform import Rotation
 from simulation_interfaces.msg import EntityState, Result
 from simulation_interfaces.srv import SetEntityState
 
@@ -29,6 +30,32 @@ from crazyflow_ros.policy import load
 
 NAME = "cf0"
 _EACH = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
+
+
+def put(client: Client, start: Start) -> None:
+    """Reset the simulator, and put its drone where an episode of one drone begins."""
+    client.reset()
+    given = start.quat, start.vel, start.ang_vel
+    rest = [0.0, 0.0, 0.0, 1.0], [0.0] * 3, [0.0] * 3
+    motion = [np.asarray(x if y is None else y[0], float) for x, y in zip(rest, given)]
+    quat, vel, ang_vel = motion
+    turns = Rotation.from_quat(quat).apply(ang_vel)  # of the entity, in the world
+    at = np.asarray(start.pos[0], float)
+    pose = Pose(
+        position=Point(**_named(at)), orientation=Quaternion(**dict(zip("xyzw", quat.tolist())))
+    )
+    twist = Twist(linear=Vector3(**_named(vel)), angular=Vector3(**_named(turns)))
+    has_parts = hasattr(SetEntityState.Request, "set_pose")  # in version 2
+    parts = dict.fromkeys(("set_pose", "set_twist"), True) if has_parts else {}
+    state = EntityState(pose=pose, twist=twist)
+    answer = client.call(
+        SetEntityState, "crazyflow/set_entity_state", entity=NAME, state=state, **parts
+    )
+    assert answer.result.result == Result.RESULT_OK, answer.result.error_message
+
+
+def _named(vector: np.ndarray) -> dict[str, float]:
+    return dict(zip("xyz", vector.tolist()))
 
 
 class Races:
@@ -51,17 +78,7 @@ class Races:
             seconds: Longest duration, in simulated time.
             efficiency: Of one of the motors, as a share of its thrust.
         """
-        place = Start(*self._task.begin(jax.random.key(seed), 1)).pos[0]
-        self.client.reset()
-        pose = Pose(position=Point(**dict(zip("xyz", np.asarray(place, float).tolist()))))
-        pose.orientation = Quaternion(w=1.0)
-        has_parts = hasattr(SetEntityState.Request, "set_pose")  # in version 2
-        parts = dict.fromkeys(("set_pose", "set_twist"), True) if has_parts else {}
-        state = EntityState(pose=pose, twist=Twist())
-        answer = self.client.call(
-            SetEntityState, "crazyflow/set_entity_state", entity=NAME, state=state, **parts
-        )
-        assert answer.result.result == Result.RESULT_OK, answer.result.error_message
+        put(self.client, Start(*self._task.begin(jax.random.key(seed), 1)))
         answer = self.client.call(
             SetMotorEfficiency, f"{NAME}/set_motor_efficiency", motor=1, efficiency=efficiency
         )
@@ -110,26 +127,36 @@ class _Referee:
 def races(
     domain: int, policy: Path, folder: Path, others: str = "", *given: str
 ) -> Iterator[Races]:
-    """Start a simulator whose drone has the camera that a policy needs.
+    """Start a simulator of races whose drone has the camera that a policy needs; see `seeing`."""
+    task = Race()
+    x, y, _ = task.gates.start.tolist()
+    place = f"initial_poses:=[{x}, {y}, {task.height}, 0.0]"
+    with seeing(domain, task.scene, policy, folder, others, place, *given) as client:
+        yield Races(client, task)
+
+
+@contextmanager
+def seeing(
+    domain: int, scene: str, policy: Path, folder: Path, others: str = "", *given: str
+) -> Iterator[Client]:
+    """Start a paused simulator with one drone that has the camera that a policy needs.
 
     Args:
         domain: ROS domain.
+        scene: The scene.
         policy: File of the policy.
         folder: For the sensors file.
         others: Further lines of the sensors file.
         *given: Further parameters of the simulator.
     """
-    task = Race()
     eye = load(policy).observation.eye
     assert eye is not None
     entry = f"type: camera, rate: 50, width: {eye.width}, height: {eye.height}, fovy: {eye.fovy}"
     sensors = folder / "sensors.yaml"
     sensors.write_text(f"all:\n  eye: {{{entry}, data_types: [{eye.kind}]}}\n{others}")
-    x, y, _ = task.gates.start.tolist()
     parameters = (
         "control:=rotor_vel",
-        f"scene:={task.scene}",
-        f"initial_poses:=[{x}, {y}, {task.height}, 0.0]",
+        f"scene:={scene}",
         f"sensors:={sensors}",
         "start_paused:=true",
         "real_time_factor:=0.0",
@@ -139,6 +166,6 @@ def races(
     with SimulatorProcess(domain, words):
         client = Client(domain)
         try:
-            yield Races(client, task)
+            yield client
         finally:
             client.close()
