@@ -25,12 +25,11 @@ import jax
 import numpy as np
 
 from benchmark import topic_route
-from benchmark.processes import compiled, running
+from benchmark.processes import compiled, running, states_of
 from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.lockstep.futex import Futex
-from crazyflow_ros.lockstep.layout import segment
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.ros.parameters.groups import PublishRates
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
@@ -72,14 +71,6 @@ def ping_pong(folder: Path) -> float:
                 while pong.value == i:
                     pong.wait(i, 1.0)
             return (time.perf_counter() - began) / CYCLES
-
-
-def states_of(name: str, n_drones: int) -> np.ndarray:
-    """Return a view of the states in the shared memory of a simulator."""
-    states: np.ndarray = np.memmap(f"/dev/shm/crazyflow_ros.{name}", segment(n_drones), "r")[
-        "states"
-    ]
-    return states
 
 
 def without_physics(client: str, name: str) -> float:

@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.lock_step import states_of
-from benchmark.processes import running
+from benchmark.processes import running, states_of
 from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import READY

@@ -151,9 +151,8 @@ def hyperlux(python: str, sim: Sim) -> None:
     shapes = []
     for i in np.flatnonzero(model.geom_bodyid == 0):
         kind = mujoco.mjtGeom(model.geom_type[i]).name.removeprefix("mjGEOM_").lower()
-        rgba = (
-            model.mat_rgba[model.geom_matid[i]] if model.geom_matid[i] >= 0 else model.geom_rgba[i]
-        )
+        material = model.geom_matid[i]
+        rgba = model.mat_rgba[material] if material >= 0 else model.geom_rgba[i]
         numbers = data.geom_xpos[i], data.geom_xmat[i], model.geom_size[i], rgba
         shapes.append([kind, *(x.tolist() for x in numbers)])
     with tempfile.TemporaryDirectory() as folder:

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import rclpy
 from rclpy.signals import SignalHandlerOptions
 
 from crazyflow_ros.demo.simulator import end
+from crazyflow_ros.lockstep.layout import segment
 
 ROOT = Path(__file__).parents[1]
 _GRACE = 5.0  # s for a program to end
@@ -68,3 +70,10 @@ def running(
             yield process
         finally:
             end(process, _GRACE)
+
+
+def states_of(name: str, n_drones: int) -> np.ndarray:
+    """Return a view of the states in the shared memory of a simulator for controllers."""
+    memory = np.memmap(f"/dev/shm/crazyflow_ros.{name}", segment(n_drones), "r")
+    states: np.ndarray = memory["states"]
+    return states

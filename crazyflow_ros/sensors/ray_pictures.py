@@ -112,7 +112,7 @@ class PictureFn:
         if "rgb" in kinds:
             colors = self._over_time(painted, geoms, cameras, motions, mean=True)["rgb"]
             taken["rgb"] = _as_bytes(self._chip.develop(colors, keys))
-        if set(kinds) != {"rgb"}:
+        if self._tracer is not None:
             taken |= self._over_time(self._measured, geoms, cameras, motions, mean=False)
         return {kind: taken[kind] for kind in kinds}
 

@@ -570,7 +570,8 @@ class Sim:
             derivative: Whether to evaluate `states_deriv`; if so, the function is compiled.
         """
         if derivative:
-            make = reset_fn if self._reset_pipeline or self.forces else common_reset_fn
+            shared = not self._reset_pipeline and are_shared(self.forces)
+            make = common_reset_fn if shared else reset_fn
             return make(self._reset_pipeline, self._rate, self._worlds)
         return restoring(self._reset_pipeline, self._worlds)
 
