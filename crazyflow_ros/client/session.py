@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 import rclpy
 from rclpy.context import Context
-from rclpy.exceptions import InvalidHandle
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -18,12 +16,11 @@ from rclpy.validate_namespace import validate_namespace
 
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import ANSWER, ServiceCall, ServiceCalls, request_of
-from crazyflow_ros.ros.executor import new_executor
 
 SLICE = 0.05  # s of wall time between two checks
 PATIENCE = 3.0  # s of wall time to wait before the log says so
 
-_ROUND = 20  # callbacks that may be due at once, in an executor without a queue
+_ROUND = 20  # callbacks that may be due at once
 
 
 class Session:
@@ -71,7 +68,7 @@ class Session:
         except Exception as error:  # rclpy has no public base class for a wrong environment
             self._context.try_shutdown()
             raise SimulationError(one_line(error)) from None
-        self.executor = new_executor(self._context)
+        self.executor = SingleThreadedExecutor(context=self._context)
         self.executor.add_node(self.node)
         self._calls = ServiceCalls(self.node)
 
@@ -164,12 +161,8 @@ class Session:
     def spin(self, seconds: float) -> None:
         """Run callbacks that are due, or the first one that becomes due within a time [s]."""
         self._spin_once(seconds)
-        # An EventsExecutor takes this in its turn, after all that is due; others take it at once.
-        last = self.executor.create_task(lambda: None)
-        rounds = _ROUND if isinstance(self.executor, SingleThreadedExecutor) else 0
-        while rounds > 0 or not last.done():
+        for _ in range(_ROUND):
             self._spin_once(0.0)
-            rounds -= 1
 
     def spin_for(self, seconds: float) -> None:
         """Run callbacks for a wall time [s]."""
@@ -178,8 +171,7 @@ class Session:
             self._spin_once(min(left, SLICE))
 
     def _spin_once(self, seconds: float) -> None:
-        with suppress(InvalidHandle):  # of a subscription that was destroyed with an event queued
-            self.executor.spin_once(seconds)
+        self.executor.spin_once(seconds)
         self._calls.attend()
         self._check()
 

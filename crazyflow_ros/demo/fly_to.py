@@ -22,6 +22,7 @@ import rclpy
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Twist, Vector3
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_sensor_data
@@ -31,7 +32,6 @@ from std_msgs.msg import Float64MultiArray
 from crazyflow_ros.control.acceleration import attitude_command
 from crazyflow_ros.drones import DEFAULT_DRONE, load_drone
 from crazyflow_ros.end_signals import on_end
-from crazyflow_ros.ros.executor import new_executor
 from crazyflow_ros.scene.frames import body_to_world
 
 STIFFNESS, DAMPING = 6.0, 4.0  # 1/s^2, 1/s
@@ -129,7 +129,7 @@ def main() -> None:
     on_end(stopped.set)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
-        executor = new_executor()
+        executor = SingleThreadedExecutor()
         executor.add_node(FlyTo())
         while not stopped.is_set():
             executor.spin_once(_SPIN_PERIOD)

@@ -1,8 +1,7 @@
 """Checks on all messages and requests of the node before their callbacks run.
 
 Messages and requests that are too large are refused unread. An exception from a callback becomes a
-warning or an error response: otherwise it would end the process in rclpy, and an exception from a
-coroutine would crash its EventsExecutor.
+warning or an error response: otherwise it would leave rclpy's executor.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 from rclpy.logging import get_logger
 from rclpy.qos import QoSProfile
 
@@ -14,12 +15,16 @@ from crazyflow_ros.ros.calls.repeated_replies import Answers
 from crazyflow_ros.ros.calls.waiting import Waiting
 from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
 from crazyflow_ros.ros.parameters.declaration import ParameterNode
+from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.throttled_logger import ThrottledLogger
 
 
 class GuardedNode(ParameterNode):
     """A node that nothing from outside ends.
+
+    Its topics and services are created and destroyed in the executor's thread. They have no event
+    handlers: an executor walks over these whenever it wakes up.
 
     Args:
         name: Name of the node, unless it is remapped.
@@ -30,6 +35,7 @@ class GuardedNode(ParameterNode):
         guard: Guard of all callbacks.
         answers: Retries service responses until they are delivered.
         waiting: Lets service callbacks wait for other threads.
+        regular_calls: Calls functions at intervals of wall time.
         record: Wraps new publishers whose messages are recorded, or None.
     """
 
@@ -39,12 +45,14 @@ class GuardedNode(ParameterNode):
         self._tap = tap
         self.log = ThrottledLogger(get_logger(name))
         self.guard = CallbackGuard(self.log)  # rclpy's own services need these, too
-        self.answers = Answers(self.call_later, self.log)
-        self._retirement = Retirement(self.guard, self.call_later, self.destroy_service)
+        self.regular_calls = RegularCalls(self.guard)
+        self.answers = Answers(self.regular_calls.once, self.log)
+        self._retirement = Retirement(self.guard, self.regular_calls.once, self.destroy_service)
         self.waiting = Waiting()
         super().__init__(name)
         # Its name includes the namespace; only the node's own logger writes to /rosout.
         self.log.logger = self.get_logger()
+        self.create_timer(PERIOD, self.regular_calls.make)
 
     def create_publisher(
         self,
@@ -56,7 +64,10 @@ class GuardedNode(ParameterNode):
         **options: Any,
     ) -> Any:
         """Create a publisher; with a recorder its messages are recorded, unless told otherwise."""
-        bare = super().create_publisher(msg_type, topic, qos_profile, **options)
+        events = PublisherEventCallbacks(use_default_callbacks=False)
+        bare = super().create_publisher(
+            msg_type, topic, qos_profile, **{"event_callbacks": events, **options}
+        )
         publisher = TappedPublisher.by(self._tap, bare)
         return self.record(publisher) if self.record and recorded else publisher
 
@@ -71,8 +82,9 @@ class GuardedNode(ParameterNode):
         """Create a subscription whose callback may raise ValueError to refuse a message."""
         named = topic.replace("~", self.get_name(), 1)  # as clients know it
         receive = self.guard.on_message(callback, msg_type, named)
+        events = SubscriptionEventCallbacks(use_default_callbacks=False)
         return super().create_subscription(
-            msg_type, topic, receive, qos_profile, raw=True, **options
+            msg_type, topic, receive, qos_profile, raw=True, event_callbacks=events, **options
         )
 
     def create_service(
@@ -106,16 +118,6 @@ class GuardedNode(ParameterNode):
         guarded = self.guard.on_timer(callback)
         given = {"clock": STEADY, **options}
         return super().create_timer(timer_period_sec, guarded, *args, **given)
-
-    def call_later(self, delay: float, callback: Callable[[], object]) -> None:
-        """Call a function once in the executor's thread after a delay of wall time [s]."""
-
-        def call() -> None:
-            # The EventsExecutor may call a timer once more that has been destroyed.
-            if self.destroy_timer(timer):
-                callback()
-
-        timer = self.create_timer(delay, call)
 
     def remove_entities(self, prefix: str) -> None:
         """Destroy the topics and services whose names begin with a prefix."""

@@ -108,9 +108,6 @@ class Host(Protocol):
     ) -> Any:
         """Call a function at a period of wall time [s]; its exceptions are logged."""
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> None:
-        """Call a function once after a delay of wall time [s]."""
-
     def settings(self, cls: type[S], name: str) -> S:
         """Declare parameters of a feature, `<name>.<field>`, and read them.
 

@@ -29,7 +29,6 @@ from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.policy import described
 from crazyflow_ros.ros.recorded_rotors import record_rotors
 from crazyflow_ros.ros.recording.set_up import new_recorder
-from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import Door, PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
@@ -79,9 +78,8 @@ class SimulatorNode(GuardedNode):
             self.record = self.recorder.tap
         self.physics, features = self._started_up(blueprint, door)
         self.on_quit: Callable[[], None] = lambda: None
-        self.regular_calls = RegularCalls(self.guard)
-        self.listeners = Listeners(self, self.regular_calls)
         self.other_nodes = OtherNodes(self, self.regular_calls)
+        self.listeners = Listeners(self, self.regular_calls, self.other_nodes)
         self._for_all_drones: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
         self.interfaces = DroneInterfaces(self, Interfaces(p.interfaces), p.with_interfaces)
@@ -94,7 +92,6 @@ class SimulatorNode(GuardedNode):
             )
         recorded = self._recorded_commands()
         features(self, Equipment(blueprint.sensors, door, self.recorder, recorded))
-        self.create_timer(PERIOD, self.regular_calls.make)
         if self.recorder is not None:
             record_rotors(self, self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)

@@ -21,13 +21,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import rclpy
-from rclpy.exceptions import InvalidHandle
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from crazyflow_ros.end_signals import on_end
-from crazyflow_ros.ros.executor import new_executor
 from crazyflow_ros.ros.middleware import configure_middleware, unconnected_endpoints
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 
@@ -47,7 +46,7 @@ LOCK_STEP = "--lock-step"
 
 _STOP_TIMEOUT = 0.6  # s for each of the other threads
 _LAST_RESORT = 10.0  # s for all of them
-_SPIN_PERIOD = 0.1  # s after which the node's thread checks whether it should stop
+_SPIN_PERIOD = 0.5  # s after which the node's thread checks whether it should stop
 _SWITCH_INTERVAL = 5e-4  # s
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 _ADDRESS_SPACE = 5 * 2**29  # bytes needed by one drone, most of them never touched
@@ -191,6 +190,7 @@ class _Process:
         if self._script is not None:
             self._script.stop()
         if self._simulator is not None:
+            self._simulator.waiting.wake()
             try:
                 self._simulator.physics.stop(_STOP_TIMEOUT)  # ends the waits of all callbacks
             except TimeoutError:
@@ -226,13 +226,16 @@ class _Process:
             simulator.start()
             if self._published is not None:
                 self._start_script(simulator, self._published)
-            executor = new_executor()
+            executor = SingleThreadedExecutor()
             executor.add_node(simulator)
+
+            def spin() -> None:
+                executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
+
+            # An exception that no callback raised, such as rclpy's when it cannot read a request.
+            spin_guarded = simulator.guard.on_timer(spin)
             while not self._ended.is_set():
-                # Not spin(): without a deadline, the executor of the wheels uses a full core.
-                # A drone may be deleted while an event of one of its topics is queued.
-                with suppress(InvalidHandle):
-                    executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
+                spin_guarded()
             with suppress(TimeoutError):
                 simulator.physics.stop(_STOP_TIMEOUT)  # it publishes until it stops
             executor.shutdown()

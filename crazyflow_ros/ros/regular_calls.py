@@ -1,7 +1,8 @@
-"""Functions that the node calls at regular intervals of wall time."""
+"""Functions that the node calls at regular intervals of wall time, or once after a delay."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
@@ -10,7 +11,7 @@ PERIOD = 0.1  # s of wall time
 
 
 class RegularCalls:
-    """Functions that share one timer, because rcl warns about many.
+    """Functions that share one timer: an executor looks at all timers whenever it wakes up.
 
     Args:
         guard: Guard of the functions; their exceptions are logged.
@@ -19,14 +20,24 @@ class RegularCalls:
     def __init__(self, guard: CallbackGuard) -> None:
         self._guard = guard
         self._calls: list[tuple[int, Callable[[], None]]] = []
+        self._once: list[tuple[float, Callable[[], None]]] = []
         self._n_periods = 0
 
     def add(self, function: Callable[[], object], period: float = PERIOD) -> None:
         """Call a function in the executor's thread at intervals [s], a multiple of `PERIOD`."""
         self._calls.append((round(period / PERIOD), self._guard.on_timer(function)))
 
+    def once(self, delay: float, function: Callable[[], object]) -> None:
+        """Call a function once, at the first `PERIOD` after a delay [s]."""
+        self._once.append((time.monotonic() + delay, self._guard.on_timer(function)))
+
     def make(self) -> None:
         """Call the functions that are due; has to be called after each `PERIOD`."""
+        now, waiting = time.monotonic(), self._once
+        self._once = [(due, call) for due, call in waiting if due > now]
+        for due, call in waiting:
+            if due <= now:
+                call()
         self._n_periods += 1
         for n_periods, call in self._calls:
             if self._n_periods % n_periods == 0:

@@ -1,7 +1,9 @@
-"""Warnings of what ROS itself does not report: names that nobody has, and types that do not fit.
+"""Warnings of names that nobody has, and of types and qualities of service that do not fit.
 
 A publisher on a misspelt topic, or with another type than that of the topic, is connected to
-nothing, in silence. So is the client of a service that does not exist: it waits for ever.
+nothing, in silence. So is the client of a service that does not exist: it waits for ever. Of
+qualities of service that do not fit rclpy warns by event handlers of each topic, which cost too
+much (see `GuardedNode`).
 """
 
 from __future__ import annotations
@@ -9,6 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from crazyflow_ros.ros.commands import twists
 from crazyflow_ros.ros.messages.type_names import type_name
@@ -39,6 +44,7 @@ class SilentMistakes:
         self._own: tuple[str, ...] = ()  # with topics and services of their own
         self._topics: Kinds = {}
         self._services: Kinds = {}
+        self._unheard: dict[End, str] = {}  # why no message passes; empty if they do
         self._near_topics = self._near_services = NearNames({}, (), "")
         self._since: dict[End, float] = {}  # when they were first seen
         self._told: set[End] = set()
@@ -50,6 +56,9 @@ class SilentMistakes:
         now, seen = self._clock(), dict(self._mistakes())
         self._since = {end: self._since.get(end, now) for end in seen}
         self._told &= seen.keys()
+        nodes = self._host.other_nodes
+        present = {*nodes.publishers, *nodes.subscriptions}
+        self._unheard = {end: text for end, text in self._unheard.items() if end in present}
         for end, text in seen.items():
             if end not in self._told and now - self._since[end] >= _PATIENCE:
                 self._told.add(end)
@@ -76,7 +85,7 @@ class SilentMistakes:
         nodes = self._host.other_nodes
         for ends, examine in (
             (nodes.publishers, self._publisher),
-            (nodes.subscriptions, lambda _: ""),
+            (nodes.subscriptions, self._subscription),
             (nodes.clients, self._client),
         ):
             for end in ends:
@@ -110,12 +119,46 @@ class SilentMistakes:
                 f"nobody listens on {end.name}, where {end.node} publishes; "
                 f"did you mean {meant}?{self._drones_if_unknown(end.name)}"
             )
-        if end.kind in kinds or self._is_received(end):
+        if end.kind in kinds:
+            return self._quality(end, self._publisher_quality)
+        if self._is_received(end):
             return ""
         return (
             f"{end.name}: {end.node} publishes {end.kind}, which nobody receives; "
             f"the topic takes {' or '.join(kinds)}"
         )
+
+    def _subscription(self, end: End) -> str:
+        """Return what is wrong with a subscription; empty if nothing is."""
+        return self._quality(end, self._subscription_quality)
+
+    def _quality(self, end: End, examine: Callable[[End], str]) -> str:
+        """Return what `examine` says of the quality of service of an end, examined once."""
+        if end not in self._unheard:
+            self._unheard[end] = examine(end)
+        return self._unheard[end]
+
+    def _publisher_quality(self, end: End) -> str:
+        own = [x.qos_profile for x in self._node.subscriptions if x.topic_name == end.name]
+        for info in self._node.get_publishers_info_by_topic(end.name):
+            for requested in own if _is_of(info, end) else ():
+                if why := _why_unheard(info.qos_profile, requested):
+                    return (
+                        f"{end.name}: nothing that {end.node} publishes arrives here, because the "
+                        f"quality of service does not fit: {why}"
+                    )
+        return ""
+
+    def _subscription_quality(self, end: End) -> str:
+        own = [x.qos_profile for x in self._node.publishers if x.topic_name == end.name]
+        for info in self._node.get_subscriptions_info_by_topic(end.name) if own else ():
+            for offered in own if _is_of(info, end) else ():
+                if why := _why_unheard(offered, info.qos_profile):
+                    return (
+                        f"{end.name}: {end.node} receives nothing from here, because the "
+                        f"quality of service does not fit: {why}"
+                    )
+        return ""
 
     def _client(self, end: End) -> str:
         """Return what is wrong with the client of a service; empty if nothing is."""
@@ -152,3 +195,19 @@ class SilentMistakes:
 def declare(simulator: Host) -> None:
     """Watch the ROS graph."""
     SilentMistakes(simulator)
+
+
+def _is_of(info: TopicEndpointInfo, end: End) -> bool:
+    """Return whether an endpoint belongs to the node of an end."""
+    return f"{info.node_namespace.rstrip('/')}/{info.node_name}" == end.node
+
+
+def _why_unheard(offered: QoSProfile, requested: QoSProfile) -> str:
+    """Return why no message passes between two qualities of service; empty if they fit."""
+    for policy, weak, strong in (
+        ("reliability", ReliabilityPolicy.BEST_EFFORT, ReliabilityPolicy.RELIABLE),
+        ("durability", DurabilityPolicy.VOLATILE, DurabilityPolicy.TRANSIENT_LOCAL),
+    ):
+        if (getattr(offered, policy), getattr(requested, policy)) == (weak, strong):
+            return f"{policy} {weak.name} of the publisher, {strong.name} of the subscription"
+    return ""

@@ -100,6 +100,9 @@ class DroneCommands:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""
         response, sight, places = Response([], []), self._sight(now), _places(now)
         for name, setpoint in setpoints.items():
+            if name not in places:  # it was removed meanwhile
+                response.refused.append(f"{name} has gone")
+                continue
             commander = self._commander(name)
             try:
                 plan = commander.command(setpoint, sight.start(places[name]))

@@ -247,10 +247,11 @@ class PreparedChanges:
     def _exchange_quietly(self, prepared: PreparedRoster) -> None:
         """Replace the roster, without publishing the new state."""
         simulation, drones = self._simulation, prepared.plan.poses
-        gone = [name for name in simulation.snapshot.names if name not in drones]
+        # Also what was posted for a drone that went and is back: it was meant for the one before.
+        other = set(simulation.snapshot.names).symmetric_difference(drones)
         self._roster.exchange(prepared)
-        simulation.commands.clear(gone)
-        simulation.wrenches.clear(gone)
+        simulation.commands.clear(other)
+        simulation.wrenches.clear(other)
         simulation.refresh(simulation.snapshot.tick)
         simulation.lives.note_drones(simulation.snapshot)
 

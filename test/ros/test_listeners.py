@@ -1,4 +1,4 @@
-"""Who listens: the middleware reports it, or subscriptions are counted."""
+"""Who listens: subscriptions are counted again and again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import rclpy
-from rclpy.event_handler import UnsupportedEventTypeError
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -15,32 +14,33 @@ from std_msgs.msg import Empty
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.listeners import Listeners
+from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 
 QOS = QoSProfile(depth=1)
 
 
 class Simulator(Node):
-    """Has a middleware that reports subscriptions, or none."""
+    """Counts subscriptions, and knows other nodes, which may have its own context."""
 
-    def __init__(self, context: rclpy.Context, *, reports: bool) -> None:
-        self._reports, self.node = reports, self
+    def __init__(self, context: rclpy.Context) -> None:
+        self.node = self
         super().__init__("simulator", context=context)
         self.regular_calls = RegularCalls(CallbackGuard(self.get_logger()))
+        others = self.other_nodes = OtherNodes(self, self.regular_calls)
+        self.listeners = Listeners(self, self.regular_calls, others)  # type: ignore[arg-type]
         self.create_timer(PERIOD, self.regular_calls.make)
 
     def create_publisher(self, *arguments: Any, recorded: bool = True, **options: Any) -> Any:
         del recorded
-        if "event_callbacks" in options and not self._reports:
-            raise UnsupportedEventTypeError("no such event")
         return super().create_publisher(*arguments, **options)
 
 
-@pytest.fixture(params=[True, False], ids=["reported", "counted"])
-def simulator(request: Any) -> Iterator[Simulator]:
+@pytest.fixture
+def simulator() -> Iterator[Simulator]:
     context = rclpy.Context()
     context.init()
-    yield Simulator(context, reports=request.param)
+    yield Simulator(context)
     context.try_shutdown()
 
 
@@ -55,7 +55,7 @@ def spin(node: Node, is_done: Callable[[], object]) -> None:
 
 
 def test_it_is_known_who_listens(simulator: Simulator) -> None:
-    listeners: Any = Listeners(simulator, simulator.regular_calls)  # type: ignore[arg-type]
+    listeners = simulator.listeners
     looks = []
     listeners.follow(lambda: looks.append([listeners.count("a"), listeners.count("b")]))
     publisher = listeners.create_publisher(Empty, "a", QOS)
@@ -71,23 +71,25 @@ def test_it_is_known_who_listens(simulator: Simulator) -> None:
     assert listeners.heard("a") is None
 
 
-@pytest.mark.parametrize("simulator", [True], ids=["reported"], indirect=True)
 def test_a_new_subscription_is_noticed_when_another_goes(simulator: Simulator) -> None:
-    listeners = Listeners(simulator, simulator.regular_calls)  # type: ignore[arg-type]
+    listeners = simulator.listeners
     listeners.create_publisher(Empty, "a", QOS)
     other = Node("other", context=simulator.context)
     first = other.create_subscription(Empty, "a", lambda message: None, QOS)
     spin(simulator, lambda: listeners.count("a"))
+    simulator.other_nodes.look()
+    listeners.look()
     newly_heard: list[str] = []
     listeners.follow(lambda: newly_heard.extend(listeners.newly_heard))
-    other.create_subscription(Empty, "a", lambda message: None, QOS)
+    another = Node("another", context=simulator.context)
+    another.create_subscription(Empty, "a", lambda message: None, QOS)
     other.destroy_subscription(first)
-    spin(simulator, lambda: newly_heard == ["a"])
+    spin(simulator, lambda: "a" in newly_heard)
     assert listeners.count("a") == 1
 
 
 def test_who_is_forgotten_is_not_heard(simulator: Simulator) -> None:
-    listeners = Listeners(simulator, simulator.regular_calls)  # type: ignore[arg-type]
+    listeners = simulator.listeners
     for topic in ("cf1/a", "cf10/a"):
         listeners.create_publisher(Empty, topic, QOS)
         simulator.create_subscription(Empty, topic, lambda message: None, QOS)

@@ -11,7 +11,8 @@ import rclpy
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from ros_client import TIMEOUT, own_domain
+from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
+from ros_client import LATCHED, TIMEOUT, own_domain
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
@@ -146,7 +147,24 @@ def test_a_wrong_type_is_told_with_the_right_one(graph: Graph) -> None:
     assert service.startswith("/cf0/reset: /a/pilot") and service.endswith("std_srvs/srv/Trigger")
 
 
+def test_qualities_of_service_that_do_not_fit_are_told_once(graph: Graph) -> None:
+    best_effort = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    graph.simulator.create_publisher(String, "/cf0/notes", 1)
+    graph.other.create_publisher(PoseStamped, "/cf1/cmd_pose", best_effort)
+    graph.other.create_subscription(String, "/cf0/notes", print, LATCHED)
+    graph.until(lambda: ("/cf1/cmd_pose", PoseStamped) in graph.ends("publishers"))
+    graph.until(lambda: ("/cf0/notes", String) in graph.ends("subscriptions"))
+    notes, command = sorted(graph.simulator.look())
+    assert notes.startswith("/cf0/notes: /a/pilot receives nothing from here")
+    assert notes.endswith("VOLATILE of the publisher, TRANSIENT_LOCAL of the subscription")
+    assert command.startswith("/cf1/cmd_pose: nothing that /a/pilot publishes arrives here")
+    assert command.endswith("BEST_EFFORT of the publisher, RELIABLE of the subscription")
+    assert graph.simulator.look(1000.0) == []
+
+
 def test_what_is_right_and_what_is_theirs_is_not_told(graph: Graph) -> None:
+    graph.simulator.create_publisher(String, "/cf1/notes", 1)
+    graph.other.create_subscription(String, "/cf1/notes", print, qos_profile_sensor_data)
     graph.publishes(TwistStamped, "/cf0/cmd_vel")
     graph.publishes(Twist, "/cf1/cmd_vel")  # a second node listens to it
     graph.publishes(Twist, "/turtle1/cmd_vel")

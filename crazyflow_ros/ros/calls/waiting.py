@@ -42,6 +42,10 @@ class Waiting:
         self._changed = rclpy.task.Future()
         return self._changed
 
+    def wake(self) -> None:
+        """Complete the future of `changed`, in any thread."""
+        self._changed.set_result(None)
+
     async def result(self, future: Future[T], timeout: float = TIMEOUT) -> T:
         """Wait for a future in a service callback or another task of the executor.
 
@@ -69,7 +73,7 @@ class Waiting:
             self._n_waiting -= 1
 
     async def _result(self, future: Future[T], timeout: float) -> T:
-        future.add_done_callback(lambda _: self._changed.set_result(None))
+        future.add_done_callback(lambda _: self.wake())
         await _Done(future, time.monotonic() + timeout)
         if future.done():
             return future.result(0.0)

@@ -173,7 +173,7 @@ class FlightServices:
 
     def _start_trajectory(self, drone: str, request: StartTrajectory.Request) -> Setpoint:
         return flight.FlyTrajectory(
-            self._memories[drone].trajectory(request.trajectory_id),
+            self._memory(drone).trajectory(request.trajectory_id),
             timescale=request.timescale,
             reversed=request.reversed,
             relative=request.relative,
@@ -181,8 +181,14 @@ class FlightServices:
         )
 
     def _upload(self, drone: str, request: UploadTrajectory.Request, response: Any) -> Any:
-        self._memories[drone].upload(request)
+        self._memory(drone).upload(request)
         return response
+
+    def _memory(self, drone: str) -> TrajectoryMemory:
+        """Return the trajectories of a drone, which may have come or gone since the last look."""
+        if drone not in self._memories:
+            raise MissingTrajectory(limits.unknown("drone", drone, self._memories))
+        return self._memories[drone]
 
     def _publish(self, event: flight.FlightEvent) -> None:
         level = DiagnosticStatus.ERROR if event.kind in _BAD else DiagnosticStatus.WARN

@@ -112,7 +112,7 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
                 turn.set_result(None)
         if self._turns and not self._is_due:
             self._is_due = True
-            self._simulator.call_later(self._taken() - now, self._continue)
+            self._simulator.regular_calls.once(self._taken() - now, self._continue)
 
     def _taken(self) -> float:
         """Return the wall time at which the oldest answer counts as taken."""

@@ -44,13 +44,19 @@ class DisplayTopics:
         self._arrange(())
         self._shown: Snapshot | None = None
         self._sent = 0.0
-        simulator.create_timer(1 / _RATE, self._send)
+        self._timer = simulator.create_timer(1 / _RATE, self._send)
+        self._listeners.follow(self._rest_unheard)
+
+    def _rest_unheard(self) -> None:
+        """Let the timer wake the executor only for subscribers."""
+        if not any(map(self._listeners.count, self._publishers)):
+            self._timer.cancel()
+        elif self._timer.is_canceled():
+            self._timer.reset()
 
     def _send(self) -> None:
         now, snapshot = time.monotonic(), self._physics.snapshot
         if snapshot is self._shown and now < self._sent + _REPEAT:
-            return
-        if not any(map(self._listeners.count, self._publishers)):
             return
         if snapshot.names != self._drones:
             self._arrange(snapshot.names)

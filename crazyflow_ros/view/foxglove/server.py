@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import rclpy
-from rclpy.exceptions import InvalidHandle
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future as RosFuture
@@ -26,7 +26,6 @@ from crazyflow_ros.checks.plain_values import Names, ParameterError, Spec
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.executor import new_executor
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
@@ -179,7 +178,7 @@ def main() -> NoReturn:
     configure_middleware()
     try:
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-        executor = new_executor()
+        executor = SingleThreadedExecutor()
         node = ParameterNode("foxglove", start_parameter_services=False)
         executor.add_node(node)
         server = _served(node, executor)
@@ -189,8 +188,6 @@ def main() -> NoReturn:
     while not ended.is_set():
         try:
             executor.spin_until_future_complete(RosFuture(), _SPIN_PERIOD)
-        except InvalidHandle:
-            pass  # an entity was destroyed while one of its events was queued
         except Exception as error:  # from a callback, because a message may contain anything
             server.bridge.complain(f"a message is ignored: {error!r}")
     # Publishers write to a subscriber that just vanishes until its lease ends, and are slow then.

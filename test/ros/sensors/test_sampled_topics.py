@@ -57,7 +57,7 @@ class Node(Physics):
         node: Any = self
         # They are not made: who listens changes when this test says so.
         self.regular_calls = RegularCalls(CallbackGuard(get_logger("test")))
-        self.listeners = Listeners(node, node.regular_calls)
+        self.listeners = Listeners(node, node.regular_calls, SimpleNamespace(follow=id))
         self.look = self.listeners.look
         self.node = node
         sensor_threads.declare(node, self.sensor_file)

@@ -1,4 +1,4 @@
-"""Service callbacks that wait, under both executors of rclpy."""
+"""Service callbacks that wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from std_srvs.srv import SetBool, Trigger
 
 from crazyflow_ros.ros.calls.waiting import Waiting
 
-experimental = pytest.importorskip("rclpy.experimental", reason="not in Jazzy")
 DOMAIN = own_domain("test_waiting")
 LIMIT = 0.2  # s
 
@@ -30,8 +29,8 @@ class Server(NamedTuple):
     """What /wait waits for."""
 
 
-@pytest.fixture(params=[experimental.EventsExecutor, SingleThreadedExecutor])
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+@pytest.fixture
+def server() -> Iterator[Server]:
     context = Context()
     rclpy.init(context=context, domain_id=DOMAIN)
     node, waiting = Node("server", context=context), Waiting()
@@ -50,7 +49,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
     node.create_service(SetBool, "wait", wait, callback_group=waiting.group)
     node.create_service(Trigger, "now", now)
-    executor, ended = request.param(context=context), threading.Event()
+    executor, ended = SingleThreadedExecutor(context=context), threading.Event()
     executor.add_node(node)
 
     def spin() -> None:
