@@ -4,9 +4,9 @@
 
 Needs nothing but rclpy and std_msgs. With the EventsExecutor of rclpy 9.1.2 (Kilted) it ends with a
 segmentation fault (https://github.com/ros2/rclpy/issues/1644). When the executor handles the
-removal, it forgets the callback of the event, but the queue still holds a copy with the last
-reference to the wait set's `ScopedWith`. That copy is dropped in `EventsQueue::RunUntil`, which does
-not hold Python's lock, and `ScopedWith::~ScopedWith` then calls `__exit__`.
+removal, it forgets the callback of the event, but the queue still holds a copy of it, with the last
+reference to the wait set's `ScopedWith`. `EventsQueue::RunUntil` drops that copy without Python's
+lock, and `ScopedWith::~ScopedWith` then calls `__exit__`.
 """
 
 import sys
