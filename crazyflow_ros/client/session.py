@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,6 +24,7 @@ from crazyflow_ros.ros.executor import new_executor
 SLICE = 0.05  # s of wall time between two checks
 PATIENCE = 3.0  # s of wall time to wait before the log says so
 
+_ROS = "--ros-args"
 _ROUND = 20  # callbacks that may be due at once, in an executor without a queue
 
 
@@ -55,7 +57,10 @@ class Session:
     ) -> None:
         self._context, self._check = Context(), check
         try:
+            # Other words of the program, such as view:=true, are its own.
+            words = sys.argv[sys.argv.index(_ROS) :] if _ROS in sys.argv else []
             rclpy.init(
+                args=words,
                 context=self._context,
                 domain_id=domain,
                 signal_handler_options=SignalHandlerOptions.NO,

@@ -119,3 +119,13 @@ def test_a_session_needs_no_file_behind_its_standard_error(monkeypatch: pytest.M
     monkeypatch.setattr(sys, "stderr", StringIO())
     with Session("quiet", domain=DOMAIN) as session:
         session.spin(0.0)
+
+
+def test_words_of_a_program_are_no_arguments_of_ros(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Only those after --ros-args are: rcl takes name:=value for a rule and warns of it."""
+    monkeypatch.setattr(sys, "argv", ["script.py", "speed:=2.5", "--ros-args", "-p", "a:=1"])
+    with Session("script", domain=DOMAIN) as session:
+        assert session.node.get_name() == "script"
+    assert capfd.readouterr().err == ""
