@@ -8,6 +8,7 @@ import sys
 from typing import NoReturn
 
 from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.xla.flags import silence_alarms
 
 _OF_ROS = (
     *("--lock-step", "--ros-args", "-p", "--param", "-r", "--remap"),
@@ -36,6 +37,7 @@ def main(args: list[str] | None = None) -> NoReturn:
 
 def _command(words: list[str]) -> int:
     """Carry out a command; Ctrl-C also ends it quietly during its imports."""
+    silence_alarms()
     try:
         from crazyflow_ros import command_line
 
@@ -54,6 +56,7 @@ def _run(
 ) -> NoReturn:
     """Run a node; a signal also ends it quietly during the import of ROS, which takes a second."""
     on_end(lambda: os._exit(0))
+    silence_alarms()
     _open_closed_streams()
     from crazyflow_ros.ros.middleware import check_shared_memory
 

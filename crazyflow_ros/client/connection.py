@@ -30,7 +30,7 @@ from crazyflow_ros.client.session import SLICE, Session, one_line
 from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
-COMPILING = 120.0  # s of wall time for the first response, of a simulator that may be compiling
+COMPILING = 120.0  # s of wall time without a word of a simulator that may be compiling
 STALL = 10.0  # s of wall time without a tick, after which the clock counts as stopped
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -219,7 +219,15 @@ class Connection(Session):
             raise NoSimulator(f"{error}; there is {others}" if others else str(error)) from None
         asked = self.call_async(GetParameters, service, inf, names=["drones", "freq"])
         what = f"{self.full_name}, which may be compiling, does not answer"
-        self.wait(asked.done, what, COMPILING)
+        self.wait(lambda: asked.done() or self._log.latest, what, COMPILING)
+        heard, since = "", time.monotonic()
+        while not asked.done():
+            if self._log.latest != heard:
+                heard, since = self._log.latest, time.monotonic()
+                self.node.get_logger().info(f"{self.full_name}: {heard}")
+            if time.monotonic() - since > COMPILING:
+                raise SimulationError(f"{what}, waited {COMPILING:g} s")
+            self._spin_once(SLICE)
         values = asked.result().values
         if len(values) != 2 or not values[0].string_array_value:
             raise SimulationError(f"the node {self.full_name} is not a simulator")

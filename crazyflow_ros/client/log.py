@@ -17,17 +17,21 @@ class WarningLog:
 
     Attributes:
         heard: Number of log messages of all nodes so far.
+        latest: Text of the latest message of the node, also if it is no warning.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._warnings: deque[str] = deque(maxlen=_KEPT)
-        self.heard = 0
+        self.heard, self.latest = 0, ""
 
     def note(self, message: Any) -> None:
         """Receive a message of /rosout."""
         self.heard += 1
-        if message.name.rpartition(".")[2] == self._name and message.level >= _WARN:
+        if message.name.rpartition(".")[2] != self._name:
+            return
+        self.latest = message.msg
+        if message.level >= _WARN:
             self._warnings.append(message.msg)
 
     def clear(self) -> None:

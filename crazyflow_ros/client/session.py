@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -20,6 +21,7 @@ from crazyflow_ros.client.service_calls import ANSWER, ServiceCall, ServiceCalls
 SLICE = 0.05  # s of wall time between two checks
 PATIENCE = 3.0  # s of wall time to wait before the log says so
 
+_ROS = "--ros-args"
 _ROUND = 20  # callbacks that may be due at once
 
 
@@ -52,7 +54,10 @@ class Session:
     ) -> None:
         self._context, self._check = Context(), check
         try:
+            # Other words of the program, such as view:=true, are its own.
+            words = sys.argv[sys.argv.index(_ROS) :] if _ROS in sys.argv else []
             rclpy.init(
+                args=words,
                 context=self._context,
                 domain_id=domain,
                 signal_handler_options=SignalHandlerOptions.NO,

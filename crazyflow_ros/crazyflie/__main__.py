@@ -17,6 +17,7 @@ from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.script import Signals
 from crazyflow_ros.output import quiet_if_unread
+from crazyflow_ros.xla.flags import silence_alarms
 
 _MOST_DRONES = 100  # each of which has its own port and address
 _WRONG_USAGE = 2
@@ -128,6 +129,7 @@ def main(args: Sequence[str] | None = None) -> int:
         Exit code: that of the program, if there is one; else 0 after a signal. 1 if the simulation
         failed, 2 if it cannot start.
     """
+    silence_alarms()
     given, command = _split(sys.argv[1:] if args is None else args)
     options = vars(parser().parse_args(given))
     link_options = {option.name: options.pop(option.name) for option in declarations(LinkConfig)}

@@ -32,7 +32,8 @@ def main() -> int:
     """Run the demonstration.
 
     Returns:
-        Exit code: 0 if all drones took off, tracked their figure-eights and landed.
+        Exit code: 0 if all drones took off, tracked their figure-eights and landed, and the
+        simulator had nothing to warn of.
     """
     words = sys.argv[1:]
     if {"-h", "--help", "help"} & set(words):
@@ -83,7 +84,7 @@ def _demonstrate(arguments: Arguments) -> int:
             _page(open_it=arguments.view) as page,
             SimulatorClient(check=simulator.check) as simulation,
         ):
-            good = run(simulation, arguments.duration, plot)
+            good = run(simulation, arguments.duration, plot) and not simulator.has_complained()
             if page is not None:
                 print("the simulation goes on; Ctrl-C ends it", flush=True)
                 while page.poll() is None:

@@ -26,6 +26,7 @@ SLICE = 0.05  # s for which callbacks run between two checks
 SILENCE = 10.0  # s of wall time without a message, after which the simulator counts as gone
 STOREY = 0.15  # m, difference in altitude between drones
 STANDING = 0.1  # m, highest centre of mass of a drone on the floor
+SETTLING_NS = 5 * NS  # of simulated time, in which drones stop their rotors after the flight
 
 # Monitoring needs no reliability, which would slow down a simulator faster than this client.
 _FOLLOW = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -118,6 +119,18 @@ class FlightClient:
             elapsed=elapsed,
             received=sum(len(drone.poses) for drone in self._drones),
         )
+
+    def not_landed(self) -> dict[str, str]:
+        """Wait until all drones have landed; return the states of those that have not, by name."""
+        simulation = self._simulation
+        end_ns = simulation.time_ns + SETTLING_NS
+        while True:
+            is_over = simulation.time_ns > end_ns
+            states = {drone.name: drone.state for drone in simulation.drone_status()}
+            left = {drone.name: states.get(drone.name, "gone") for drone in self._drones}
+            left = {name: state for name, state in left.items() if state != "landed"}
+            if is_over or not left:
+                return left
 
     def _plan(self, drone: _Drone, duration: float, storey: int) -> FlightPath:
         _, pad = drone.latest()

@@ -62,7 +62,7 @@ def run(simulation: SimulatorClient, duration: float, plot: Path | None) -> bool
         plot: Path of the picture; None draws none.
 
     Returns:
-        Whether all drones flew well.
+        Whether all drones flew well and landed.
 
     Raises:
         SimulationError: The simulator does not respond or refuses a request.
@@ -74,15 +74,18 @@ def run(simulation: SimulatorClient, duration: float, plot: Path | None) -> bool
     progress = ProgressLine(duration)
     try:
         record = client.fly(duration, progress)
+        problems = record.problems()
+        for name, state in client.not_landed().items():
+            problems.append(f"{name}: it is {state}, has to be landed")
     finally:
         progress.close()
     print(f"\n{record.summary()}")
     if plot:
         save_plot(record, plot)
         print(f"picture: {plot}")
-    for problem in record.problems():
+    for problem in problems:
         print(f"FAILED: {problem}", file=sys.stderr)
-    return not record.problems()
+    return not problems
 
 
 def _list(names: list[str]) -> str:
@@ -96,6 +99,9 @@ def main() -> None:
             duration, plot, simulator, namespace = _arguments()
             with SimulatorClient(simulator, namespace) as simulation:
                 good = run(simulation, duration, plot)
+                if warnings := simulation.warnings():
+                    print(f"FAILED: the simulator warned: {warnings}", file=sys.stderr)
+                    good = False
         except (SimulationError, ImportError) as error:
             sys.exit(f"figure_eight: {error}")
         sys.exit(not good)

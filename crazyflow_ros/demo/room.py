@@ -49,6 +49,8 @@ def main() -> int:
             ):
                 flight = RoomFlight(simulation)
                 flight.fly()
+                if simulator.has_complained():
+                    return FAILED
         except (SimulatorError, SimulationError, ImportError, OSError) as error:
             print(f"\nFAILED: {error}", file=sys.stderr)
             return FAILED

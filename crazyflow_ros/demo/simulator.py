@@ -23,6 +23,13 @@ PATIENCE = "which takes up to a minute the first time"
 """Text that a demonstration prints at the start."""
 
 
+_ABOVE_INFO = ("[WARN]", "[ERROR]", "[FATAL]")
+_LOG_FORMAT = {
+    "RCUTILS_CONSOLE_OUTPUT_FORMAT": "[{severity}] [{time}] [{name}]: {message}",
+    "RCUTILS_COLORIZED_OUTPUT": "0",
+}
+
+
 def choose_domain() -> None:
     """Choose a separate ROS domain unless one is set. Call it before rclpy is imported."""
     if not os.environ.get("ROS_DOMAIN_ID"):
@@ -90,7 +97,7 @@ class SimulatorProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, **_LOG_FORMAT, **(environment or {})},
             )
         self.pid = self._process.pid
 
@@ -105,6 +112,14 @@ class SimulatorProcess:
             how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
             tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
             raise SimulatorError(f"the simulator ended {how}; the end of {self.log}:\n{tail}")
+
+    def has_complained(self) -> bool:
+        """Return whether its log has anything above INFO, and print that to standard error."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        complaints = [line for line in lines if line.startswith(_ABOVE_INFO)]
+        for line in complaints:
+            print(f"FAILED: the simulator's log says {line}", file=sys.stderr)
+        return bool(complaints)
 
     def wait(self, timeout: float) -> None:
         """Wait at most `timeout` seconds for the process to end."""

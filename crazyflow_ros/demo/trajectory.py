@@ -23,10 +23,9 @@ RISE = 3.0  # s
 HOVER = 1.0  # s before and after the figure eight
 SINK = 3.5  # s, down to CLEARANCE
 CLEARANCE = 0.05  # m above the pad, start of the slow touch-down
-PRESS = 2.5  # s, from there to DEPTH
-DEPTH = 0.15  # m below the pad: more than controllers hover too high, so that all drones land
+TOUCH = 2.5  # s, from there to the pad, where the drone lands
 MOST_LAG = np.pi / 3  # rad, largest phase lag between two drones
-_OVERHEAD = 2 * (REST + HOVER) + RISE + SINK + PRESS  # s, everything but the figure eight
+_OVERHEAD = 2 * (REST + HOVER) + RISE + SINK + TOUCH  # s, everything but the figure eight
 SHORTEST = 20.0  # s, enough for one fast round
 
 
@@ -149,9 +148,7 @@ def plan_flight(
         raise ValueError(f"a flight lasts at least {SHORTEST:g} s, got {duration:g}")
     if not 0 <= lag <= MOST_LAG:
         raise ValueError(f"lag must be between 0 and {MOST_LAG:.2f} rad, got {lag:g}")
-    above, low, below = (
-        np.array([*pad[:2], z]) for z in (altitude, pad[2] + CLEARANCE, pad[2] - DEPTH)
-    )
+    above, low = (np.array([*pad[:2], z]) for z in (altitude, pad[2] + CLEARANCE))
     # Time for the figure eight and the longest wait, a fraction of a lap.
     cruise, most_wait = duration - _OVERHEAD - FigureEightPath.ramp, MOST_LAG / (2 * np.pi)
     laps = max(1, round(cruise / LAP - most_wait))
@@ -165,8 +162,8 @@ def plan_flight(
             FigureEightPath(above, SIZE, laps, laps * lap + FigureEightPath.ramp),
             Glide(above, above, HOVER + rest_of_wait),
             Glide(above, low, SINK),
-            Glide(low, below, PRESS),
-            Glide(below, below, REST),
+            Glide(low, pad, TOUCH),
+            Glide(pad, pad, REST),
         ),
-        airborne=(REST + RISE, duration - PRESS - REST),
+        airborne=(REST + RISE, duration - TOUCH - REST),
     )

@@ -40,13 +40,19 @@ _NS = 1_000_000_000
 _ALWAYS = (Arm, NotifySetpointsStop, Stop, Emergency, SwitchOff)  # that need no armed drone
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
 # A drone that follows its reference late is still in the air when the course of its landing ends.
-_ARRIVED, _LATEST = 0.05, 3.0  # m above the end of the course, s after it
+ARRIVED = 0.05
+"""Height above the end of a landing's course below which a drone has arrived [m]."""
+HIT = "hit"
+"""In `Commander.reported`: it touches something in the air, which needs not be told."""
+_LATEST = 3.0  # s after the end of the course
 _RESTLESS = 0.5  # s between poses elsewhere, below which they are flown to gently
 _LATER = 1.3  # of its lag, by which a drone is late when the setpoint turns back
 _MAX_DEVIATION = 0.75  # m from the reference position, at which a drone tilts by 35 degrees
 
 
 _LAST = (Emergency, SwitchOff)  # that drones follow in any state
+_VELOCITIES = (Velocity, Hover, AltitudeHold, VelocityWorld)
+_STRAIGHT = 0.01  # m/s, horizontally
 
 
 @dataclass
@@ -218,16 +224,21 @@ class Commander:
             order = self.order  # None if the drone has landed
         if order is None or order.plan.course is None:
             return text
-        end = order.plan.course.end
-        late = order.seconds(time_ns) - end
-        if late < 0:
+        seconds, end = order.seconds(time_ns), order.plan.course.end
+        if self.state is FlightState.taking_off and seconds >= order.plan.aloft:
+            self.state = FlightState.flying
+        if (late := seconds - end) < 0:
             return text
         if not order.plan.after.stands:
             self.state = order.plan.after
             return text
-        above = motion().reference.pos[2] - order.plan.course.at(end).pos[2]
-        if late > _LATEST or above < _ARRIVED:
+        floor = max(float(order.plan.course.at(end).pos[2]), self.rules.rest_height)
+        now = motion()
+        if late > _LATEST or now.reference.pos[2] - floor < ARRIVED:
             self.stop(order.plan.after)
+        elif not order.plan.bounded:  # it may be anywhere
+            start, land = replace(now, state=FlightState.flying), Land()
+            self._begin(Order(land, start, land.plan(start, self.rules.at(start))))
         return text
 
     def restart_if_lost(self, now: StartState, lag: float = 0.0) -> bool:
@@ -252,7 +263,7 @@ class Commander:
             return False
         pos, vel = order.plan.course.place(order.seconds(time_ns))
         if self.state is FlightState.landing:
-            rest = float(order.plan.course.at(order.plan.course.end).pos[2]) + _ARRIVED
+            rest = float(order.plan.course.at(order.plan.course.end).pos[2]) + ARRIVED
             if max(pos[2], place[2]) < rest:
                 return False  # it is down, where the floor shakes it, and its camera sees nothing
         away = float(np.linalg.norm(place - pos[:3]))
@@ -260,13 +271,30 @@ class Commander:
         # Also if the drone does not know where it is, which compares with nothing.
         return not away <= allowed_deviation(speed, lag)
 
+    def comes_down(self, time_ns: int) -> float:
+        """Return the height to which its course has come straight down so far, to land [m].
+
+        A drone that stands higher has landed on something. It is infinite while the course does not
+        come down, and minus infinity once it has ended.
+        """
+        order = self.order
+        if order is None or order.plan.course is None:
+            return inf
+        lands, seconds = order.plan.after.stands, order.seconds(time_ns)
+        if seconds >= order.plan.course.end:
+            return -inf if lands else inf
+        pos, vel = order.plan.course.place(seconds)
+        sinks = order.plan.bounded and vel[2] < 0 and float(np.abs(vel[:2]).max()) < _STRAIGHT
+        may_land = lands or isinstance(order.setpoint, _VELOCITIES)
+        return float(pos[2]) if sinks and may_land else inf
+
     def restart(self, now: StartState) -> bool:
         """Restart the course where the drone is; return whether it followed one."""
         order = self.order
         if order is None or order.plan.course is None or not order.plan.bounded:
             return False
         setpoint = order.setpoint
-        if isinstance(setpoint, Velocity | Hover | AltitudeHold | VelocityWorld):
+        if isinstance(setpoint, _VELOCITIES):
             # Continuing would extend its time-out; the next velocity arrives soon.
             setpoint = setpoint.lapsed(self.rules)
         elif not isinstance(setpoint, Pose | Position | HoldHeight | Land | Brake):
@@ -312,6 +340,8 @@ class Commander:
         end = order.begin_ns + order.plan.course.end * _NS
         if self.state is not order.plan.after or order.plan.after.stands:
             change = min(change, end)
+        if self.state is FlightState.taking_off:
+            change = min(change, order.begin_ns + order.plan.aloft * _NS)
         return change
 
     def _follow(self, setpoint: Setpoint, now: StartState) -> Plan:
@@ -357,6 +387,8 @@ class Commander:
         return extended(before, new, self.rules.envelope)
 
     def _begin(self, order: Order) -> None:
+        if self.state.stands:
+            self.reported.add(HIT)  # what it stands on, it has not hit
         self.order, self.state = order, order.plan.during
         if self.state.stands or self.state.needs_reset:
             self.order = None

@@ -20,6 +20,8 @@ ORDER = 8
 Piece = tuple[float, Sequence[float]]
 """Duration [s] and at most `ORDER` coefficients, in seconds since the piece began."""
 
+_LOOKS = 200  # along a course, for its height
+_ROUNDING = 1e-6  # m
 _POWERS = np.arange(ORDER)
 _SECOND = _POWERS[2:] * (_POWERS[2:] - 1)
 _THIRD = _SECOND[1:] * (_POWERS[3:] - 2)
@@ -178,6 +180,12 @@ class Course:
         row, axes = np.maximum((self.times <= time).sum(axis=1) - 1, 0), np.arange(AXES)
         pos, vel = evaluate(self.coefficients[axes, row], time - self.times[axes, row], 2)
         return pos, vel
+
+    def rises(self, height: float) -> float:
+        """Return about when it is first at a height [m], or at its highest below it [s]."""
+        times = np.linspace(0.0, self.end, _LOOKS)
+        z = self.along(times)[0, :, 2]
+        return float(times[(z >= min(height, float(z.max())) - _ROUNDING).argmax()])
 
     def along(self, times: np.ndarray) -> np.ndarray:
         """Return (4, n, 4) position, velocity, acceleration and jerk at times (n,) [s]."""

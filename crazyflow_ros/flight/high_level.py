@@ -56,6 +56,8 @@ class Takeoff(StateSetpoint):
             raise ValueError(f"takeoff needs a drone that stands on the floor, it is {start.state}")
         x, y, z, _ = start.reference.pos.tolist()
         height = self.height + z if self.relative else self.height
+        if height <= (stands := rules.rest_height):
+            raise ValueError(f"takeoff to {height:g} m lifts no drone that is {stands:.2f} m high")
         plan = _to_rest_at(start, rules, (x, y, height), self)
         return replace(plan, during=FlightState.taking_off)
 

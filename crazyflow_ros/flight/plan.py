@@ -233,6 +233,8 @@ class Plan:
     during: FlightState = FlightState.flying
     after: FlightState = FlightState.flying
     """State from the end of the course on. The rotors stop if the state `stands`."""
+    aloft: float = inf
+    """Time of the course [s] from which a drone that takes off flies; at its end at the latest."""
     begin_ns: int | None = None
     """Start time of the course; None if it starts when the setpoint takes effect."""
     timeout: float = inf

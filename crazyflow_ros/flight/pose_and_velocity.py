@@ -88,6 +88,7 @@ class Pose(StateSetpoint):
             course,
             during=FlightState.taking_off if start.state.stands else FlightState.flying,
             after=FlightState.landed if lands else FlightState.flying,
+            aloft=course.rises(clear) if start.state.stands else 0.0,
         )
 
 
@@ -143,7 +144,7 @@ class Velocity(StateSetpoint):
         if stands and not (vx or vy or vz or self.yaw_rate):
             return no_motion(start, start.state)
         if stands and vz < 0:
-            raise ValueError("it stands on the floor and cannot go down")
+            return no_motion(start, start.state, "stands on the floor and cannot go down")
         rises = stands or start.state is FlightState.taking_off
         if rises and vz >= 0 and at.pos[2] < rules.takeoff_height - _TAKEOFF_TOLERANCE:
             return self._rising(start, rules)
@@ -197,7 +198,5 @@ def _is_above(reference: Reference, x: float, y: float) -> bool:
 
 def _after_lifting(course: Course, clear: float) -> Course:
     """Delay all axes except z until the drone is at a height."""
-    times = np.linspace(0.0, course.end, 200)
-    is_clear = course.along(times)[0, :, 2] >= clear - 1e-6
-    high = float(times[is_clear.argmax()]) if is_clear.any() else course.end
+    high = course.rises(clear)
     return course.delayed((high, high, 0.0, high))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.flight.commander import Commander, allowed_deviation
+from crazyflow_ros.flight.commander import ARRIVED, HIT, Commander, allowed_deviation
 from crazyflow_ros.flight.course import AXES, Reference
 from crazyflow_ros.flight.plan import FlightState, Rules, StartState
 from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
@@ -20,7 +20,6 @@ RATE = 10
 
 _ABOVE = 0.1  # m over the floor, from which on a course leaves it
 _TOUCHED = "touched "  # prefix of a condition: it touched this since the last check
-_HIT = "hit"
 _HELD = "held"  # condition: it has stood on the floor for a while although it should fly
 _CAUSES_NS = 3_000_000_000  # from a hit to a crash that it explains: a fall from a great height
 _ROUNDING = 1e-6  # share of a distance by which sums over all drones may be rounded otherwise
@@ -114,13 +113,19 @@ class _Sight(NamedTuple):
     upright: float
     """Cosine of the tilt."""
     touches: bool
-    stands: bool
+    rests: bool
+    """Whether it touches something and does not move."""
     neighbour: Neighbour
 
     @property
     def is_near_floor(self) -> bool:
         """Whether it may touch the floor."""
         return self.height < self.commander.rules.near_floor
+
+    @property
+    def stands(self) -> bool:
+        """Whether it stands on the floor, or lies there."""
+        return self.rests and self.is_near_floor
 
     @property
     def place(self) -> str:
@@ -170,7 +175,7 @@ class Supervisor:
             if commander is None or commander.order is None:
                 continue
             if not _touched(commander):
-                is_told = _HIT in commander.reported
+                is_told = HIT in commander.reported
                 commander.reported.add(_TOUCHED + ("" if is_told else neighbour(i)))
 
     def check(
@@ -192,8 +197,7 @@ class Supervisor:
         upright = uprightness(observed.quat)
         touches = self._touches(np.abs(observed.contact[:, :3]).max(axis=1))
         height = observed.pos[:, 2] - self._rules.rest_height
-        rests = np.abs(observed.vel).max(axis=1) < SLOW
-        stands = touches & (height < self._rules.near_floor) & rests
+        rests = touches & (np.abs(observed.vel).max(axis=1) < SLOW)
         happens = touches | (upright < 0) | self._may_be_lost(observed, courses)
         if observed.battery is not None:
             happens |= observed.battery[:, 0] < self._rules.empty_voltage
@@ -204,10 +208,13 @@ class Supervisor:
                 continue
             if not (happened or commander.reported or commander.stuck_ns is not None):
                 continue
-            figures = float(height[i]), float(upright[i]), bool(touches[i]), bool(stands[i])
+            figures = float(height[i]), float(upright[i]), bool(touches[i]), bool(rests[i])
             sight = _Sight(observed, i, commander, *figures, neighbour)
             if crash := _crash(sight):
                 events.append(crash)
+                continue
+            if _is_down(sight):
+                commander.stop(FlightState.landed)
                 continue
             found = (look(sight) for look in (_turned, _lost, _hit, _empty))
             events += [event for event in found if event is not None]
@@ -268,16 +275,25 @@ def _lost(sight: _Sight) -> FlightEvent | None:
     return sight.event("off course", text)
 
 
+def _is_down(sight: _Sight) -> bool:
+    """Return whether a drone has landed on something that is higher than the floor."""
+    upright, place = sight.upright >= TUMBLED, sight.fleet.places[sight.row]
+    course = sight.commander.comes_down(sight.fleet.time_ns)
+    return sight.rests and upright and float(place[2]) > course + ARRIVED
+
+
 def _hit(sight: _Sight) -> FlightEvent | None:
-    """Tell that a drone hit something in the air, now or since the last check."""
+    """Tell that a drone hit something in the air, now or since the last check, but not to land."""
     commander = sight.commander
     touched = _touched(commander)
     commander.reported.discard(touched)
     hits = bool(touched) or (sight.touches and not sight.is_near_floor)
-    if not _is_new(commander, _HIT, hits):
+    if not _is_new(commander, HIT, hits):
         return None
     what = touched.removeprefix(_TOUCHED) or sight.neighbour(sight.row)
     commander.hit = (sight.fleet.time_ns, what)
+    if commander.comes_down(sight.fleet.time_ns) < inf and sight.upright >= TUMBLED:
+        return None
     return sight.event("hit", f"hit {what} at {sight.place}, and flies on")
 
 
@@ -328,16 +344,17 @@ def _stuck_for(sight: _Sight) -> float:
     """Return how long ago the drone first stood on the floor although it should fly [s].
 
     It is 0 in the air, and while it does not stand. A drone with a broken rotor shakes and hops, so
-    only leaving the floor ends this. A course that began in a fall may pass below the floor.
+    only leaving the floor ends this. A course of ours that began in a fall may pass below the
+    floor; one that its pilot gave does so because he wants the drone to stand there.
     """
     commander, now = sight.commander, sight.fleet.time_ns
     assert commander.order is not None
-    reference = commander.order.reference(now)
+    plan, reference = commander.order.plan, commander.order.reference(now)
     if reference is None or not sight.is_near_floor:
         commander.stuck_ns = None
         return 0.0
     above = float(reference.pos[2]) - commander.rules.rest_height
-    below = -above if not commander.order.plan.after.stands else 0.0
+    below = -above if plan.bounded and not plan.after.stands else 0.0
     if not sight.stands or max(above, below) <= _ABOVE:
         return 0.0
     if commander.stuck_ns is None:

@@ -13,7 +13,7 @@ from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import onto, shortest_turn, to_rest
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.planner import lengthened, swings_out
-from crazyflow_ros.flight.setpoint import StateSetpoint
+from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, StateSetpoint
 
 _MIN_INTERVAL_NS = 100_000  # ns between two points of a trajectory
 _FASTER = 1.5  # times the first point's speed, on the way to it
@@ -21,7 +21,7 @@ _FASTER = 1.5  # times the first point's speed, on the way to it
 
 @dataclass(frozen=True)
 class Trajectory(StateSetpoint):
-    """Pass points at given times, velocities and accelerations; stay at the last one.
+    """Pass points at given times, velocities and accelerations; stay or land at the last one.
 
     Between two points, position and yaw are polynomials of degree 5.
     """
@@ -32,7 +32,7 @@ class Trajectory(StateSetpoint):
     """(K,) ns since the trajectory's start, increasing. Before the first one, the drone flies
     there."""
     pos: ArrayLike
-    """(K, 3) m, world frame."""
+    """(K, 3) m, world frame. The drone lands at the end if the last one is on the floor."""
     yaw: ArrayLike
     """(K,) rad."""
     vel: ArrayLike
@@ -97,9 +97,13 @@ class Trajectory(StateSetpoint):
         ]
         begin_ns += joins
         now = (start.time_ns - begin_ns) * 1e-9
+        course = onto(start.reference, Course.of_pieces(axes, last), rules.envelope, now)
+        rises, lands = start.state.stands, last[2] < rules.rest_height + TOUCHDOWN
         return Plan(
-            onto(start.reference, Course.of_pieces(axes, last), rules.envelope, now),
-            during=FlightState.taking_off if start.state.stands else FlightState.flying,
+            course,
+            during=FlightState.taking_off if rises else FlightState.flying,
+            after=FlightState.landed if lands else FlightState.flying,
+            aloft=course.rises(rules.rest_height + CLEARANCE) if rises else 0.0,
             begin_ns=begin_ns,
             bounded=False,
             note=note,

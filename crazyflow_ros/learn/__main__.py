@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.learn.processes import add_options, leave, mesh_of
 from crazyflow_ros.output import quiet_if_unread
-from crazyflow_ros.xla.flags import fuse_outputs
+from crazyflow_ros.xla.flags import fuse_outputs, silence_alarms
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
@@ -47,6 +48,7 @@ def main(words: list[str] | None = None) -> int:
     Returns:
         Exit code: 0 if it was carried out, 2 for wrong arguments or files.
     """
+    silence_alarms()
     arguments = _parser().parse_args(words)
     try:
         if arguments.command == "evaluate":
@@ -197,6 +199,7 @@ def _trained(
 
     from crazyflow_ros.learn.training import Progress, train
     from crazyflow_ros.xla.compiled_files import open_cache
+    from crazyflow_ros.xla.start_up import telling
 
     mesh, settings = learner.worlds.mesh, learner.settings
     size, device = 1 if mesh is None else mesh.size, jax.devices()[0].device_kind
@@ -205,9 +208,10 @@ def _trained(
         f"{settings.updates} updates of {settings.horizon} actions of {drones} drones, on {on}; "
         "compiling, which takes from some seconds to a minute"
     )
-    pace = _Pace(settings.updates)
+    pace, compilation = _Pace(settings.updates), ExitStack()
 
     def note_compiled(seconds: float) -> None:
+        compilation.close()
         pace.begin()
         _say(f"compiled in {seconds:.1f} s")
 
@@ -219,7 +223,9 @@ def _trained(
 
     code = open_cache(_say)
     code.postpone()  # until the updates are done
-    training = train(learner, report, checkpoint, resume, note_compiled, what)
+    with compilation:
+        compilation.enter_context(telling("compiling", _say))
+        training = train(learner, report, checkpoint, resume, note_compiled, what)
     code.close()
     return training
 

@@ -26,6 +26,7 @@ from crazyflow_ros.scene.description import Description
 from crazyflow_ros.scene.kept_model import kept_model
 from crazyflow_ros.scene.mirror import MirroredModel
 from crazyflow_ros.scene.obstacles import obstacles_of
+from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
@@ -237,7 +238,7 @@ class Roster:
             if (world.n_drones, world.gusts, world.controller) == wanted:
                 return world
         self._health.warn(f"{what}, time goes on")
-        with short_collections():
+        with short_collections(), telling("compiling", self._health.inform):
             return engine.other_world(n_slots, gusts=plan.gusts, controller=plan.controller)
 
     def _program(
@@ -252,7 +253,7 @@ class Roster:
         if obstacles is not None and obstacles.n_slots != self._room:
             n_slots = obstacles.n_slots
             self._health.warn(f"compiling collisions with up to {n_slots} shapes, time goes on")
-        with short_collections():
+        with short_collections(), telling("compiling collisions", self._health.inform):
             return world.program(obstacles)
 
     @property

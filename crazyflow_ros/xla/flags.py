@@ -5,7 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
+_LEVEL, _DEFAULT = "TF_CPP_MIN_LOG_LEVEL", "1"  # JAX's own, which it sets
 _FUSED = "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion"
+
+
+def silence_alarms() -> None:
+    """Keep XLA's alarms about slow compilations out of the log, unless JAX is imported already.
+
+    Programs say by themselves how long they compile. XLA's errors are raised as exceptions, too.
+    """
+    if os.environ.get(_LEVEL, _DEFAULT) == _DEFAULT:  # also that of a parent process
+        os.environ[_LEVEL] = "3"
 
 
 def fuse_outputs() -> None:

@@ -1,10 +1,11 @@
-"""Predictions of the start-up time from earlier starts, stored with the compiled code."""
+"""What is said of compilations: how long they took in earlier starts, and how long they last."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ _FILE = "start_up.json"
 _TYPICAL = "takes 10 to 60 s"
 _UNKNOWN = 0.0
 _MOST_BYTES, _MOST_TIMES = 100_000, 500
+_PERIOD = 10.0  # s of wall time between two lines about a compilation
 
 
 class StartUp:
@@ -48,13 +50,16 @@ class StartUp:
         """
         times, setup, code = self._times(), _name(what), _name((source(), machine(), *what))
         if code in times:
+            doing = "loading compiled code"
             time_taken = f", which took {_rounded(times[code])} the last time"
-            self._info(f"loading compiled code{time_taken if times[code] else ''}")
+            self._info(f"{doing}{time_taken if times[code] else ''}")
         else:
+            doing = "compiling the physics"
             known = f"took {_rounded(times[setup])} the last time" if setup in times else _TYPICAL
             self._info(f"compiling, which {known}; the result is cached for later starts")
         before, began = self._n_compiled(), time.monotonic()
-        yield
+        with telling(doing, self._info):
+            yield
         took = time.monotonic() - began
         news = {setup: took, code: _UNKNOWN} if self._n_compiled() > before else {code: took}
         for name in news:
@@ -77,6 +82,29 @@ class StartUp:
 
     def _n_compiled(self) -> int:
         return 0 if self._files is None else self._files.n_compiled
+
+
+@contextmanager
+def telling(doing: str, info: Warn) -> Iterator[None]:
+    """Say every ten seconds what is being done, and for how long, until it is done.
+
+    Args:
+        doing: What is being done.
+        info: Receives the log messages.
+    """
+    began, done = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        while not done.wait(_PERIOD):
+            info(f"still {doing}, for {time.monotonic() - began:.0f} s so far")
+
+    thread = threading.Thread(target=tell, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _name(what: tuple[object, ...]) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from io import StringIO
 
 import pytest
+from rcl_interfaces.srv import GetParameters
 from rclpy.duration import Duration
 from ros_client import own_domain
 from simulation_interfaces.srv import StepSimulation
 from std_msgs.msg import UInt8
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.client import ServiceCall, Session, SimulationError
+from crazyflow_ros.client import ServiceCall, Session, SimulationError, SimulatorClient, connection
 from crazyflow_ros.client.service_calls import ServiceCalls
 
 DOMAIN = own_domain(__name__)
@@ -119,3 +121,39 @@ def test_a_session_needs_no_file_behind_its_standard_error(monkeypatch: pytest.M
     monkeypatch.setattr(sys, "stderr", StringIO())
     with Session("quiet", domain=DOMAIN) as session:
         session.spin(0.0)
+
+
+def test_words_of_a_program_are_no_arguments_of_ros(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Only those after --ros-args are: rcl takes name:=value for a rule and warns of it."""
+    monkeypatch.setattr(sys, "argv", ["script.py", "speed:=2.5", "--ros-args", "-p", "a:=1"])
+    with Session("script", domain=DOMAIN) as session:
+        assert session.node.get_name() == "script"
+    assert capfd.readouterr().err == ""
+
+
+def test_a_simulator_that_says_that_it_compiles_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And what it says is passed on. One that falls silent is not."""
+    monkeypatch.setattr(connection, "COMPILING", 4.0)
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+    lines, last = 0, 0.0
+    with Session("busy", domain=DOMAIN) as simulator:
+        simulator.node.create_service(
+            GetParameters, "busy/get_parameters", lambda _, answer: answer
+        )
+
+        def work() -> None:  # it takes no requests meanwhile
+            nonlocal lines, last
+            if lines < 12 and time.monotonic() > last + 0.5:
+                lines, last = lines + 1, time.monotonic()
+                simulator.node.get_logger().info(f"still compiling the physics, line {lines}")
+
+        began = time.monotonic()
+        with pytest.raises(SimulationError, match="may be compiling, does not answer, waited 4 s"):
+            SimulatorClient("busy", check=work)
+    assert lines == 12 and time.monotonic() - began > 4.0 + 11 * 0.5
+    told = capfd.readouterr().err
+    assert all(f"/busy: still compiling the physics, line {i}" in told for i in range(3, 13))

@@ -16,6 +16,8 @@ import pytest
 from geometry_msgs.msg import PoseStamped
 from paths import ROOT
 from rclpy.serialization import serialize_message
+from ros_client import Client, own_domain
+from std_srvs.srv import Empty
 
 from crazyflow_ros.demo.arguments import Arguments, WrongArgument, usage
 from crazyflow_ros.demo.client import STOREY
@@ -93,12 +95,12 @@ def test_flight_is_smooth_moderate_and_as_long_as_asked(duration: float, lag: fl
     assert np.linalg.norm(motion.acc, axis=1).max() < 2.0
 
 
-def test_flight_starts_on_its_pad_and_ends_pressed_to_it() -> None:
+def test_flight_starts_and_ends_on_its_pad() -> None:
     flight = plan_flight(PAD, 30.0)
     start, up, end, later = flight(np.array([-1.0, flight.airborne[0], 30.0, 40.0])).pos
     assert np.array_equal(start, PAD)
     assert np.allclose(up, [*PAD[:2], ALTITUDE])
-    assert np.allclose(end[:2], PAD[:2]) and end[2] < PAD[2] - 0.1
+    assert np.allclose(end, PAD)
     assert np.array_equal(later, end)
 
 
@@ -465,6 +467,33 @@ def test_drones_take_off_fly_and_land(demo: Demo, tmp_path: Path) -> None:
     assert process.returncode == 0, output
     assert "cf1" in output and "messages received" in output
     assert (tmp_path / "flight.png").stat().st_size > 10_000
+
+
+def test_a_warning_of_the_simulator_is_a_failure_that_is_named(demo: Demo, tmp_path: Path) -> None:
+    floor, egg = '<geom type="plane" size="0 0 1"/>', 'name="egg" type="ellipsoid" size="1 1 1"'
+    (scene := tmp_path / "egg.xml").write_text(
+        f'<mujoco><worldbody>{floor}<geom {egg} pos="9 9 1"/></worldbody></mujoco>'
+    )
+    process = demo("n_drones:=1", "real_time_factor:=0", "duration:=20", f"scene:={scene}")
+    output, _ = process.communicate(timeout=180)
+    assert process.returncode == 1, output
+    (failure,) = re.findall(r"^FAILED: .*", output, re.MULTILINE)
+    assert "simulator's log says [WARN]" in failure and "fly through the ellipsoid egg" in failure
+
+
+def test_a_drone_that_does_not_land_is_a_failure_that_is_named(
+    demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain = own_domain(__name__)
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
+    process = demo("n_drones:=2", "real_time_factor:=2", "duration:=20")
+    read_until(process, "tracking error")
+    with Client(domain) as client:
+        client.call(Empty, "cf1/emergency")
+    output, _ = process.communicate(timeout=180)
+    assert process.returncode == 1, output
+    assert "FAILED: cf1: it is locked, has to be landed" in output
+    assert "FAILED: cf0" not in output
 
 
 def test_client_flies_the_drones_of_a_simulator_in_a_namespace() -> None:

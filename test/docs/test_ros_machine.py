@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from page_commands import blocks
 from paths import ROOT
 from ros_client import RosProcess, own_domain
 
@@ -42,13 +43,6 @@ TABLE = table()
 
 def is_released(name: str, distribution: str) -> bool:
     return TABLE[name][distribution] != "-"
-
-
-def blocks(page: Path) -> list[list[str]]:
-    """The commands of each indented block, continued lines joined, without comments."""
-    text = re.sub(r"\\\n\s*", "", page.read_text())
-    found = re.findall(r"(?:^ {4}\S.*\n)+", text, re.MULTILINE)
-    return [[re.sub(r"\s+#.*", "", line).strip() for line in block.splitlines()] for block in found]
 
 
 def commands(page: Path) -> list[str]:

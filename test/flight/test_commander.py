@@ -312,8 +312,55 @@ def test_a_stick_held_down_lands_and_one_held_up_takes_off() -> None:
             np.testing.assert_allclose(pilot.reference.vel[:2], 0.0, atol=0.2)
     assert pilot.state is Is.landed
     assert pilot.reference.pos[2] == pytest.approx(REST, abs=0.021)
-    with pytest.raises(ValueError, match="stands on the floor and cannot go down"):
-        pilot.tell(FALLING)
+    held_on = pilot.commander.command(FALLING, pilot.motion())
+    assert held_on is not None and held_on.note == "stands on the floor and cannot go down"
+    assert pilot.state is Is.landed and pilot.commander.order is None
+
+
+@pytest.mark.parametrize("height", [0.05, 0.4, 3.0])
+def test_a_drone_takes_off_until_it_is_clear_of_the_floor_or_as_high_as_it_will_be(
+    height: float,
+) -> None:
+    """Whatever comes after that, it flies."""
+    points = np.array([(0.0, 0.0, REST), (0.0, 0.0, height), (5.0, 0.0, height)])
+    across = Trajectory([0, 3 * SECOND, 30 * SECOND], points, np.zeros(3), *(0 * points,) * 2)
+    whole = REST + CLEARANCE  # to which a pose lets it rise before it goes on
+    for told, clear in ((across, min(whole, height)), (Pose(points[-1], 0.0), whole)):
+        pilot = Pilot()
+        pilot.tell(told)
+        while pilot.state is Is.taking_off:
+            assert pilot.reference.pos[2] < clear + 0.06
+            pilot.wait(0.02, look=0.02)
+        assert pilot.state is Is.flying and pilot.reference.pos[0] < 0.05
+        assert pilot.reference.pos[2] == pytest.approx(clear, abs=0.06)
+        pilot.wait(1.0)
+        assert pilot.state is Is.flying
+
+
+def test_a_drone_that_misses_the_end_of_its_trajectory_on_the_floor_lands_from_where_it_is() -> (
+    None
+):
+    pilot = Pilot().fly()
+    points = np.array([(0.0, 0.0, 1.0), (0.0, 0.0, 0.0)])
+    pilot.tell(Trajectory([0, 2 * SECOND], points, [0.0, 0.0], 0 * points, 0 * points))
+    pilot.wait(1.9)
+    pilot.reference = Reference.at_rest((1.0, 0.5, 2.0), 0.0)  # somebody has moved it
+    pilot.time_ns += SECOND
+    pilot.commander.update(pilot.time_ns, pilot.motion)
+    assert pilot.state is Is.landing
+    pilot.wait(20.0)
+    assert pilot.state is Is.landed
+    np.testing.assert_allclose(pilot.reference.pos[:3], (1.0, 0.5, REST), atol=1e-6)
+
+
+def test_a_take_off_that_would_not_lift_a_large_drone_is_refused() -> None:
+    large = replace(RULES, rest_height=0.35)
+    pilot = Pilot(large)
+    pilot.reference = Reference.at_rest((0.0, 0.0, 0.35), 0.0)
+    with pytest.raises(ValueError, match=r"to 0\.2 m lifts no drone that is 0\.35 m high"):
+        pilot.tell(Takeoff(0.2))
+    pilot.tell(Takeoff(0.2, relative=True))
+    assert pilot.state is Is.taking_off
 
 
 def test_near_the_floor_no_stick_moves_it_across() -> None:

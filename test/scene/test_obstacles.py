@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import mujoco
 import numpy as np
+import pytest
 
 from crazyflow_ros.dynamics.obstacles import Shape
+from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.assembly import build_spec
 from crazyflow_ros.scene.obstacles import obstacles_of
 
@@ -49,3 +53,10 @@ def test_moved_bodies_are_found_where_the_data_say() -> None:
     data.mocap_pos[0] = [1, 2, 3]
     mujoco.mj_kinematics(model, data)
     np.testing.assert_allclose(obstacles_of(model, data).obstacles.pos, [[1, 2, 3]])
+
+
+@pytest.mark.parametrize(
+    "path", sorted(resource("urdf_mjcf").rglob("*.xml")), ids=lambda path: path.stem
+)
+def test_everything_in_our_own_worlds_is_solid(path: Path) -> None:
+    assert obstacles_of(mujoco.MjModel.from_xml_path(str(path))).ignored == ()

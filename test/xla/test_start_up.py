@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from crazyflow_ros.xla.compiled_files import CompiledFiles
-from crazyflow_ros.xla.start_up import StartUp, process_age
+from crazyflow_ros.xla.start_up import StartUp, process_age, telling
 
 
 def start(folder: Path, *what: object, compiles: bool = False) -> str:
@@ -48,6 +51,70 @@ def test_what_is_kept_may_be_anything(tmp_path: Path) -> None:
         assert start(tmp_path, "a").startswith("compiling, which takes 10 to 60 s")
         assert len(json.loads(file.read_text())) == 1
     assert start(file / "nowhere", "a").startswith("compiling")
+
+
+def test_what_takes_long_is_told_again_and_again_until_it_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crazyflow_ros.xla.start_up._PERIOD", 0.01)
+    said, often = list[str](), threading.Event()
+
+    def note(text: str) -> None:
+        said.append(text)
+        if len(said) > 3:
+            often.set()
+
+    with StartUp(CompiledFiles(tmp_path, print), note).compiling("a"):
+        assert often.wait(60)
+    count = len(said)
+    assert said[0].startswith("compiling, which takes 10 to 60 s")
+    assert set(said[1:]) == {"still compiling the physics, for 0 s so far"}
+    threads = [thread.name for thread in threading.enumerate()]
+    assert "progress" not in threads and len(said) == count
+
+
+def test_what_is_done_at_once_is_not_told() -> None:
+    said: list[str] = []
+    with telling("something", said.append):
+        pass
+    assert said == []
+
+
+# To fold it, XLA's interpreter needs some seconds.
+SLOW = """
+import jax
+def slow(x):
+    y = jax.numpy.arange(600.0)
+    return x + jax.lax.reduce_window(y, 0.0, jax.lax.add, (2000,), (1,), "SAME").sum()
+jax.jit(slow).lower(1.0).compile()
+"""
+
+
+@pytest.mark.parametrize("is_silenced", [False, True])
+def test_alarms_about_slow_compilations_can_be_silenced(is_silenced: bool) -> None:
+    before = "from crazyflow_ros.xla.flags import silence_alarms; silence_alarms()"
+    script = (before if is_silenced else "") + SLOW
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert ("slow_operation_alarm" in done.stderr) == (not is_silenced)
+
+
+@pytest.mark.parametrize("program", ["", ".learn", ".crazyflie"])
+def test_programs_silence_the_alarms(program: str) -> None:
+    """As far as they can: JAX reads the variable when it is imported."""
+    script = f"""
+import os, sys
+from crazyflow_ros{program}.__main__ import main
+try:
+    main(["--help"])
+except SystemExit:
+    print("level", os.environ["TF_CPP_MIN_LOG_LEVEL"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert "level 3" in done.stdout
 
 
 def test_a_process_knows_its_age() -> None:

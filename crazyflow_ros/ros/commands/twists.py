@@ -78,7 +78,7 @@ class _Listener:
 
     def __init__(self, simulator: Host) -> None:
         self._context = Context()
-        rclpy.init(context=self._context, domain_id=simulator.node.context.get_domain_id())
+        rclpy.init(args=[], context=self._context, domain_id=simulator.node.context.get_domain_id())
         self.node = Node(
             f"{simulator.node.get_name()}{TWIN}",
             namespace=simulator.node.get_namespace(),
