@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from jax.typing import ArrayLike
 
 from crazyflow_ros.struct import Struct
 from crazyflow_ros.xla.compiled_files import cache_folder
+from crazyflow_ros.xla.kept_files import make_private
 
 __all__ = [
     "enable_cache",
@@ -57,8 +59,8 @@ def enable_cache(
     """Keep compiled code between runs, in JAX's persistent cache.
 
     Args:
-        cache_path: Folder, by default the one that the node uses. JAX executes its content, so it
-            must not be writable by others.
+        cache_path: Folder, by default the one that the node uses. JAX executes its content, so a
+            folder that others can write to is not used, with a warning.
         min_entry_size_bytes: Smallest entry; -1 keeps all.
         min_compile_time_secs: Code that compiles faster is not kept.
         enable_xla_caches: Whether XLA also keeps its own caches there.
@@ -66,6 +68,9 @@ def enable_cache(
     from jax.experimental.compilation_cache import compilation_cache
 
     folder = cache_folder() if cache_path is None else Path(cache_path)
+    if problem := make_private(folder):
+        warnings.warn(f"{folder} {problem}: nothing is kept", stacklevel=2)
+        return
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", min_entry_size_bytes)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", min_compile_time_secs)

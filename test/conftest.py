@@ -1,10 +1,12 @@
 """Settings of the whole test run."""
 
+import ctypes
 import gc
 import itertools
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,14 @@ import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what
 try:
     import jax
     from hypothesis import settings
+    from jax_cache import NOTHING_KEPT, keep_by_jax
 
-    from crazyflow_ros.utils import enable_cache
     from crazyflow_ros.xla.compiled_files import cache_folder, open_cache
 except ModuleNotFoundError:  # ROS's own Python, which runs the tests of launch files
     jax = None
 
 _LARGEST_CACHE = 2 << 30  # bytes
+_LARGEST_WORKER = 1 << 30  # bytes
 
 if jax:
     # As the node sets it; for small calls it is faster, and the tests run what the node runs.
@@ -39,21 +42,22 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests build the same simulations again and again: a machine compiles each of them once.
+    """Tests build the same simulations again and again: a machine compiles most of them once.
 
     A running simulation is kept as in a simulator of the user, whose folder all workers share, and
-    the processes that tests start, by their environment. JAX's cache keeps the functions of `Sim`.
+    the processes that tests start, by their environment. JAX's cache keeps other functions, see
+    `jax_cache`.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not jax:
+    if not jax or NOTHING_KEPT:
         return
     if not hasattr(config, "workerinput"):  # else a worker of pytest-xdist, which inherits it
         folder = cache_folder().with_name("crazyflow_ros_test")
         os.environ["XDG_CACHE_HOME"] = str(folder)
         _forget_oldest(_jax_cache())
     open_cache(print)
-    enable_cache(_jax_cache())
+    keep_by_jax(_jax_cache())
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +66,23 @@ def no_signals_stay_blocked() -> Iterator[None]:
     yield
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, []) & {signal.SIGINT, signal.SIGTERM}
     assert not blocked, f"the test leaves signals blocked: {blocked}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_is_returned() -> Iterator[None]:
+    """JAX keeps all that a process has ever compiled: gigabytes after some hundred files."""
+    yield
+    if jax and _resident() > _LARGEST_WORKER:
+        jax.clear_caches()
+        gc.collect()
+        with suppress(OSError, AttributeError):  # of another C library
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def _resident() -> int:
+    """Memory that this process uses [bytes]."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _jax_cache() -> Path:

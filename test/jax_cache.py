@@ -1,12 +1,40 @@
-"""JAX's own cache of compiled code, which the tests use."""
+"""What of compiled code the tests keep, in JAX's own cache.
+
+By default users do not have that cache, and what is called without JAX, as steps of a `Sim`, cannot
+come from it. So the tests keep there only what JAX calls: they fly what users fly.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import jax
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
+from jax.stages import Compiled, Lowered
+
+from crazyflow_ros.utils import enable_cache
+from crazyflow_ros.xla import compiled_files
+
+VARIABLE = "CRAZYFLOW_ROS_TEST_KEEPS"
+"""Set in the environment to "nothing", it lets the tests run without any cache."""
+NOTHING_KEPT = os.environ.get(VARIABLE) == "nothing"
+
+
+def keep_by_jax(folder: Path) -> None:
+    """Let JAX keep in a folder what it compiles, but for what is called without JAX."""
+    newly_compiled = compiled_files.newly_compiled
+
+    def apart(lowered: Lowered) -> tuple[Compiled, bool]:
+        if jax.config.jax_compilation_cache_dir != str(folder):  # a test has a cache of its own
+            return newly_compiled(lowered)
+        with without_jax_cache():
+            return newly_compiled(lowered)
+
+    enable_cache(folder)
+    compiled_files.newly_compiled = apart
 
 
 @contextmanager

@@ -32,6 +32,15 @@ def test_a_parameter_shared_by_all_worlds_gets_one_value_for_each() -> None:
     np.testing.assert_allclose(replaced.mass[:, 0, 0], [params.mass[0], 2.0])
 
 
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path) -> None:
+    before = jax.config.jax_compilation_cache_dir
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code").chmod(0o775)
+    with pytest.warns(UserWarning, match=r"code is writable for others .*: nothing is kept"):
+        enable_cache(tmp_path / "code")
+    assert jax.config.jax_compilation_cache_dir == before
+
+
 def test_compiled_code_is_kept_in_the_folder(tmp_path) -> None:
     options = [name for name in dir(jax.config) if "persistent_cache" in name]
     names = ["jax_compilation_cache_dir", *options]
@@ -41,7 +50,7 @@ def test_compiled_code_is_kept_in_the_folder(tmp_path) -> None:
         assert jax.config.jax_compilation_cache_dir == str(tmp_path / "code")
         jax.jit(lambda x: x * 3.25 + 1)(jnp.arange(7.0)).block_until_ready()
         kept = list((tmp_path / "code").rglob("*-cache"))
-        assert kept
+        assert kept and (tmp_path / "code").stat().st_mode & 0o077 == 0
     finally:
         for name, value in before.items():
             jax.config.update(name, value)

@@ -16,7 +16,8 @@ def program(module: str) -> tuple[list[str], dict[str, str]]:
     It finds the packages that this process finds.
     """
     packages = os.pathsep.join(map(os.path.abspath, sys.path))
-    own = {"PYTHONPATH": packages, "OPENBLAS_NUM_THREADS": "1"}
+    # Each thread that allocates would reserve address space for good, which `confine` limits.
+    own = {"PYTHONPATH": packages, "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
     return [sys.executable, "-P", "-m", module], os.environ | own
 
 

@@ -230,7 +230,7 @@ class CompiledWorld:
     def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles
         program = compiled_files.compiled(
-            lambda: self._function.lower(*arguments), "advance", self._kind, layout(obstacles)
+            lambda: self._function.new(), arguments, "advance", self._kind
         )
         code = None
         if program.description is not None:

@@ -6,7 +6,7 @@ neither if it finds the form and the compiled code of an earlier start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.stages import Lowered
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.memory import INTEGRAL, RATES
@@ -153,17 +152,14 @@ class WorldFunction:
             block = WorldFunction(alone, BLOCK, by_door=BLOCK if by_door else 0, gusts=False)
             self._blocks = Blocks(block, self.form, sim.data, config)
 
-    def lower(self, numbers: Any, rest: Sequence[Any], obstacles: Obstacles | None) -> Lowered:
-        """Trace the function for obstacles of one layout.
+    def new(self) -> Callable[..., Any]:
+        """Return the function, a new one, because JAX keeps code as long as its function exists.
 
-        Args:
-            numbers: The first argument, see `Form`.
-            rest: The other vectors of the state.
-            obstacles: Obstacles, or None.
+        Its arguments are the numbers, see `Form`, the other vectors of the state, and obstacles or
+        None.
         """
-        # A new function each time, because JAX keeps compiled code as long as its function exists.
         fn = self._advance_packed
-        return jax.jit(one_kernel(fn) if _on_cpu() else fn).lower(numbers, rest, obstacles)
+        return one_kernel(fn) if _on_cpu() else fn
 
     def is_held(self, level: Array) -> Array:
         """Return which drones are held, for levels (N, M, 1)."""

@@ -281,8 +281,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 
     mesh, policy = mesh_of(arguments), load(arguments.policy)
     task, a = _task(arguments, arguments.task, policy.drone), arguments
-    layers = jax.tree.structure(policy), [x.shape for x in jax.tree.leaves(policy)]
-    what = "evaluate", layers, task, a.starts, a.seconds, _figures(policy.drone)
+    what = "evaluate", task, a.starts, a.seconds, _figures(policy.drone)
     open_cache(_say)
     result = evaluate(policy, task, a.starts, a.seconds, a.seed, mesh=mesh, what=what)
     if jax.process_index() == 0:

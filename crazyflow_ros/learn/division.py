@@ -96,7 +96,7 @@ class Division:
 
         arguments = now, self._drones, inputs
         if not self.on_mesh:
-            kept = compiled_files.compiled(lambda: jax.jit(chunk).lower(*arguments), *what)
+            kept = compiled_files.compiled(lambda: chunk, arguments, *what)
             return lambda now, inputs: kept(now, self._drones, inputs)
         specs = [
             jax.tree.map(self._spec, axes)

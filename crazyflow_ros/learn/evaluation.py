@@ -98,7 +98,7 @@ def evaluate(
         freq: Physics ticks per second; the policy's rate must divide it.
         mesh: Devices among which the flights are divided; None for one. With several processes, all
             make the same call and get all results.
-        what: See `train`; the weights of the policy need not be in it.
+        what: See `train`; the policy need not be in it.
         **options: Further options of the environment, see `Configuration`, such as `randomizers`.
 
     Raises:
@@ -156,8 +156,9 @@ def evaluate(
     n, key = round(seconds * policy.freq), random_key(seed)
     if mesh is None:
         # Weights are arguments, so that another policy of the same layers needs no new code.
-        fly = compiled_files.compiled(lambda: jax.jit(flown).lower(policy, key), *what)
-        success, gates, numbers = fly(policy, key)
+        arguments = policy.replace(about=""), key
+        fly = compiled_files.compiled(lambda: flown, arguments, *what)
+        success, gates, numbers = fly(*arguments)
     else:
         mesh = inferring(mesh)
         worlds, later = PartitionSpec(mesh.axis_names), PartitionSpec(None, mesh.axis_names)

@@ -82,9 +82,11 @@ class PictureFn:
         self._height = camera.optics.intrinsics.height
         others = set(camera.kinds) - {"rgb"}
         self._tracer = Tracer(model, lens, camera.groups) if others else None
-        self.painter = Painter(
-            model, lens, camera.groups, textures=camera.textures, shadows=camera.shadows
-        )
+        self.painter = None
+        if "rgb" in camera.kinds:
+            self.painter = Painter(
+                model, lens, camera.groups, textures=camera.textures, shadows=camera.shadows
+            )
         self._flow = Flow(camera.optics) if "flow" in camera.kinds else None
 
     def __call__(
@@ -106,6 +108,7 @@ class PictureFn:
         """
 
         def painted(geoms: Frames, cameras: Frames, _: Motions | None) -> Pictures:
+            assert self.painter is not None
             return {"rgb": self.painter.paint(geoms, cameras, look)}
 
         kinds, taken = self._kinds, Pictures()
@@ -180,14 +183,14 @@ class Room:
         self._n_geoms = 0
         self._words: dict[object, dict[UnitShape, int]] = {}
 
-    def padded(self, take: PictureFn, key: object) -> PictureFn:
-        """Return a function of frames and motions of `n_geoms` geoms, see `with_room`.
+    def padded(self, take: PictureFn, key: object, n_geoms: int) -> PictureFn:
+        """Return a function of frames and motions of more geoms, see `with_room`.
 
         Args:
             take: A function of those of the scene.
             key: What it has in common with those of the same camera in other scenes.
+            n_geoms: Number of geoms of the scene.
         """
-        n_geoms = take.painter.look.color.shape[1]
         self._n_geoms = max(self._n_geoms, -(-n_geoms // _GEOMS) * _GEOMS)
         number = itertools.count()
 
@@ -242,7 +245,7 @@ class Tracers:
         if camera not in self._known:
             take = PictureFn(self._model, camera)
             if self.room is not None:
-                take = self.room.padded(take, camera)
+                take = self.room.padded(take, camera, self._model.ngeom)
             taken = kept_function(_pictures, take)
 
             def call(
@@ -263,7 +266,6 @@ class Tracers:
         return self._known[camera]
 
 
-@jax.jit
 def _pictures(take: PictureFn, *args: Any) -> Pictures:
     """Compiled once for all scenes and cameras of the same structure."""
     return take(*args)

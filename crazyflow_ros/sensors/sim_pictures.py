@@ -13,6 +13,8 @@ from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.raytracing import Appearance, Frames, Motions, Twists
+from crazyflow_ros.raytracing.look import look_of
+from crazyflow_ros.raytracing.textures import textures_of
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.backends.sim_motions import carriers, motions_in_sim
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
@@ -56,7 +58,8 @@ class SimPictures:
         self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
         camera = cfg.ray_camera(model, self._numbers[0])
         self._take, self._camera = PictureFn(model, camera), camera
-        self.look = self._take.painter.look
+        painter = self._take.painter
+        self.look = painter.look if painter else look_of(model, textures_of(model)[1])
         self._cfg, self._kinds, self._size = cfg, cfg.data_types, (cfg.height, cfg.width)
         self._rest(model, sim.n_drones)
         self._compiled = partial(jax.jit(self._pictures), self._take)

@@ -2,12 +2,9 @@
 
 Results of tracing are found by what the trace depends on: this package's source, the versions of
 the compilers, the processor, JAX's configuration, and what the caller names. Compiled code is found
-by the traced computation, so that a change of the source that keeps the computation compiles
-nothing. JAX's own cache would find code only after tracing, which takes longer than loading it.
-
-Files are unpickled and their code is executed, so a file is only read if it belongs to this user or
-the administrator and nobody else can write to it. Files are written whole or not at all, so that
-several processes can share the folder.
+by the traced computation with its arguments, so that a change of the source that keeps them
+compiles nothing. JAX's own cache would find code only after tracing, which takes longer than
+loading it.
 """
 
 from __future__ import annotations
@@ -16,11 +13,10 @@ import hashlib
 import math
 import os
 import pickle
-import stat
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -28,21 +24,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 from jax.experimental import serialize_executable
-from jax.stages import Compiled, Lowered, Wrapped
+from jax.stages import Compiled, Lowered
 
-from crazyflow_ros.checks.files import write_file
-from crazyflow_ros.checks.limits import open_file
 from crazyflow_ros.xla.code_description import CodeDescription
 from crazyflow_ros.xla.fingerprint import configuration, machine, source
+from crazyflow_ros.xla.kept_files import KeptFiles, Warn
 from crazyflow_ros.xla.machine_code import described
 from crazyflow_ros.xla.object_code import CannotLoad
 
 T = TypeVar("T")
-Warn = Callable[[str], object]
 
-_PREFIX = "compiled-"
-_LARGEST, _MOST_BYTES = 100_000_000, 500_000_000  # of one file, of all
 _MOST_LOADED = 8  # that stay loaded for a second use
 _WRITING = 0.8  # s for postponed code: a process must end soon after a signal
 _HIT = "/jax/compilation_cache/cache_hits"  # JAX's event
@@ -67,27 +60,23 @@ class CompiledFiles:
 
     Args:
         folder: The folder; created if missing.
-        warn: Receives one message about the folder at most, and one about each file that cannot be
-            used.
+        warn: Receives the messages of `KeptFiles`.
 
     Attributes:
-        folder: The folder; None if it is missing or others can write to it, and nothing is kept.
+        folder: See `KeptFiles`.
         n_compiled: Number of functions that this process has compiled.
     """
 
     def __init__(self, folder: Path, warn: Warn) -> None:
-        self._warn = warn
-        self._has_warned = self._is_postponed = False
+        self._warn, self._files = warn, KeptFiles(folder, warn)
+        self.folder = self._files.folder
+        self._is_postponed = False
         self._loaded: dict[str, KeptFunction] = {}  # the last used come last
         self._loaded_lock = threading.Lock()
         self._unwritten: dict[
             str, tuple[float, KeptFunction]
         ] = {}  # with the time [s] of compiling
         self.n_compiled = 0
-        problem = _problem(folder)
-        self.folder = None if problem else folder
-        if problem:
-            self._warn_once(folder, problem)
 
     def traced(self, make: Callable[[], T], *what: object) -> T:
         """Return a result of tracing: from a file, or a new one.
@@ -98,31 +87,35 @@ class CompiledFiles:
                 any difference.
         """
         name = _name(source(), what)
-        found: T | None = self._read(name, pickle.loads)
+        found: T | None = self._files.read(name, pickle.loads)
         if found is None:
             found = make()
-            self._write(name, pickle.dumps(found))
+            self._files.write(name, pickle.dumps(found))
         return found
 
-    def compiled(self, lower: Callable[[], Lowered], *what: object) -> KeptFunction:
+    def compiled(
+        self, make: Callable[[], Callable[..., Any]], arguments: Sequence[Any], *what: object
+    ) -> KeptFunction:
         """Return a compiled function: of this process, from a file, or a new one.
 
         Args:
-            lower: Traces the function.
-            *what: Everything that the function depends on, see `traced`; if nothing is given, the
-                function is traced each time.
+            make: Returns the function to compile.
+            arguments: Its arguments; only their structure, shapes, dtypes and devices matter.
+            *what: Everything else that the function depends on, see `traced`; if nothing is given,
+                the function is traced each time.
         """
-        lower = cache(lower)
+        given = structure(arguments)
+        lowered = cache(lambda: _lowered(make(), arguments))
 
         def code() -> str:
-            return _name("described code with trees", lower().as_text())
+            return _name("code", given, lowered().out_tree, lowered().as_text())
 
-        name = self.traced(code, "name of code", what) if what else code()
+        name = self.traced(code, "name of code", given, what) if what else code()
         program = self._loaded.get(name)
         if program is None:
-            program = self._read(name, _loaded)
+            program = self._files.read(name, _loaded)
         if program is None:
-            program = self._compile(lower(), name)
+            program = self._compile(lowered(), name)
         self._keep_loaded(name, program)
         if not self._is_postponed:
             self._write_programs(math.inf)
@@ -169,82 +162,12 @@ class CompiledFiles:
             except Exception as error:  # from any part of JAX that has changed
                 self._warn(f"a compiled function cannot be stored: {str(error)[:200]}")
             else:
-                self._write(name, content)
-
-    def _read(self, name: str, load: Callable[[bytes], T]) -> T | None:
-        if self.folder is None:
-            return None
-        path = self.folder / f"{_PREFIX}{name}"
-        try:
-            with open_file(path, _LARGEST) as file:
-                status = os.fstat(file.fileno())
-                if status.st_uid not in (os.geteuid(), 0):
-                    raise ValueError(f"it belongs to another user ({status.st_uid})")
-                if status.st_mode & 0o022:
-                    raise ValueError("other users can write to it")
-                content = file.read()
-            digest, result = content[:32], content[32:]
-            if hashlib.sha256(result).digest() != digest:
-                raise ValueError("it is damaged")
-            found = load(result)
-        except FileNotFoundError:
-            return None
-        except Exception as error:
-            self._warn(f"{path} is not used and is replaced: {str(error)[:200]}")
-            return None
-        with suppress(OSError):
-            os.utime(path)  # the least used are removed first
-        return found
-
-    def _write(self, name: str, result: bytes) -> None:
-        if self.folder is None:
-            return
-        content = hashlib.sha256(result).digest() + result
-        try:
-            write_file(self.folder / f"{_PREFIX}{name}", content, mode=0o600)
-            _remove_least_used(self.folder)
-        except OSError as error:
-            self._warn_once(self.folder, f"cannot be written ({error.strerror})")
-
-    def _warn_once(self, folder: Path, problem: str) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            self._warn(
-                f"the compilation cache {folder} {problem}: missing code is compiled at each "
-                "start. Set XDG_CACHE_HOME to use another folder"
-            )
-
-
-def _problem(folder: Path) -> str:
-    """Create a folder if it is missing, and return why it is not to be used; empty if it is."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-    except OSError as error:
-        return f"cannot be created ({error.strerror})"
-    if status.st_uid not in (os.geteuid(), 0):
-        return f"belongs to another user ({status.st_uid}) and is not used"
-    if status.st_mode & stat.S_IWOTH:
-        return "is writable for everybody and is not used"
-    return ""
+                self._files.write(name, content)
 
 
 def _name(*what: object) -> str:
     key = repr((machine(), configuration(), what))
     return hashlib.sha256(key.encode()).hexdigest()
-
-
-def _remove_least_used(folder: Path) -> None:
-    files = []
-    for path in folder.glob(f"{_PREFIX}*"):
-        with suppress(FileNotFoundError):
-            status = path.stat()
-            files.append((status.st_mtime, status.st_size, path))
-    size = 0
-    for _, bytes_of_file, path in sorted(files, reverse=True):
-        size += bytes_of_file
-        if size > _MOST_BYTES:
-            path.unlink(missing_ok=True)
 
 
 def newly_compiled(lowered: Lowered) -> tuple[Compiled, bool]:
@@ -319,35 +242,46 @@ def traced(make: Callable[[], T], *what: object) -> T:
     return make() if _files is None else _files.traced(make, *what)
 
 
-def compiled(lower: Callable[[], Lowered], *what: object) -> KeptFunction:
+def compiled(
+    make: Callable[[], Callable[..., Any]], arguments: Sequence[Any], *what: object
+) -> KeptFunction:
     """Return `CompiledFiles.compiled` of the open cache; without one, a new function."""
-    return KeptFunction(lower().compile()) if _files is None else _files.compiled(lower, *what)
+    if _files is None:
+        return KeptFunction(_lowered(make(), arguments).compile())
+    return _files.compiled(make, arguments, *what)
 
 
-def kept_function(function: Wrapped, fixed: Any) -> Callable[..., Any]:
+def kept_function(function: Callable[..., Any], fixed: Any) -> Callable[..., Any]:
     """Return a function whose code the open cache keeps, for arguments of any structure and shapes.
 
     Args:
-        function: A result of `jax.jit`, which depends on nothing but its arguments and the source
-            of this package.
+        function: It depends on nothing but its arguments and the source of this package.
         fixed: Its first argument, a pytree of arrays; the others are arguments of the result.
     """
     known: dict[object, Callable[..., Any]] = {}
-    of_fixed = _structure(fixed)
+    unkept = jax.jit(function)
 
     def call(*args: Any) -> Any:
         if _files is None:
-            return function(fixed, *args)
-        own = _structure(args)
+            return unkept(fixed, *args)
+        own = structure(args)
         if own not in known:
-            what = getattr(function, "__qualname__", ""), of_fixed, own
-            known[own] = compiled(lambda: function.lower(fixed, *args), *what)
+            known[own] = compiled(lambda: function, (fixed, *args), function.__qualname__)
         return known[own](fixed, *args)
 
     return call
 
 
-def _structure(tree: Any) -> tuple[object, tuple[object, ...]]:
-    """Return what compiled code depends on of arguments."""
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((x.shape, x.dtype) for x in leaves)
+def structure(tree: Any) -> tuple[object, ...]:
+    """Return what compiled code depends on of its arguments."""
+    leaves, treedef = jax.tree.flatten(tree)
+    devices = {d.id for x in leaves if isinstance(x, jax.Array) for d in x.devices()}
+    return treedef, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves), (*sorted(devices),)
+
+
+def _lowered(function: Callable[..., Any], arguments: Sequence[Any]) -> Lowered:
+    """Return a traced function, whose text also has the arguments that it does not use.
+
+    Without them, functions that use different ones could have the same text.
+    """
+    return jax.jit(function, keep_unused=True).lower(*arguments)

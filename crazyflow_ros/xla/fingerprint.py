@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import jax
+from jax.extend.backend import get_backend
 
 _WHERE = ("jax_compilation_cache", "jax_persistent_cache")  # change no compiled code
 
@@ -34,10 +35,12 @@ def machine() -> tuple[object, ...]:
 
 
 def configuration() -> tuple[object, ...]:
-    """Return JAX's configuration, in which threads may differ in precision, and the devices."""
-    values = jax.config.values.items()
-    fixed = sorted((k, v) for k, v in values if not k.startswith(_WHERE))
-    return fixed, jax.dtypes.canonicalize_dtype(float), str(jax.devices())
+    """Return JAX's configuration, in which threads may differ, and the devices."""
+    values = jax.config.values  # those of the process
+    names = sorted(name for name in values if not name.startswith(_WHERE))
+    fixed = [(name, str(getattr(jax.config, name, values[name]))) for name in names]
+    kinds = [(device.id, device.device_kind) for device in jax.devices()]
+    return fixed, kinds, get_backend().platform_version
 
 
 def _processor() -> object:

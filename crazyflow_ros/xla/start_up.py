@@ -14,8 +14,9 @@ from typing import Self
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file
-from crazyflow_ros.xla.compiled_files import CompiledFiles, Warn, opened
+from crazyflow_ros.xla.compiled_files import CompiledFiles, opened
 from crazyflow_ros.xla.fingerprint import machine, source
+from crazyflow_ros.xla.kept_files import Warn
 
 _FILE = "start_up.json"
 _TYPICAL = "takes 10 to 60 s"
@@ -68,7 +69,7 @@ class StartUp:
             return
         with suppress(OSError):
             latest = dict(list((times | news).items())[-_MOST_TIMES:])
-            write_file(self._folder / _FILE, json.dumps(latest).encode())
+            write_file(self._folder / _FILE, json.dumps(latest).encode(), mode=0o600)
 
     def _times(self) -> dict[str, float]:
         if self._folder is None:

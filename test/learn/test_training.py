@@ -155,7 +155,9 @@ def test_a_curve_has_plain_numbers_on_its_axis(costs: tuple[float, ...]) -> None
 
 
 @pytest.mark.parametrize("algorithm", ["bptt", "ppo"])
-def test_any_environment_is_trained_and_its_policy_flies(algorithm: str, tmp_path: Path) -> None:
+def test_any_environment_is_trained_and_its_policy_flies(
+    algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two drones in a world, a delay, noise and history, a control mode with inner loops."""
     env = Environment(
         4,
@@ -184,7 +186,13 @@ def test_any_environment_is_trained_and_its_policy_flies(algorithm: str, tmp_pat
     flown = load(tmp_path / "a.policy")
     assert flown.observation == env.observation and flown.action == env.action
     assert flown.freq == env.config.action_freq
-    assert np.isfinite(evaluate(flown, Hover(), starts=3, seconds=0.1, freq=100).error).all()
+    files = compiled_files.CompiledFiles(tmp_path / "code", pytest.fail)
+    monkeypatch.setattr(compiled_files, "_files", files)
+    for about in ("One.", "Another one, with the same code."):
+        named, what = flown.replace(about=about), ("flown", algorithm)
+        flights = evaluate(named, Hover(), starts=3, seconds=0.1, freq=100, what=what)
+        assert np.isfinite(flights.error).all()
+    assert files.n_compiled == 1
 
 
 def test_steps_of_worlds_are_those_of_the_environment() -> None:

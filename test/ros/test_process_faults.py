@@ -156,7 +156,7 @@ def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_fly
     """All at once; each is named once."""
     cache = tmp_path / "crazyflow_ros"
     cache.mkdir()
-    cache.chmod(0o777)  # from where others could have it run their code
+    cache.chmod(0o770)  # from where others could have it run their code
     arguments = [f"checkpoint:={tmp_path}", "record:=/dev/full"]
     parameters = [word for argument in arguments for word in ("-p", argument)]
     limits = "unset HOME ROS_HOME ROS_LOG_DIR; ulimit -n 64"
@@ -176,7 +176,7 @@ def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_fly
     assert not list(cache.iterdir())
     for expected in (
         "cannot write logs to",
-        f"the compilation cache {cache} is writable for everybody and is not used",
+        f"the compilation cache {cache} is writable for others and is not used",
         "record: writing /dev/full failed, the simulation continues: [Errno 28]",
     ):
         assert log.count(expected) == 1, log

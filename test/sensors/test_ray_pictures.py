@@ -13,7 +13,6 @@ import mujoco
 import numpy as np
 import pytest
 from images import need_images
-from jax_cache import without_jax_cache
 from scipy.ndimage import maximum_filter, minimum_filter
 
 from crazyflow_ros import Sim
@@ -110,8 +109,7 @@ def test_code_for_a_scene_with_room_is_kept_for_other_numbers_of_drones_and_the_
         return sensor.data
 
     first, space = CompiledFiles(tmp_path, pytest.fail), Room()
-    with without_jax_cache():  # code from there is not kept
-        two = taken(2, first, space)
+    two = taken(2, first, space)
     assert first.n_compiled == 1
     alone = room["eye"].data
     np.testing.assert_array_equal(two.segmentation[..., 1], alone.segmentation[..., 1])

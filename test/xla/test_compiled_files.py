@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,9 +19,11 @@ import pytest
 from jax.experimental import serialize_executable
 from jax_cache import without_jax_cache
 
+from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.utils import enable_cache
-from crazyflow_ros.xla import compiled_files
+from crazyflow_ros.xla import compiled_files, kept_files
 from crazyflow_ros.xla.compiled_files import CompiledFiles
+from crazyflow_ros.xla.start_up import StartUp
 
 FLY = """
 import sys
@@ -127,18 +132,13 @@ def test_damaged_file_is_told_and_replaced(folder: Path, unkept: str) -> None:
     for file in files(folder):
         good = file.read_bytes()
         file.write_bytes(good[:-10])
-        os.utime(file, (0, 0))
     flown, traces, told = fly(folder)
     assert flown == unkept and traces
     assert "it is damaged" in told and str(folder) in told
     assert fly(folder) == (unkept, 0, "")
 
 
-@pytest.fixture
-def no_jax_cache() -> Iterator[None]:
-    """JAX's own cache is off, which these tests would find their functions in."""
-    with without_jax_cache():
-        yield
+ONES = np.ones(3, np.float32)
 
 
 class Process:
@@ -150,10 +150,8 @@ class Process:
 
     def times(self, factor: float) -> Callable[[np.ndarray], jax.Array]:
         """A compiled multiplication, tried."""
-        program = self.files.compiled(
-            lambda: jax.jit(lambda x: x * factor).lower(np.ones(3, np.float32)), "times", factor
-        )
-        np.testing.assert_array_equal(program(np.ones(3, np.float32)), np.full(3, factor))
+        program = self.files.compiled(lambda: lambda x: x * factor, [ONES], "times", factor)
+        np.testing.assert_array_equal(program(ONES), factor * ONES)
         return program
 
 
@@ -162,7 +160,7 @@ def programs(folder: Path) -> list[Path]:
     return [file for file in files(folder) if file.stat().st_size > 1000]
 
 
-def test_code_that_is_gone_is_compiled_anew(tmp_path: Path, no_jax_cache: None) -> None:
+def test_code_that_is_gone_is_compiled_anew(tmp_path: Path) -> None:
     Process(tmp_path).times(2)
     (code,) = programs(tmp_path)
     code.unlink()
@@ -173,7 +171,7 @@ def test_code_that_is_gone_is_compiled_anew(tmp_path: Path, no_jax_cache: None) 
 
 
 def test_another_source_traces_but_does_not_compile_the_same_function(
-    tmp_path: Path, no_jax_cache: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Process(tmp_path).times(2)
     monkeypatch.setattr(compiled_files, "source", lambda: "another version")
@@ -188,7 +186,91 @@ def test_another_source_traces_but_does_not_compile_the_same_function(
     assert elsewhere.files.n_compiled == 1
 
 
-def test_the_programs_used_last_stay_loaded(tmp_path: Path, no_jax_cache: None) -> None:
+class Scaled(Struct):
+    """An argument of which the compiled code may not depend on everything."""
+
+    x: Any
+    factor: int = static_field()
+
+
+SAME_TEXT: dict[str, list[tuple[Callable[..., Any], list[Any]]]] = {
+    "arguments that are used": [
+        (lambda x, y: x * 2.0, [ONES, 3 * ONES]),
+        (lambda x, y: y * 2.0, [ONES, 3 * ONES]),
+    ],
+    "structures of arguments": [
+        (lambda x: x[0] * 2.0, [(ONES,)]),
+        (lambda x: x[0] * 2.0, [[ONES]]),
+        (lambda x: x["a"] * 2.0, [{"a": ONES}]),
+    ],
+    "parts of structures that are no arrays": [
+        (lambda s: s.x * 2.0, [Scaled(ONES, 3)]),
+        (lambda s: s.x * 2.0, [Scaled(ONES, 4)]),
+    ],
+    "structures of results": [
+        (lambda x: Scaled(x * 2.0, 3), [ONES]),
+        (lambda x: Scaled(x * 2.0, 4), [ONES]),
+    ],
+    "shapes of arguments that are not used": [
+        (lambda x, y: x * 2.0, [ONES, np.ones(4)]),
+        (lambda x, y: x * 2.0, [ONES, np.ones((2, 2), np.int32)]),
+    ],
+}
+
+
+@pytest.mark.parametrize("differs", SAME_TEXT)
+@pytest.mark.parametrize("named", [True, False])
+def test_programs_that_differ_only_in_what_they_take_and_return_are_not_confused(
+    differs: str, named: bool, tmp_path: Path
+) -> None:
+    for _ in range(2):  # processes
+        process = Process(tmp_path)
+        for number, (fn, arguments) in enumerate(SAME_TEXT[differs]):
+            what = ["same text", differs, number] if named else []
+            program = process.files.compiled(lambda fn=fn: fn, arguments, *what)
+            ours, right = program(*arguments), fn(*arguments)
+            assert jax.tree.structure(ours) == jax.tree.structure(right)
+            jax.tree.map(np.testing.assert_array_equal, ours, right)
+        assert not process.told
+    assert process.files.n_compiled == 0
+
+
+def test_programs_for_other_devices_are_not_confused(tmp_path: Path) -> None:
+    """In a process of its own, which has two devices."""
+    program = f"""if True:
+        import jax
+        from pathlib import Path
+        from crazyflow_ros.xla.compiled_files import CompiledFiles
+        files = CompiledFiles(Path({str(tmp_path)!r}), lambda text: print("told:", text))
+        for device in jax.devices():
+            x = jax.device_put(1.5, device)
+            twice = files.compiled(lambda: lambda x: 2 * x, [x], "twice")
+            print(twice(x), *(device.id for device in twice(x).devices()))
+    """
+    for _ in range(2):
+        run = [sys.executable, "-c", program]
+        environment = os.environ | {"XLA_FLAGS": FLAGS}
+        done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.stdout.splitlines() == ["3.0 0", "3.0 1"], done.stderr
+
+
+def test_a_copy_of_another_file_is_told_and_replaced(tmp_path: Path) -> None:
+    """Whether it is code or its name."""
+    Process(tmp_path).times(2)
+    code, name = sorted(files(tmp_path), key=lambda file: -file.stat().st_size)
+    others = tmp_path / "others"
+    Process(others).times(3)
+    other_code, other_name = sorted(files(others), key=lambda file: -file.stat().st_size)
+    for mine, other in ((code, other_code), (name, other_name)):
+        mine.write_bytes(other.read_bytes())
+        for n_told in (1, 0):
+            process = Process(tmp_path)
+            process.times(2)
+            assert len(process.told) == n_told and process.files.n_compiled <= n_told
+            assert all(str(mine) in told and "copy" in told for told in process.told)
+
+
+def test_the_programs_used_last_stay_loaded(tmp_path: Path) -> None:
     process = Process(tmp_path)
     first, second = process.times(0.5), process.times(1)
     for factor in range(2, compiled_files._MOST_LOADED + 1):
@@ -199,9 +281,7 @@ def test_the_programs_used_last_stay_loaded(tmp_path: Path, no_jax_cache: None) 
     assert process.files.n_compiled == compiled_files._MOST_LOADED + 1 and not process.told
 
 
-def test_postponed_code_is_found_at_once_and_written_in_the_end(
-    tmp_path: Path, no_jax_cache: None
-) -> None:
+def test_postponed_code_is_found_at_once_and_written_in_the_end(tmp_path: Path) -> None:
     process, number = Process(tmp_path), compiled_files._MOST_LOADED + 2
     process.files.postpone()
     for factor in [*range(number), *range(number)]:
@@ -215,7 +295,7 @@ def test_postponed_code_is_found_at_once_and_written_in_the_end(
 
 
 def test_code_for_which_the_end_has_no_time_is_compiled_again(
-    tmp_path: Path, no_jax_cache: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiled_files, "_WRITING", 0.0)
     process, later = Process(tmp_path), Process(tmp_path)
@@ -227,22 +307,21 @@ def test_code_for_which_the_end_has_no_time_is_compiled_again(
     assert later.files.n_compiled == 1 and not later.told
 
 
-def test_code_that_jax_has_in_its_own_cache_is_not_kept_twice(
-    tmp_path: Path, no_jax_cache: None
-) -> None:
+def test_code_that_jax_has_in_its_own_cache_is_not_kept_twice(tmp_path: Path) -> None:
     """Serialised again it would fail when it is called."""
-    enable_cache(tmp_path / "jax")
-    first = Process(tmp_path / "first")
-    first.times(2)
-    assert programs(tmp_path / "first")
-    for _ in range(2):
-        second = Process(tmp_path / "second")
-        second.times(2)
-        assert not programs(tmp_path / "second") and not second.told
+    with without_jax_cache():
+        enable_cache(tmp_path / "jax")
+        first = Process(tmp_path / "first")
+        first.times(2)
+        assert programs(tmp_path / "first")
+        for _ in range(2):
+            second = Process(tmp_path / "second")
+            second.times(2)
+            assert not programs(tmp_path / "second") and not second.told
 
 
 def test_a_function_that_jax_cannot_serialise_is_told(
-    tmp_path: Path, no_jax_cache: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: object) -> None:
         raise NotImplementedError("constants")
@@ -311,11 +390,9 @@ def test_least_used_files_are_removed(
 ) -> None:
     for i in range(3):
         process.files.traced(lambda: "old", i)
-        (file,) = (x for x in files(tmp_path) if x.stat().st_mtime > 1e6)
-        os.utime(file, (i + 1, i + 1))
-    monkeypatch.setattr(
-        compiled_files, "_MOST_BYTES", sum(x.stat().st_size for x in files(tmp_path))
-    )
+        (file,) = (x for x in files(tmp_path) if x.stat().st_mtime > time.time() - 1000)
+        os.utime(file, (time.time() - 5000 + i,) * 2)
+    monkeypatch.setattr(kept_files, "_MOST_BYTES", sum(x.stat().st_size for x in files(tmp_path)))
     assert process.files.traced(lambda: "new", 0) == "old"  # used now
     process.files.traced(lambda: "old", 3)
     assert len(files(tmp_path)) == 3
@@ -324,9 +401,37 @@ def test_least_used_files_are_removed(
     assert found == ["old", "new", "old", "old"] and not process.told
 
 
-def test_full_disk_is_told_once_and_leaves_nothing_half(
-    process: Process, tmp_path: Path, no_jax_cache: None
-) -> None:
+def test_a_writer_that_is_killed_leaves_nothing_for_long(process: Process, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("")
+    program = f"""if True:
+        import os, signal
+        from crazyflow_ros.checks import files
+        files.os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        files.write_file({str(tmp_path / "compiled-0")!r}, bytes(1000))
+    """
+    killed = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    (part,) = {*tmp_path.iterdir()} - {tmp_path / "mine.txt"}
+    Process(tmp_path)
+    assert part.exists()  # somebody may be writing it
+    os.utime(part, (time.time() - 7200,) * 2)
+    Process(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_what_nobody_has_used_for_months_is_removed(process: Process, tmp_path: Path) -> None:
+    process.files.traced(lambda: "old", "used")
+    process.files.traced(lambda: "old", "unused")
+    for file in files(tmp_path):
+        os.utime(file, (time.time() - 80 * 86400,) * 2)
+    assert process.files.traced(lambda: "new", "used") == "old"
+    (unused,) = (file for file in files(tmp_path) if file.stat().st_mtime < time.time() - 86400)
+    os.utime(unused, (time.time() - 100 * 86400,) * 2)
+    Process(tmp_path)
+    assert not unused.exists() and len(files(tmp_path)) == 1
+
+
+def test_full_disk_is_told_once_and_leaves_nothing_half(process: Process, tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
     try:
@@ -339,14 +444,12 @@ def test_full_disk_is_told_once_and_leaves_nothing_half(
     assert not [*tmp_path.iterdir()]
 
 
-def test_read_only_folder_is_read(
-    tmp_path: Path, no_jax_cache: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_only_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     Process(tmp_path).times(2)
-    monkeypatch.setattr(compiled_files, "write_file", refuse)  # root may write anywhere
+    monkeypatch.setattr(kept_files, "write_file", refuse)  # root may write anywhere
     monkeypatch.setattr(os, "utime", refuse)
     process = Process(tmp_path)
     process.times(2)
@@ -356,14 +459,37 @@ def test_read_only_folder_is_read(
     assert "cannot be written (Permission denied)" in told
 
 
-def test_folder_that_others_can_write_is_not_used(tmp_path: Path, no_jax_cache: None) -> None:
-    tmp_path.chmod(0o777)
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_folder_that_others_can_write_is_not_used(mode: int, tmp_path: Path) -> None:
+    Process(tmp_path).times(2)
+    kept = files(tmp_path)
+    tmp_path.chmod(mode)
     process = Process(tmp_path)
     process.times(2)
     process.times(2)
     (told,) = process.told
-    assert str(tmp_path) in told and "writable for everybody" in told
-    assert process.files.n_compiled == 1 and not [*tmp_path.iterdir()]
+    assert str(tmp_path) in told and "writable for others" in told
+    assert process.files.n_compiled == 1 and files(tmp_path) == kept
+
+
+@pytest.mark.parametrize("mask", [0o002, 0o022, 0o077])
+def test_others_can_neither_read_nor_write_what_is_kept(mask: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        (tmp_path / "old").mkdir(mode=0o755)
+        for folder in (tmp_path / "old", tmp_path / "new"):
+            process = Process(folder)
+            process.files.traced(lambda: 1, "form")
+            with StartUp(process.files, print).compiling("form"):
+                pass
+            assert not process.told
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "old", tmp_path / "new"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        (*_, times) = written = [*folder.iterdir()]
+        assert len(written) == 2 and times
+        assert {stat.S_IMODE(file.stat().st_mode) for file in written} == {0o600}
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to somebody else")

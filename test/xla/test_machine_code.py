@@ -144,13 +144,10 @@ def test_a_missing_function_is_refused(function: Compiled) -> None:
 
 def test_kept_functions_are_called_directly_by_the_next_process(tmp_path: Path) -> None:
     told: list[str] = []
-    with without_jax_cache():
-        programs = [
-            CompiledFiles(tmp_path, told.append).compiled(
-                lambda: jax.jit(compute).lower(X, Y), "compute"
-            )
-            for _ in range(2)
-        ]
+    programs = [
+        CompiledFiles(tmp_path, told.append).compiled(lambda: compute, [X, Y], "compute")
+        for _ in range(2)
+    ]
     assert not told
     for program in programs:
         assert program.description is not None

@@ -12,7 +12,7 @@ from jax.stages import Compiled
 
 from crazyflow_ros.sim.compile.ticks import Packed, Ticks
 from crazyflow_ros.sim.data import check_dtype
-from crazyflow_ros.xla.compiled_files import newly_compiled
+from crazyflow_ros.xla import compiled_files
 from crazyflow_ros.xla.machine_code import MachineCode
 from crazyflow_ros.xla.on_device import ArrayPlace, copying, seen_by_jax
 
@@ -57,7 +57,7 @@ class DirectStep:
         """
         if any(getattr(jax.config, name) for name in _CHECKING):
             return None
-        compiled, is_new = newly_compiled(function.lower(*arguments))
+        compiled, is_new = compiled_files.newly_compiled(function.lower(*arguments))
         code = MachineCode.tried(compiled, arguments) if is_new else None
         moving = arguments[0]
         if code is None or any(

@@ -90,6 +90,25 @@ def test_what_is_larger_than_it_looks_is_refused(sandbox: Sandbox, text: str, wh
             sandbox.check(description)
 
 
+def test_what_was_built_before_leaves_its_memory_to_what_comes(tmp_path: Path) -> None:
+    """MuJoCo's threads for meshes and textures keep none of it."""
+    sandbox = Sandbox()
+    try:
+        sandbox.check(read_text(world(GEOM), limited=True))
+        assert sandbox._process is not None
+        statm = Path(f"/proc/{sandbox._process.pid}/statm")
+        before = int(statm.read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
+        names = [f"m{i}" for i in range(5)]
+        meshes = "".join(f'<mesh name="{name}" file="t.stl"/>' for name in names)
+        shown = "".join(map(MESH.format, names))
+        files = {"main.xml": world(shown, f"<asset>{meshes}</asset>"), "t.stl": stl()}
+        sandbox.check(read(written(files, tmp_path), limited=True))
+        after = int(statm.read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
+        assert after - before < limits.SANDBOX_BYTES // 32
+    finally:
+        sandbox.close()
+
+
 def test_a_picture_counts_as_what_it_inflates_to(sandbox: Sandbox, tmp_path: Path) -> None:
     """A picture of one pixel, of which MuJoCo's decoder would make gigabytes."""
     packer = zlib.compressobj(9)

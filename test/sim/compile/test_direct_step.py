@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from jax_cache import without_jax_cache
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.compile import packed_step
 from crazyflow_ros.sim.compile.direct_step import DirectStep
+from crazyflow_ros.utils import enable_cache
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",
@@ -30,7 +32,7 @@ def is_direct(sim: Sim) -> bool:
 
 
 def share_nothing(patch: pytest.MonkeyPatch) -> None:
-    """Else code would come from earlier simulations, which had it from JAX's cache or not."""
+    """Else code would come from earlier simulations."""
     patch.setattr(packed_step, "_shared", {})
 
 
@@ -40,8 +42,7 @@ def sims() -> tuple[Sim, Sim]:
     direct, by_jax = (Sim(N, M, control="rotor_vel", rng_key=3) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
         share_nothing(patch)
-        with without_jax_cache():
-            direct.step()
+        direct.step()
         direct.step()
         patch.setattr(DirectStep, "of", lambda *_: None)
         by_jax.step()
@@ -120,24 +121,28 @@ def test_arrays_are_those_of_jax_and_stay(both: tuple[Sim, Sim]) -> None:
 
 def test_what_jax_is_to_check_is_called_by_jax() -> None:
     sim = Sim(control="rotor_vel")
-    with jax.debug_nans(True), without_jax_cache():
+    with jax.debug_nans(True):
         sim.step()
         sim.step()
     assert not is_direct(sim)
 
 
 def test_code_from_the_cache_of_jax_is_called_by_jax(
-    both: tuple[Sim, Sim], monkeypatch: pytest.MonkeyPatch
+    both: tuple[Sim, Sim], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It cannot be read."""
-    share_nothing(monkeypatch)
     _, by_jax = both
-    cached = Sim(N, M, control="rotor_vel", rng_key=3)
-    for sim in (cached, by_jax):
-        sim.step(3)
-        sim.step(3)
-    assert not is_direct(cached)
-    assert digest(cached.data) == digest(by_jax.data)
+    with without_jax_cache():
+        enable_cache(tmp_path)
+        for is_new in (True, False):
+            share_nothing(monkeypatch)
+            cached = Sim(N, M, control="rotor_vel", rng_key=3)
+            by_jax.data = by_jax.default_data
+            for sim in (cached, by_jax):
+                sim.step(3)
+                sim.step(3)
+            assert is_direct(cached) == is_new
+            assert digest(cached.data) == digest(by_jax.data)
 
 
 def test_another_precision_is_left_to_jax(both: tuple[Sim, Sim]) -> None:
