@@ -71,6 +71,12 @@ class GuardedNode(ParameterNode):
         publisher = TappedPublisher.by(self._tap, bare)
         return self.record(publisher) if self.record and recorded else publisher
 
+    def destroy_publisher(self, publisher: Any) -> bool:
+        """Destroy a publisher, as `create_publisher` has returned it."""
+        while isinstance(publisher, TappedPublisher):
+            publisher = publisher.publisher
+        return bool(super().destroy_publisher(publisher))
+
     def create_subscription(
         self,
         msg_type: Any,

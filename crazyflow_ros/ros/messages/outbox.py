@@ -58,8 +58,7 @@ class Outbox:
         for publisher, _ in addresses:
             handle: Any = publisher.handle
             try:
-                if isinstance(publisher, Publisher):
-                    in_use.enter_context(handle)
+                in_use.enter_context(handle)
             except InvalidHandle:
                 handle = None
             self._handles.append(handle)

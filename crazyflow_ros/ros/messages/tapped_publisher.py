@@ -36,8 +36,14 @@ class TappedPublisher:
 
     @property
     def handle(self) -> TappedPublisher:
-        """The object with `publish_raw`."""
+        """The object with `publish_raw`; as a context, it keeps the publisher from being destroyed."""
         return self
+
+    def __enter__(self) -> None:
+        self.publisher.handle.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.publisher.handle.__exit__(*error)
 
     def publish(self, message: Any) -> None:
         """Publish a message, serialised or not."""

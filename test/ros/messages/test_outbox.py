@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from std_msgs.msg import Header
 from crazyflow_ros.ros.messages import outbox
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
 from crazyflow_ros.ros.messages.outbox import Outbox
+from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
 
 TOPICS = ("outbox/a", "outbox/b", "outbox/c")
 QOS = QoSProfile(depth=100)
@@ -29,7 +31,8 @@ class Listener:
         self.context.init()
         self.node = Node("sender", context=self.context)
         other = Node("listener", context=self.context)
-        self.publishers = [self.node.create_publisher(Header, topic, QOS) for topic in TOPICS]
+        self.own = [self.node.create_publisher(Header, topic, QOS) for topic in TOPICS]
+        self.publishers: list[Any] = list(self.own)
         self.heard: dict[str, list[tuple[int, str]]] = {topic: [] for topic in TOPICS}
         for topic, heard in self.heard.items():
             other.create_subscription(
@@ -37,7 +40,7 @@ class Listener:
             )
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(other)
-        self.spin_until(lambda: all(p.get_subscription_count() for p in self.publishers))
+        self.spin_until(lambda: all(p.get_subscription_count() for p in self.own))
 
     def spin_until(self, is_done) -> None:
         for _ in range(500):
@@ -54,13 +57,15 @@ class Listener:
         assert self.heard == expected
 
 
-@pytest.fixture(params=[True, False], ids=["in C", "in Python"])
+@pytest.fixture(params=["in C", "in Python", "recorded"])
 def listener(request, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
-    if not request.param:
+    if request.param == "in Python":
         monkeypatch.setattr(outbox, "is_available", lambda: False)
-    elif not outbox.is_available():
+    elif request.param == "in C" and not outbox.is_available():
         pytest.skip("outbox.c is not compiled")
     listener = Listener()
+    if request.param == "recorded":
+        listener.publishers = [TappedPublisher(p, lambda _: None) for p in listener.own]
     yield listener
     listener.context.try_shutdown()
 
@@ -95,7 +100,7 @@ def test_only_what_is_wanted_is_sent(listener, messages, moments) -> None:
 
 
 def test_publishers_that_are_gone_get_nothing(listener, messages, moments) -> None:
-    listener.node.destroy_publisher(listener.publishers[1])
+    listener.node.destroy_publisher(listener.own[1])
     box = Outbox(list(zip(listener.publishers, messages.places)))
     box.send(moments)
     listener.expect(SECONDS, [], SECONDS)
@@ -103,7 +108,7 @@ def test_publishers_that_are_gone_get_nothing(listener, messages, moments) -> No
 
 def test_publishers_stay_as_long_as_the_outbox(listener, messages, moments) -> None:
     box = Outbox(list(zip(listener.publishers, messages.places)))
-    listener.node.destroy_publisher(listener.publishers[1])
+    listener.node.destroy_publisher(listener.own[1])
     box.send(moments[:1])
     listener.expect([1], [1], [1])
     assert listener.node.count_publishers(TOPICS[1]) == 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import queue
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,6 +39,14 @@ PERIOD, LATE = 10, 20  # ticks
 WALL_NS = 2_000_000  # of a tick
 Told = dict[tuple[str, int], Any]
 """Messages by topic and tick of their stamp."""
+
+
+class Handle(nullcontext[None]):
+    """Sends, and is never destroyed."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self.publish_raw = send
 
 
 class Node(Physics):
@@ -79,7 +88,7 @@ class Node(Physics):
             self.sent.put((topic, time_ns(message.header.stamp) // WALL_NS, message))
 
         return SimpleNamespace(
-            handle=SimpleNamespace(publish_raw=send),
+            handle=Handle(send),
             get_subscription_count=lambda: int(topic not in self.unheard),
         )
 
