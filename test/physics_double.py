@@ -25,7 +25,7 @@ class Physics:
         self.use(["cf0"])
         self.tracked = DroneLives(self.snapshot)
         self.take: dict[int, Callable[[Snapshot], None]] = {}
-        self.warnings: list[str] = []
+        self.warnings, self.infos = list[str](), list[str]()
         self.drones = ("cf0",)
 
     def use(self, names: list[str]) -> None:
@@ -40,7 +40,8 @@ class Physics:
 
     @property
     def log(self) -> Any:
-        return SimpleNamespace(warning=self.warnings.append, error=self.warnings.append)
+        warn = self.warnings.append
+        return SimpleNamespace(info=self.infos.append, warning=warn, error=warn)
 
     @property
     def snapshot(self) -> Snapshot:

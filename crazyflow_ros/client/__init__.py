@@ -12,8 +12,9 @@
 It uses only topics and services that are open to any other program.
 """
 
-from crazyflow_ros.client.drone import DroneClient, OngoingFlight
+from crazyflow_ros.client.drone import DroneClient
 from crazyflow_ros.client.errors import NoSimulator, SimulationError
+from crazyflow_ros.client.ongoing_flight import OngoingFlight
 from crazyflow_ros.client.service_calls import ANSWER, ServiceCall
 from crazyflow_ros.client.session import Session
 from crazyflow_ros.client.simulator import SimulatorClient

@@ -27,14 +27,16 @@ class Arrival:
         duration: Minimum duration of the flight [s]; the drone does not count as arrived earlier.
 
     Attributes:
+        end: Time at which its plan ends [s]. Earlier, it may rest, or begin so slowly that it seems
+            to.
         distance: Distance from the goal at the latest `look` [m].
         is_stuck: Whether the drone is at rest and will not move any more, wherever it is.
     """
 
     def __init__(self, goal: np.ndarray, begin: float, duration: float) -> None:
-        self._goal, self._end = goal, begin + duration
+        self._goal, self._least = goal, begin + duration
         self._seen: deque[tuple[float, np.ndarray]] = deque()
-        self.distance, self.is_stuck = np.inf, False
+        self.end, self.distance, self.is_stuck = self._least, np.inf, False
 
     def look(self, time: float, pos: np.ndarray, speed: float) -> bool:
         """Return whether the drone has arrived.
@@ -48,10 +50,13 @@ class Arrival:
         while len(self._seen) > 1 and self._seen[1][0] <= time - STUCK:
             self._seen.popleft()  # keep one that is as old as the longest rest
         self._seen.append((time, pos))
-        if time < self._end:
+        if time < self._least:
             return False
+        near = self.distance <= NEAR and speed <= SLOW
+        if time < self.end:
+            self.is_stuck = False
+            return near
         here = takewhile(lambda seen: np.linalg.norm(seen[1] - pos) <= STILL, reversed(self._seen))
         since = min(seen[0] for seen in here)
         self.is_stuck = since <= time - STUCK
-        near = self.distance <= NEAR and speed <= SLOW
         return near or (since <= time - REST and self.distance <= FAR)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import GetParameters
 from rclpy.exceptions import InvalidNodeNameException
@@ -27,6 +28,7 @@ from crazyflow_ros.client.errors import NoSimulator, SimulationError
 from crazyflow_ros.client.log import WarningLog
 from crazyflow_ros.client.service_calls import ANSWER
 from crazyflow_ros.client.session import SLICE, Session, one_line
+from crazyflow_ros.client.status import SimulatorStatus
 from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
@@ -202,6 +204,17 @@ class Connection(Session):
             self._timekeeper = self.drones[0]
             answer = self.call(GetEntityState, name, entity=self._timekeeper)
         self.time_ns = nanoseconds(answer.state.header.stamp)
+
+    def status(self) -> SimulatorStatus:
+        """Return what the simulator says of itself, which it does once a second."""
+        found: list[DiagnosticArray] = []
+        topic = f"{self.name}/status"
+        subscription = self.node.create_subscription(DiagnosticArray, topic, found.append, 1)
+        try:
+            self.wait(lambda: found, f"there is no message on {topic}")
+        finally:
+            self.node.destroy_subscription(subscription)
+        return SimulatorStatus.of(found[-1])
 
     def _find(self, timeout: float) -> tuple[Any, Any]:
         """Wait until the simulator appears and answers; return its `drones` and `freq`.

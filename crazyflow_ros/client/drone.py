@@ -7,23 +7,24 @@ from math import nan
 from typing import Any
 
 import numpy as np
-from nav_msgs.msg import Odometry
+from nav_msgs.msg import Odometry, Path
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from simulation_interfaces.srv import GetEntityState
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.client.arrival import Arrival
 from crazyflow_ros.client.connection import LATEST, Connection, checked
 from crazyflow_ros.client.errors import SimulationError
+from crazyflow_ros.client.ongoing_flight import OngoingFlight
 from crazyflow_ros.ros.messages.geometry import point, vector, xyz, xyzw
 from crazyflow_ros.ros.messages.times import duration_of, nanoseconds
 from crazyflow_ros.ros.recording.message_definitions import type_of
 
-TIMEOUT = 300.0
-"""s of simulated time, in addition to its duration, after which a flight has failed."""
-
-_LOOK = 0.1  # s of simulated time between two checks of a flying drone
 _GLANCE = 1.0  # s of wall time for the first message of a topic
-_LOW = 0.1  # m, height below which a drone at rest stands on the floor
+_PLANS = QoSProfile(
+    depth=10,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
 
 
 class DroneClient:
@@ -32,6 +33,7 @@ class DroneClient:
     def __init__(self, simulation: Connection, name: str) -> None:
         self.name, self._simulation = name, simulation
         self._odometry: Odometry | None = None
+        self._flight: OngoingFlight | None = None
         simulation.node.create_subscription(Odometry, f"{name}/odom", self._note, LATEST)
 
     @property
@@ -62,24 +64,31 @@ class DroneClient:
         """Velocity in body axes [m/s], shape (3,)."""
         return xyz(self.odometry.twist.twist.linear)
 
-    def takeoff(self, height: float = 1.0, duration: float = 0.0, timeout: float = TIMEOUT) -> None:
+    @property
+    def state(self) -> str:
+        """State of its flight, which the simulator tells once a second, see `DroneStatus`."""
+        return self._simulation.status().state_of(self.name)
+
+    def takeoff(
+        self, height: float = 1.0, duration: float = 0.0, timeout: float | None = None
+    ) -> None:
         """Take off vertically, and return when the drone hovers.
 
         Args:
             height: Height above the floor [m].
             duration: Duration [s]; 0 is as fast as allowed.
-            timeout: Simulated time after the duration in which it has to arrive [s].
+            timeout: See `OngoingFlight.wait`.
 
         Raises:
-            SimulationError: It did not; the message has its distance and the simulator's warnings.
+            SimulationError: It did not; the message has its distance, why it did not arrive, and
+                the simulator's warnings.
         """
         self._simulation.need_time()
         self.start_takeoff(height, duration).wait(timeout)
 
     def start_takeoff(self, height: float = 1.0, duration: float = 0.0) -> OngoingFlight:
         """Start a take-off, and return immediately."""
-        self._call("Takeoff", "takeoff", height=float(height), duration=duration_of(duration))
-        return OngoingFlight(self, self._simulation, (nan, nan, height), duration)
+        return self._fly("Takeoff", "takeoff", (nan, nan, height), duration, height=float(height))
 
     def go_to(
         self,
@@ -88,7 +97,7 @@ class DroneClient:
         z: float,
         yaw: float = 0.0,
         duration: float = 0.0,
-        timeout: float = TIMEOUT,
+        timeout: float | None = None,
     ) -> None:
         """Fly to a position in the map, and return when the drone hovers there.
 
@@ -102,29 +111,35 @@ class DroneClient:
             z: Height above the floor [m].
             yaw: Heading [rad].
             duration: Duration [s]; 0 is as fast as allowed.
-            timeout: Simulated time after the duration in which it has to arrive [s].
+            timeout: See `OngoingFlight.wait`.
 
         Raises:
-            SimulationError: It did not; the message has its distance and the simulator's warnings.
+            SimulationError: It did not; the message has its distance, why it did not arrive, and
+                the simulator's warnings.
         """
         self._simulation.need_time()
-        goal = point((x, y, z))
-        self._call("GoTo", "go_to", goal=goal, yaw=float(yaw), duration=duration_of(duration))
-        OngoingFlight(self, self._simulation, (x, y, z), duration).wait(timeout)
+        self.start_go_to(x, y, z, yaw, duration).wait(timeout)
 
-    def land(self, duration: float = 0.0, timeout: float = TIMEOUT) -> None:
-        """Land vertically, and return when the drone stands on the floor.
+    def start_go_to(
+        self, x: float, y: float, z: float, yaw: float = 0.0, duration: float = 0.0
+    ) -> OngoingFlight:
+        """Start a flight to a position, and return immediately."""
+        goal = point((x, y, z))
+        return self._fly("GoTo", "go_to", (x, y, z), duration, goal=goal, yaw=float(yaw))
+
+    def land(self, duration: float = 0.0, timeout: float | None = None) -> None:
+        """Land vertically, and return when the drone stands, with its rotors stopped.
 
         Raises:
-            SimulationError: It did not; the message has its place and the simulator's warnings.
+            SimulationError: It did not; the message has its place, why it did not land, and the
+                simulator's warnings.
         """
         self._simulation.need_time()
         self.start_landing(duration).wait(timeout)
 
     def start_landing(self, duration: float = 0.0) -> OngoingFlight:
         """Start a landing, and return immediately."""
-        self._call("Land", "land", duration=duration_of(duration))
-        return OngoingFlight(self, self._simulation, (nan, nan, nan), duration)
+        return self._fly("Land", "land", (nan, nan, nan), duration)
 
     def arm(self, arm: bool = True) -> None:
         """Allow the drone to take off, or with False stop its rotors."""
@@ -137,6 +152,30 @@ class DroneClient:
     def reset(self) -> None:
         """Reset this drone to its initial state."""
         checked(self._simulation.call(Trigger, f"{self.name}/reset"))
+
+    def _fly(
+        self,
+        kind: str,
+        service: str,
+        to: tuple[float, float, float],
+        duration: float,
+        **request: Any,
+    ) -> OngoingFlight:
+        """Call a service that starts a flight, and watch the drone's plan from then on."""
+        simulation, before = self._simulation, self._flight
+        flight = self._flight = OngoingFlight(self, simulation, to, duration)
+        if before is None:
+            simulation.node.create_subscription(Path, f"{self.name}/plan", self._plan, _PLANS)
+        try:
+            self._call(kind, service, duration=duration_of(duration), **request)
+        except SimulationError:
+            self._flight = before or flight
+            raise
+        return flight
+
+    def _plan(self, plan: Path) -> None:
+        if self._flight is not None:
+            self._flight.plans.append(plan)
 
     def _call(
         self, kind: str, service: str, *, package: str = "crazyflie_interfaces", **request: Any
@@ -174,54 +213,3 @@ class DroneClient:
 
     def _note(self, message: Odometry) -> None:
         self._odometry = message
-
-
-class OngoingFlight:
-    """A flight to a place, from its begin on.
-
-    Args:
-        drone: The drone.
-        simulation: The simulator.
-        goal: Position [m], shape (3,); NaN where it does not matter. If its z is NaN, the drone
-            has arrived when it stands on the floor.
-        duration: Minimum duration [s].
-    """
-
-    def __init__(
-        self,
-        drone: DroneClient,
-        simulation: Connection,
-        goal: tuple[float, float, float],
-        duration: float,
-    ) -> None:
-        self._drone, self._simulation = drone, simulation
-        self._is_landing, self._duration = bool(np.isnan(goal[2])), duration
-        self._begin = simulation.time
-        self._arrival = Arrival(np.array(goal), self._begin, duration)
-
-    def wait(self, timeout: float = TIMEOUT) -> None:
-        """Wait until the drone has arrived, see `DroneClient.go_to`.
-
-        Args:
-            timeout: Simulated time after the duration in which it has to arrive [s].
-
-        Raises:
-            SimulationError: It did not; the message has its place and the simulator's warnings.
-        """
-        simulation, arrival, name = self._simulation, self._arrival, self._drone.name
-        while not self._has_arrived():
-            fell = simulation.has_warned(f"{name}: crashed")
-            took = simulation.time - self._begin
-            if fell or arrival.is_stuck or took > self._duration + timeout:
-                place, warnings = np.round(self._drone.position, 2).tolist(), simulation.warnings()
-                away = "" if self._is_landing else f"{arrival.distance:.2f} m from its goal, "
-                text = f"{name} has not arrived within {took:.1f} s, it "
-                text += f"{'rests' if arrival.is_stuck else 'is'} {away}at {place} m"
-                raise SimulationError(f"{text}; {warnings}" if warnings else text)
-            simulation.sleep(_LOOK)
-
-    def _has_arrived(self) -> bool:
-        drone = self._drone
-        position, speed = drone.position, float(np.linalg.norm(drone.velocity))
-        arrived = self._arrival.look(self._simulation.time, position, speed)
-        return arrived and (not self._is_landing or position[2] < _LOW)

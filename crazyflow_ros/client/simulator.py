@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diagnostic_msgs.msg import DiagnosticArray
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.checks.limits import shown_path, suggestion
@@ -15,7 +14,7 @@ from crazyflow_ros.client.drone import DroneClient
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.graph import Graph
 from crazyflow_ros.client.parameters import ParameterClient
-from crazyflow_ros.client.status import DroneStatus, SimulatorStatus
+from crazyflow_ros.client.status import DroneStatus
 from crazyflow_ros.client.world import LOADING, ROBOT, WorldClient
 
 if TYPE_CHECKING:
@@ -96,17 +95,6 @@ class SimulatorClient(Connection):
     def _checkpoint(self, path: Path, service: str) -> str:
         self.parameters.set({"checkpoint": str(path.expanduser().absolute())})
         return str(checked(self.call(Trigger, f"{self.name}/{service}", LOADING)).message)
-
-    def status(self) -> SimulatorStatus:
-        """Return what the simulator says of itself, which it does once a second."""
-        found: list[DiagnosticArray] = []
-        topic = f"{self.name}/status"
-        subscription = self.node.create_subscription(DiagnosticArray, topic, found.append, 1)
-        try:
-            self.wait(lambda: found, f"there is no message on {topic}")
-        finally:
-            self.node.destroy_subscription(subscription)
-        return SimulatorStatus.of(found[-1])
 
     def drone_status(self) -> list[DroneStatus]:
         """Return state, position and battery of all drones."""

@@ -17,7 +17,7 @@ class DroneStatus:
 
     name: str
     state: str
-    """idle, taking off, flying, landing, landed, crashed or locked."""
+    """idle, taking off, flying, landing, landed, crashed, locked or lost."""
     position: np.ndarray
     """Position in the map [m], shape (3,)."""
     battery: str
@@ -45,11 +45,15 @@ class SimulatorStatus:
         troubles = {other.name.rpartition(": ")[2]: other.message for other in others}
         return cls(first.message, values, troubles)
 
+    def state_of(self, drone: str) -> str:
+        """Return the state of a drone, see `DroneStatus`; `unknown` if it is not known."""
+        return self.values.get(f"state of {drone}", "unknown")
+
     def drone(self, name: str, pose: Any) -> DroneStatus:
         """Return the status of a drone with a pose."""
         return DroneStatus(
             name=name,
-            state=self.values.get(f"state of {name}", "unknown"),
+            state=self.state_of(name),
             position=xyz(pose.position),
             battery=self.values.get(f"battery of {name}", ""),
             trouble=self.troubles.get(name, ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from crazyflow_ros.command_line.text import place, table
 if TYPE_CHECKING:
     from crazyflow_ros.client import DroneClient, OngoingFlight, SimulatorClient
 
+_SHORT = 3.0  # s of wall time until the progress of a flight is shown
 _DURATION = argument(
     "--duration",
     type=float,
@@ -31,13 +33,23 @@ def _chosen(simulation: SimulatorClient, options: Namespace) -> list[DroneClient
 
 
 @contextmanager
-def _flying_on(options: Namespace) -> Iterator[None]:
-    """Say what Ctrl-C does not do."""
+def _watched(options: Namespace) -> Iterator[Callable[[OngoingFlight], None]]:
+    """Yield what shows the progress of a flight; say what Ctrl-C does not do."""
+    from crazyflow_ros.client.progress import ProgressLine
+
+    line, begin = ProgressLine(sys.stderr), time.monotonic()
+
+    def watch(flight: OngoingFlight) -> None:
+        if time.monotonic() > begin + _SHORT:
+            line.show(*flight.seconds, flight.progress)
+
     try:
-        yield
+        yield watch
     except KeyboardInterrupt:
         print(f"\n{options.drone} flies on, nobody waits for it any more", file=sys.stderr)
         raise
+    finally:
+        line.close()
 
 
 def _fly(
@@ -59,10 +71,10 @@ def _fly(
             flights.append((drone, start(drone)))
         except SimulationError as error:
             problems.append(str(error))
-    with _flying_on(options):
+    with _watched(options) as watch:
         for _, flight in flights:
             try:
-                flight.wait()
+                flight.wait(watch=watch)
             except SimulationError as error:
                 problems.append(str(error))
     if problems:
@@ -95,10 +107,10 @@ def _takeoff(simulation: SimulatorClient, options: Namespace) -> str:
 
 
 def _go_to(simulation: SimulatorClient, options: Namespace) -> str:
-    drone = simulation.drone(options.drone)
-    with _flying_on(options):
-        drone.go_to(options.x, options.y, options.z, options.yaw, options.duration)
-    return f"{drone.name} hovers at {place(drone.position)}"
+    def start(drone: DroneClient) -> OngoingFlight:
+        return drone.start_go_to(options.x, options.y, options.z, options.yaw, options.duration)
+
+    return _fly(simulation, options, start, "{} hovers at {}")
 
 
 def _land(simulation: SimulatorClient, options: Namespace) -> str:

@@ -126,7 +126,7 @@ def supervisor_info(flight: FlightStatus, quat: np.ndarray, time_ns: int) -> int
         flight.armed and not state.needs_reset,
         not state.stands and not state.needs_reset,
         upright < _TUMBLED,
-        state is FlightState.locked,
+        state in (FlightState.locked, FlightState.lost),
         state is FlightState.crashed,
         course is not None,
         over,

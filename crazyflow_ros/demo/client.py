@@ -15,8 +15,8 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.client import SimulationError, SimulatorClient
+from crazyflow_ros.client.progress import ProgressLine
 from crazyflow_ros.demo.messages import read_pose, read_poses, trajectory_message
-from crazyflow_ros.demo.progress import ProgressLine
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, FlightPath, plan_flight
 from crazyflow_ros.ros.messages.times import NS
@@ -109,7 +109,8 @@ class FlightClient:
         end_ns = start_ns + int(duration * NS)
         while min(drone.latest()[0] for drone in self._drones) < end_ns:
             simulation.spin_for(SLICE)
-            progress.show((simulation.time_ns - start_ns) / NS, self._status(start_ns))
+            seconds = (simulation.time_ns - start_ns) / NS
+            progress.show(seconds, duration, self._status(start_ns))
             if simulation.silence > SILENCE:
                 raise SimulationError(f"the simulator has been silent for {SILENCE:g} s")
         elapsed = time.monotonic() - simulation.silence - begin

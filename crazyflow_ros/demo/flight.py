@@ -20,8 +20,8 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.signals import SignalHandlerOptions
 
 from crazyflow_ros.client import SimulationError, SimulatorClient
+from crazyflow_ros.client.progress import ProgressLine
 from crazyflow_ros.demo.client import FlightClient
-from crazyflow_ros.demo.progress import ProgressLine
 from crazyflow_ros.demo.trajectory import SHORTEST
 from crazyflow_ros.end_signals import ending
 
@@ -71,7 +71,7 @@ def run(simulation: SimulatorClient, duration: float, plot: Path | None) -> bool
         from crazyflow_ros.demo.plot import save_plot
     client = FlightClient(simulation)
     print(f"{_list(simulation.drones)} ready", flush=True)
-    progress = ProgressLine(duration)
+    progress = ProgressLine()
     try:
         record = client.fly(duration, progress)
         problems = record.problems()

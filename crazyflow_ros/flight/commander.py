@@ -161,6 +161,8 @@ class Commander:
             return None
         if isinstance(setpoint, Recover):
             return self._recover(setpoint, now)
+        if self.state is FlightState.lost and isinstance(setpoint, _LAST):
+            return None  # its rotors have stopped
         self._check(setpoint)
         if isinstance(setpoint, Arm):
             self.armed = setpoint.armed

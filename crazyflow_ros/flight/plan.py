@@ -32,6 +32,8 @@ class FlightState(StrEnum):
     """On the floor with rotors stopped, after a crash; it must be reset, or recover."""
     locked = "locked"
     """Rotors stopped by an emergency stop, or without power; it must be reset."""
+    lost = "lost"
+    """Out of service, and held where it is, perhaps in the air; it must be reset."""
 
     @property
     def stands(self) -> bool:
@@ -41,7 +43,7 @@ class FlightState(StrEnum):
     @property
     def needs_reset(self) -> bool:
         """Whether the drone flies again only after a reset, or after it recovered from a crash."""
-        return self in (FlightState.crashed, FlightState.locked)
+        return self in (FlightState.crashed, FlightState.locked, FlightState.lost)
 
 
 @dataclass(frozen=True)

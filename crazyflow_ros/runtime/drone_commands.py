@@ -221,6 +221,14 @@ class DroneCommands:
         stopped, self._stopped = self._stopped, set()
         return stopped
 
+    def lose(self, lost: Mapping[str, str]) -> None:
+        """Drop the setpoints of drones that are out of service, each with a reason."""
+        for name, why in lost.items():
+            if (commander := self._commander(name)).state is not FlightState.lost:
+                commander.stop(FlightState.lost, why)
+                self._courses.drop(name)
+        self._show_states()
+
     def moved(self, names: Iterable[str], now: Snapshot) -> None:
         """Restart the courses of drones that were put elsewhere, where they are now."""
         sight, places = self._sight(now), _places(now)

@@ -317,6 +317,7 @@ class Simulation:
         self._failed = {name: why for name, why in self._failed.items() if name in lost}
         for name in lost.keys() - self._failed.keys():
             self._failed[name] = _NO_ACTION if self._engine.policy_failed(name) else _NO_DRONE
+        self.commands.lose(self._failed)
         self._health.note_faults(
             {
                 name: f"lost by {tick / freq:.3f} s: {self._failed[name]}. "

@@ -57,3 +57,19 @@ def test_a_drone_that_rests_elsewhere_is_stuck() -> None:
         stuck.append(arrival.is_stuck)
     assert times[stuck.index(True)] == pytest.approx(3.1 + 5.0, abs=1.5 * PERIOD)
     assert all(stuck[stuck.index(True) :])
+
+
+def test_a_drone_that_begins_slowly_is_not_stuck_while_its_plan_lasts() -> None:
+    """In the first seconds of a long flight it moves by millimetres."""
+    arrival = Arrival(GOAL, 0.0, 0.0)
+    arrival.end = 100.0
+    for time in np.arange(0.0, 130.0, PERIOD):
+        share = min(time / 100.0, 1.0)
+        way = share**4 * (35 - 84 * share + 70 * share**2 - 20 * share**3)
+        pos = GOAL - np.array([0.0, 0.0, 60.0 * (1 - way) + 0.1])
+        has_arrived = arrival.look(time, pos, 0.0)
+        assert not arrival.is_stuck
+        if has_arrived:
+            assert 100.0 <= time <= 101.0
+            return
+    raise AssertionError("never")

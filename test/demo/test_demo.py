@@ -19,11 +19,11 @@ from rclpy.serialization import serialize_message
 from ros_client import Client, own_domain
 from std_srvs.srv import Empty
 
+from crazyflow_ros.client.progress import ProgressLine
 from crazyflow_ros.demo.arguments import Arguments, WrongArgument, usage
 from crazyflow_ros.demo.client import STOREY
 from crazyflow_ros.demo.messages import read_pose, read_poses
 from crazyflow_ros.demo.place import ROOM_PADS, place_parameters
-from crazyflow_ros.demo.progress import ProgressLine
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess
 from crazyflow_ros.demo.trajectory import (
@@ -379,9 +379,9 @@ class Terminal(io.StringIO):
 def test_progress_stays_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProgressLine, "REFRESH", 0.0)
     stream = Terminal()
-    progress = ProgressLine(30.0, stream)
-    progress.show(1.0, "a long story")
-    progress.show(2.0, "landing")
+    progress = ProgressLine(stream)
+    progress.show(1.0, 30.0, "a long story")
+    progress.show(2.0, 30.0, "landing")
     progress.close()
     first, second = stream.getvalue().strip("\r\n").split("\r")
     assert "1.0 of 30.0 s" in first and "2.0 of 30.0 s" in second
@@ -391,9 +391,9 @@ def test_progress_stays_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatc
 
 def test_progress_is_sparse_elsewhere() -> None:
     stream = io.StringIO()
-    progress = ProgressLine(30.0, stream)
+    progress = ProgressLine(stream)
     for second in range(20):
-        progress.show(second, "landing")
+        progress.show(second, 30.0, "landing")
     progress.close()
     assert stream.getvalue().count("\n") == 1
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from physics_helpers import hover, readings, until
 
-from crazyflow_ros.flight import Arm, Emergency, FlightConfig, Pose, Trajectory, Velocity
+from crazyflow_ros.flight import Arm, Emergency, FlightConfig, Land, Pose, Trajectory, Velocity
 from crazyflow_ros.runtime import (
     DroneState,
     InvalidState,
@@ -98,6 +98,12 @@ def test_a_lost_drone_is_held_and_the_others_fly_on_bit_for_bit(physics, parts, 
             assert not physics.statistics().faults
             continue
         assert list(physics.statistics().faults) == ["cf0"]
+        assert physics.flight_states == {"cf0": "lost", "cf1": "flying"}
+        for told in (Land(), Pose((0.0, 0.0, 1.0), 0.0)):
+            (refused,) = physics.fly({"cf0": told}).result(T).refused
+            assert "cf0: it is lost" in refused and "reset it first" in refused
+        assert physics.fly({"cf0": Emergency()}).result(T).refused == []
+        assert physics.flight_states["cf0"] == "lost"  # still
         until(lambda: "cf0: lost by 1.010 s" in caplog.text, "its message")  # perhaps once more
         np.testing.assert_array_equal(after.pos[0], before.pos[0])
         np.testing.assert_array_equal(after.quat[0], before.quat[0])
@@ -126,7 +132,7 @@ def test_a_reset_of_one_drone_brings_it_back_and_leaves_the_others_alone(
             monkeypatch.setattr(physics._news, "of_resets", [events.append])
             physics.command("cf0", Pose((0.0, 0.0, 5.0), 0.0))  # from before the reset
             back = physics.reset(drones=["cf0"]).result(T)
-            assert not physics.statistics().faults
+            assert not physics.statistics().faults and "cf0" not in physics.flight_states
             assert back.epoch == epoch and events[0].drones == ("cf0",)
             assert back.pos[0, 2] < 0.02 and not back.rotor_vel[0].any()
         else:

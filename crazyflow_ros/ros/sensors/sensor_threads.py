@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +28,7 @@ from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import RenderingUnavailable
 from crazyflow_ros.sensors.ray_pictures import Room
+from crazyflow_ros.xla.start_up import telling
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -61,12 +62,13 @@ class SensorThread:
         self._begun: Mapping[str, Life] | None = None
         self._is_awaited, self._is_stuck = is_awaited, False
         self._topics: dict[int, list[DeviceTopics]] = {}
-        self._failed: set[DeviceTopics] = set()  # in this scene
+        self._failed: set[DeviceTopics] = set()  # in this scene, also those below
+        self._ready: set[DeviceTopics] = set()  # that have sensed: nothing is compiled any more
         self._wanted: frozenset[int] = frozenset()  # rates of topics with subscribers
         self._scene: Scene | None = None
         self._room = Room()
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
-        self._left_out = self._left_out_before = 0
+        self._left_out = self._told = self._excused = 0
         self._due, self._taken = threading.Event(), threading.Event()
         self._ending = self._is_over = False
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
@@ -146,16 +148,38 @@ class SensorThread:
             self._due.wait()
             self._due.clear()
             while self._views:
+                row = self._take_row()
+                is_new = self._is_new(row)
+                preparing = telling("preparing sensors", self._logger.info)
                 try:
-                    self._sense(self._take_row())
+                    with preparing if is_new else nullcontext():
+                        self._sense(row)
                 except Exception as error:  # the simulation continues
                     self._complain(f"sensors: {error!r}")
-                if self._left_out > self._left_out_before:
-                    self._left_out_before = self._left_out
-                    self._logger.warning(
-                        f"sensors: readings were left out {self._left_out} times so far: they "
-                        "take longer than the period of the sensor"
-                    )
+                if self._left_out > self._told:
+                    self._tell_left_out(is_new=is_new)
+
+    def _is_new(self, row: list[_View]) -> bool:
+        """Return whether something senses for the first time in a scene, which may compile it."""
+        first, scene = row[0], self._scene
+        if scene is None or scene.mirrored is not first.model:
+            self._ready.clear()
+        rates = {view.rate for view in row}
+        heard = {t for rate in rates for t in self._topics[rate] if self._is_heard(t)}
+        is_new = not heard <= self._ready
+        self._ready |= heard
+        return is_new
+
+    def _tell_left_out(self, *, is_new: bool) -> None:
+        lately, self._told = self._left_out - self._told, self._left_out
+        if is_new:
+            self._excused += lately
+            self._logger.info(f"sensors: {lately} readings were left out while they were prepared")
+            return
+        self._logger.warning(
+            f"sensors: readings were left out {self._left_out - self._excused} times so far: they "
+            "take longer than the period of the sensor"
+        )
 
     def _take_row(self) -> list[_View]:
         """Take all snapshots from the queue up to the next change of scene or reset."""

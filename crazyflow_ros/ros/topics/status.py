@@ -89,8 +89,9 @@ class StatusTopic:
             "failed_inputs": str(self._guard.failed),
             "resent_answers": str(self._answers.resent),
         }
-        states = Counter(map(str, self._physics.flight_states.values()))
-        idle = len(self._physics.names) - len(self._by_door) - sum(states.values())
+        told = self._physics.flight_states
+        states = Counter(map(str, told.values()))
+        idle = len(set(self._physics.names) - {*self._by_door} - told.keys())
         states["idle"] += idle
         values["flight_states"] = ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
         values |= self._drones()
@@ -122,10 +123,12 @@ class StatusTopic:
 
     def _drones(self) -> dict[str, str]:
         """Return state and battery of each drone."""
-        now, states = self._physics.snapshot, self._physics.flight_states
-        values = {f"state of {name}": str(states.get(name, FlightState.idle)) for name in now.names}
+        now, told = self._physics.snapshot, self._physics.flight_states
+        states = dict.fromkeys(now.names, str(FlightState.idle))
         if self._door is not None:
-            values |= {f"state of {name}": f"obeys {self._door.name}" for name in self._by_door}
+            states |= dict.fromkeys(self._by_door, f"obeys {self._door.name}")
+        states |= {name: str(told[name]) for name in now.names if name in told}
+        values = {f"state of {name}": state for name, state in states.items()}
         if now.battery is not None:
             capacity = Battery.of(self._drone_model).capacity
             for name, (volts, _, drawn) in zip(now.names, now.battery.tolist()):

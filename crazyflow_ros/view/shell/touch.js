@@ -43,7 +43,7 @@
     box.hidden = !(isTouched && state?.drone);
     const flies = ["taking off", "flying", "landing"].includes(state?.drone?.state);
     write(button, flies ? "Land" : "Take off");
-    button.disabled = ["crashed", "locked"].includes(state?.drone?.state); // until it is reset
+    button.disabled = ["crashed", "locked", "lost"].includes(state?.drone?.state); // until it is reset
   };
   shell.on("status", (status) => { state = status; show(); });
   window.addEventListener("touchstart", () => { isTouched = true; show(); }, { once: true });

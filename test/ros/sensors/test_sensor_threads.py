@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from physics_double import RATE, TIMEOUT, Physics
+from physics_helpers import until
 
 from crazyflow_ros.ros.sensors.sensor_threads import SensorThread
 from crazyflow_ros.runtime import Life, Snapshot
@@ -108,14 +109,41 @@ def test_a_row_ends_at_a_reset_and_where_drones_come() -> None:
 def test_cameras_are_not_waited_for_and_it_is_said() -> None:
     physics, topics = Physics(), Topics(needs_scene=True)
     thread(physics, {RATE: topics}, is_awaited=False)
+    topics.may.set()
+    topics.last = 1
+    physics.feed([1])
+    assert topics.done.wait(TIMEOUT)
+    topics.last = N
+    for begin in (topics.begun, topics.done, topics.may):
+        begin.clear()
+    physics.feed([2])
+    assert topics.begun.wait(TIMEOUT)
+    physics.feed(range(3, N + 1))
+    topics.may.set()
+    assert topics.done.wait(TIMEOUT)
+    assert topics.told == [("cf0",), *NEW, 1, 2, N]
+    assert physics.warnings[0].startswith(f"sensors: readings were left out {N - 3} times so far")
+
+
+def test_what_is_left_out_while_a_first_picture_is_prepared_is_no_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Something may be compiled for it, and how long that takes is said."""
+    monkeypatch.setattr("crazyflow_ros.xla.start_up._PERIOD", 0.01)
+    physics, topics = Physics(), Topics(needs_scene=True)
+    thread(physics, {RATE: topics}, is_awaited=False)
     topics.last = N
     physics.feed([1])
     assert topics.begun.wait(TIMEOUT)
+    until(lambda: len(physics.infos) > 2, "the progress", TIMEOUT)
     physics.feed(range(2, N + 1))
     topics.may.set()
     assert topics.done.wait(TIMEOUT)
-    assert topics.told == [("cf0",), *NEW, 1, N]
-    assert physics.warnings[0].startswith(f"sensors: readings were left out {N - 2} times so far")
+    assert topics.told == [("cf0",), *NEW, 1, N] and not physics.warnings
+    until(lambda: "left out" in physics.infos[-1], "what was left out", TIMEOUT)
+    *progress, last = physics.infos
+    assert all(text.startswith("still preparing sensors, for ") for text in progress)
+    assert last == f"sensors: {N - 2} readings were left out while they were prepared"
 
 
 def test_what_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

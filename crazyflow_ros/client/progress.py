@@ -16,24 +16,24 @@ class ProgressLine:
     SPARSE = 5.0  # s of wall time between lines in other streams
     WINDOW = 1.0  # s of wall time, shortest window of the real-time factor
 
-    def __init__(self, duration: float, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         """Start counting.
 
         Args:
-            duration: Duration of the flight, s.
             stream: Output stream, `sys.stdout` if None.
         """
-        self._duration, self._stream = duration, stream or sys.stdout
+        self._stream = stream or sys.stdout
         self._terminal = self._stream.isatty()
         self._interval = self.REFRESH if self._terminal else self.SPARSE
         self._history: deque[tuple[float, float]] = deque()  # wall and simulated time, s
         self._length = 0
 
-    def show(self, simulated: float, status: str) -> None:
+    def show(self, simulated: float, duration: float, status: str) -> None:
         """Show the progress.
 
         Args:
             simulated: Simulated time since the start of the flight, s.
+            duration: Duration of the flight, s.
             status: Phase of the flight in a few words.
         """
         now = time.monotonic()
@@ -45,9 +45,9 @@ class ProgressLine:
             history.popleft()
         wall, before = history[0]
         factor = (simulated - before) / (now - wall) if len(history) > 1 else math.nan
-        seconds = min(max(simulated, 0.0), self._duration)
+        seconds = min(max(simulated, 0.0), duration)
         self._write(
-            f"{seconds:5.1f} of {self._duration:.1f} s"
+            f"{seconds:5.1f} of {duration:.1f} s"
             f"   real-time factor {'  --' if math.isnan(factor) else f'{factor:4.2f}'}"
             f"   {status}"
         )
