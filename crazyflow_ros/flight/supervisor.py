@@ -56,6 +56,8 @@ class FlightEvent:
     """crashed, upside down, hit, off course, battery empty, no setpoint or refused."""
     text: str
     """The event in words, and what to do."""
+    remedy: str = ""
+    """What to do, as the end of the text; empty: nothing, or it is not told apart."""
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,10 @@ class _Sight(NamedTuple):
         """Where it is, in words."""
         return f"({', '.join(f'{x:z.2f}' for x in self.fleet.pos[self.row].tolist())}) m"
 
-    def event(self, kind: str, text: str) -> FlightEvent:
-        """Return an event."""
-        return FlightEvent(self.fleet.time_ns, self.fleet.names[self.row], kind, text)
+    def event(self, kind: str, text: str, remedy: str = "") -> FlightEvent:
+        """Return an event, whose text ends with the remedy."""
+        name = self.fleet.names[self.row]
+        return FlightEvent(self.fleet.time_ns, name, kind, text + remedy, remedy)
 
 
 class Supervisor:
@@ -251,7 +254,7 @@ def _crash(sight: _Sight) -> FlightEvent | None:
     why += _after_a_hit(commander, now.time_ns)
     commander.stop(FlightState.crashed, why)
     call = commander.rules.advice.call.format(now.names[sight.row])
-    return sight.event("crashed", f"crashed at {sight.place}: {why}; rotors stopped, {call}")
+    return sight.event("crashed", f"crashed at {sight.place}: {why}; rotors stopped, ", call)
 
 
 def _turned(sight: _Sight) -> FlightEvent | None:
@@ -305,8 +308,8 @@ def _empty(sight: _Sight) -> FlightEvent | None:
     volts = float(battery[sight.row, 0])
     if not _is_new(sight.commander, "battery empty", volts < rules.empty_voltage):
         return None
-    text = f"battery empty ({volts:.2f} V): land before the drone falls, then {rules.advice.empty}"
-    return sight.event("battery empty", text)
+    remedy = f"land before the drone falls, then {rules.advice.empty}"
+    return sight.event("battery empty", f"battery empty ({volts:.2f} V): ", remedy)
 
 
 def _why_crashed(sight: _Sight, stuck: float) -> str:

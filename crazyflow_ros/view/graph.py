@@ -39,10 +39,3 @@ def read_graph(node: Any, wanted: str) -> SimulatorGraph:
     }
     others = tuple(sorted(running & names - {wanted}))
     return SimulatorGraph(wanted in names and wanted not in running, others)
-
-
-def command_for(name: str) -> str:
-    """Return the command that shows the simulator with a full name on a page."""
-    namespace, _, node = name.rpartition("/")
-    where = f" --namespace {namespace}" if namespace else ""
-    return f"python -m crazyflow_ros view --node {node}{where}"

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
+from crazyflow_ros.view.alarms import Alarm
+from crazyflow_ros.view.commands import command_of, page_of
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.graph import command_for
 from crazyflow_ros.view.panel.log import Log
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.shell import Shell
@@ -71,11 +72,9 @@ class StatusLine:
         state, show = self._state, self._shell.show
         self._show_start(0.0)
         paused, factor = state.paused, state.factor
-        alarms = [_as_content(*alarm) for alarm in state.alarms.now()]
+        alarms = state.alarms.now()
         if time.monotonic() > state.heard + _SILENT:
-            alarms.insert(
-                0, {"id": "silent", "time": None, "text": "the simulator does not answer"}
-            )
+            alarms.insert(0, Alarm("silent", ("silent",), None, "the simulator does not answer"))
         show(
             "status",
             {
@@ -91,7 +90,7 @@ class StatusLine:
             },
         )
         show("time", round(frame.time_ns * 1e-9, 3 if paused else 1))
-        show("alarms", alarms)
+        show("alarms", list(map(_as_content, alarms)))
 
     def _described(self, drone: str) -> dict[str, Any]:
         battery = self._state.batteries.get(drone)
@@ -128,22 +127,29 @@ class StatusLine:
                 "starts": graph.starts,
                 "ended": None if ended is None or self._was_there else round(ended * 1e-9, 1),
                 "lines": lines[:_LINES][::-1] if graph.starts else [],
-                "start": "python -m crazyflow_ros" if name == "crazyflow" else "",
-                "others": [command_for(other) for other in graph.others[:_MOST_OTHERS]],
+                "start": command_of() if name == "crazyflow" else "",
+                "others": [page_of(other) for other in graph.others[:_MOST_OTHERS]],
             },
         )
 
     def _named(self) -> dict[str, Any]:
         others = [_short(other) for other in self._follower.graph.others[:_MOST_OTHERS]]
-        return {"name": _short(self._full_name()), "others": others}
+        return {"name": _short(self._full_name()), "others": others, "other": page_of("NAME")}
 
     def _full_name(self) -> str:
         return self._follower.topic(self._follower.name)
 
 
-def _as_content(key: str, time_ns: int | None, text: str) -> dict[str, Any]:
-    seconds = None if time_ns is None else round(time_ns * 1e-9, 1)
-    return {"id": key[:_LONGEST], "time": seconds, "text": text[:_LONGEST]}
+def _as_content(alarm: Alarm) -> dict[str, Any]:
+    parts, remedy = alarm.parts, alarm.remedy
+    whom = parts[0][:_LONGEST] if len(parts) == 1 else f"{len(parts)} drones"
+    return {
+        "kind": alarm.kind,
+        "ids": [key[:_LONGEST] for key in alarm.ids],
+        "time": None if alarm.time_ns is None else round(alarm.time_ns * 1e-9, 1),
+        "text": alarm.text[:_LONGEST],
+        "button": f"{remedy} {whom}" if remedy else "",
+    }
 
 
 def _short(name: str) -> str:

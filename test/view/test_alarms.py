@@ -1,6 +1,8 @@
-"""What is wrong with a simulation, from when on and until when."""
+"""What is wrong with a simulation, from when on and until when, and what helps."""
 
-from crazyflow_ros.view.alarms import Alarms
+from collections.abc import Mapping
+
+from crazyflow_ros.view.alarms import LAND, RESET, Alarms
 
 S = 10**9  # ns
 LYING = "crashed; it lies there until it is reset"
@@ -15,21 +17,33 @@ class Clock:
         return self.now
 
 
+def report(
+    alarms: Alarms,
+    time_ns: int,
+    troubles: Mapping[str, str] = {},
+    charges: Mapping[str, float] = {},
+    states: Mapping[str, str] = {},
+) -> None:
+    """A message of ~/status; a drone that lies somewhere is in a state that says so."""
+    down = {name: "crashed" for name, text in troubles.items() if text == LYING}
+    alarms.note_status(time_ns, troubles, charges, {**down, **states})
+
+
 def told(alarms: Alarms) -> list[tuple[float | None, str]]:
     return [(a.time_ns and a.time_ns / S, a.text) for a in alarms.now()]
 
 
 def test_a_crash_is_told_with_its_time_until_the_drone_is_reset() -> None:
     alarms = Alarms()
-    alarms.note_status(4 * S, {}, {})
+    report(alarms, 4 * S)
     alarms.note_event(4 * S, "cf0", "hit", "hit the wall")
     alarms.note_event(5 * S, "cf0", "crashed", "crashed at (1, 2, 0), after it hit the wall")
-    alarms.note_status(5 * S - 1, {}, {})  # from before, and late
+    report(alarms, 5 * S - 1)  # from before, and late
     assert told(alarms) == [(5.0, "cf0: crashed at (1, 2, 0), after it hit the wall")]
     assert alarms.crashed
     (before,) = alarms.now()
     for time in (6, 60):
-        alarms.note_status(time * S, {"cf0": LYING}, {})
+        report(alarms, time * S, {"cf0": LYING})
         assert alarms.now() == [before]
     alarms.note_reset(("cf1",))
     assert alarms.now() == [before]
@@ -40,15 +54,16 @@ def test_a_crash_is_told_with_its_time_until_the_drone_is_reset() -> None:
 def test_a_crash_is_over_when_the_drone_has_recovered() -> None:
     alarms = Alarms()
     alarms.note_event(5 * S, "cf0", "crashed", "crashed")
-    alarms.note_status(6 * S, {}, {})
+    report(alarms, 6 * S)
     assert not alarms.now()
 
 
 def test_what_is_older_than_the_page_has_no_time() -> None:
     alarms = Alarms()
-    alarms.note_status(6 * S, {"cf0": LYING}, {})
-    alarms.note_status(7 * S, {"cf0": LYING, "imu": "has failed"}, {})
-    assert told(alarms) == [(None, f"cf0: {LYING}"), (7.0, "imu: has failed")]
+    report(alarms, 6 * S, {"cf0": LYING})
+    report(alarms, 7 * S, {"cf0": LYING, "imu": "has failed"})
+    assert told(alarms) == [(None, "cf0: crashed"), (7.0, "imu: has failed")]
+    assert [alarm.remedy for alarm in alarms.now()] == [RESET, ""]
 
 
 def test_a_hit_is_told_for_some_seconds() -> None:
@@ -58,7 +73,7 @@ def test_a_hit_is_told_for_some_seconds() -> None:
     clock.now += 5
     alarms.note_event(6 * S, "cf0", "hit", "hit the table")
     alarms.note_event(6 * S, "all", "refused", "takeoff: no")  # who asked was told
-    alarms.note_status(60 * S, {}, {})
+    report(alarms, 60 * S)
     assert told(alarms) == [(6.0, "cf0: hit the table")]
     clock.now += 60
     assert not alarms.now()
@@ -66,19 +81,57 @@ def test_a_hit_is_told_for_some_seconds() -> None:
 
 def test_a_low_battery_is_told_until_it_is_charged() -> None:
     alarms = Alarms()
-    alarms.note_status(1 * S, {}, {"cf0": 0.2})
+    report(alarms, 1 * S, {}, {"cf0": 0.2})
     assert not alarms.now()
     for time, charge in ((2, 0.19), (3, 0.12)):
-        alarms.note_status(time * S, {}, {"cf0": charge})
+        report(alarms, time * S, {}, {"cf0": charge})
         assert told(alarms) == [(2.0, "cf0: the battery is low")]
-    alarms.note_status(4 * S, {}, {"cf0": 1.0})
+    report(alarms, 4 * S, {}, {"cf0": 1.0})
     assert not alarms.now()
 
 
-def test_many_are_counted() -> None:
+def test_a_battery_that_is_low_is_landed_and_then_filled() -> None:
     alarms = Alarms()
-    alarms.note_status(0, {}, {})
-    alarms.note_status(1 * S, {f"cf{number}": LYING for number in range(100)}, {})
+    for state, remedy in (("flying", LAND), ("taking off", LAND), ("landed", RESET)):
+        report(alarms, 2 * S, {}, {"cf0": 0.1}, {"cf0": state})
+        assert [alarm.remedy for alarm in alarms.now()] == [remedy]
+
+
+def test_drones_that_are_reset_alike_share_an_alarm() -> None:
+    """Whether their events were heard, or only their states are known."""
+    alarms = Alarms()
+    states = {"cf0": "crashed", "cf1": "locked", "cf2": "crashed", "cf3": "lost", "cf4": "crashed"}
+    locked, lost = "locked; it lies there until it is reset", "lost by 3 m: a bad state"
+    report(alarms, 1 * S, {"cf2": LYING}, states=states)
+    alarms.note_event(5 * S, "cf0", "crashed", "crashed at (1, 2, 0)")
+    alarms.note_event(7 * S, "cf4", "crashed", "crashed at (2, 2, 0)")
+    troubles = {"cf0": LYING, "cf1": locked, "cf2": LYING, "cf3": lost, "cf4": LYING}
+    report(alarms, 8 * S, troubles, states=states)
+    assert told(alarms) == [
+        (7.0, "cf0, cf4 and cf2: crashed"),
+        (8.0, "cf1: locked"),
+        (8.0, f"cf3: {lost}"),
+    ]
+    crashed, *_ = before = alarms.now()
+    assert crashed.parts == ("cf0", "cf4", "cf2")
+    assert {alarm.remedy for alarm in before} == {RESET}
+    alarms.note_reset(("cf4", "cf2"))
+    assert told(alarms)[0] == (5.0, "cf0: crashed at (1, 2, 0)")
+    assert set(alarms.now()[0].ids) < set(crashed.ids)  # who dismissed all has dismissed it
+
+
+def test_many_are_one_alarm() -> None:
+    alarms = Alarms()
+    report(alarms, 0)
+    report(alarms, 1 * S, {f"cf{number}": LYING for number in range(100)})
+    assert told(alarms) == [(1.0, "cf0, cf1, cf2, cf3 and 96 more: crashed")]
+    assert len(alarms.now()[0].parts) == 100
+
+
+def test_many_kinds_are_counted() -> None:
+    alarms = Alarms()
+    report(alarms, 0)
+    report(alarms, 1 * S, {f"part {number}": f"problem {number}" for number in range(100)})
     texts = [text for _, text in told(alarms)]
     assert len(texts) < 6
     assert texts[-1] == f"and {100 - (len(texts) - 1)} more, see the log"

@@ -96,7 +96,8 @@ def test_reports_become_a_line_and_alarms(client: Client, follower: Follower) ->
     drone = {"name": "cf0", "state": "taking off", "battery": 12}
     shows(factor=0.97, drone=drone, records=False, word="")
     assert shown.latest["time"] == 1.2
-    assert [alarm["text"] for alarm in shown.latest["alarms"]] == ["cf0: the battery is low"]
+    (low,) = shown.latest["alarms"]
+    assert (low["text"], low["button"]) == ("cf0: the battery is low", "Land cf0")
     records[0] = True
     client.publish("crazyflow/status", status(paused="true", achieved_factor="0"))
     shows(state="paused", factor=None, word="paused", records=True)
@@ -113,10 +114,16 @@ def test_reports_become_a_line_and_alarms(client: Client, follower: Follower) ->
         client.publish("crazyflow/flight_events", wrong_event)
     shows(word="crash")
     assert all(len(alarm["text"]) <= 300 for alarm in shown.latest["alarms"])
-    client.publish("crazyflow/flight_events", event("7500000000", "crashed at (1, 2, 0)"))
+    what = "crashed at (1, 2, 0); rotors stopped"
+    told = event("7500000000", f"{what}, call cf0/reset")
+    told.values.append(KeyValue(key="remedy", value="call cf0/reset"))
+    client.publish("crazyflow/flight_events", told)
 
-    def told() -> list[tuple[Any, str]]:
+    def alarms() -> list[tuple[Any, ...]]:
         line.update(FRAME, "cf0")
-        return [(alarm["time"], alarm["text"]) for alarm in shown.latest["alarms"]]
+        return [
+            tuple(one[key] for key in ("time", "text", "button")) for one in shown.latest["alarms"]
+        ]
 
-    until(lambda: (7.5, "cf0: crashed at (1, 2, 0)") in told(), "the crash")
+    # What it advises is the label of its button.
+    until(lambda: (7.5, f"cf0: {what}", "Reset cf0") in alarms(), f"the crash, not {alarms()}")

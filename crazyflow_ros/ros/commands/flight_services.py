@@ -193,7 +193,7 @@ class FlightServices:
     def _publish(self, event: flight.FlightEvent) -> None:
         level = DiagnosticStatus.ERROR if event.kind in _BAD else DiagnosticStatus.WARN
         message = DiagnosticStatus(level=level, name=event.drone, message=event.text)
-        values = {"kind": event.kind, "time_ns": str(event.time_ns)}
+        values = {"kind": event.kind, "time_ns": str(event.time_ns), "remedy": event.remedy}
         message.values = [KeyValue(key=key, value=value) for key, value in values.items()]
         self._events.publish(message)
 

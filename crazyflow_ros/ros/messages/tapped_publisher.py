@@ -36,7 +36,7 @@ class TappedPublisher:
 
     @property
     def handle(self) -> TappedPublisher:
-        """The object with `publish_raw`; as a context, it keeps the publisher from being destroyed."""
+        """The object with `publish_raw`; within its context the publisher is not destroyed."""
         return self
 
     def __enter__(self) -> None:

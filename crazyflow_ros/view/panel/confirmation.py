@@ -7,6 +7,8 @@ from functools import partial
 from html import escape
 from typing import Any
 
+_NO = "Cancel"
+
 
 class Confirmation:
     """Asks the user of a tab in a small window over that tab, one question at a time."""
@@ -20,7 +22,6 @@ class Confirmation:
         title: str,
         question: str,
         yes: str,
-        no: str,
         then: Callable[[], None],
     ) -> None:
         """Carry out something if the user says yes.
@@ -30,7 +31,6 @@ class Confirmation:
             title: Title of the window.
             question: What would happen.
             yes: Label of the button that says yes.
-            no: Label of the button that says no.
             then: Carries it out.
         """
         self._close(client)
@@ -39,7 +39,7 @@ class Confirmation:
         with window:
             client.gui.add_html(f'<div style="padding:0 0.7em 1em">{escape(question)}</div>')
             confirm = client.gui.add_button(yes, color="red")
-            refuse = client.gui.add_button(no, color="gray")
+            refuse = client.gui.add_button(_NO, color="gray")
         confirm.on_click(partial(self._answer, client, then))
         refuse.on_click(partial(self._answer, client, lambda: None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 from typing import Any
@@ -11,6 +12,7 @@ import viser
 
 from crazyflow_ros.scene.frames import body_to_world, rpy
 from crazyflow_ros.scene.frames import yaw as yaw_of
+from crazyflow_ros.view.alarms import LAND, RESET
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.confirmation import Confirmation
 from crazyflow_ros.view.panel.options import NOTHING, set_options
@@ -21,8 +23,8 @@ from crazyflow_ros.view.panel.sticks import KEYS, Sticks
 from crazyflow_ros.view.picking import floor_at
 from crazyflow_ros.view.viewer import Viewer
 
-_TAKE_OFF, _LAND, _ARM, _DISARM = "Take off", "Land", "Arm", "Disarm"
-_STOP, _STOP_ALL, _RESET = "Stop the rotors", "Stop all rotors", "Reset"
+_TAKE_OFF, _ARM, _DISARM, _STOP = "Take off", "Arm", "Disarm", "Stop"
+_QUESTION = "Stop the rotors?"
 _STANDS = 0.1  # m, height below which a drone counts as standing on the floor
 _FLIGHT = "crazyflie_interfaces/srv"
 _LONGEST = 20  # characters of a name on a button
@@ -69,15 +71,15 @@ class DronePanel:
             self._clicks = gui.add_checkbox(
                 "Fly to clicks", True, hint="A click on the floor sends the drone there"
             )
-            self._add_rotors(gui, "", _STOP)
+            self._add_rotors(gui, "")
             self._reset = gui.add_button(
-                _RESET, color="gray", hint="Puts the drone back to its start"
+                RESET, color="gray", hint="Puts the drone back to its start"
             )
-            self._reset.on_click(partial(self._press, "", _RESET))
+            self._reset.on_click(partial(self._press, "", RESET))
         self._all = gui.add_folder("All drones", visible=False)
         with self._all:
             self._add_flight(gui, "all")
-            self._add_rotors(gui, "all", _STOP_ALL)
+            self._add_rotors(gui, "all")
         with gui.add_folder("Keys and gamepad", expand_by_default=False):
             self._keys = gui.add_checkbox("Use them", True, hint="They fly the selected drone")
             self._speed = gui.add_slider(
@@ -85,20 +87,20 @@ class DronePanel:
             )
             gui.add_html(_help())
         viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
+        viewer.tabs.on("remedy", self._help)
 
     def _add_flight(self, gui: viser.GuiApi, owner: str) -> None:
-        flight = gui.add_button_group("Flight", (_TAKE_OFF, _LAND))
+        flight = gui.add_button_group("Flight", (_TAKE_OFF, LAND))
         flight.on_click(partial(self._choose_button, owner))
 
-    def _add_rotors(self, gui: viser.GuiApi, owner: str, label: str) -> None:
+    def _add_rotors(self, gui: viser.GuiApi, owner: str) -> None:
         rotors = gui.add_button_group(
-            "Rotors", (_ARM, _DISARM), hint="Only an armed drone takes off; a command arms it, too"
+            "Rotors",
+            (_ARM, _DISARM, _STOP),
+            hint="Only an armed drone takes off; a command arms it, too."
+            " Stop: at once, wherever it is; it is locked until it is reset",
         )
         rotors.on_click(partial(self._choose_button, owner))
-        stop = gui.add_button(
-            label, color="red", hint="At once, wherever it is; it is locked until it is reset"
-        )
-        stop.on_click(partial(self._press, owner, _STOP))
 
     async def _choose(self, event: viser.GuiEvent[Any]) -> None:
         if event.client is not None:
@@ -110,17 +112,15 @@ class DronePanel:
     async def _press(self, owner: str, button: str, event: viser.GuiEvent[Any]) -> None:
         """Carry out a button for the owner of the services, or for the selected drone."""
         owner, client = owner or self._drone, event.client
-        falling = self._fall(owner) if button in (_STOP, _DISARM) else ""
-        if falling and client is not None:
-            yes = f"{button}: {_of(owner)}"
+        harm = self._harm(owner, button) if button in (_STOP, _DISARM) else ""
+        if harm and client is not None:
             then = partial(self.command, client, button, owner)
-            title = "Rotors stop in the air"
-            self._confirmation.ask(client, title, falling, yes, "Keep flying", then)
+            self._confirmation.ask(client, _QUESTION, harm, f"{button}: {_of(owner)}", then)
         else:
             self.command(client, button, owner)
 
-    def _fall(self, owner: str) -> str:
-        """Return what would fall without rotors, in words; empty: nothing."""
+    def _harm(self, owner: str, button: str) -> str:
+        """Return what would happen to drones whose rotors stop, in words; empty: no harm."""
         frame = self._frame
         if frame is None:
             return ""
@@ -129,33 +129,50 @@ class DronePanel:
             for drone in frame.names
             if owner in (drone, "all") and self._state.flies(frame, drone)
         ]
-        if not flying:
-            return ""
         if len(flying) > 1:
             return f"{len(flying)} drones are flying. Without rotors they fall."
-        height = frame.position[frame.names.index(flying[0]), 2]
-        return f"{flying[0]} is flying at {height:.2f} m. Without rotors it falls."
+        if flying:
+            height = frame.position[frame.names.index(flying[0]), 2]
+            return f"{flying[0]} is flying at {height:.2f} m. Without rotors it falls."
+        is_of_all = owner == "all" and button == _STOP
+        return "All drones will be locked until they are reset." if is_of_all else ""
 
-    def command(self, client: Any, button: str, owner: str) -> None:
+    def _help(self, client: Any, kind: Any) -> None:
+        """Carry out the button of an alarm."""
+        for alarm in self._state.alarms.now():
+            if alarm.kind == kind and alarm.remedy:
+                self._command_each(client, alarm.remedy, alarm.parts)
+
+    def _command_each(self, client: Any, button: str, drones: Sequence[str]) -> None:
+        """Carry out a button for one drone after the other, until one refuses."""
+        if drones:
+            then = partial(self._command_each, client, button, drones[1:])
+            self.command(client, button, drones[0], lambda _: then())
+
+    def command(
+        self, client: Any, button: str, owner: str, then: Callable[[Any], None] | None = None
+    ) -> None:
         """Carry out a button.
 
         Args:
             client: Tab of the user, or None.
             button: Label of the button.
             owner: The drone, or `all`.
+            then: See `ServiceRequests.ask`.
         """
         height = float(self._height.value)
         services: dict[str, tuple[str, str, Fields]] = {
             _TAKE_OFF: (f"{_FLIGHT}/Takeoff", "takeoff", {"height": height}),
-            _LAND: (f"{_FLIGHT}/Land", "land", {}),
+            LAND: (f"{_FLIGHT}/Land", "land", {}),
             _STOP: ("std_srvs/srv/Empty", "emergency", {}),
             _ARM: (f"{_FLIGHT}/Arm", "arm", {"arm": True}),
             _DISARM: (f"{_FLIGHT}/Arm", "arm", {"arm": False}),
-            _RESET: ("std_srvs/srv/Trigger", "reset", {}),
+            RESET: ("std_srvs/srv/Trigger", "reset", {}),
         }
         kind, service, fields = services[button]
         if owner:
-            self._requests.ask(client, f"{button}: {owner}", kind, f"{owner}/{service}", fields)
+            what, name = f"{button}: {owner}", f"{owner}/{service}"
+            self._requests.ask(client, what, kind, name, fields, then=then)
 
     def send(self, client: Any, x: float, y: float) -> None:
         """Send the selected drone to a place of the floor [m], at the height of the panel."""
@@ -193,7 +210,7 @@ class DronePanel:
         self._pilot.speed, self._pilot.uses_sticks = self._speed.value, self._keys.value
         if frame is not None and drone:
             self._text.content = self._describe(frame, drone)
-            self._reset.label = f"{_RESET} {_of(drone)}"
+            self._reset.label = f"{RESET} {_of(drone)}"
         self._confirmation.forget(set(self._viewer.server.get_clients()))
         self._switch(frame, drone)
 
@@ -217,7 +234,7 @@ class DronePanel:
         """Take off or land if a user has pressed the key for it."""
         if self._sticks.switched() and self._keys.value and frame is not None and drone:
             stands = frame.position[frame.names.index(drone), 2] < _STANDS
-            self.command(None, _TAKE_OFF if stands else _LAND, drone)
+            self.command(None, _TAKE_OFF if stands else LAND, drone)
 
 
 def _of(owner: str) -> str:
@@ -229,7 +246,7 @@ def _of(owner: str) -> str:
 
 def _help() -> str:
     sticks = "Gamepad: height and heading with the left stick, place with the right one."
-    return f"{_table(KEYS)}<small>{sticks}</small>"
+    return f'{_table(KEYS)}<div style="padding:0 0.7em;font-size:0.85em">{sticks}</div>'
 
 
 def _table(rows: tuple[tuple[str, str], ...]) -> str:

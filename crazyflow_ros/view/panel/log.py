@@ -21,7 +21,7 @@ INFO, WARNING, ERROR = (
 )  # as in rcl_interfaces/msg/Log, whose type differs between versions
 _LINES = 200
 _LONGEST = 2000  # characters of a line
-_COLORS = {INFO: "inherit", WARNING: "#c80", ERROR: "#e33"}
+_COLORS = {INFO: "inherit", WARNING: "var(--warn)", ERROR: "var(--bad)"}
 # With what a simulator that starts has said before it was discovered.
 _MANY = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 

@@ -26,7 +26,6 @@ from crazyflow_ros.view.viewer import Viewer
 
 SCRIPTS = (
     "panel.css",
-    "places.js",
     "cards.js",
     "files.js",
     "chart.js",
@@ -38,8 +37,8 @@ SCRIPTS = (
 """What the panel needs of the shell; each uses those before it."""
 
 _PERIOD = 0.1  # s of wall time between two updates
-_LOG_STYLE = "max-height:14em;overflow-y:auto;padding:0 0.7em;font-size:0.8em;line-height:1.4"
-_LINES = 50  # shown of the log
+_LOG_STYLE = "padding:0 0.7em;font-size:0.85em;line-height:1.4;overflow-wrap:anywhere"
+_LINES = 20  # shown of the log
 
 
 class Panel:

@@ -1,9 +1,7 @@
-"""Controls of time: pause, step, reset and speed; and what is wrong with the simulator."""
+"""Controls of time: pause, step, reset and speed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 import viser
@@ -17,8 +15,6 @@ from crazyflow_ros.view.panel.state import SimulatorState
 _PAUSE, _RESUME, _STEP, _RESET = "Pause", "Resume", "Step", "Reset all"
 _FASTEST = "as fast as possible"
 _SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 0.0)  # 0: as fast as possible
-_ERROR = "#e33"
-_MOST_TROUBLES = 5  # lines of the panel
 
 
 class SimulationPanel:
@@ -39,7 +35,6 @@ class SimulationPanel:
         requests: ServiceRequests,
     ) -> None:
         self._state, self._requests = state, requests
-        self._troubles = gui.add_html("", order=0, visible=False)
         self._buttons = gui.add_button_group(
             "Time",
             (_PAUSE, _STEP, _RESET),
@@ -85,25 +80,10 @@ class SimulationPanel:
         """Show the latest state; None without a simulator."""
         state = self._state
         self._buttons.visible = self._speed.visible = frame is not None
-        lines = [] if frame is None else troubles_in_lines(state.troubles)
-        self._troubles.visible = bool(lines)
-        self._troubles.content = _padded("<br>".join(map(escape, lines)))
         if frame is None:
             return
         self._buttons.options = (_RESUME if state.paused else _PAUSE, _STEP, _RESET)
         self._factor.update()
-
-
-def troubles_in_lines(troubles: Mapping[str, str]) -> list[str]:
-    """Return the problems of a simulator's parts as lines of text for the user."""
-    lines = [f"{name}: {text}" for name, text in troubles.items()]
-    if more := lines[_MOST_TROUBLES:]:
-        lines[_MOST_TROUBLES:] = [f"and {len(more)} more, see the topic ~/status"]
-    return lines
-
-
-def _padded(text: str) -> str:
-    return f'<div style="padding:0.3em 0.8em;color:{_ERROR}">{text}</div>'
 
 
 def _label(factor: float) -> str:

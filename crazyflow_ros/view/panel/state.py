@@ -43,7 +43,6 @@ class SimulatorState:
     Attributes:
         paused: Whether time stands still.
         factor: Achieved real-time factor; 0 if not known yet.
-        troubles: What is wrong with a drone or a part of the simulator, by its name.
         worlds: Addresses of worlds that can be loaded, by name.
         world: Name of the loaded world; empty if there is none or it is not known.
         spawnables: Addresses of what can be spawned, by name.
@@ -79,7 +78,6 @@ class SimulatorState:
         self._changed_at: object = None
         self._due = 0.0
         self.paused, self.factor = False, 0.0
-        self.troubles: dict[str, str] = {}
         self.worlds: dict[str, str] = {}
         self.world = ""
         self.spawnables: dict[str, str] = {}
@@ -129,19 +127,22 @@ class SimulatorState:
         }
         self.factor = float(values["achieved_factor"])
         self.paused = values["paused"] == "true"
-        self.troubles = {status.name.rpartition(": ")[2]: status.message for status in others}
+        troubles = {status.name.rpartition(": ")[2]: status.message for status in others}
         if first.level == first.ERROR:
-            self.troubles["simulation"] = first.message
+            troubles["simulation"] = first.message
         self.flight, self.batteries = _of_drones(values, "state of "), batteries
         self.heard = time.monotonic()
         stamp = message.header.stamp
         charges = {drone: battery.charge for drone, battery in batteries.items()}
-        self.alarms.note_status(stamp.sec * 10**9 + stamp.nanosec, self.troubles, charges)
+        time_ns = stamp.sec * 10**9 + stamp.nanosec
+        self.alarms.note_status(time_ns, troubles, charges, self.flight)
 
     def _note_event(self, message: DiagnosticStatus) -> None:
         values = {pair.key: pair.value for pair in message.values}
         time_ns = min(max(int(values["time_ns"]), 0), _LATEST_NS)
-        self.alarms.note_event(time_ns, message.name, values["kind"], message.message)
+        # The alarm has a button for it.
+        text = message.message.removesuffix(values.get("remedy", "")).rstrip(" ,:")
+        self.alarms.note_event(time_ns, message.name, values["kind"], text)
 
     def flies(self, frame: Frame, drone: str) -> bool:
         """Return whether a drone would fall if its rotors stopped now."""

@@ -19,8 +19,8 @@
     `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
   let state = null;
-  // viser has drawn at least once when its panel has the mark of this tab.
-  const isDrawn = () => document.querySelector("canvas[data-engine]") && document.querySelector("[data-mark]");
+  // viser has drawn at least once when its panel had the mark of this tab, see tab.js.
+  const isDrawn = () => document.querySelector("canvas[data-engine]") && !root.classList.contains("unmarked");
 
   const show = () => {
     const waits = state !== null && !(state.is_there && isDrawn());

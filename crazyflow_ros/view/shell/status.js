@@ -25,13 +25,13 @@
   const show = (status) => {
     box.hidden = status === null;
     if (status === null) return;
-    const { name, others, state, factor, drones, drone, records } = status;
+    const { name, others, other, state, factor, drones, drone, records } = status;
     isPaused = state === "paused";
     box.dataset.state = state;
     write(parts.name, name);
     parts.name.title = `This page shows ${name}`;
     write(parts.others, others.length ? `also running: ${others.join(", ")}` : "");
-    parts.others.title = "To see another one: python -m crazyflow_ros view --node NAME";
+    parts.others.title = `To see another one: ${other}`;
     write(parts.state, state);
     write(parts.factor, factor === null ? "" : `${factor.toFixed(2)} ×`);
     parts.factor.title = "Real-time factor: simulated time over wall time";
@@ -43,20 +43,40 @@
     showTime();
   };
 
-  const alarmOf = ({ id, time: when, text }) => {
-    const button = make("button", "dismiss", "×");
-    button.title = "Dismiss, in this tab";
-    button.ariaLabel = "Dismiss";
-    const words = make("span", "words", text);
-    words.title = text;
-    const at = make("time", "", when === null ? "" : `${when.toFixed(1)} s`);
-    const alarm = make("div", "alarm", at, words, button);
-    button.onclick = () => { dismissed.add(id); alarm.remove(); };
-    return alarm;
+  // One line for each kind; it keeps the focus while its content changes.
+  const lines = new Map();
+  const makeAlarm = (kind) => {
+    const [at, words] = [make("time"), make("span", "words")];
+    const remedy = make("button", "remedy");
+    const dismiss = make("button", "dismiss", "×");
+    dismiss.title = "Dismiss, in this tab";
+    const alarm = make("div", "alarm", at, words, remedy, dismiss);
+    remedy.onclick = () => shell.send("remedy", kind);
+    const fill = ({ ids, time: when, text, button }) => {
+      write(at, when === null ? "" : `${when.toFixed(1)} s`);
+      write(words, text);
+      words.title = text;
+      write(remedy, button);
+      remedy.hidden = !button;
+      dismiss.ariaLabel = `Dismiss: ${text}`;
+      dismiss.onclick = () => { ids.forEach((id) => dismissed.add(id)); remove(kind); };
+    };
+    return { alarm, fill };
+  };
+  const remove = (kind) => {
+    lines.get(kind).alarm.remove();
+    lines.delete(kind);
   };
   const showAlarms = (list) => {
-    const shown = list.filter(({ id }) => !dismissed.has(id));
-    alarms.replaceChildren(...shown.map(alarmOf));
+    const shown = list.filter(({ ids }) => !ids.every((id) => dismissed.has(id)));
+    for (const kind of [...lines.keys()]) if (!shown.some((one) => one.kind === kind)) remove(kind);
+    shown.forEach((content, place) => {
+      const { kind } = content;
+      if (!lines.has(kind)) lines.set(kind, makeAlarm(kind));
+      const { alarm, fill } = lines.get(kind);
+      fill(content);
+      if (alarms.children[place] !== alarm) alarms.insertBefore(alarm, alarms.children[place] ?? null);
+    });
   };
 
   shell.on("status", show);
@@ -69,7 +89,7 @@
   shell.on("alarms", showAlarms);
   ready(() => {
     icon.src = document.querySelector("link[rel=icon]").href;
-    document.body.append(box);
+    document.body.prepend(box); // for the Tab key: what is on top comes first
     // viser's notes and ours lie below the line, however high it is.
     new ResizeObserver(() => {
       document.documentElement.style.setProperty("--status", `${box.offsetHeight}px`);

@@ -232,7 +232,7 @@ def test_a_refusal_is_told_to_who_clicked_and_to_the_log(tab: Tab, port: int) ->
 
 def test_a_refusal_that_only_the_log_has_is_told(tab: Tab, client: Client) -> None:
     until(lambda: "idle" in tab.text(), "a drone that stands")  # else the page asks
-    tab.set("Stop the rotors", True)
+    tab.set("Rotors", "Stop")
     client.until(lambda: "locked" in status(client)["flight_states"], "the emergency stop")
     tab.set("Flight", "Take off")
     assert "Take off: cf0: " in tells(tab, "reset")
@@ -241,26 +241,23 @@ def test_a_refusal_that_only_the_log_has_is_told(tab: Tab, client: Client) -> No
 
 
 @pytest.mark.parametrize(
-    ("label", "value", "number"),
-    [("Stop all rotors", True, 0), ("Rotors", "Disarm", 0)],
+    ("button", "number", "whom"), [("Stop", 1, "all drones"), ("Disarm", 0, "cf0")]
 )
 def test_rotors_stop_in_the_air_only_after_a_yes(
-    tab: Tab, port: int, client: Client, label: str, value: Any, number: int
+    tab: Tab, port: int, client: Client, button: str, number: int, whom: str
 ) -> None:
     tab.set("Height [m]", 0.6)
     tab.set("Flight", "Take off")
     arrives(client, (np.nan, np.nan, 0.6))
     with Tab(port) as other:
         until(lambda: other.value("Drone") == "cf0", "the drones")
-        tab.set(label, value, number)
+        tab.set("Rotors", button, number)
         until(lambda: "cf0 is flying at 0." in tab.text(), "the question")
         assert "is flying" not in other.text()
-        tab.set("Keep flying", True)
+        tab.set("Cancel", True)
         until(lambda: "is flying" not in tab.text(), "its end")
     assert place(client)[2] > 0.5
-    tab.set(label, value, number)
-    button = "Disarm" if value == "Disarm" else "Stop the rotors"
-    whom = "all drones" if label == "Stop all rotors" else "cf0"
+    tab.set("Rotors", button, number)
     tab.set(f"{button}: {whom}", True)
     client.until(lambda: place(client)[2] < 0.1, "a fall")
 
