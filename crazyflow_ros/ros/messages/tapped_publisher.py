@@ -42,7 +42,7 @@ class TappedPublisher:
     def __enter__(self) -> None:
         self.publisher.handle.__enter__()
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         self.publisher.handle.__exit__(*error)
 
     def publish(self, message: Any) -> None:
