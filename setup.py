@@ -141,6 +141,7 @@ setup(
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
             "pymavlink>=2.4.40,<3",  # speaks MAVLink as PX4 does
             "playwright",  # drives a Chromium, which looks at the page
+            "axe-playwright-python",  # brings axe-core, which finds barriers on it
             "robo-ws-bridge",  # a client of Foxglove's protocol
             "rosbags>=0.11,<0.12",  # reads our messages and recordings without ROS
             "foundation-policy==1.0.2",  # flies all our drones

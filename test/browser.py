@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from base64 import b64decode
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -30,6 +31,34 @@ def missing() -> str | None:
 needs_browser = pytest.mark.skipif(
     missing() is not None and not os.environ.get(NEEDED), reason=f"no browser: {missing()}"
 )
+
+
+needs_axe = pytest.mark.skipif(
+    find_spec("axe_playwright_python") is None and not os.environ.get(NEEDED),
+    reason="the Python package axe-playwright-python, which brings axe-core, is not installed",
+)
+LEAST_CONTRAST = 4.5  # of WCAG 2, AA
+ON_TOP = """element => {
+    const {left, top, width, height} = element.getBoundingClientRect();
+    const inside = left >= 0 && top >= 0 && left + width <= innerWidth;
+    const hit = document.elementFromPoint(left + width / 2, top + height / 2);
+    return inside && element.contains(hit);
+}"""
+
+BOXES_ON_TOP = f"""names => names.map(name => document.querySelector(name))
+    .map(element => ({ON_TOP})(element) && element.getBoundingClientRect().toJSON())"""
+
+
+def contrast(picture: np.ndarray, box: Mapping[str, float]) -> float:
+    """The contrast (WCAG 2) of what is drawn on the most frequent colour within a box."""
+    x, y, width, height = (round(box[side]) for side in ("x", "y", "width", "height"))
+    pixels = picture[y : y + height, x : x + width].reshape(-1, 3)
+    colors, counts = np.unique(pixels, axis=0, return_counts=True)
+    share = np.array([*colors, colors[counts.argmax()]]) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
+    brighter, darker = np.maximum(luminance, luminance[-1]), np.minimum(luminance, luminance[-1])
+    return float(((brighter + 0.05) / (darker + 0.05)).max())
 
 
 class Tab:
@@ -68,6 +97,41 @@ class Tab:
         content = b64decode(canvas.evaluate("canvas => canvas.toDataURL()").partition(",")[2])
         with Image.open(io.BytesIO(content)) as image:
             return np.asarray(image.convert("RGBA").resize(self.size), float)[..., :3]
+
+    def screen(self) -> np.ndarray:
+        """What the tab shows, (height, width, 3)."""
+        from PIL import Image
+
+        with Image.open(io.BytesIO(self.page.screenshot())) as image:
+            return np.asarray(image.convert("RGB"))
+
+    def barriers(self) -> list[str]:
+        """What axe-core calls serious or critical, and texts without contrast; empty: nothing.
+
+        Where axe-core does not know what is behind a text, the picture tells.
+        """
+        from axe_playwright_python.sync_playwright import Axe
+
+        wanted = {"resultTypes": ["violations", "incomplete"]}
+        found = Axe().run(self.page, options=wanted).response
+        lines = [
+            f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+        unknown = [
+            node
+            for one in found["incomplete"]
+            for node in (one["nodes"] if one["id"] == "color-contrast" else ())
+        ]
+        boxes = self.page.evaluate(BOXES_ON_TOP, [node["target"][0] for node in unknown])
+        screen = self.screen()
+        return lines + [
+            f"contrast {contrast(screen, box):.2f}: {node['html'][:200]}"
+            for node, box in zip(unknown, boxes)
+            if box and contrast(screen, box) < LEAST_CONTRAST
+        ]
 
     def input_of(self, label: str) -> Any:
         """The field of an input, which viser ties to its label by nothing but its place."""

@@ -35,6 +35,8 @@ class Shown:
         self.dark = self.add(
             "Dark page", is_on=False, hint="In all tabs; a browser set to dark shows it dark anyway"
         )
+        with self._folder:
+            self._gui.add_html('<div data-place="shortcuts" style="padding:0 0.7em 0.5em"></div>')
         self.shadows = self.add(
             "Shadows", is_on=True, hint="On what is below a drone, with a line up to it"
         )

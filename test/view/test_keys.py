@@ -1,4 +1,4 @@
-"""The keys of a page in a real browser: when they fly, and when they are for something else."""
+"""The keys of a page in a real browser: when they fly, and when they are for what has the focus."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from socket import create_server
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("viser", reason="the extra view is not installed")
@@ -33,8 +34,19 @@ class Keys:
         self.viser.gui.add_text("Text", "")
         self.box = self.viser.gui.add_checkbox("Box", False)
         self.choice = self.viser.gui.add_dropdown("Choice", ("first", "second"))
+        self.pressed = list[str]()
+        button = self.viser.gui.add_button("Button")
+        button.on_click(lambda _: self.pressed.append("Button"))
+        group = self.viser.gui.add_button_group("Group", ("One", "Two"))
+        group.on_click(lambda event: self.pressed.append(event.target.value))
+        self.slider = self.viser.gui.add_slider("Slider", 0.0, 1.0, 0.1, 0.5)
+        self.viser.gui.add_vector3("Vector", (0.0, 0.0, 0.0))
+        with self.viser.gui.add_tab_group().add_tab("Tab"):
+            self.viser.gui.add_html('<div data-place="shortcuts"></div>')
+        with self.viser.gui.add_folder("Folded", expand_by_default=False):
+            self.viser.gui.add_checkbox("Within", False)
         address = f"http://127.0.0.1:{self.viser.get_port()}/?fixedDpr=0.05"
-        self.tab = Tab(browser, address)
+        self.tab = Tab(browser, address, (720, 640))
         self.page = self.tab.page
         self.tab.input_of("Text").wait_for()
 
@@ -95,4 +107,81 @@ def test_keys_fly_after_a_choice(keys: Keys) -> None:
     keys.tab.input_of("Choice").click()
     keys.page.get_by_role("option", name="second").click()
     until(lambda: keys.choice.value == "second", "the choice")
+    keys.fly()
+
+
+CONTROLS = {
+    "button": ("button", "Button"),
+    "button of a group": ("button", "One"),
+    "checkbox": ("checkbox", "Box"),
+    "dropdown": ("combobox", "Choice"),
+    "slider": ("slider", "Slider"),
+    "number": ("textbox", "Vector, y"),
+    "text": ("textbox", "Text"),
+    "tab": ("tab", "Tab"),
+    "header of a section": ("button", "Folded"),
+    "switch": ("checkbox", "Keyboard shortcuts"),
+}
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_no_key_acts_on_the_page_while_a_control_has_the_focus(keys: Keys, control: str) -> None:
+    """Neither on the drone nor on viser's camera."""
+    role, name = CONTROLS[control]
+    (client,) = keys.viser.get_clients().values()
+    before = client.camera.position.copy(), client.camera.wxyz.copy()
+    element = keys.page.get_by_role(role, name=name, exact=True)  # type: ignore[arg-type]
+    element.focus()
+    for key in ("w", "s", "a", "d", "q", "e", "r", "f", "Space", "ArrowLeft", "ArrowUp", "Space"):
+        keys.page.keyboard.down(key)
+        assert keys.held == []
+        keys.page.keyboard.up(key)
+    keys.page.keyboard.press("Escape")
+    keys.page.keyboard.press("Escape")  # the first one closes a list of choices
+    assert keys.page.evaluate("document.activeElement === document.body")
+    keys.fly()  # what was sent before has arrived
+    after = client.camera.position, client.camera.wxyz
+    np.testing.assert_allclose(np.concatenate(after), np.concatenate(before))
+
+
+def test_space_and_enter_press_what_has_the_focus(keys: Keys) -> None:
+    keys.pressed.clear()
+    for key, name in (("Space", "Button"), ("Enter", "Two"), ("Space", "Two")):
+        keys.page.get_by_role("button", name=name, exact=True).focus()
+        keys.page.keyboard.press(key)
+    until(lambda: keys.pressed == ["Button", "Two", "Two"], f"three clicks, not {keys.pressed}")
+    within = keys.page.get_by_label("Within")
+    for key in ("Enter", "Space"):  # opens and closes
+        header = keys.page.get_by_role("button", name="Folded")
+        header.focus()
+        keys.page.keyboard.press(key)
+        within.wait_for(state="visible" if key == "Enter" else "hidden")
+        assert header.get_attribute("aria-expanded") == str(key == "Enter").lower()
+    keys.page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize("name", ["Button", "One", "Folded"])
+def test_keys_fly_after_a_click_on_a_button(keys: Keys, name: str) -> None:
+    keys.page.get_by_role("button", name=name, exact=True).click()
+    keys.fly()
+
+
+def test_shortcuts_are_off_in_a_browser_that_has_switched_them_off(keys: Keys) -> None:
+    """Also after the page was opened anew, and not in another browser."""
+    keys.page.get_by_label("Keyboard shortcuts").uncheck()
+    keys.page.reload()
+    switch = keys.page.get_by_label("Keyboard shortcuts")
+    switch.wait_for()
+    assert not switch.is_checked()
+    (client,) = keys.viser.get_clients().values()
+    before = client.camera.position.copy()
+    for key in ("w", "Space", "a"):
+        keys.page.keyboard.down(key)
+        assert keys.held == []
+        keys.page.keyboard.up(key)
+    np.testing.assert_allclose(client.camera.position, before)
+    other = Tab(keys.page.context.browser, keys.page.url)
+    assert other.page.get_by_label("Keyboard shortcuts").is_checked()
+    other.close()
+    switch.check()
     keys.fly()

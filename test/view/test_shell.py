@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import io
+import os
 import re
+import shlex
 import signal
+import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from socket import create_server
 from typing import Any
 from urllib.request import urlopen
 
-import numpy as np
 import pytest
 
 pytest.importorskip("viser", reason="the extra view is not installed")
 
-from browser import Tab, needs_browser
+from browser import LEAST_CONTRAST, ON_TOP, Tab, contrast, needs_browser
 from crazyflie_interfaces.srv import Takeoff
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Point, Pose, Quaternion
 from page_tab import until
+from paths import ROOT
 from rclpy.node import Node
 from ros_client import Client, RosProcess, SimulatorProcess, own_domain, time_ns
 from rosgraph_msgs.msg import Clock
@@ -50,9 +51,13 @@ STATUS = {
     "drones": 4,
     "drone": {"name": "cf0", "state": "taking off", "battery": 12},
     "records": True,
+    "other": "python -m crazyflow_ros view --node NAME",
 }
 CRASH = "cf2: crashed at (1.20, -0.43, 0.02), upside down, after it hit the pillar; reset it"
-ALARMS = [{"id": "a", "time": 1100.2, "text": CRASH}, {"id": "b", "time": None, "text": "<b>x</b>"}]
+ALARMS: list[dict[str, Any]] = [
+    {"kind": "crashed", "ids": ["a"], "time": 1100.2, "text": CRASH, "button": "Reset cf2"},
+    {"kind": "odd", "ids": ["b"], "time": None, "text": "<b>x</b>", "button": ""},
+]
 START = {
     "is_there": True, "name": "crazyflow", "domain": 1, "seconds": 0, "starts": False,
     "ended": None, "lines": [], "start": "", "others": [],
@@ -60,12 +65,6 @@ START = {
 OPEN_ALL = "document.querySelectorAll('#root .tabler-icon-chevron-down').forEach(" + (
     "icon => icon.parentElement.click())"
 )
-ON_TOP = """element => {
-    const {left, top, width, height} = element.getBoundingClientRect();
-    const inside = left >= 0 && top >= 0 && left + width <= innerWidth;
-    const hit = document.elementFromPoint(left + width / 2, top + height / 2);
-    return inside && element.contains(hit);
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -128,27 +127,6 @@ def phone(browser: Any, page: Page) -> Iterator[Tab]:
     tab.close()
 
 
-def picture_of(tab: Tab) -> np.ndarray:
-    """What the tab shows, (height, width, 3)."""
-    from PIL import Image
-
-    with Image.open(io.BytesIO(tab.page.screenshot())) as image:
-        return np.asarray(image.convert("RGB"))
-
-
-def contrast(picture: np.ndarray, element: Any) -> float:
-    """The contrast (WCAG 2) of what is drawn on the most frequent colour of an element."""
-    box = {side: round(length) for side, length in element.bounding_box().items()}
-    rows = slice(box["y"], box["y"] + box["height"])
-    pixels = picture[rows, box["x"] : box["x"] + box["width"]].reshape(-1, 3)
-    (ground, _), *_ = Counter(map(tuple, pixels.tolist())).most_common(1)
-    share = np.array([*pixels, ground]) / 255
-    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    luminance = linear @ [0.2126, 0.7152, 0.0722]
-    brighter, darker = np.maximum(luminance, luminance[-1]), np.minimum(luminance, luminance[-1])
-    return float(((brighter + 0.05) / (darker + 0.05)).max())
-
-
 @pytest.mark.parametrize("name", ["desktop", "phone"])
 def test_the_status_line_is_on_top_and_legible(
     request: pytest.FixtureRequest, page: Page, name: str
@@ -166,16 +144,20 @@ def test_the_status_line_is_on_top_and_legible(
         "crazyflow", "running", "1102.4 s", "0.97 ×", "4 drones", "cf0 taking off",
         "battery 12 %", "recording", "also running: lab/second", CRASH, "<b>x</b>",
     ]  # fmt: skip
-    picture = picture_of(tab)
+    picture = tab.screen()
     for text, words in zip(texts, shown):
         assert text.evaluate(ON_TOP), words
-        assert contrast(picture, text) > 4.5, words
+        assert contrast(picture, text.bounding_box()) > LEAST_CONTRAST, words
     assert tab.page.title() == "crash · crazyflow · crazyflow_ros"
-    tab.page.get_by_label("Dismiss").first.click()
+    tab.page.get_by_role("button", name=f"Dismiss: {CRASH}").click()
     assert tab.page.locator(".shell-status .words").all_inner_texts() == ["<b>x</b>"]
-    page.shell.show("alarms", [*ALARMS, {"id": "c", "time": 1.0, "text": "new"}])
+    new = {"kind": "new", "ids": ["c"], "time": 1.0, "text": "new", "button": ""}
+    page.shell.show("alarms", [*ALARMS, new])
     tab.page.get_by_text("new", exact=True).wait_for()  # and what is dismissed stays away
     assert tab.page.locator(".shell-status .words").all_inner_texts() == ["<b>x</b>", "new"]
+    both = ALARMS[0] | {"ids": ["a", "d"], "text": "cf2 and cf3: crashed"}
+    page.shell.show("alarms", [both])  # until another drone joins
+    tab.page.get_by_text("cf2 and cf3: crashed").wait_for()
     page.shell.show("alarms", ALARMS)
     if name == "phone":
         tab.page.locator(".viser-handle").click()
@@ -196,7 +178,7 @@ def test_nothing_of_viser_is_seen(desktop: Tab, page: Page) -> None:
     with urlopen(page.viewer.url) as answer:
         head = answer.read(4000).decode(errors="replace")
     assert "<title>crazyflow_ros</title>" in head and "data:image/svg+xml;base64" in head
-    assert "maximum-scale=1" in head  # a field that is typed into does not zoom the page
+    assert "maximum-scale" not in head and "user-scalable" not in head  # who needs it may zoom
     assert "iser" not in head.partition("<style")[0]
 
 
@@ -253,6 +235,14 @@ def page_process(port: int) -> Iterator[RosProcess]:
         yield process
 
 
+def check_command(text: str) -> None:
+    """The command works as it is written, also where no environment is activated."""
+    bare = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
+    command = [*shlex.split(text), "--help"]
+    done = subprocess.run(command, env=bare, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "usage" in done.stdout.lower(), (text, done.stdout, done.stderr)
+
+
 def crash(client: Client) -> float:
     """Let a drone fall on its back; returns the time at which it has crashed [s]."""
     events = client.collect(DiagnosticStatus, "crazyflow/flight_events")
@@ -285,6 +275,7 @@ def test_a_simulator_is_waited_for_and_its_crash_its_end_and_the_next_one_are_to
             assert f"crazyflow in the ROS domain {DOMAIN}" in start.inner_text()
             assert re.search(r"\b\d+:\d\d\b", start.inner_text())
             see("crazyflow_ros view --node second --namespace /lab").wait_for()
+            check_command(start.locator(".how code").inner_text())
             assert tab.page.title() == "waiting · crazyflow · crazyflow_ros"
             with SimulatorProcess(DOMAIN) as simulator:
                 start.wait_for(state="hidden")
@@ -297,7 +288,8 @@ def test_a_simulator_is_waited_for_and_its_crash_its_end_and_the_next_one_are_to
                 tab.page.evaluate(OPEN_ALL)
                 assert alarm.evaluate(ON_TOP)
                 assert tab.page.title() == "crash · crazyflow · crazyflow_ros"
-                client.reset()
+                assert "call " not in alarm.inner_text()  # it has a button
+                alarm.get_by_role("button", name="Reset cf0").click()
                 alarm.wait_for(state="hidden")
                 client.pause(True)
                 see("paused", exact=True).wait_for()

@@ -32,6 +32,7 @@ const cards = (() => {
       card.hidden = !isNowOpen;
       button.hidden = isNowOpen || !opener;
       if (isChosen && opener) store(name, isNowOpen);
+      if (isChosen) (isNowOpen ? close : button).focus(); // not lost with what was pressed
       tell(isNowOpen);
     };
     close.onclick = () => set(false, true);

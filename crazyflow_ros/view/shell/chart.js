@@ -1,6 +1,5 @@
 // Draws lines over time on a canvas: axes with round numbers, gaps, the values under the pointer.
 class Chart {
-  static #FONT = "11px system-ui, sans-serif";
   static #LINE = 15; // px from one line of the legend to the next
   static #MOST = 12; // labels of a legend
 
@@ -47,7 +46,7 @@ class Chart {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
     if (ground) { pen.fillStyle = ground; pen.fillRect(0, 0, width, height); }
-    pen.font = Chart.#FONT;
+    pen.font = dom.font(document.body, 11);
     pen.fillStyle = pen.strokeStyle = ink;
     pen.lineWidth = 1;
     const rows = series?.rows ?? [];

@@ -15,5 +15,7 @@ const dom = (() => {
   const write = (element, text) => {
     if (element.textContent !== text) element.textContent = text;
   };
-  return { make, ready, write };
+  // What a canvas writes with: the page's font.
+  const font = (canvas, size, weight = 400) => `${weight} ${size}px ${getComputedStyle(canvas).fontFamily}`;
+  return { make, ready, write, font };
 })();

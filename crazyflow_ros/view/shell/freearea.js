@@ -69,7 +69,7 @@
   window.addEventListener("pointerup", () => { start = null; }, true);
   window.addEventListener("wheel", (event) => { if (isPicture(event)) note(); }, { capture: true, passive: true });
   window.addEventListener("keydown", (event) => {
-    if (!event.code.startsWith("Arrow") || !(event.target === document.body || isPicture(event))) return;
+    if (!event.code.startsWith("Arrow") || !shortcuts.isFree(event)) return;
     setTimeout(() => { if (!event.defaultPrevented) note(); }); // a page may use the arrows itself
   }, true);
 })();

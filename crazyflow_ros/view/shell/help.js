@@ -5,25 +5,25 @@
     ["click on a drone", "select it"],
     ["click on the floor", "send the selected drone there"],
     ["drag left, right, wheel", "turn, move, zoom the camera"],
-    ["?", "these keys; Escape closes them"],
+    ["Tab", "from one control to the next, where keys are for the control"],
+    ["Escape", "back to the drones; closes what is open"],
+    ["?", "these keys"],
   ];
   const HINT = 8000; // ms that the hint stays
   const row = ([key, effect]) => make("tr", "", make("th", "", key), make("td", "", effect));
   const close = make("button", "close", "Close");
   const table = make("table");
-  const sheet = make("div", "sheet", make("h2", "", "Keys and mouse"), table,
+  const title = make("h2", "", "Keys and mouse");
+  const sheet = make("div", "sheet", title, table,
     make("p", "", "A gamepad works too: height and heading with the left stick, place with the right."),
-    close);
-  const page = make("div", "shell-help", sheet);
-  page.hidden = true;
-  page.setAttribute("role", "dialog");
-  page.ariaLabel = "Keys and mouse";
-  const set = (isOpen) => { page.hidden = !isOpen; };
-  close.onclick = () => set(false);
-  page.onclick = (event) => { if (event.target === page) set(false); };
+    shortcuts.makeSwitch(), close);
+  const page = make("dialog", "shell-help", sheet);
+  page.ariaLabel = title.textContent;
+  close.onclick = () => page.close();
+  page.onclick = (event) => { if (event.target === page) page.close(); };
   const button = make("button", "help", "?");
-  button.ariaLabel = button.title = "Keys and mouse";
-  button.onclick = () => set(page.hidden);
+  button.ariaLabel = button.title = title.textContent;
+  button.onclick = () => page.showModal();
 
   const hint = make("div", "shell-hint");
   hint.hidden = true;
@@ -41,9 +41,9 @@
     setTimeout(() => { hint.hidden = true; }, HINT);
   });
 
-  window.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") set(false);
-    else if (event.key === "?" && !flight.isTyping(event)) set(page.hidden);
+  shortcuts.on(({ key }) => {
+    if (key === "?") page.showModal();
+    return key === "?";
   });
   ready(() => {
     document.body.append(page, hint);

@@ -8,13 +8,6 @@ const flight = (() => {
   let touched = [];
   let wasActive = false;
 
-  // A dropdown keeps the focus after something was chosen, but is typed into only while it is open.
-  const isTyping = (event) =>
-    event.target instanceof HTMLElement &&
-    (event.target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName)) &&
-    event.target.type !== "checkbox" &&
-    event.target.ariaExpanded !== "false";
-
   const axes = () => {
     const pad = [...(navigator.getGamepads?.() ?? [])].find((one) => one?.connected);
     const inUse = touched.length ? touched : Array.from(pad?.axes.slice(0, 4) ?? []);
@@ -28,30 +21,22 @@ const flight = (() => {
     wasActive = isActive;
   };
 
-  // Before viser, which would move its camera by the same keys.
-  const stop = (event) => {
-    event.preventDefault();
-    event.stopImmediatePropagation();
-  };
-  window.addEventListener("keydown", (event) => {
-    if (!KEYS.has(event.code) || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-    stop(event);
+  shortcuts.on((event) => {
+    if (!KEYS.has(event.code)) return false;
     held.add(event.code);
-    if (event.repeat) return;
+    if (event.repeat) return true;
     send();
     listeners.forEach((listener) => listener());
-  }, true);
+    return true;
+  });
   // Wherever the focus is by now: a key that is let go unnoticed would fly the drone on.
   window.addEventListener("keyup", (event) => {
-    if (!held.delete(event.code)) return;
-    stop(event);
-    send();
+    if (held.delete(event.code)) send();
   }, true);
   window.addEventListener("blur", () => { held.clear(); touched = []; send(); });
   setInterval(send, 50);
 
   return {
-    isTyping,
     // Calls a function when a key that flies is pressed.
     onKey: (listener) => listeners.push(listener),
     // Takes the four axes of the sticks on the screen, as those of a gamepad; none: let go.

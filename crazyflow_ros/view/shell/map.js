@@ -9,7 +9,9 @@
   const JUMP = 1; // m, above which a drone was put elsewhere
   const NOTE = 8000; // ms
 
-  const canvas = cards.make("canvas", { className: "map" });
+  const CURSOR = 0.25; // m by which an arrow key moves the cursor
+
+  const canvas = cards.make("canvas", { className: "map", tabIndex: 0, role: "application" });
   const note = cards.make("p", { className: "note", hidden: true });
   const mode = cards.make("button", {
     type: "button", textContent: "Send", title: "A click sends the selected drone there. Or hold Shift",
@@ -23,6 +25,7 @@
   let bounds = [0, 0, 1, 1];
   let isSending = false;
   let noteEnd = 0;
+  let cursor = null; // m, while keys are used
 
   const begin = () => {
     trails = content.names.map(() => []);
@@ -42,6 +45,8 @@
     if (change.names) {
       content = change;
       mode.hidden = !content.canSend;
+      canvas.ariaLabel = "Map. Arrow keys move a cross, Enter selects the drone there" +
+        (content.canSend ? ", or sends the selected one with Send or Shift" : "");
       begin();
     } else if (content) {
       for (const [name, value] of Object.entries(change)) {
@@ -123,12 +128,19 @@
       pen.stroke();
     });
     content.names.forEach((name, number) => drone(pen, at, name, number, ink));
-    pen.globalAlpha = 0.7;
-    pen.fillStyle = ink;
-    pen.font = "10px system-ui, sans-serif";
+    pen.fillStyle = pen.strokeStyle = ink;
+    pen.font = dom.font(canvas, 11);
     pen.textAlign = "right";
     pen.fillText("1 m grid", width - 5, height - 5);
-    pen.globalAlpha = 1;
+    if (!cursor) return;
+    const [x, y] = at(cursor);
+    pen.lineWidth = 1;
+    path(pen, [[0, y], [width, y]]);
+    pen.moveTo(x, 0);
+    pen.lineTo(x, height);
+    pen.stroke();
+    pen.textAlign = "left";
+    pen.fillText(`${cursor.map((metres) => metres.toFixed(2)).join(", ")} m`, 5, 13);
   };
 
   const drone = (pen, at, name, number, ink) => {
@@ -159,25 +171,36 @@
     pen.lineWidth = 2;
     pen.stroke();
     pen.fillStyle = ink;
-    pen.font = "600 11px system-ui, sans-serif";
+    pen.font = dom.font(canvas, 11, 600);
     const isLeft = x + 14 + pen.measureText(name).width > canvas.clientWidth;
     pen.textAlign = isLeft ? "right" : "left";
     pen.fillText(name, x + (isLeft ? -14 : 14), y + 4);
   };
 
+  // Selects the drone at a place [m], or sends the selected one there.
+  const choose = ([x, y], sends) => {
+    const { metre } = scale();
+    const away = (number) => metre * Math.hypot(content.drones[number][0] - x, content.drones[number][1] - y);
+    const near = content.names.map((_, number) => number).sort((a, b) => away(a) - away(b))[0];
+    if (near !== undefined && away(near) < NEAR) shell.send("map_select", content.names[near]);
+    else if (content.canSend && (isSending || sends)) shell.send("map_send", [x, y]);
+  };
   canvas.onclick = (event) => {
     if (!content) return;
     const { metre, x0, y0 } = scale();
-    const away = (number) => {
-      const [x, y] = content.drones[number];
-      return Math.hypot(x0 + metre * x - event.offsetX, y0 - metre * y - event.offsetY);
-    };
-    const near = content.names.map((_, number) => number).sort((a, b) => away(a) - away(b))[0];
-    if (near !== undefined && away(near) < NEAR) shell.send("map_select", content.names[near]);
-    else if (content.canSend && (isSending || event.shiftKey)) {
-      shell.send("map_send", [(event.offsetX - x0) / metre, (y0 - event.offsetY) / metre]);
-    }
+    choose([(event.offsetX - x0) / metre, (y0 - event.offsetY) / metre], event.shiftKey);
   };
+  canvas.onkeydown = (event) => {
+    const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.code];
+    const chooses = event.key === "Enter" || event.key === " ";
+    if (!content || !(by || chooses)) return;
+    event.preventDefault();
+    cursor ??= content.drones[content.selected]?.slice(0, 2) ?? [0, 0];
+    if (by) cursor = cursor.map((at, axis) => at + CURSOR * by[axis]);
+    else choose(cursor, event.shiftKey);
+    draw();
+  };
+  canvas.onblur = () => { cursor = null; draw(); };
   mode.onclick = () => {
     isSending = !isSending;
     mode.ariaPressed = String(isSending);

@@ -31,11 +31,11 @@ PATH = "/shell"
 
 _FIRST = (  # of every page
     *("theme.css", "viser.css", "connection.css"),
-    *("channel.js", "dom.js", "tab.js", "theme.js", "title.js", "viser.js", "connection.js"),
-    *("sheet.js", "freearea.js"),
+    *("channel.js", "dom.js", "places.js", "shortcuts.js"),
+    *("tab.js", "theme.js", "title.js", "viser.js", "connection.js", "sheet.js", "freearea.js"),
 )
 _TITLE = b"crazyflow_ros"
-_VIEWPORT = b"width=device-width, initial-scale=1, maximum-scale=1, viewport-fit=cover"
+_VIEWPORT = b"width=device-width, initial-scale=1, viewport-fit=cover"
 _LONGEST = 1000  # characters of a message from a browser
 _MOST_UNSENT = 1 << 20  # bytes that a tab may be behind, before it misses messages
 _MOST_BYTES_UNSENT = 1 << 17  # before it misses a picture: the next one is newer

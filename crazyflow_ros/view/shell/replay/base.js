@@ -33,11 +33,6 @@ const replay = (() => {
     svg.append(shape);
     return svg;
   };
-  const is_typing = (target) =>
-    target instanceof HTMLElement &&
-    (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName)) &&
-    target.type !== "checkbox" && target.ariaExpanded !== "false";
-
   const seconds = (t, digits = 2) => `${t.toFixed(digits)} s`;
   const clamp = (t) => Math.min(Math.max(t, known.recording.begin), known.recording.end);
 
@@ -91,7 +86,7 @@ const replay = (() => {
   });
 
   return {
-    GROUPS, known, on, ask, make, button, icon, ready, is_typing, seconds, clamp,
+    GROUPS, known, on, ask, make, button, icon, ready, seconds, clamp,
     look_at, span, share, time_at, shown, toggle, go_to, name_of,
   };
 })();

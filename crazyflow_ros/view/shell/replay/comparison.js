@@ -29,7 +29,7 @@
     if (document.activeElement !== align) align.value = alignment;
     if (document.activeElement !== limit) limit.value = metres;
   });
-  align.onchange = () => { ask("align", { value: align.value }); align.blur(); };
+  align.onchange = () => ask("align", { value: align.value });
   limit.onchange = () => ask("limit", { value: limit.valueAsNumber });
   go.onclick = () => {
     ask("seek", { t: difference.t });

@@ -13,6 +13,7 @@
   const card = make("section", "replay events why", make("header", "", make("span", "dot"), title, close), body, footer);
   card.ariaLabel = "Explanation of the event";
   card.hidden = true;
+  card.tabIndex = -1;
 
   const ago = (time) => (time < 0.005 ? "then" : `−${seconds(time)}`);
   const line_of = ({ t, ago: time, group, text }) => {
@@ -23,10 +24,16 @@
     return line;
   };
   let shown = null;
+  let opener = null; // the line of the list that was chosen by keys
   const show = (content) => {
+    const focus = document.activeElement;
+    const isInside = card.contains(focus);
     shown = content;
     card.hidden = content === null;
-    if (content === null) return;
+    if (content === null) {
+      if (isInside) opener?.focus();
+      return;
+    }
     card.dataset.group = content.group;
     title.textContent = `${content.drone || "All drones"}: ${content.kind}, ${seconds(content.t)}`;
     const parts = [make("div", "what", content.text)];
@@ -41,6 +48,10 @@
     }
     body.replaceChildren(...parts);
     body.scrollTop = 0;
+    if (!isInside && focus.matches(".events .line")) {
+      opener = focus;
+      card.focus();
+    }
   };
   close.onclick = () => ask("close");
   again.onclick = () => shown && ask("event", { run: shown.run, number: shown.number });
@@ -53,8 +64,10 @@
   shell.on("card", show);
   replay.on("player", () => { slowly.checked = replay.known.player.mode === "slowly"; });
   window.addEventListener("keydown", (event) => {
-    if (event.code === "Escape" && !card.hidden && !replay.is_typing(event.target)) ask("close");
-  });
+    if (event.key !== "Escape" || card.hidden || event.target.matches?.("input, select")) return;
+    event.preventDefault();
+    ask("close");
+  }, true);
   replay.ready(() => {
     document.body.append(card);
     replay.observer.observe(card);

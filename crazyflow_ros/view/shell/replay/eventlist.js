@@ -19,13 +19,18 @@
 
   let chosen = null;
   let shown = [];
+  const mark = (line) => {
+    const { run, number } = line.event ?? {};
+    line.classList.toggle("chosen", chosen?.run === run && chosen?.number === number);
+  };
   const line_of = (event) => {
     const words = [replay.name_of(event), event.text].filter(Boolean).join(": ");
     const line = make("button", "line", make("span", "dot"), make("span", "when", replay.seconds(event.t)), make("span", "words", words));
     line.type = "button";
     line.dataset.group = event.group;
     line.dataset.severity = event.severity;
-    line.classList.toggle("chosen", chosen?.run === event.run && chosen?.number === event.number);
+    line.event = event;
+    mark(line);
     line.onclick = () => replay.go_to(event);
     return line;
   };
@@ -59,12 +64,11 @@
   search.oninput = show;
   replay.on("events", show);
   replay.on("player", mark_now);
-  shell.on("card", (card) => { chosen = card; show(); });
-  window.addEventListener("keydown", (event) => {
-    if (event.code !== "KeyL" || event.ctrlKey || event.metaKey || event.altKey || replay.is_typing(event.target)) return;
-    event.stopImmediatePropagation();
-    toggle();
-  }, true);
+  shell.on("card", (card) => { chosen = card; [...lines.children].forEach(mark); });
+  shortcuts.on(({ code }) => {
+    if (code === "KeyL") toggle();
+    return code === "KeyL";
+  });
   replay.ready(() => {
     replay.dock.buttons.append(open);
     document.body.append(list);

@@ -79,7 +79,7 @@
     top.textContent = bottom.textContent = "";
     if (!limits) {
       pen.fillStyle = style.getPropertyValue("--faint");
-      pen.font = "12px system-ui, sans-serif";
+      pen.font = dom.font(pane, 12);
       pen.fillText(curves ? "not in the file, or not at this time" : "reading …", 8, height / 2 + 4);
       return;
     }
@@ -267,7 +267,7 @@
     pen.fillStyle = style.getPropertyValue("--sheet");
     pen.fillRect(0, 0, sheet.width, sheet.height);
     pen.scale(scale, scale);
-    pen.font = "12px system-ui, sans-serif";
+    pen.font = dom.font(pane, 12);
     const ink = style.getPropertyValue("--ink");
     const end = shown.reduce((y, plot, number) => { paint(pen, plot, y, ink); return y + heights[number]; }, 0);
     pen.textAlign = "left";
@@ -284,14 +284,13 @@
     drone.replaceChildren(...names.map((name) => make("option", "", name)));
     show_drone();
   });
-  drone.onchange = () => { ask("select", { drone: drone.value }); drone.blur(); };
+  drone.onchange = () => ask("select", { drone: drone.value });
   all.onclick = () => replay.look_at();
   open.onclick = toggle;
-  window.addEventListener("keydown", (event) => {
-    if (event.code !== "KeyG" || event.ctrlKey || event.metaKey || event.altKey || replay.is_typing(event.target)) return;
-    event.stopImmediatePropagation();
-    toggle();
-  }, true);
+  shortcuts.on(({ code }) => {
+    if (code === "KeyG") toggle();
+    return code === "KeyG";
+  });
   shell.on("curves", (content) => { curves = content; redraw(); });
   replay.on("begin", arrange);
   replay.on("window", redraw);

@@ -13,7 +13,8 @@
   const play = button("play", "Play", icon(PLAY));
   const flown = make("div", "flown");
   const marks = make("div", "marks");
-  const track = make("div", "track", flown, marks);
+  const slider = make("div", "slider"); // for keys: no control is in another one
+  const track = make("div", "track", flown, slider, marks);
   const ticks = make("div", "ticks");
   const needle = make("div", "needle");
   const bar = make("div", "bar", play, track, ticks, needle);
@@ -31,9 +32,9 @@
   const hint = make("div", "replay hint");
   dock.ariaLabel = "Time of the recording";
   dock.hidden = hint.hidden = true;
-  track.tabIndex = 0;
-  track.setAttribute("role", "slider");
-  track.ariaLabel = "Time";
+  slider.tabIndex = 0;
+  slider.role = "slider";
+  slider.ariaLabel = "Time";
   speed.title = speed.ariaLabel = "Speed";
   replay.dock = { element: dock, bar, buttons, notes };
 
@@ -47,8 +48,8 @@
     needle.hidden = at < -1e-6 || at > 1 + 1e-6;
     time.textContent = seconds(player.t, player.plays ? 2 : 3);
     length.textContent = ` / ${seconds(recording.end, 1)}`;
-    track.ariaValueNow = player.t.toFixed(3);
-    track.ariaValueText = `${seconds(player.t)} of ${seconds(recording.end)}`;
+    slider.ariaValueNow = player.t.toFixed(3);
+    slider.ariaValueText = `${seconds(player.t)} of ${seconds(recording.end)}`;
     if (play.dataset.plays !== String(player.plays)) {
       play.dataset.plays = player.plays;
       play.replaceChildren(icon(player.plays ? PAUSE : PLAY));
@@ -207,30 +208,25 @@
   replay.go_on = go_on;
   const step = (count) => ask("step", { n: count });
   const jump = (by) => ask("seek", { t: replay.clamp(known.player.t + by) });
-  const keys = {
-    Space: () => ask("toggle"),
+  const ofSlider = {
     ArrowLeft: ({ shiftKey }) => (shiftKey ? jump(-1) : step(-1)),
     ArrowRight: ({ shiftKey }) => (shiftKey ? jump(1) : step(1)),
     Home: () => ask("seek", { t: known.recording.begin }),
     End: () => ask("seek", { t: known.recording.end }),
-    KeyN: () => go_on(1),
-    KeyP: () => go_on(-1),
   };
-  // Before viser, which would move its camera by the arrows.
-  window.addEventListener("keydown", (event) => {
-    const { target, ctrlKey, metaKey, altKey } = event;
-    const key = keys[event.code];
-    if (!key || !known.player || ctrlKey || metaKey || altKey || replay.is_typing(target)) return;
-    if (event.code === "Space" && target instanceof HTMLButtonElement && !target.closest(".dock .bar")) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    key(event);
-  }, true);
+  const keys = { ...ofSlider, Space: () => ask("toggle"), KeyN: () => go_on(1), KeyP: () => go_on(-1) };
+  const press = (event, acts) => {
+    const act = known.player && acts[event.code];
+    act?.(event);
+    return Boolean(act);
+  };
+  shortcuts.on((event) => press(event, keys));
+  slider.addEventListener("keydown", (event) => { if (press(event, ofSlider)) event.preventDefault(); });
   play.onclick = () => ask("toggle");
   before.onclick = () => go_on(-1);
   after.onclick = () => go_on(1);
   loop.onclick = () => ask("loop", { value: !known.player.loops });
-  speed.onchange = () => { ask("speed", { value: Number(speed.value) }); speed.blur(); };
+  speed.onchange = () => ask("speed", { value: Number(speed.value) });
 
   replay.on("begin", () => {
     speed.replaceChildren(...known.recording.speeds.map((value) => {
@@ -243,8 +239,8 @@
   });
   const show_all = () => {
     if (!known.recording) return;
-    track.ariaValueMin = known.recording.begin;
-    track.ariaValueMax = known.recording.end;
+    slider.ariaValueMin = known.recording.begin;
+    slider.ariaValueMax = known.recording.end;
     show_ticks();
     show_marks();
     show_time();
