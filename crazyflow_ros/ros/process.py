@@ -28,6 +28,7 @@ from rclpy.utilities import remove_ros_args
 
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.ros.executor import new_executor
+from crazyflow_ros.ros.memory import advice
 from crazyflow_ros.ros.middleware import configure_middleware, unconnected_endpoints
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 
@@ -231,8 +232,13 @@ class _Process:
             while not self._ended.is_set():
                 # Not spin(): without a deadline, the executor of the wheels uses a full core.
                 # A drone may be deleted while an event of one of its topics is queued.
-                with suppress(InvalidHandle):
+                try:
                     executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
+                except InvalidHandle:
+                    pass
+                except MemoryError as error:
+                    why = simulator.guard.explain(error, "a request")
+                    simulator.log.warning(f"a request is ignored: {why}")
             with suppress(TimeoutError):
                 simulator.physics.stop(_STOP_TIMEOUT)  # it publishes until it stops
             executor.shutdown()
@@ -267,5 +273,6 @@ class _Process:
 
     def _fail(self, error: BaseException) -> None:
         if not self._ended.is_set():  # failures during shutdown do not matter
-            get_logger("crazyflow").fatal("".join(traceback.format_exception(error)))
+            trace = "".join(traceback.format_exception(error)).rstrip()
+            get_logger("crazyflow").fatal(f"{trace}{advice(error)}")
             self.end(FAILED)
