@@ -111,7 +111,8 @@ $(VENV)/.empty $(PARITY_VENV)/.empty:
 	@sh tools/make_venv.sh $(@D)
 	@touch $@
 
-$(VENV)/.installed: setup.py setup.cfg crazyflow_ros/extras.py package.xml constraints.txt crazyflow_ros/ros/messages/outbox.c | $(VENV)/.empty
+$(VENV)/.installed: setup.py setup.cfg crazyflow_ros/extras.py package.xml constraints.txt crazyflow_ros/ros/messages/outbox.c \
+		crazyflow_ros/ros/memory.c | $(VENV)/.empty
 	@$(PYTHON) interfaces/build.py --check
 	@rm -rf $(VENV)/.empty crazyflow_ros.egg-info
 	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools hatchling

@@ -58,11 +58,11 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=[name, f"{name}.*"]),
-    # Optional C extension; makes sending messages faster.
+    # Optional C extension; makes sending messages faster, and an end for want of memory clear.
     ext_modules=[
         Extension(
             f"{name}.ros.messages._outbox",
-            sources=[f"{name}/ros/messages/outbox.c"],
+            sources=[f"{name}/ros/messages/outbox.c", f"{name}/ros/memory.c"],
             optional=True,
             py_limited_api=True,
         )
@@ -140,6 +140,8 @@ setup(
             "hypothesis",
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
             "pymavlink>=2.4.40,<3",  # speaks MAVLink as PX4 does
+            # Another DDS, which sends what ROS cannot; it has no other wheels.
+            "cyclonedds>=11,<12; python_version < '3.14' and platform_machine == 'x86_64'",
             "playwright",  # drives a Chromium, which looks at the page
             "axe-playwright-python",  # brings axe-core, which finds barriers on it
             "robo-ws-bridge",  # a client of Foxglove's protocol

@@ -8,8 +8,9 @@ what nobody should send; files that are whole, damaged, huge, or no files at all
 that are wrong, or more than they look (`hostile_descriptions`). Policies reach a node only at its
 start, so files of them are read beside it, as a node that starts does (`hostile_policies`). Other
 files are read one after the other (`hostile_readers`), the memory that a simulator shares with
-controllers is written over (`hostile_memory`), and processes are stopped, robbed of their memory,
-clock or output, or doubled (`hostile_processes`).
+controllers is written over (`hostile_memory`), another DDS sends bytes that ROS cannot send
+(`hostile_wire`), and processes are stopped, robbed of their memory, clock or output, or doubled
+(`hostile_processes`).
 
 Nothing of that may end or hang the simulator, fail inside of it, or make its memory grow.
 """
@@ -30,9 +31,10 @@ from hostile_memory import scribble_over
 from hostile_node import Hostile, arguments, check
 from hostile_processes import FAULTS
 from hostile_readers import CrazyswarmFiles, Reader
+from hostile_wire import send_bytes
 from ros_client import SimulatorProcess, own_domain
 
-SHARES = {"files": 0.1, "memory": 0.1}
+SHARES = {"files": 0.1, "memory": 0.1, "wire": 0.1}
 """Of the inputs; all others are sent to the node."""
 STOPPED = 60.0  # s for which the node is stopped
 
@@ -52,6 +54,7 @@ def main() -> None:
         wrong = _node(n - sum(shares.values()), rng, domain, counts)
         _read_files(shares["files"], rng, domain, counts)
         counts["memory shared with controllers"] = scribble_over(shares["memory"], rng, domain)
+        _send_bytes(shares["wire"], rng, domain, counts)
         _provoke_faults(domain, counts)
     finally:  # what has been tried when one of them fails
         _print_table(counts)
@@ -68,6 +71,14 @@ def _read_files(n: int, rng: random.Random, domain: int, counts: Counts) -> None
             reader.run(n // len(readers))
             reader.close()
             print(f"{reader.name}: read within {reader.slowest:.2f} s at most")
+
+
+def _send_bytes(n: int, rng: random.Random, domain: int, counts: Counts) -> None:
+    """Send bytes to all that a simulator reads."""
+    try:
+        counts["bytes on the wire"] = send_bytes(n, rng, domain)
+    except pytest.skip.Exception as why:
+        print(f"left out: {why}")
 
 
 def _provoke_faults(domain: int, counts: Counts) -> None:

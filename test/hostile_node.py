@@ -184,7 +184,7 @@ class Hostile:
         if wild == 1.0 and self._rng.random() < 0.1:
             message = self._large(message)
         if not self.client.node.count_subscribers(name):
-            self._restart()  # an input has deleted the drone
+            restart(self.client)  # an input has deleted the drone
         self.client.publisher(of, name).publish(message)
 
     def _large(self, message: Any) -> Any:
@@ -290,13 +290,13 @@ class Hostile:
         assert answer.success, answer.message
         world = self.client.call(GetCurrentWorld, "crazyflow/get_current_world")
         if world.result.result != world.result.RESULT_OK:
-            self._load_world()
+            _load_world(self.client)
         self.client.call(SetBool, "crazyflow/pause", ANSWER, data=False)
 
     def _recover(self) -> None:
         """See that it answers all, and that the pilot gets back on its figure."""
         assert self.client.set_parameter("real_time_factor", 1.0).successful
-        self._restart()  # which ends what waits for time to go on
+        restart(self.client)  # which ends what waits for time to go on
 
         def answered() -> bool:
             self._collect()
@@ -304,24 +304,9 @@ class Hostile:
 
         waiting = f"answers of {', '.join(sorted({name for name, _ in self._open}))}"
         self.client.until(answered, waiting, SETTLE)
-        self._restart()  # what was answered late may have left the pilot on its back
+        restart(self.client)  # what was answered late may have left the pilot on its back
         self._odometry.clear()
         self.client.until(self._is_on_its_figure, "the pilot to fly its figure", SETTLE)
-
-    def _restart(self) -> None:
-        """Make all as it was at the start; the world may be another one, or none."""
-        call = self.client.call
-        self._load_world()
-        everything = ResetSimulation.Request.SCOPE_SPAWNED | ResetSimulation.Request.SCOPE_STATE
-        reset = call(ResetSimulation, "crazyflow/reset_simulation", SETTLE, scope=everything)
-        assert reset.result.result == reset.result.RESULT_OK, reset.result.error_message
-        resumed = call(SetBool, "crazyflow/pause", ANSWER, data=False)
-        assert resumed.success, resumed.message
-
-    def _load_world(self) -> None:
-        world = Resource(uri=str(ROOT / "urdf_mjcf" / "floor.xml"))
-        loaded = self.client.call(LoadWorld, "crazyflow/load_world", SETTLE, world_resource=world)
-        assert loaded.result.result == loaded.result.RESULT_OK, loaded.result.error_message
 
     def _fly(self) -> None:
         """Lead the pilot along its figure, never farther ahead than it can follow."""
@@ -360,6 +345,22 @@ class Hostile:
         values = {v.key: v.value for v in self._status[-1].status[0].values}
         names = ("refused_inputs", "failed_inputs", "resent_answers")
         return {name: float(values[name]) for name in names}
+
+
+def restart(client: Client) -> None:
+    """Make all as it was at the start; the world may be another one, or none."""
+    _load_world(client)
+    everything = ResetSimulation.Request.SCOPE_SPAWNED | ResetSimulation.Request.SCOPE_STATE
+    reset = client.call(ResetSimulation, "crazyflow/reset_simulation", SETTLE, scope=everything)
+    assert reset.result.result == reset.result.RESULT_OK, reset.result.error_message
+    resumed = client.call(SetBool, "crazyflow/pause", ANSWER, data=False)
+    assert resumed.success, resumed.message
+
+
+def _load_world(client: Client) -> None:
+    world = Resource(uri=str(ROOT / "urdf_mjcf" / "floor.xml"))
+    loaded = client.call(LoadWorld, "crazyflow/load_world", SETTLE, world_resource=world)
+    assert loaded.result.result == loaded.result.RESULT_OK, loaded.result.error_message
 
 
 def _read_policy(path: Path) -> Trigger.Response:

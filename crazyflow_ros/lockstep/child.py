@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import select
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,8 @@ _ASK, _NO_RANDOM_ADDRESSES = 0xFFFFFFFF, 0x0040000  # arguments of personality(2
 class Child:
     """A program that runs as a child of this process. Its constructor starts it.
 
-    It receives all signals, also those that this process blocks. Its objects have the same
-    addresses each time.
+    It receives all signals, also those that this process blocks, and may use all memory, which this
+    process may not. Its objects have the same addresses each time.
 
     Args:
         command: Program and arguments.
@@ -37,6 +38,8 @@ class Child:
                 setsigmask=(),
                 setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # which Python ignores
             )
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.prlimit(self._number, resource.RLIMIT_DATA, (most, most))
         self._descriptor = os.pidfd_open(self._number)
         self._code: int | None = None
 

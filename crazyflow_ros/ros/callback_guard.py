@@ -19,14 +19,17 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.ros.memory import advice
+from crazyflow_ros.ros.messages.type_names import type_name
 from crazyflow_ros.runtime import InvalidState
 from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 SERVICE_QOS = QoSProfile(depth=1000)
 """Queue for pending calls; rclpy's default loses the eleventh."""
 
+_HEADER = 4  # bytes of a serialised message before its fields
 _DESCRIPTIONS = ("resource_string",)  # fields that hold descriptions of worlds and objects
-_REFUSALS = (InvalidState, ValueError, TimeoutError, CancelledError, OSError)
+_REFUSALS = (InvalidState, ValueError, TimeoutError, CancelledError, OSError, MemoryError)
 
 
 class Refusal(ValueError):
@@ -72,7 +75,7 @@ class CallbackGuard:
                 if len(data) > limits.MESSAGE_BYTES:
                     expected = f"at most {limits.MESSAGE_BYTES} bytes"
                     raise ValueError(f"expected {expected}, got {len(data)}")
-                callback(deserialize_message(data, kind))
+                callback(_read(data, kind))
             except Exception as error:
                 text = self.explain(error, topic)
                 self._logger.warning(f"{topic} is ignored: {text}")
@@ -130,7 +133,7 @@ class CallbackGuard:
             self.refused += 1
         else:
             self._report(what, error)
-        return str(error) or type(error).__name__
+        return (str(error) or type(error).__name__) + advice(error)
 
     def _report(self, what: str, error: Exception) -> None:
         self.failed += 1
@@ -170,6 +173,24 @@ def check_request(request: Any) -> None:
                 check(f"{name}.{field}" if name else field, getattr(value, field))
 
     check("", request)
+
+
+def _read(data: bytes, kind: Any) -> Any:
+    """Return a message.
+
+    Raises:
+        ValueError: The bytes are none of its type.
+    """
+    cause: Exception | None = None
+    if len(data) > _HEADER:  # or Fast CDR might read on, whatever is behind it in memory
+        try:
+            return deserialize_message(data, kind)
+        except MemoryError:
+            raise
+        except Exception as error:  # rclpy has no public class for it
+            cause = error
+    expected = f"expected a {type_name(kind)}"
+    raise ValueError(f"{expected}, got {len(data)} bytes that are none") from cause
 
 
 def _succeed(response: Any, returned: Any) -> Any:

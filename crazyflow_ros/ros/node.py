@@ -21,6 +21,7 @@ from crazyflow_ros.ros.external_features import PREFIXES
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
+from crazyflow_ros.ros.memory import MemoryWatch, limit_memory
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
+_LOOK_AT_MEMORY = 1.0  # s between two looks at how much there is
 _MANY = 100  # drones, whose topics and services may take long to create
 
 
@@ -68,6 +70,7 @@ class SimulatorNode(GuardedNode):
         super().__init__(name, tap)
         blueprint = read(self)
         self.parameters = p = blueprint.parameters
+        limit_memory(p.memory_limit)
         self.drones = p.drones
         if (name := self.get_name()) in self.drones:
             raise ParameterError("drones", f"{name!r} is the name of this node")
@@ -85,6 +88,7 @@ class SimulatorNode(GuardedNode):
         self.interfaces = DroneInterfaces(self, Interfaces(p.interfaces), p.with_interfaces)
         # Services that add drones call it directly; a reset may also change the drones.
         self.regular_calls.add(self.follow_drones)
+        self.regular_calls.add(MemoryWatch(self.log).look, _LOOK_AT_MEMORY)
         if len(self.interfaces.drones) >= _MANY:
             self.log.info(
                 f"creating the topics and services of {len(self.drones)} drones; with "

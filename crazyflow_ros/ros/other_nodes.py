@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rclpy.node import Node, NodeNameNonExistentError
-
+from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.regular_calls import RegularCalls
 
 _PERIOD = 0.5  # s of wall time
@@ -47,7 +46,7 @@ class OtherNodes:
         clients: Clients of services in other nodes.
     """
 
-    def __init__(self, node: Node, regular_calls: RegularCalls) -> None:
+    def __init__(self, node: GuardedNode, regular_calls: RegularCalls) -> None:
         self._node, self._due = node, 0.0
         self._followers: list[Callable[[], None]] = []
         self.publishers: list[End] = []
@@ -60,10 +59,19 @@ class OtherNodes:
         self._followers.append(callback)
 
     def look(self) -> None:
-        """Read the graph, and run the callbacks of `follow`."""
+        """Read the graph, and run the callbacks of `follow`.
+
+        Where a program has told names that are none, rclpy reads no graph, and all stays as it was.
+        """
         node, found = self._node, (list[End](), list[End](), list[End]())
         own = node.get_fully_qualified_name()
-        for name, namespace in node.get_node_names_and_namespaces():
+        try:
+            nodes = node.get_node_names_and_namespaces()
+        except (RuntimeError, UnicodeDecodeError) as error:
+            whose = "a program in this ROS domain has nodes whose names are none"
+            node.log.warning(f"{whose}, so that other nodes are not seen: {error}")
+            return
+        for name, namespace in nodes:
             full = f"{namespace.rstrip('/')}/{name}"
             if full in (own, f"{own}{TWIN}"):
                 continue
@@ -73,7 +81,7 @@ class OtherNodes:
                     node.get_subscriber_names_and_types_by_node(name, namespace),
                     node.get_client_names_and_types_by_node(name, namespace),
                 )
-            except NodeNameNonExistentError:  # it has just ended
+            except RuntimeError:  # it has just ended, or is no node
                 continue
             for ends, names in zip(found, read):
                 ends += [

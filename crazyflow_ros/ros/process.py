@@ -27,6 +27,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.ros.memory import advice
 from crazyflow_ros.ros.middleware import configure_middleware, unconnected_endpoints
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 
@@ -230,9 +231,13 @@ class _Process:
             executor.add_node(simulator)
 
             def spin() -> None:
-                executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
+                try:
+                    executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
+                except MemoryError as error:
+                    why = simulator.guard.explain(error, "a request")
+                    simulator.log.warning(f"a request is ignored: {why}")
 
-            # An exception that no callback raised, such as rclpy's when it cannot read a request.
+            # Another exception that no callback raised is rclpy's, about bytes that are no request.
             spin_guarded = simulator.guard.on_timer(spin)
             while not self._ended.is_set():
                 spin_guarded()
@@ -270,5 +275,6 @@ class _Process:
 
     def _fail(self, error: BaseException) -> None:
         if not self._ended.is_set():  # failures during shutdown do not matter
-            get_logger("crazyflow").fatal("".join(traceback.format_exception(error)))
+            trace = "".join(traceback.format_exception(error)).rstrip()
+            get_logger("crazyflow").fatal(f"{trace}{advice(error)}")
             self.end(FAILED)

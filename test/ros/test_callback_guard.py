@@ -68,6 +68,22 @@ def test_a_message_is_passed_on(door: CallbackGuard) -> None:
     assert seen == [message] and door.refused == door.failed == 0
 
 
+@pytest.mark.parametrize("kind", [Twist, PoseStamped, Float64MultiArray])
+@pytest.mark.parametrize(
+    "data", [b"", b"\0\1", b"\0\1\0\3", b"\0\1\0\1", b"\0\1\0\0\1", b"\7" * 90]
+)
+def test_bytes_that_are_no_message_are_an_ordinary_refusal(
+    door: CallbackGuard, log: Log, data: bytes, kind: Any
+) -> None:
+    seen: list[Any] = []
+    door.on_message(seen.append, kind, "cmd")(data)
+    name = f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
+    assert log.warnings == [
+        f"cmd is ignored: expected a {name}, got {len(data)} bytes that are none"
+    ]
+    assert not seen and not log.errors and (door.refused, door.failed) == (1, 0)
+
+
 def test_a_message_is_refused_by_name_and_not_too_often(door: CallbackGuard, log: Log) -> None:
     def refuse(message: PoseStamped) -> None:
         raise ValueError("x must be finite")

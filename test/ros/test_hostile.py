@@ -11,12 +11,13 @@ from pathlib import Path
 
 from hostile_node import Hostile, arguments, check
 from hostile_readers import CrazyswarmFiles
+from hostile_wire import send_bytes
 from ros_client import SimulatorProcess, own_domain
 
 from crazyflow_ros.ros.calls.waiting import TIMEOUT
 
 DOMAIN = own_domain("test_hostile")
-N_INPUTS, N_FILES, SEED = 400, 100, 0
+N_INPUTS, N_FILES, N_BYTES, SEED = 400, 100, 150, 0
 
 
 def test_hostile_inputs_are_carried_out_or_refused_and_a_drone_flies_on(tmp_path: Path) -> None:
@@ -39,3 +40,7 @@ def test_hostile_files_of_crazyswarm2_are_read_or_refused_by_name(tmp_path: Path
     finally:
         files.close()
     assert min(files.counts["refused"], files.counts["accepted"]) > N_FILES // 10
+
+
+def test_bytes_that_ros_cannot_send_end_nothing_and_take_no_memory() -> None:
+    assert send_bytes(N_BYTES, random.Random(SEED), DOMAIN)["tried"] > N_BYTES * 0.9

@@ -20,19 +20,20 @@ from rclpy.publisher import Publisher
 
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages
 
-_LIBRARY = Path(__file__).with_name("_outbox.abi3.so")
+LIBRARY = Path(__file__).with_name("_outbox.abi3.so")
+"""The compiled library; `ros/memory.c` is also in it."""
 
 
 @cache
 def is_available() -> bool:
     """Return whether the compiled library exists."""
-    return _LIBRARY.exists()
+    return LIBRARY.exists()
 
 
 @cache
 def _functions() -> tuple[Any, ctypes.c_void_p]:
     """Return the function that sends many messages, and the ROS function that sends one."""
-    send = ctypes.CDLL(str(_LIBRARY)).crazyflow_ros_send
+    send = ctypes.CDLL(str(LIBRARY)).crazyflow_ros_send
     number, address = ctypes.c_size_t, ctypes.c_void_p
     send.argtypes = [
         address, number, address, address, address, number, number, address, address,

@@ -81,6 +81,15 @@ class Parameters(RealisticOptions):
         ""
     )
     headless: Annotated[bool, Spec("Run without MuJoCo's viewer")] = True
+    memory_limit: Annotated[
+        float,
+        Spec(
+            "Memory that the process may reserve [GiB]; 0: half of the machine's, from 2 to 8 GiB",
+            0,
+            1_000_000,
+            least=1,
+        ),
+    ] = 0.0
     checkpoint: Annotated[
         str, Spec("File of ~/save_checkpoint and ~/load_checkpoint", read_only=False)
     ] = ""
