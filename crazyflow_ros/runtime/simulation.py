@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -111,6 +111,20 @@ class Simulation:
     def controller(self) -> Controller:
         """Position and attitude controller of all drones."""
         return self._engine.world.controller
+
+    @property
+    def rotors_obey(self) -> bool:
+        """Whether `command_rotors` has an effect."""
+        return self._engine.rotors_obey
+
+    def command_rotors(self, names: Sequence[str], speeds: np.ndarray) -> None:
+        """Command rotor speeds [rad/s], (n, 4): planning a setpoint each time would take longer."""
+        now = self.snapshot
+        assert now.rotor_command is not None
+        self._engine.command_rotors(names, speeds)
+        command = now.rotor_command.copy()
+        command[[now.names.index(name) for name in names]] = speeds
+        self._accept(replace(now, rotor_command=command))
 
     @property
     def by_door(self) -> list[str]:
