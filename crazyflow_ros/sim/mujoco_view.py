@@ -244,9 +244,11 @@ def _posed(
     """Return MJX data with the drones at these poses, after a number of steps."""
     from mujoco import mjx
 
+    from crazyflow_ros.scene.mjx_contacts import collision
+
     time = (steps[:, 0] / freq).astype(mjx_data.time.dtype)
     mjx_data = with_drones(pos, quat, ids, mjx_data).replace(time=time)
-    for stage in (kinematics, mjx.com_pos, mjx.camlight, mjx.collision):
+    for stage in (kinematics, mjx.com_pos, mjx.camlight, collision):
         mjx_data = jax.vmap(stage, in_axes=(None, 0))(mjx_model, mjx_data)
     return mjx_data
 
