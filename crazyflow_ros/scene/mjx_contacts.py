@@ -28,10 +28,15 @@ _LEAST = 1e-10  # of ratios that others are divided by
 _APART = 1e-6  # m, less between two places is rounding
 _PARALLEL = 1e-3  # rad, edges whose common perpendicular is not known well enough
 
-_SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX = (
+_PLANE, _FIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = (
     int(getattr(mujoco.mjtGeom, f"mjGEOM_{name}"))
-    for name in ("SPHERE", "CAPSULE", "ELLIPSOID", "CYLINDER", "BOX")
+    for name in ["PLANE", "HFIELD", "SPHERE", "CAPSULE", "ELLIPSOID", "CYLINDER", "BOX", "MESH"]
 )
+_BALL_AND_MESH = _SPHERE, _MESH
+_EXACT_IN_MJX = {
+    *((_SPHERE, other) for other in (_SPHERE, _CAPSULE, _BOX)),
+    *((_FIELD, _SPHERE), (_CAPSULE, _CAPSULE)),
+}
 
 
 class _Geom(NamedTuple):
@@ -54,42 +59,54 @@ class _Slots(NamedTuple):
     """(C, 3, 3); the first row points from the first to the second geom."""
 
 
-_Law: TypeAlias = Callable[[_Geom, _Geom, _Slots], _Slots]
+Law: TypeAlias = Callable[[_Geom, _Geom, _Slots], _Slots]
 """Corrects the contacts that MJX found."""
 
 
 def collision(model: mjx.Model, data: mjx.Data) -> mjx.Data:
     """Return the data of one world, whose frames are up to date, with its contacts."""
     data = mjx.collision(model, data)
-    types = model.geom_type
-    if not any((int(types[g1]), int(types[g2])) in EXACT for g1, g2, _ in geom_pairs(model)):
+    if not any(_law(model, g1, g2) for g1, g2, _ in geom_pairs(model)):
         return data
     found, parts = contacts(data), []
-    for shapes, rows, n_slots in _groups(model, data):
+    for (geom1, geom2), rows, n_slots in _groups(model, data):
         slots = _Slots(found.dist[rows], found.pos[rows], found.frame[rows])
-        if shapes in EXACT:
-            geoms = (
+        if law := _law(model, geom1, geom2):
+            first, second = (
                 _Geom(data.geom_xpos[g], data.geom_xmat[g], model.geom_size[g])
                 for g in found.geom[rows][::n_slots].T
             )
             by_pair = jax.tree.map(lambda x, n=n_slots: x.reshape(-1, n, *x.shape[1:]), slots)
-            by_pair = jax.vmap(EXACT[shapes])(*geoms, by_pair)
+            by_pair = jax.vmap(law)(first, second, by_pair)
             slots = jax.tree.map(jnp.concatenate, by_pair)
         parts.append(slots)
     return with_contacts(data, *map(jnp.concatenate, zip(*parts)))
 
 
+def is_exact(shapes: tuple[int, int]) -> bool:
+    """Return whether contacts between shapes, `mjtGeom` in ascending order, are those of MuJoCo."""
+    return shapes[0] == _PLANE or shapes in (*_LAWS, _BALL_AND_MESH) or shapes in _EXACT_IN_MJX
+
+
+def _law(model: mjx.Model, geom1: int, geom2: int) -> Law | None:
+    """Return the law of two geoms, if there is one."""
+    shapes = int(model.geom_type[geom1]), int(model.geom_type[geom2])
+    if shapes == _BALL_AND_MESH:
+        return _sphere_and(_hull(model, int(model.geom_dataid[geom2])))
+    return _LAWS.get(shapes)
+
+
 def _groups(model: mjx.Model, data: mjx.Data) -> Iterator[tuple[tuple[int, int], slice, int]]:
-    """Yield the shapes that neighbouring slots are for, these slots, and the slots of each pair."""
+    """Yield geoms, slots for pairs like these, which are neighbours, and the slots of each pair."""
     with jax.ensure_compile_time_eval():
         zeros = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), (model, data))
         geoms = np.asarray(_geoms_of_slots(*zeros))
-    types = model.geom_type[geoms]
-    begins = np.flatnonzero((np.diff(types, axis=0, prepend=-1) != 0).any(axis=1))
-    for start, stop in zip(begins, [*begins[1:], len(types)]):
+    kinds = np.hstack((model.geom_type[geoms], model.geom_dataid[geoms]))
+    begins = np.flatnonzero((np.diff(kinds, axis=0, prepend=-2) != 0).any(axis=1))
+    for start, stop in zip(begins, [*begins[1:], len(geoms)]):
         others = np.flatnonzero((geoms[start:stop] != geoms[start]).any(axis=1))
-        shapes = int(types[start, 0]), int(types[start, 1])
-        yield shapes, slice(start, stop), int(others[0] if others.size else stop - start)
+        pair = int(geoms[start, 0]), int(geoms[start, 1])
+        yield pair, slice(start, stop), int(others[0] if others.size else stop - start)
 
 
 @jax.jit
@@ -123,9 +140,7 @@ def _ball(
     return distance - radius, between, _frame(normal)
 
 
-def _sphere_and(
-    surface: Callable[[Array, Array], tuple[Array, Array]],
-) -> _Law:
+def _sphere_and(surface: Callable[[Array, Array], tuple[Array, Array]]) -> Law:
     """Return the law of spheres and a shape with this distance and outward normal of points."""
 
     def law(sphere: _Geom, other: _Geom, _: _Slots) -> _Slots:
@@ -137,7 +152,10 @@ def _sphere_and(
 
 
 def _cylinder(point: Array, size: Array) -> tuple[Array, Array]:
-    distance, normal = signed_distance(Shape.cylinder, tuple(size), tuple(point))
+    x, y, z = point
+    radius, length, _ = size
+    shape = jnp.asarray(Shape.cylinder)
+    distance, normal = signed_distance(shape, (radius, length, length), (x, y, z))
     return distance, jnp.stack(normal)
 
 
@@ -172,6 +190,36 @@ def _ellipsoid(point: Array, size: Array) -> tuple[Array, Array]:
     normal = nearest / size
     normal = normal / jnp.linalg.norm(normal)
     return normal.dot(point - nearest * size), normal
+
+
+def _hull(model: mjx.Model, mesh: int) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """Return the function that gives distances and outward normals of the convex hull of a mesh."""
+    graph = model.mesh_graph[model.mesh_graphadr[mesh] :]
+    n_vertices, n_faces = graph[:2]
+    faces = graph[2 + 3 * (n_vertices + n_faces) :][: 3 * n_faces].reshape(-1, 3)
+    corners = model.mesh_vert[model.mesh_vertadr[mesh] + faces]
+    sides = np.roll(corners, -1, axis=1) - corners
+    normals = np.cross(sides[:, 0], sides[:, 1])
+    area = np.linalg.norm(normals, axis=1, keepdims=True)
+    corners, sides, normals = (x[area[:, 0] > 0] for x in (corners, sides, normals / area))
+    inwards = np.cross(normals[:, None], sides)
+
+    def surface(point: Array, _: Array) -> tuple[Array, Array]:
+        arms = point - corners
+        heights = (arms[:, 0] * normals).sum(axis=1)
+        # Outside, the nearest point is below the point, on a face, or on a side.
+        is_over = ((arms * inwards).sum(axis=2) >= 0).all(axis=1) & (heights > 0)
+        share = ((arms * sides).sum(axis=2) / (sides**2).sum(axis=2)).clip(0, 1)
+        ways = (arms - share[..., None] * sides).reshape(-1, 3)
+        way = ways[jnp.argmin((ways**2).sum(axis=1))]
+        square = way @ way
+        by_face = is_over.any() | (heights.max() <= 0) | (square < _APART**2)
+        face = jnp.argmax(jnp.where(is_over.any(), is_over, heights))
+        length = jnp.sqrt(jnp.where(by_face, 1.0, square))
+        distance = jnp.where(by_face, heights[face], length)
+        return distance, jnp.where(by_face, jnp.asarray(normals)[face], way / length)
+
+    return surface
 
 
 def _gap(half: Array, centre: Array, axes: Array, other_half: Array) -> tuple[Array, Array]:
@@ -248,7 +296,7 @@ def _with_deepest(slots: _Slots, distance: Array, pos: Array, frame: Array) -> _
     )
 
 
-EXACT: dict[tuple[int, int], _Law] = {
+_LAWS: dict[tuple[int, int], Law] = {
     (_SPHERE, _ELLIPSOID): _sphere_and(_ellipsoid),
     (_SPHERE, _CYLINDER): _sphere_and(_cylinder),
     (_CAPSULE, _BOX): _capsule_and_box,
