@@ -135,18 +135,22 @@ class Engine:
         """Whether commands are rotor speeds, and no door gives them."""
         return self.control is Control.rotor_vel and not self._by_door
 
-    def command_rotors(self, names: Sequence[str], speeds: np.ndarray) -> None:
+    def command_rotors(self, names: Sequence[str], speeds: np.ndarray) -> np.ndarray:
         """Command rotor speeds [rad/s], (n, 4), where they are new; no effect unless they obey.
 
-        Drones that have no command keep none if theirs is to stand still.
+        Drones that have no command keep none if their rotors are to stand still.
+
+        Returns:
+            (n,) bool, which were new.
         """
         if not self.rotors_obey:
-            return
+            return np.zeros(len(names), bool)
         slots = self._slots_of(names)
         present = np.where(self.level[slots, None] > Level.held, self.command[slots], 0)
         new = (speeds / RPM).astype(present.dtype)
-        is_new = (new != present).any(axis=1)
+        is_new: np.ndarray = (new != present).any(axis=1)
         self._given[slots[is_new]] = rows(Level.rotor_vel, new[is_new])
+        return is_new
 
     def inputs(self, names: Sequence[str]) -> np.ndarray:
         """Return what determines the next ticks of drones besides their state, (n, k).

@@ -39,7 +39,7 @@ class ContactSlots(NamedTuple):
     touching: Array
     """(N, K) bool."""
     distance: Array
-    """(N, K) m; negative where geoms overlap."""
+    """(N, K) m; negative where geoms overlap, of others some positive number."""
     pos: Array
     """(N, K, 3) world frame, m."""
     normal: Array

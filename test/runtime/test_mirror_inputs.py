@@ -103,6 +103,28 @@ def test_applying_a_copy_changes_no_bit(physics: PhysicsThread) -> None:
     assert not flights[0][2, -4:].any()  # nobody commanded it
 
 
+def test_whoever_listens_to_commands_can_repeat_the_flight(physics: PhysicsThread) -> None:
+    """As recordings do."""
+    heard: list[tuple[str, Raw, int]] = []
+    physics.on_command(lambda *command: heard.append(command))
+    flights, start = [], []
+    for repeats in (False, True):
+        physics.reset().result(T)
+        start.append(physics.snapshot.tick)
+        data = physics.mirror.copy_physics_data()
+        for i in range(20):
+            if not repeats:
+                command(data, "cf1", 1500.0 + 7 * (i // 2) + np.arange(4))
+                physics.mirror.apply_control_data(data)
+            for name, setpoint, tick in heard[: 10 * repeats]:
+                if tick - start[0] == physics.snapshot.tick - start[1]:
+                    physics.command(name, setpoint)
+            now = step(physics, 5)
+        assert len(heard) == 10 * (1 + repeats) and {name for name, *_ in heard} == {"cf1"}
+        flights.append(np.hstack((now.pos, now.quat, now.vel, now.ang_vel, now.rotor_vel)))
+    np.testing.assert_array_equal(*flights)
+
+
 def test_many_change_their_own_drone_under_the_lock(physics: PhysicsThread) -> None:
     physics.resume().result(T)
 
