@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import mujoco
 import numpy as np
 
 from crazyflow_ros.flight import Pose
@@ -24,6 +25,28 @@ def hover(physics: PhysicsThread, z: float = 1.0) -> None:
     """Send all drones to a height, above where they are."""
     for name, pos in zip(physics.names, physics.snapshot.pos):
         physics.command(name, Pose((pos[0], pos[1], z), 0.0))
+
+
+def applied_wrenches(
+    model: mujoco.MjModel, data: mujoco.MjData, names: Sequence[str]
+) -> np.ndarray:
+    """What `qfrc_applied` and `xfrc_applied` do to drones, by MuJoCo.
+
+    Returns:
+        Force and torque at the centres of mass, world axes, (M, 6).
+    """
+    mujoco.mj_forward(model, data)
+    generalised = data.qfrc_applied.copy()
+    for body in range(model.nbody):
+        force, torque = np.split(data.xfrc_applied[body], 2)
+        mujoco.mj_applyFT(model, data, force, torque, data.xipos[body], body, generalised)
+    wrenches = []
+    for name in names:
+        dofs = model.joint(f"free:{name}").dofadr[0] + np.arange(6)
+        force, torque = np.split(generalised[dofs], 2)
+        rotation = data.body(f"drone:{name}").xmat.reshape(3, 3)
+        wrenches.append([*force, *rotation @ torque])
+    return np.array(wrenches)
 
 
 def readings(mirror: Mirror, kind: str) -> np.ndarray:

@@ -21,7 +21,7 @@ from crazyflow_ros.engine.form import POS_LOW, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
-from crazyflow_ros.engine.levels import Level
+from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
@@ -129,6 +129,28 @@ class Engine:
     def set_commands(self, names: Sequence[str], commands: np.ndarray) -> None:
         """Set commands of drones, (n, k + 1) with their levels."""
         self._given[self._slots_of(names)] = commands
+
+    @property
+    def rotors_obey(self) -> bool:
+        """Whether commands are rotor speeds, and no door gives them."""
+        return self.control is Control.rotor_vel and not self._by_door
+
+    def command_rotors(self, names: Sequence[str], speeds: np.ndarray) -> np.ndarray:
+        """Command rotor speeds [rad/s], (n, 4), where they are new; no effect unless they obey.
+
+        Drones that have no command keep none if their rotors are to stand still.
+
+        Returns:
+            (n,) bool, which were new.
+        """
+        if not self.rotors_obey:
+            return np.zeros(len(names), bool)
+        slots = self._slots_of(names)
+        present = np.where(self.level[slots, None] > Level.held, self.command[slots], 0)
+        new = (speeds / RPM).astype(present.dtype)
+        is_new: np.ndarray = (new != present).any(axis=1)
+        self._given[slots[is_new]] = rows(Level.rotor_vel, new[is_new])
+        return is_new
 
     def inputs(self, names: Sequence[str]) -> np.ndarray:
         """Return what determines the next ticks of drones besides their state, (n, k).

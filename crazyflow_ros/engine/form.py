@@ -59,13 +59,15 @@ GROUPS = {
 def output_columns(groups: Iterable[str]) -> Columns:
     """Return the columns of the output, which have the names of a snapshot's fields.
 
-    Rotor speeds are in RPM; `lost` marks drones that were lost in this stretch, see `isolation`.
+    Rotor speeds and their commands are in RPM; `lost` marks drones that were lost in this stretch,
+    see `isolation`.
 
     Args:
         groups: Which of `GROUPS` there are; their names are `battery.voltage` and so on.
     """
     sizes = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "acc": 3, "ang_acc": 3, "body_vel": 3}
-    sizes |= {"specific_force": 3, "rotor_vel": 4, "lost": 1, "contact": 6, "impact": 1, POS_LOW: 3}
+    sizes |= {"specific_force": 3, "rotor_vel": 4, "rotor_command": 4, "lost": 1, "contact": 6}
+    sizes |= {"impact": 1, POS_LOW: 3}
     more = {f"{group}.{name}": n for group in groups for name, n in GROUPS[group].items()}
     return side_by_side(sizes | more)
 

@@ -74,7 +74,8 @@ class Output:
         own = self._columns
         columns[:, :, own["pos"]] += columns[:, :, own[POS_LOW]]
         snapshots, rotor_vel = [], columns[:, :, own["rotor_vel"]] * RPM
-        for n, row, speeds in zip(stretches, columns[:, rows], rotor_vel):
+        commands = columns[:, rows, own["rotor_command"]] * RPM
+        for n, row, speeds, command in zip(stretches, columns[:, rows], rotor_vel, commands):
             tick += n
             turned = (self.rotor_vel + speeds) * (n / self._freq / 2)
             self.rotor_angle = (self.rotor_angle + turned) % _TURN
@@ -86,6 +87,7 @@ class Output:
                 time_ns=self.time_ns(tick),
                 rotor_angle=self.rotor_angle[rows],
                 rotor_vel=speeds[rows],
+                rotor_command=command,
                 tick=tick,
                 epoch=epoch,
                 impact=row[:, own["impact"].start],

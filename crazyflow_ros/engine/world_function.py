@@ -292,6 +292,7 @@ class WorldFunction:
         assert isinstance(controls, HoldableControls)
         moves = ~controls.held
         acc, ang_acc = (jnp.where(moves & jnp.isfinite(x), x, 0) for x in (rate.acc, rate.ang_acc))
+        obeyed, command = controls.armed & self._has_rotors, controls.rotor_vel
         columns = {
             "pos": states.pos,
             "quat": states.quat,
@@ -302,6 +303,7 @@ class WorldFunction:
             "body_vel": world_to_body(states.quat, states.vel),
             "specific_force": world_to_body(states.quat, acc - data.params.gravity_vec),
             "rotor_vel": states.rotor_vel if self._has_rotors else jnp.zeros_like(states.rotor_vel),
+            "rotor_command": jnp.where(obeyed & jnp.isfinite(command), command, 0),
         }
         return {name: x[0] for name, x in columns.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from functools import partial, wraps
 from inspect import signature
@@ -110,8 +110,7 @@ class SharedThread(PhysicsThread):
         self._numbers = count()
         self._unread: Counter[str] = Counter()
         self._lock = threading.Lock()  # guards `_unread`
-        self._rotors: dict[str, np.ndarray] = {}
-        self._rounds.before_inputs = self._use_rotors
+        self._rounds.before_inputs = self._inputs.take
         self._simulation.until = self.snapshot.tick
         self._simulation.lose = self._withdraw
         self._loop.turns = self._rounds
@@ -176,12 +175,14 @@ class SharedThread(PhysicsThread):
         self.agree("checkpoint", number).add_done_callback(partial(_fail_with, future))
         return future
 
-    def set_state(self, state: MirrorState) -> Future[Snapshot]:
-        """See `PhysicsThread`."""
-        return self.edit_state(lambda: lambda _: state)
+    def edit_state(
+        self, plan: Callable[[], StateEdit], *, reset: bool = False, to_keyframe: bool = False
+    ) -> Future[Snapshot]:
+        """See `PhysicsThread`; the plan is called here, and the others get its result.
 
-    def edit_state(self, plan: Callable[[], StateEdit], *, reset: bool = False) -> Future[Snapshot]:
-        """See `PhysicsThread`; the plan is called here, and the others get its result."""
+        The reset is done when a keyframe follows, so the mirror's callback is told nothing of it.
+        """
+        del to_keyframe
         result: Future[Snapshot] = Future()
 
         def changed(edit: StateEdit, before: Snapshot) -> None:
@@ -224,11 +225,10 @@ class SharedThread(PhysicsThread):
         Raises:
             ValueError: There is a force on a drone that another simulator owns.
         """
+        for load in controls.loads:
+            self._check_own(load.drone)
         own = [row for row, name in enumerate(names) if not self._master(name)]
-        for row, name in enumerate(names):
-            if row not in own and controls.wrench.reshape(-1, 6)[row].any():
-                self._check_own(name)
-        kept = Controls(controls.rotor_speed[own], controls.wrench.reshape(len(names), -1)[own])
+        kept = Controls(controls.rotor_speed[own], controls.loads)
         super().apply_controls([names[row] for row in own], kept)
 
     def _master(self, name: str) -> str:
@@ -241,13 +241,8 @@ class SharedThread(PhysicsThread):
         if master := self._master(name):
             raise ValueError(f"{name} obeys {master} alone")
 
-    def _set_rotors(self, commands: Mapping[str, np.ndarray]) -> None:
-        self._rotors |= commands  # until the next round
-
-    def _use_rotors(self) -> None:
-        commands, self._rotors = self._rotors, {}
-        if commands:
-            super()._set_rotors(commands)
+    def _take_rotors(self) -> None:
+        """They wait for the next round."""
 
     def _withdraw(self, name: str, why: str) -> None:
         self._shared.ask("withdraw", name, why)

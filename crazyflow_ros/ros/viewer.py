@@ -167,7 +167,7 @@ class ViewerThread:
         now = self._physics.statistics()
         factor = "paused" if now.paused else f"{now.achieved_factor:.2f}"
         return ViewerFrame(
-            MirrorState(*(getattr(snapshot, field.name) for field in fields(MirrorState))),
+            MirrorState(**{x.name: getattr(snapshot, x.name) for x in fields(MirrorState)}),
             "Time\nFactor\nasked for",
             f"{snapshot.time_ns * 1e-9:.2f} s\n{factor}\n{now.requested_factor:g}",
         )

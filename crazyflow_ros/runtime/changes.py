@@ -16,6 +16,7 @@ from crazyflow_ros.runtime.resets import ResetEvent, ResetScope
 from crazyflow_ros.runtime.roster import PreparedRoster, RosterPlan
 from crazyflow_ros.runtime.schedule import SnapshotCallback
 from crazyflow_ros.runtime.simulation import FIRST_TICK
+from crazyflow_ros.runtime.wrenches import MIRROR
 from crazyflow_ros.scene import MirrorState
 
 StateEdit = Callable[[Snapshot], MirrorState]
@@ -65,23 +66,23 @@ class Changes(FirmwareChanges):
 
         return self._request(carry_out)
 
-    def set_state(self, state: MirrorState) -> Future[Snapshot]:
-        """Set the state of all drones."""
-        return self.edit_state(lambda: lambda _: state)
-
-    def edit_state(self, plan: Callable[[], StateEdit], *, reset: bool = False) -> Future[Snapshot]:
+    def edit_state(
+        self, plan: Callable[[], StateEdit], *, reset: bool = False, to_keyframe: bool = False
+    ) -> Future[Snapshot]:
         """Set all drones to a state that depends on the present one, or on that after a reset.
 
         Args:
             plan: Called between two ticks, before anything changes; returns the function that maps
                 the state between these ticks to the new one. It may refuse with ValueError.
             reset: Reset first, as `reset` does.
+            to_keyframe: The new state is that of a keyframe, which the mirror's reset callback is
+                told.
         """
 
         def carry_out() -> None:
             edit = plan()
             if reset:
-                self._reset(ResetScope.state, edit=edit)
+                self._reset(ResetScope.state, edit=edit, fill_initial_state=not to_keyframe)
             else:
                 before = self._simulation.snapshot
                 self._put(edit(before))
@@ -109,8 +110,7 @@ class Changes(FirmwareChanges):
         simulation = self._simulation
 
         def carry_out() -> None:
-            for name in simulation.snapshot.names:
-                simulation.wrenches.end(("mirror", name))
+            simulation.wrenches.replace({}, instead_of=[(MIRROR,)])
             notify = simulation.mirror.notify_reset
             self._health.call("reset callback of the mirror", notify, False)
 
@@ -162,6 +162,7 @@ class Changes(FirmwareChanges):
         states: Mapping[str, DroneState] | None = None,
         edit: StateEdit | None = None,
         prepared: PreparedRoster | None = None,
+        fill_initial_state: bool = True,
     ) -> None:
         """Reset, without showing any state in between.
 
@@ -171,6 +172,7 @@ class Changes(FirmwareChanges):
             states: See `reset`.
             edit: Maps the state after these changes to the one of all drones to continue from.
             prepared: The initial drones, if the scope has `spawned`.
+            fill_initial_state: For the mirror's reset callback.
 
         Raises:
             ValueError: There is no such drone, or single drones cannot be reset in this scope.
@@ -202,7 +204,8 @@ class Changes(FirmwareChanges):
         simulation.refresh(tick)
         everything = drones is None
         event = ResetEvent(simulation.snapshot, scope, names)
-        self._news.tell_reset(event, resets_mirror=ResetScope.state in scope and everything)
+        is_of_mirror = everything and ResetScope.state in scope
+        self._news.tell_reset(event, fill_initial_state if is_of_mirror else None)
         if everything:
             self._loop.jump("the simulation was reset")
 
@@ -229,7 +232,10 @@ class Changes(FirmwareChanges):
 
     def _put(self, state: MirrorState) -> None:
         fields = {name: getattr(state, name) for name in SIZES}
-        self._engine.put(self._simulation.snapshot.names, fields)
+        names = self._simulation.snapshot.names
+        self._engine.put(names, fields)
+        if state.rotor_command is not None:
+            self._engine.command_rotors(names, state.rotor_command)
 
     def _forget(self, names: tuple[str, ...], *, everything: bool) -> None:
         """Reset drones to their initial state, and drop their commands."""

@@ -196,6 +196,11 @@ class DroneCommands:
             return [], NO_COMMANDS
         return self._courses.commands(times_ns, self.rules.drag)
 
+    def tell(self, name: str, setpoint: Setpoint, now: Snapshot) -> None:
+        """Tell everyone that a setpoint has taken effect."""
+        for callback in self.callbacks:
+            self._health.call("command callback", callback, name, setpoint, now.tick)
+
     def feel(self, seen: Sequence[Snapshot]) -> None:
         """Record what drones touch, each time their controllers run."""
         if not self.moving:
@@ -283,8 +288,7 @@ class DroneCommands:
         if plan is not None:
             self._follow(name)
             self._health.call("check of a setpoint", self._doubt, name)
-        for callback in self.callbacks:
-            self._health.call("command callback", callback, name, setpoint, now.tick)
+        self.tell(name, setpoint, now)
 
     def _doubt(self, name: str) -> None:
         """Warn if the setpoint that a drone follows now is doubtful."""

@@ -42,14 +42,20 @@ class News:
         self._simulation.hand_out()
         self._tell("change callback", self.of_changes, self._simulation.snapshot)
 
-    def tell_reset(self, event: ResetEvent, *, resets_mirror: bool = False) -> None:
-        """Tell everyone of a reset, and publish the state after it."""
+    def tell_reset(self, event: ResetEvent, fill_initial_state: bool | None = None) -> None:
+        """Tell everyone of a reset, and publish the state after it.
+
+        Args:
+            event: The reset.
+            fill_initial_state: For the mirror's reset callback; None if it is not called.
+        """
         simulation = self._simulation
         simulation.lives.note_reset(event)
         self._tell("reset callback", self.of_resets, event)
         simulation.hand_out()
-        if resets_mirror:
-            self._health.call("reset callback of the mirror", simulation.mirror.notify_reset, True)
+        if fill_initial_state is not None:
+            notify = simulation.mirror.notify_reset
+            self._health.call("reset callback of the mirror", notify, fill_initial_state)
         self._tell("change callback", self.of_changes, simulation.snapshot)
 
     def tell_restore(self, checkpoint: Checkpoint) -> None:

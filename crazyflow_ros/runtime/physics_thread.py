@@ -5,27 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from math import inf
-
-import numpy as np
 
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightState, Setpoint
 from crazyflow_ros.flight.attitude_setpoints import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.flight.commander import FlightStatus
-from crazyflow_ros.runtime.changes import Changes
+from crazyflow_ros.runtime.changes import Changes, StateEdit
 from crazyflow_ros.runtime.door import Door, DoorGuard
 from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response
 from crazyflow_ros.runtime.health import Health, Statistics
 from crazyflow_ros.runtime.loop import Loop
+from crazyflow_ros.runtime.mirror_inputs import MirrorInputs
 from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import Life
@@ -34,7 +30,7 @@ from crazyflow_ros.runtime.schedule import Pacer, SnapshotCallback
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.steps import Progress, Steps
 from crazyflow_ros.runtime.wrenches import TimedWrench, WrenchCallback
-from crazyflow_ros.scene import Controls, Mirror
+from crazyflow_ros.scene import Controls, Mirror, MirrorState
 from crazyflow_ros.throttled_logger import Logger
 
 
@@ -91,6 +87,7 @@ class PhysicsThread(Changes):
         self.freq = config.freq
         self.control: Control = simulation.control
         self.control_period = simulation.control_period
+        self._inputs = MirrorInputs(simulation, health)
         self.mirror.requests = self
 
     # The thread.
@@ -315,17 +312,23 @@ class PhysicsThread(Changes):
             ValueError: A wrench is beyond its limits; the message names the drone.
             InvalidState: Too many wrenches are active already.
         """
-        wrenches: dict[Hashable, tuple[str, TimedWrench | None]] = {}
-        for name, (force, torque) in zip(names, controls.wrench.reshape(-1, 2, 3)):
-            try:
-                wrench = TimedWrench(force, torque, inf) if force.any() or torque.any() else None
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
-            wrenches["mirror", name] = name, wrench
-        self._simulation.wrenches.replace(wrenches)
-        if self.control is Control.rotor_vel and self._door is None:
-            commands = dict(zip(names, controls.rotor_speed / RPM))
-            self._loop.ask(lambda: self._set_rotors(commands))
+        self._inputs.post(names, controls)
+        self._take_rotors()
+
+    def controls(self, names: Sequence[str]) -> Controls:
+        """Return the inputs of drones, see `Mirror.copy_physics_data`."""
+        return self._inputs.latest(names)
+
+    def set_state(self, state: MirrorState, controls: Controls | None = None) -> Future[Snapshot]:
+        """Set the state of all drones, and apply control inputs, if there are any."""
+        names = self.names
+
+        def plan() -> StateEdit:
+            if controls is not None:
+                self.apply_controls(names, controls)
+            return lambda _: state
+
+        return self.edit_state(plan)
 
     # Time.
 
@@ -389,11 +392,10 @@ class PhysicsThread(Changes):
         factor = check_real_time_factor(factor)
         return self._request(lambda: self._loop.set_factor(factor))
 
-    def _set_rotors(self, commands: Mapping[str, np.ndarray]) -> None:
-        """Set rotor speeds [RPM] directly: planning a setpoint for each tick would take longer."""
-        present = [name for name in commands if name in self.names]
-        speeds = np.array([commands[name] for name in present]).reshape(-1, 4)
-        self._engine.set_commands(present, rows(Level.rotor_vel, speeds))
+    def _take_rotors(self) -> None:
+        """Put rotor speeds that were posted into force before the next tick."""
+        if self._simulation.rotors_obey:
+            self._loop.ask(self._inputs.take)
 
     def _master(self, name: str) -> str:
         """Return who commands a drone in place of the users of this thread; empty if nobody."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import load_drone
+from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.config import SimulationConfig
@@ -21,6 +22,7 @@ from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.flight import Raw
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.supervisor import RATE, Ability
 from crazyflow_ros.flight.surroundings import Surroundings
@@ -111,6 +113,22 @@ class Simulation:
     def controller(self) -> Controller:
         """Position and attitude controller of all drones."""
         return self._engine.world.controller
+
+    @property
+    def rotors_obey(self) -> bool:
+        """Whether `command_rotors` has an effect."""
+        return self._engine.rotors_obey
+
+    def command_rotors(self, names: Sequence[str], speeds: np.ndarray) -> None:
+        """Command rotor speeds [rad/s], (n, 4): planning a setpoint each time would take longer."""
+        now, is_new = self.snapshot, self._engine.command_rotors(names, speeds)
+        assert now.rotor_command is not None
+        command = now.rotor_command.copy()
+        for i in np.flatnonzero(is_new).tolist():
+            command[now.names.index(names[i])] = speeds[i]
+            self.commands.tell(names[i], Raw(speeds[i] / RPM), now)
+        if is_new.any():
+            self._accept(replace(now, rotor_command=command))
 
     @property
     def by_door(self) -> list[str]:

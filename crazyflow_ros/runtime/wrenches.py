@@ -21,6 +21,9 @@ from crazyflow_ros.scene.frames import body_to_world
 
 _MOST = 1000  # maximum number of wrenches at a time
 
+MIRROR = "mirror"
+"""Beginning of the keys of the wrenches that are applied to the mirror; drone and part follow."""
+
 WrenchCallback = Callable[[Snapshot, np.ndarray], None]
 """Takes a snapshot, and the forces and torques from then on, as `Wrenches.take` returns them."""
 
@@ -88,8 +91,8 @@ class Wrenches:
 
     def __init__(self, freq: int, health: Health) -> None:
         self._freq, self._health = freq, health
-        self._active: dict[Hashable, _Active] = {}
-        self._lock = threading.Lock()  # guards what is posted
+        self._lock = threading.Lock()  # guards the two below
+        self._active: dict[Hashable, _Active] = {}  # only the physics thread changes it
         self._posted: dict[Hashable, tuple[str, TimedWrench | None, Future[None]]] = {}
         self.callbacks: list[WrenchCallback] = []
         """Called when forces or torques change."""
@@ -126,13 +129,21 @@ class Wrenches:
         self.replace({key: ("", None)})
 
     def replace(
-        self, wrenches: Mapping[Hashable, tuple[str, TimedWrench | None]]
+        self,
+        wrenches: Mapping[Hashable, tuple[str, TimedWrench | None]],
+        instead_of: Sequence[tuple[Hashable, ...]] = (),
     ) -> list[Future[None]]:
         """Post or, for None, end wrenches by their keys, all between the same two ticks.
+
+        Args:
+            wrenches: Drone and wrench, by key.
+            instead_of: Beginnings of keys; all other wrenches with such keys end.
 
         Raises:
             InvalidState: Too many wrenches are active already.
         """
+        others = {key for beginning in instead_of for key in self.group(*beginning)}
+        wrenches = dict.fromkeys(others, ("", None)) | dict(wrenches)
         n_added = sum(
             wrench is not None and key not in self._posted and key not in self._active
             for key, (_, wrench) in wrenches.items()
@@ -148,13 +159,25 @@ class Wrenches:
             _end(future)
         return [future for _, _, future in posted.values()]
 
+    def group(self, *beginning: Hashable) -> dict[tuple[Any, ...], TimedWrench]:
+        """Return the wrenches, posted or active, whose keys are tuples that begin so."""
+        latest: dict[Hashable, TimedWrench | None]
+        with self._lock:
+            latest = {key: active.wrench for key, active in self._active.items()}
+            latest |= {key: wrench for key, (_, wrench, _) in self._posted.items()}
+        return {
+            key: wrench
+            for key, wrench in latest.items()
+            if wrench is not None and isinstance(key, tuple) and key[: len(beginning)] == beginning
+        }
+
     def clear(self, names: Collection[str]) -> None:
         """End all wrenches on some drones, including posted ones."""
         with self._lock:
             posted = [key for key, (name, _, _) in self._posted.items() if name in names]
             ended = [self._posted.pop(key)[2] for key in posted]
-        active = [key for key, active in self._active.items() if active.name in names]
-        ended += [self._active.pop(key).future for key in active]
+            active = [key for key, active in self._active.items() if active.name in names]
+            ended += [self._active.pop(key).future for key in active]
         for future in ended:
             _end(future, InvalidState("the simulation was reset"))
 
@@ -176,10 +199,13 @@ class Wrenches:
         with self._lock:
             posted = [name for name, _, _ in self._posted.values()]
         self.clear(posted)
+        restored: dict[Hashable, _Active] = {}
         for entry in wrenches:
             key = object() if entry["key"] is None else tuple(entry["key"])
             wrench = TimedWrench(**entry["wrench"])
-            self._active[key] = _Active(entry["name"], wrench, entry["end"], Future())
+            restored[key] = _Active(entry["name"], wrench, entry["end"], Future())
+        with self._lock:
+            self._active = restored
 
     def rewind(self, n_ticks: int) -> None:
         """Move the clock back; active wrenches continue."""
@@ -195,24 +221,27 @@ class Wrenches:
         """
         if not self._posted and not self._active:
             return None
+        ended: list[tuple[Future[None], Exception | None]] = []
         with self._lock:
             posted, self._posted = self._posted, {}
-        over = {
-            key
-            for key, active in self._active.items()
-            if not active.end > now.tick or active.future.cancelled()
-        }
-        for key in over | (posted.keys() & self._active.keys()):
-            _end(self._active.pop(key).future)
-        for key, (name, wrench, future) in posted.items():
-            if wrench is None or future.cancelled():
-                continue
-            if name not in now.names:  # it was removed meanwhile
-                _end(future, InvalidState(f"{name} has gone"))
-                continue
-            ticks = max(1.0, wrench.duration * self._freq)
-            end = now.tick + round(ticks) if math.isfinite(ticks) else ticks
-            self._active[key] = _Active(name, wrench, end, future)
+            over = {
+                key
+                for key, active in self._active.items()
+                if not active.end > now.tick or active.future.cancelled()
+            }
+            for key in over | (posted.keys() & self._active.keys()):
+                ended.append((self._active.pop(key).future, None))
+            for key, (name, wrench, future) in posted.items():
+                if wrench is None or future.cancelled():
+                    continue
+                if name not in now.names:  # it was removed meanwhile
+                    ended.append((future, InvalidState(f"{name} has gone")))
+                    continue
+                ticks = max(1.0, wrench.duration * self._freq)
+                end = now.tick + round(ticks) if math.isfinite(ticks) else ticks
+                self._active[key] = _Active(name, wrench, end, future)
+        for future, error in ended:
+            _end(future, error)
         total = np.zeros((len(now.names), 6))
         for active in self._active.values():
             i = now.names.index(active.name)

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -41,8 +42,14 @@ class PhysicsRequests(Protocol):
     def apply_controls(self, names: Sequence[str], controls: Controls) -> None:
         """Apply the inputs of these drones from the next tick on, instead of earlier ones."""
 
-    def set_state(self, state: MirrorState) -> Future[Any]:
-        """Set the state of all drones between two ticks, except time and accelerations."""
+    def controls(self, names: Sequence[str]) -> Controls:
+        """Return the inputs of these drones: what was applied last, and other rotor commands."""
+
+    def set_state(self, state: MirrorState, controls: Controls) -> Future[Any]:
+        """Set the state of all drones between two ticks, except time and accelerations.
+
+        The inputs are applied there, too.
+        """
 
     def capture_initial_state(self) -> Future[Any]:
         """Make the present state the one that `reset` restores."""
@@ -74,9 +81,9 @@ class MirroredModel:
         self.initial = self.index.read(data.qpos, data.qvel, data.qacc, data.time)
 
     @cached_property
-    def controls(self) -> tuple[ControlReader, mujoco.MjData]:
-        """Reader of control inputs, and its scratch data, guarded by the mirror's lock."""
-        return ControlReader(self.index), mujoco.MjData(self.index.model)
+    def controls(self) -> ControlReader:
+        """Reader of control inputs."""
+        return ControlReader(self.index)
 
     def kinematics(self, state: MirrorState) -> mujoco.MjData:
         """Return data with the frames of bodies, geoms and sites in a state. Physics thread only.
@@ -135,7 +142,9 @@ class Mirror:
     def mutex(self) -> AbstractContextManager[None]:
         """The lock. All reads while holding it are of the same instant; other readers wait.
 
-        The physics waits for it only to change the model and to run the reset callback.
+        Only control inputs are always the latest, so that one who holds the lock can read, modify
+        and apply them. The physics waits for the lock only to change the model and to run the reset
+        callback.
         """
         return self._holding()
 
@@ -220,6 +229,10 @@ class Mirror:
     def copy_physics_data(self, destination: mujoco.MjData | None = None) -> mujoco.MjData:
         """Copy the data, with accelerations, frames and sensors; by default to new data.
 
+        Control inputs are what `apply_control_data` was given last, also if no tick has followed,
+        so that whoever changes some of them and applies the copy leaves the others as they are;
+        `ctrl` is what the rotors are commanded, by whomever. Forces of others are not in the copy.
+
         Raises:
             ValueError: `destination` is of another model.
         """
@@ -231,6 +244,8 @@ class Mirror:
             index.check_sizes(destination)
             mujoco.mj_resetData(model, destination)
         index.show(state, destination)
+        if self.requests is not None:
+            mirrored.controls.write(self.requests.controls(index.names), destination)
         mujoco.mj_comVel(model, destination)
         mujoco.mj_sensorPos(model, destination)
         mujoco.mj_sensorVel(model, destination)
@@ -240,46 +255,45 @@ class Mirror:
     def apply_control_data(self, source: mujoco.MjData) -> None:
         """Apply ctrl, qfrc_applied and xfrc_applied of `source` from the next tick on.
 
-        Later calls replace earlier ones. Rotor speeds (ctrl) need the control mode `rotor_vel`.
+        Later calls replace earlier ones. Rotor speeds (ctrl) need the control mode `rotor_vel`; in
+        others the drones' controllers command the rotors, and ctrl has no effect. Forces last until
+        a reset; they act where MuJoCo has them, beside those of others.
 
         Raises:
-            ValueError: An entry is not finite or beyond its limit, or acts on a degree of freedom
-                that the physics lacks; nothing is applied.
+            ValueError: An entry is not finite or beyond its limit, or acts on a part of the world
+                that nothing moves; nothing is applied.
         """
-        with self.mutex:
-            mirrored, state = self._present()
-            index = mirrored.index
-            index.check_sizes(source)
-            reader, frames = mirrored.controls
-            index.write(state, frames)
-            mujoco.mj_kinematics(index.model, frames)
-            controls = reader.read(source, frames)
-        self._connected().apply_controls(index.names, controls)
+        mirrored, _ = self._present()
+        controls = self._controls(mirrored, source)
+        self._connected().apply_controls(mirrored.index.names, controls)
 
     def overwrite_physics_data(self, source: mujoco.MjData) -> None:
-        """Continue the physics with positions, velocities and rotors of `source`.
+        """Continue the physics with positions, velocities, rotors and control inputs of `source`.
 
         Raises:
-            ValueError: `source` is of another model, or its state is invalid.
+            ValueError: `source` is of another model, or its state or an input is invalid.
         """
-        index = self._present()[0].index
-        index.check_sizes(source)
-        state = index.read(source.qpos, source.qvel, source.qacc, source.time)
-        self._physics().set_state(index.checked(state)).result(_TIMEOUT)
+        mirrored, _ = self._present()
+        controls, index = self._controls(mirrored, source), mirrored.index
+        state = index.checked(index.read(source.qpos, source.qvel, source.qacc, source.time))
+        self._physics().set_state(state, controls).result(_TIMEOUT)
 
     def apply_keyframe(self, name: str) -> bool:
         """Continue the physics with the drones of a keyframe; return whether it exists.
 
-        Bodies of the scene stay where they are.
+        Rotors are commanded what the keyframe has as ctrl, and the forces of `apply_control_data`
+        end. Bodies of the scene stay where they are.
         """
         state = self.keyframe(name)
         if state is None:
             return False
-        self._physics().set_state(state).result(_TIMEOUT)
+        assert state.rotor_command is not None
+        controls = Controls(state.rotor_command, [])
+        self._physics().set_state(state, controls).result(_TIMEOUT)
         return True
 
     def keyframe(self, name: str) -> MirrorState | None:
-        """Return the state of the drones in a keyframe of the model, with rotors, if it exists.
+        """Return the state of the drones in a keyframe of the model, with commands of their rotors.
 
         Raises:
             ValueError: The state is invalid.
@@ -290,7 +304,8 @@ class Mirror:
         except KeyError:
             return None
         zeros = np.zeros(index.model.nv)
-        return index.checked(index.read(key.qpos, key.qvel, zeros, key.time[0]))
+        state = index.read(key.qpos, key.qvel, zeros, key.time[0])
+        return index.checked(replace(state, rotor_command=key.ctrl[index.ctrl]))
 
     def capture_initial_state(self) -> None:
         """Make the present state, and the commands in force, the ones that a reset restores."""
@@ -312,6 +327,11 @@ class Mirror:
         """Run `callback` after each reset, in the physics thread, with the lock held."""
         with self._lock:
             self._reset_callback = callback
+
+    @staticmethod
+    def _controls(mirrored: MirroredModel, source: mujoco.MjData) -> Controls:
+        mirrored.index.check_sizes(source)
+        return mirrored.controls.read(source)
 
     def _present(self) -> tuple[MirroredModel, MirrorState]:
         """Return the model and the state to read."""

@@ -17,12 +17,19 @@ with extra("mjx"):
     from mujoco import mjx
     from mujoco.mjx._src.collision_driver import geom_pairs, has_collision_fn
 
-__all__ = ["contact_forces", "contacts", "geom_pairs", "has_collision_fn"]
+__all__ = ["contact_forces", "contacts", "geom_pairs", "has_collision_fn", "with_contacts"]
 
 
 def contacts(data: mjx.Data) -> Any:
     """Return the slots for contacts of one world or of all, like `mujoco.MjData.contact`."""
     return data._impl.contact
+
+
+def with_contacts(data: mjx.Data, dist: Array, pos: Array, frame: Array) -> mjx.Data:
+    """Return data of one world whose slots for contacts have other distances and places."""
+    found = contacts(data).replace(dist=dist, pos=pos, frame=frame)
+    changed: mjx.Data = data.replace(_impl=data._impl.replace(contact=found))
+    return changed
 
 
 def contact_forces(model: mjx.Model, data: mjx.Data) -> Array:

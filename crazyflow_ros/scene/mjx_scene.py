@@ -15,6 +15,7 @@ from crazyflow_ros.scene.assembly import unweld
 with extra("mjx"):
     from mujoco import mjx
 
+    from crazyflow_ros.scene.mjx_contacts import is_exact
     from crazyflow_ros.scene.mjx_internals import geom_pairs, has_collision_fn
 
 _MOST_CLASSES = 31  # bits of contype
@@ -40,7 +41,7 @@ def fitted_to_mjx(
     - Actuators, if it lacks the type of one, and constraints are switched off.
     - Sensors measure nothing.
     - Flexes, and contacts between shapes for which it has no function, are left out, with a
-      warning.
+      warning; another one names the shapes for which its function is approximate.
 
     Args:
         spec: The specification of the model, which stays as it is.
@@ -60,6 +61,7 @@ def fitted_to_mjx(
     _switch_off(fitted)
     missing += _leave_out_pairs(fitted)
     _zero_margins(fitted)
+    _keep_all_contacts(fitted)
     if model.nflex:
         left_out = [
             mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_FLEX, i) or f"number {i}"
@@ -67,10 +69,18 @@ def fitted_to_mjx(
         ]
         text = f"MJX has no flexes: contacts and depth leave out {', '.join(left_out)}"
         warnings.warn(text, stacklevel=2)
-    if missing:
-        shapes = ", ".join(sorted(set(missing)))
-        text = f"MJX finds no contacts between these shapes, which are left out: {shapes}"
-        warnings.warn(text, stacklevel=2)
+    rough = [
+        _pair_name(fitted, g1, g2)
+        for g1, g2, _ in geom_pairs(fitted)
+        if not is_exact((int(fitted.geom_type[g1]), int(fitted.geom_type[g2])))
+    ]
+    for shapes, what in (
+        (missing, "no contacts between these shapes, which are left out"),
+        (rough, "contacts between these shapes only roughly, and not all of them"),
+    ):
+        if shapes:
+            text = f"MJX finds {what}: {', '.join(sorted(set(shapes)))}"
+            warnings.warn(text, stacklevel=2)
     return fitted, data
 
 
@@ -166,6 +176,13 @@ def _leave_out_pairs(model: mujoco.MjModel) -> list[str]:
 def _pair_name(model: mujoco.MjModel, g1: int, g2: int) -> str:
     shapes = sorted(mujoco.mjtGeom(model.geom_type[g]).name for g in (g1, g2))
     return " and ".join(shape.removeprefix("mjGEOM_").lower() for shape in shapes)
+
+
+def _keep_all_contacts(model: mujoco.MjModel) -> None:
+    """Let MJX choose no contacts by its own distances."""
+    limit = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "max_contact_points")
+    if limit >= 0:
+        model.numeric_data[model.numeric_adr[limit]] = -1
 
 
 def _zero_margins(model: mujoco.MjModel) -> None:

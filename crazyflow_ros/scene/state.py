@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
@@ -34,10 +34,13 @@ class MirrorState:
     """Angles of the rotor joints [rad], shape (M, 4)."""
     rotor_vel: np.ndarray
     """Speeds of the rotor joints [rad/s], positive in flight, shape (M, 4)."""
+    rotor_command: np.ndarray | None = field(default=None, kw_only=True)
+    """Speeds that the rotors are commanded [rad/s], shape (M, 4); None if that is unknown. Where a
+    simulation is to continue from a state, None leaves the commands as they are."""
 
     def valid(self) -> np.ndarray:
         """Return which drones have finite values and an attitude, shape (M,)."""
-        arrays = [getattr(self, field.name) for field in fields(self) if field.name != "time_ns"]
+        arrays = [x for x in vars(self).values() if isinstance(x, np.ndarray)]
         return np.isfinite(np.hstack(arrays)).all(axis=1)
 
 
@@ -73,6 +76,10 @@ class DroneIndex:
         """Indices of position, attitude xyzw and rotor angles in qpos, shape (M, 11)."""
         self.qvel = np.hstack([free_dof, rotor_dof])
         """Indices of velocity, angular velocity and rotor speeds in qvel, shape (M, 10)."""
+
+    def row(self, name: str) -> int:
+        """Return the row of a drone."""
+        return self._rows[name]
 
     def rows(self, names: Sequence[str] | None) -> slice | list[int]:
         """Return the rows of some drones, or of all."""

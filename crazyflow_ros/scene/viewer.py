@@ -67,7 +67,11 @@ class ViewerScene:
         """
         self.data.xfrc_applied[:] = 0
         mujoco.mjv_applyPerturbForce(self.model, self.data, perturb)
-        return self._controls.read(self.data, self.data).wrench
+        wrench, index = np.zeros((self._index.n_drones, 6)), self._index
+        for load in self._controls.loads(self.data):
+            row = index.row(load.drone)
+            wrench[row] += load.wrench(self.data.xmat[index.body[row]].reshape(3, 3))
+        return wrench
 
 
 def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) -> None:

@@ -39,7 +39,7 @@ class ContactSlots(NamedTuple):
     touching: Array
     """(N, K) bool."""
     distance: Array
-    """(N, K) m; negative where geoms overlap."""
+    """(N, K) m; negative where geoms overlap, of others some positive number."""
     pos: Array
     """(N, K, 3) world frame, m."""
     normal: Array
@@ -145,12 +145,13 @@ def _find(
 ) -> ContactSlots:
     from mujoco import mjx
 
+    from crazyflow_ros.scene.mjx_contacts import collision
     from crazyflow_ros.scene.mjx_internals import contacts
 
     frames_of = kinematics if _carried_touches(model) else mjx.kinematics
 
     def collide(data: mjx.Data, model: mjx.Model) -> mjx.Data:
-        return mjx.collision(model, frames_of(model, data))
+        return collision(model, frames_of(model, data))
 
     moved = with_drones(pos, quat, ids, mjx_data)
     contact = contacts(jax.vmap(collide, in_axes=(0, None))(moved, model))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -16,6 +16,7 @@ from crazyflow_ros.scene import frames
 from crazyflow_ros.sim.contacts import ContactQuery, ContactSlots, kinematics, with_drones
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.worlds import of_world, put
+from crazyflow_ros.xla.on_device import on_device
 
 # MuJoCo is imported where the scene is needed: most users of `Sim` only step.
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ class _Shown(NamedTuple):
     quat: Array
     steps: Array
     freq: int
-    ids: Array
-    """Mocap ids of the drones."""
 
 
 class MujocoView:
@@ -47,6 +46,8 @@ class MujocoView:
         scene: Name or path of the MJCF scene.
         fused: Whether a drone is drawn as one box.
         sharding: That of the drones' positions, (n_worlds, n_drones, 3).
+        renumbered: Called with the mocap ids of the drones, (n_drones,) int32, where the compiled
+            scene has others than before; at first these are 0, 1 and so on.
     """
 
     def __init__(
@@ -58,9 +59,11 @@ class MujocoView:
         *,
         fused: bool,
         sharding: Sharding,
+        renumbered: Callable[[np.ndarray], None],
     ) -> None:
         self._drone, self._n_worlds, self._n_drones = drone, n_worlds, n_drones
         self._scene, self._fused, self._sharding = scene, fused, sharding
+        self._renumbered, self._ids = renumbered, np.arange(n_drones, dtype=np.int32)
         self._spec: mujoco.MjSpec | None = None
         self._mj: tuple[mujoco.MjModel, mujoco.MjData] | None = None
         self._mjx: tuple[mjx.Model, mjx.Data] | None = None
@@ -102,12 +105,12 @@ class MujocoView:
         model, data = self._batched()
         if not self._is_posed:
             assert self._shown is not None
-            *unposed, freq, ids = self._shown
+            *unposed, freq = self._shown
             if len(devices := unposed[0].devices()) == 1:
                 # MJX may have another device: arrays not committed to it would
                 # recompile.
                 unposed = jax.device_put(unposed, *devices)
-            data = _posed(*unposed, freq, ids, data, model)
+            data = _posed(*unposed, freq, on_device(self._ids), data, model)
             self._mjx, self._is_posed = (model, data), True
         return data
 
@@ -120,25 +123,23 @@ class MujocoView:
     def show(self, data: SimData) -> None:
         """Show data from now on. The MJX data are computed when they are read."""
         states, core = data.states, data.core
-        self._shown = _Shown(states.pos, states.quat, core.steps, core.freq, core.drone_mocap_ids)
+        self._shown = _Shown(states.pos, states.quat, core.steps, core.freq)
         self._sharding, self._is_posed, self._slots = states.pos.sharding, False, None
 
-    def rebuild(self) -> np.ndarray:
-        """Compile the edited `spec`, and return the mocap ids of the drones, (n_drones,) int32."""
+    def rebuild(self) -> None:
+        """Compile the edited `spec`."""
         self.close()
         self._mj = self._mjx = self._query = self._slots = None
         self._is_posed = True
-        model = self.mj_model
-        ids = [model.body(f"drone:{i}").mocapid.item() for i in range(self._n_drones)]
-        return np.array(ids, np.int32)
+        self._compiled()
 
     def contact_slots(self) -> ContactSlots:
         """Return the contacts of the shown data."""
         if self._slots is None:
             assert self._shown is not None
-            pos, quat, _, _, ids = self._shown
+            pos, quat, *_ = self._shown
             if self._query is None:
-                self._query = ContactQuery(*self._batched(), pos, quat, ids)
+                self._query = ContactQuery(*self._batched(), pos, quat, on_device(self._ids))
             self._slots = self._query(pos, quat)
         return self._slots
 
@@ -170,10 +171,9 @@ class MujocoView:
             moved = self._mjx[1]
             data.mocap_pos[:] = of_world(moved.mocap_pos, world)
             data.mocap_quat[:] = of_world(moved.mocap_quat, world)
-        pos, quat, _, _, mocap_ids = self._shown
-        ids = np.asarray(mocap_ids)
-        data.mocap_pos[ids] = of_world(pos, world)
-        data.mocap_quat[ids] = frames.xyzw_to_wxyz(np.asarray(of_world(quat, world)))
+        pos, quat, *_ = self._shown
+        data.mocap_pos[self._ids] = of_world(pos, world)
+        data.mocap_quat[self._ids] = frames.xyzw_to_wxyz(np.asarray(of_world(quat, world)))
         compute_frames(model, data)
         if self._pictures is None:
             self._pictures = Pictures(model, max_markers)
@@ -199,6 +199,10 @@ class MujocoView:
 
             model = self.spec.compile()
             self._mj = (model, mujoco.MjData(model))
+            drones = [model.body(f"drone:{i}") for i in range(self._n_drones)]
+            before, self._ids = self._ids, np.array([x.mocapid.item() for x in drones], np.int32)
+            if (before != self._ids).any():
+                self._renumbered(self._ids)
         return self._mj
 
     def _batched(self) -> tuple[mjx.Model, mjx.Data]:
@@ -244,9 +248,11 @@ def _posed(
     """Return MJX data with the drones at these poses, after a number of steps."""
     from mujoco import mjx
 
+    from crazyflow_ros.scene.mjx_contacts import collision
+
     time = (steps[:, 0] / freq).astype(mjx_data.time.dtype)
     mjx_data = with_drones(pos, quat, ids, mjx_data).replace(time=time)
-    for stage in (kinematics, mjx.com_pos, mjx.camlight, mjx.collision):
+    for stage in (kinematics, mjx.com_pos, mjx.camlight, collision):
         mjx_data = jax.vmap(stage, in_axes=(None, 0))(mjx_model, mjx_data)
     return mjx_data
 

@@ -232,7 +232,10 @@ class Sim:
         self.scene, self.fused_mjx_model = scene, fused_mjx_model
         sharding = data.states.pos.sharding
         self._view = MujocoView(
-            *(self.drone, n_worlds, n_drones, scene), fused=fused_mjx_model, sharding=sharding
+            *(self.drone, n_worlds, n_drones, scene),
+            fused=fused_mjx_model,
+            sharding=sharding,
+            renumbered=self._renumber,
         )
         self._markers: list[Marker] = []  # for the next picture
 
@@ -462,8 +465,16 @@ class Sim:
 
     def build_mjx(self) -> None:
         """Compile the edited `spec`. Closes the viewer."""
-        ids, data = on_device(self._view.rebuild()), self.data
-        self.data = data.replace(core=data.core.replace(drone_mocap_ids=ids))
+        self._view.rebuild()
+        self.data = self.data  # no longer synchronised
+
+    def _renumber(self, mocap_ids: np.ndarray) -> None:
+        """Let pure functions of the data know the mocap bodies of the drones."""
+        ids = on_device(mocap_ids)
+        self.data, self.default_data = (
+            data.replace(core=data.core.replace(drone_mocap_ids=ids))
+            for data in (self.data, self.default_data)
+        )
 
     def sync(self) -> None:
         """Update `mjx_data` from `data`, if it is out of date."""

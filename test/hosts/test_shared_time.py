@@ -236,6 +236,28 @@ def test_drones_obey_those_that_own_them(fleet: Fly) -> None:
     same_bits(shared)
 
 
+def test_the_mirror_of_each_simulator_pushes_its_own_drones(fleet: Fly) -> None:
+    """One after the other, each with what it has read before."""
+    flights = []
+    for owned in (OWNED, ALONE):
+        shared = fleet(owned)
+        for name, force in (("cf0", 1.0), ("cf3", 0.9), ("cf1", 0.8), ("cf0", 0.7)):
+            mirror = shared.owner(name).mirror
+            data = mirror.copy_physics_data()
+            data.body(f"drone:{name}").xfrc_applied[2] = force
+            data.joint(f"free:{name}").qfrc_applied[5] = 1e-5 * force
+            mirror.apply_control_data(data)
+            shared.step(20)
+        flights.append(same_bits(shared))
+        if owned is OWNED:
+            data = shared.owner("cf1").mirror.copy_physics_data()
+            assert data.body("drone:cf1").xfrc_applied[2] == 0.8
+            data.body("drone:cf0").xfrc_applied[2] = 0.1
+            with pytest.raises(ValueError, match="cf0 obeys the simulator left alone"):
+                shared.owner("cf1").mirror.apply_control_data(data)
+    assert flights[0] == flights[1]
+
+
 def test_impossible_requests_are_refused_by_all_and_change_nothing(fleet: Fly) -> None:
     shared = fleet(OWNED)
     shared.step(5)

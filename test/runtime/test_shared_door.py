@@ -132,6 +132,23 @@ def test_each_drone_flies_as_in_a_world_of_its_own_kind() -> None:
         assert np.linalg.norm(together.pos[2] - AIR[2, :3]) > 1e-3
 
 
+def test_copies_of_the_mirror_have_the_rotor_speeds_that_the_door_commands(start: Start) -> None:
+    source = Source()
+    physics = start(source)
+    source.level[:], source.command[:] = Level.rotor_velocity, SPEEDS
+    physics.step(10).result(T)
+    data = physics.mirror.copy_physics_data()
+    for name in NAMES:
+        ctrl = [data.actuator(f"rotor{i}:{name}").ctrl[0] for i in range(4)]
+        np.testing.assert_allclose(ctrl, SPEEDS if name in BY_DOOR else 0.0, rtol=1e-6)
+    before = physics.snapshot.rotor_vel
+    data.ctrl[:] = 0.0
+    data.body("drone:cf0").xfrc_applied[0] = 0.05
+    physics.mirror.apply_control_data(data)
+    after = physics.step(100).result(T)
+    assert (after.rotor_vel[[0, 2]] >= before[[0, 2]]).all() and after.vel[0, 0] > 0.1
+
+
 def test_the_door_sees_and_commands_its_own_drones_in_its_order(start: Start) -> None:
     source = Source()
     physics = start(source)

@@ -9,7 +9,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from physics_helpers import readings
+from physics_helpers import applied_wrenches, readings
 
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.scene import Controls, Mirror, MirrorState, build_spec
@@ -27,14 +27,19 @@ class Physics:
         self.initial: MirrorState | None = None
         self.set: list[MirrorState] = []
         self.log: list[str] = []
-        self.controls: list[Controls] = []
+        self.applied: list[Controls] = []
 
     def apply_controls(self, names: Sequence[str], controls: Controls) -> None:
         assert tuple(names) == self.mirror.names
-        self.controls.append(controls)
+        self.applied.append(controls)
 
-    def set_state(self, state: MirrorState) -> Future[None]:
+    def controls(self, names: Sequence[str]) -> Controls:
+        assert tuple(names) == self.mirror.names
+        return self.applied[-1] if self.applied else Controls(np.zeros((N, 4)), [])
+
+    def set_state(self, state: MirrorState, controls: Controls) -> Future[None]:
         self.set.append(state)
+        self.apply_controls(self.mirror.names, controls)
         self.mirror.write(state)
         return done()
 
@@ -254,10 +259,60 @@ def test_data_of_another_model_is_refused(mirror: Mirror, physics: Physics) -> N
     ):
         with pytest.raises(ValueError, match="another model"):
             use(other)
-    assert not physics.controls and not physics.set
+    assert not physics.applied and not physics.set
 
 
 # Control inputs
+
+
+def loaded(mirror: Mirror, seed: int) -> mujoco.MjData:
+    """Data with numbers of their own in all inputs of all drones."""
+    rng, source = np.random.default_rng(seed), mujoco.MjData(mirror.model)
+    source.ctrl[:] = rng.uniform(0, 2000, source.ctrl.shape)
+    for name in NAMES:
+        source.joint(f"free:{name}").qfrc_applied[:] = rng.normal(size=6) * ([1] * 3 + [1e-3] * 3)
+        for body in ("drone", *(f"rotor{i}" for i in range(4))):
+            load = rng.normal(size=6) * ([1] * 3 + [1e-3] * 3)
+            source.body(f"{body}:{name}").xfrc_applied[:] = load
+    return source
+
+
+INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+
+
+def inputs_of(data: mujoco.MjData, name: str) -> np.ndarray:
+    bodies = [data.body(f"{body}:{name}") for body in ("drone", "rotor0", "rotor1", "rotor3")]
+    rotors = [data.actuator(f"rotor{i}:{name}").ctrl for i in range(4)]
+    loads = [body.xfrc_applied for body in bodies]
+    return np.concatenate([*rotors, *loads, data.joint(f"free:{name}").qfrc_applied])
+
+
+def test_a_copy_has_the_inputs_that_were_applied(mirror: Mirror, physics: Physics) -> None:
+    """Whatever its container had before."""
+    assert not any(getattr(mirror.copy_physics_data(), name).any() for name in INPUTS)
+    source, container = loaded(mirror, 1), loaded(mirror, 2)
+    mirror.apply_control_data(source)
+    for copied in (mirror.copy_physics_data(container), mirror.copy_physics_data()):
+        for name in INPUTS:
+            np.testing.assert_array_equal(getattr(copied, name), getattr(source, name))
+    assert physics.applied
+
+
+def test_inputs_of_one_drone_change_beside_those_of_others(
+    mirror: Mirror, physics: Physics
+) -> None:
+    mirror.apply_control_data(loaded(mirror, 3))
+    for seed, name in enumerate(NAMES):
+        before, data = mirror.copy_physics_data(), mirror.copy_physics_data()
+        data.actuator(f"rotor1:{name}").ctrl[:] = seed
+        data.joint(f"free:{name}").qfrc_applied[:] = seed
+        data.body(f"rotor3:{name}").xfrc_applied[:] = 0
+        mirror.apply_control_data(data)
+        after = mirror.copy_physics_data()
+        np.testing.assert_array_equal(inputs_of(after, name), inputs_of(data, name))
+        for other in {*NAMES} - {name}:
+            np.testing.assert_array_equal(inputs_of(after, other), inputs_of(before, other))
+    assert len(physics.applied) == 1 + N
 
 
 def test_rotor_commands_are_handed_on_as_a_copy_within_their_range(
@@ -268,47 +323,28 @@ def test_rotor_commands_are_handed_on_as_a_copy_within_their_range(
     source.ctrl[:2] = -10, 1e9
     mirror.apply_control_data(source)
     source.ctrl[:] = -1
-    (controls,) = physics.controls
+    (controls,) = physics.applied
     highest = mirror.model.actuator("rotor1:cf0").ctrlrange[1]
     expected = [0, highest, *range(2, 12)]
     np.testing.assert_array_equal(controls.rotor_speed.ravel(), expected)
-    np.testing.assert_array_equal(controls.wrench, np.zeros((3, 6)))
+    assert not controls.loads
 
 
 def test_wrenches_have_the_effect_they_have_in_mujoco(mirror: Mirror, physics: Physics) -> None:
     """All loads that MuJoCo knows, against the accelerations that MuJoCo itself gives them."""
     rng = np.random.default_rng(20)
-    model = mirror.model
+    mirror.apply_control_data(loaded(mirror, 20))  # they turn with the drones afterwards
     state = numbered(0)
     state.pos[:] = [[0, 0, 10], [5, 0, 10], [0, 5, 10]]
     state.quat[:] = rng.normal(size=(N, 4))
     state.quat[:] /= np.linalg.norm(state.quat, axis=1, keepdims=True)
     mirror.write(state)
-    source = mujoco.MjData(model)  # without frames of its own
-    for name in NAMES:
-        source.joint(f"free:{name}").qfrc_applied[:] = rng.normal(size=6) * ([1] * 3 + [1e-3] * 3)
-        for body in ("drone", "rotor2"):
-            load = rng.normal(size=6) * ([1] * 3 + [1e-3] * 3)
-            source.body(f"{body}:{name}").xfrc_applied[:] = load
-    mirror.apply_control_data(source)
-    (controls,) = physics.controls
-
+    (controls,) = physics.applied
     data = mirror.copy_physics_data()
-    data.qfrc_applied[:] = source.qfrc_applied
-    data.xfrc_applied[:] = source.xfrc_applied
-    mujoco.mj_forward(model, data)
-    generalised = data.qfrc_applied.copy()
-    for body in range(model.nbody):
-        load = data.xfrc_applied[body]
-        point = data.xipos[body]
-        mujoco.mj_applyFT(model, data, load[:3], load[3:], point, body, generalised)
-    for i, name in enumerate(NAMES):
-        dofs = model.joint(f"free:{name}").dofadr[0] + np.arange(6)
+    for name, expected in zip(NAMES, applied_wrenches(mirror.model, data, NAMES)):
         rotation = data.body(f"drone:{name}").xmat.reshape(3, 3)
-        np.testing.assert_allclose(controls.wrench[i, :3], generalised[dofs[:3]], rtol=1e-9)
-        np.testing.assert_allclose(
-            controls.wrench[i, 3:], rotation @ generalised[dofs[3:]], rtol=1e-9, atol=1e-15
-        )
+        total = sum(load.wrench(rotation) for load in controls.loads if load.drone == name)
+        np.testing.assert_allclose(total, expected, rtol=1e-9, atol=1e-15)
 
 
 def test_bad_controls_are_refused_as_a_whole_with_their_names(
@@ -323,7 +359,7 @@ def test_bad_controls_are_refused_as_a_whole_with_their_names(
     for name in ("rotor2:cf1", "drone:cf2", "free:cf0"):
         assert name in str(caught.value)
     assert "rotor1:cf1" not in str(caught.value)
-    assert not physics.controls
+    assert not physics.applied
 
 
 def test_joint_torques_on_rotors_are_refused(mirror: Mirror, physics: Physics) -> None:
@@ -331,7 +367,26 @@ def test_joint_torques_on_rotors_are_refused(mirror: Mirror, physics: Physics) -
     source.joint("rotor3:cf1").qfrc_applied[0] = 1e-3
     with pytest.raises(ValueError, match="rotor3:cf1"):
         mirror.apply_control_data(source)
-    assert not physics.controls
+    assert not physics.applied
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "field"),
+    [("body", "slab", "xfrc_applied"), ("joint", "s", "qfrc_applied"), ("actuator", "a", "ctrl")],
+)
+def test_inputs_of_the_world_are_refused(tmp_path: Path, part: str, name: str, field: str) -> None:
+    scene = tmp_path / "gate.xml"
+    scene.write_text(
+        "<mujoco><worldbody><body name='slab'><joint name='s' type='slide'/><geom size='.1'/>"
+        "</body></worldbody><actuator><motor name='a' joint='s'/></actuator></mujoco>"
+    )
+    mirror = Mirror(build_spec(Drone.cf2x_L250, NAMES, scene=scene).compile(), NAMES)
+    mirror.requests = Physics(mirror)
+    data = mirror.copy_physics_data()
+    mirror.apply_control_data(data)
+    getattr(getattr(data, part)(name), field)[0] = 0.1
+    with pytest.raises(ValueError, match=f"{field} of {name} must be zero"):
+        mirror.apply_control_data(data)
 
 
 # Requests to the physics
@@ -383,6 +438,7 @@ def test_what_is_no_state_is_refused(
 def test_keyframe(mirror: Mirror, physics: Physics) -> None:
     initial = mirror.copy_physics_data().qpos.copy()
     mirror.write(numbered(9))
+    mirror.apply_control_data(loaded(mirror, 9))
     assert not mirror.apply_keyframe("nonsense")
     assert not physics.set
     assert mirror.apply_keyframe("home")
@@ -390,6 +446,19 @@ def test_keyframe(mirror: Mirror, physics: Physics) -> None:
     data = mirror.copy_physics_data()
     np.testing.assert_allclose(data.qpos, initial, atol=1e-15)
     assert not data.qvel.any()
+    assert not any(getattr(data, name).any() for name in INPUTS)  # as after mj_resetDataKeyframe
+
+
+def test_overwriting_applies_the_inputs_too(mirror: Mirror, physics: Physics) -> None:
+    source = loaded(mirror, 22)
+    mirror.overwrite_physics_data(source)
+    for name in INPUTS:
+        copied = getattr(mirror.copy_physics_data(), name)
+        np.testing.assert_array_equal(copied, getattr(source, name))
+    source.ctrl[3] = np.nan
+    with pytest.raises(ValueError, match="ctrl of rotor3:cf0 must be finite"):
+        mirror.overwrite_physics_data(source)
+    assert len(physics.set) == 1
 
 
 def test_capture_and_reset(mirror: Mirror, physics: Physics) -> None:

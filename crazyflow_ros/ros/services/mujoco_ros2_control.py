@@ -91,7 +91,8 @@ class MujocoServices:
 
         plan()  # refuses before anything changes
         stay = await self._put_bodies(name)
-        await self._waiting.result(self._physics.edit_state(plan, reset=True), _TIMEOUT)
+        edit = self._physics.edit_state(plan, reset=True, to_keyframe=bool(name))
+        await self._waiting.result(edit, _TIMEOUT)
         state = f"'{name}'" if name else "initial"
         text = f"Successfully reset the MuJoCo world to the {state} state."
         if stay:

@@ -6,7 +6,7 @@ Error messages are those of mujoco_ros2_control 0.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -14,6 +14,7 @@ import numpy as np
 from sensor_msgs.msg import JointState
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.engine.snapshot import SIZES
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.scene import Mirror, MirrorState
@@ -173,6 +174,6 @@ class StateEditor:
 
 
 def _copy(state: MirrorState) -> MirrorState:
-    """Copy a state into writable arrays."""
-    names = [field.name for field in fields(MirrorState) if field.name != "time_ns"]
-    return MirrorState(state.time_ns, *(np.array(getattr(state, name), float) for name in names))
+    """Return a state with writable copies of what may be edited."""
+    copies: dict[str, Any] = {name: np.array(getattr(state, name)) for name in SIZES}
+    return replace(state, **copies)
