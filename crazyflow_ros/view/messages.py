@@ -7,11 +7,11 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState, MultiDOFJointState
 
 from crazyflow_ros.ros.messages.cdr import below, find_numbers
 from crazyflow_ros.ros.messages.numeric_message import elements
+from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.topics.states import messages_of_all
 from crazyflow_ros.view.frame import N_ROTORS, Frame
 
@@ -47,7 +47,7 @@ class NumberReader:
         return seconds * 10**9 + nanosecs, words[self._numbers].view(np.float64)
 
     def _learn(self, payload: bytes, words: np.ndarray) -> None:
-        self.prototype, self._size = deserialize_message(payload, self._kind), len(payload)
+        self.prototype, self._size = deserialised(payload, self._kind), len(payload)
         paths = self._paths(self.prototype)
         places = np.array(find_numbers(self.prototype, paths, _STAMP), np.intp) // _WORD
         numbers, self._times = places[: len(paths)], places[len(paths) :]
