@@ -1,4 +1,4 @@
-"""Atomic writes of files."""
+"""Names of files, and atomic writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from crazyflow_ros.checks.limits import shown
+
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)  # of file systems without hard links
+
+
+def check_file_name(what: str, name: str) -> None:
+    """Check that a name stays in the folder in which it is used; empty: there is none.
+
+    Raises:
+        ValueError: It leads elsewhere, or begins with a dot, as files that are being written.
+    """
+    if "/" in name or name.startswith("."):
+        rule = "must be the name of a file, without '/' and not beginning with '.'"
+        raise ValueError(f"{what} {rule}, got {shown(name)!r}")
 
 
 def write_file(

@@ -36,16 +36,16 @@ def _stop(simulation: SimulatorClient, _: Namespace) -> str:
 COMMANDS = (
     Command(
         "checkpoint save",
-        "write the state of the simulation to a file",
+        "write the state of the simulation to a file of the simulator",
         _save,
-        (argument("file", type=Path, help="the file"),),
+        (argument("file", help="its name in the simulator's checkpoint_folder"),),
         ("checkpoint save hover.npz",),
     ),
     Command(
         "checkpoint restore",
         "go on from the state in a file",
         _restore,
-        (argument("file", type=Path, help="the file"),),
+        (argument("file", help="its name in the simulator's checkpoint_folder"),),
         ("checkpoint restore hover.npz",),
     ),
     Command(

@@ -114,7 +114,7 @@ class _Flight:
         if not isinstance(metadata, dict):
             raise ReplayError("not a recording of this simulator: it has no parameters")
         try:
-            parameters = from_values(Parameters, metadata)
+            parameters = from_values(Parameters, metadata | {"checkpoint": ""})  # once a path
         except ParameterError as error:
             raise ReplayError(f"recorded with different parameters: {error}") from None
         if parameters.flown_by:
