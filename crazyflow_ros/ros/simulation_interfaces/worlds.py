@@ -90,7 +90,12 @@ def _available(reader: Reader, sources: Sequence[str], *, skip_bad: bool) -> lis
 def _files(reader: Reader, sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
     """Yield the given MJCF files, and those in the given folders."""
     for source in sources:
-        path = reader.path_of(source, LoadWorld.Response)
+        try:
+            path = reader.path_of(source, LoadWorld.Response)
+        except Refusal:
+            if skip_bad:
+                continue
+            raise
         if path.is_dir():
             yield from listed(path, (".xml",))
         elif path.is_file():

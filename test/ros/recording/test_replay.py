@@ -71,7 +71,8 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = [
         f"scene:={scene}",
         f"record:={path}",
-        f"checkpoint:={path.with_suffix('.checkpoint')}",
+        f"checkpoint_folder:={path.parent}",
+        "checkpoint:=flight.checkpoint",
         "drones:=[cf0,cf1]",
         "max_drones:=3",
         "real_time_factor:=5.0",
