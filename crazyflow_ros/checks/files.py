@@ -22,8 +22,10 @@ def check_file_name(what: str, name: str) -> None:
         ValueError: It leads elsewhere, or begins with a dot, as files that are being written.
     """
     if "/" in name or name.startswith("."):
-        rule = "must be the name of a file, without '/' and not beginning with '.'"
-        raise ValueError(f"{what} {rule}, got {shown(name)!r}")
+        raise ValueError(
+            f"{what} must be the name of a file, without '/' and not beginning with '.', got "
+            f"{shown(name)!r}"
+        )
 
 
 def write_file(

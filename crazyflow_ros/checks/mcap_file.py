@@ -187,8 +187,10 @@ def _index(source: File) -> Index:
 
 def _check_times(first_ns: int, time_ns: int) -> None:
     if abs(time_ns - first_ns) > LONGEST or time_ns >= 1 << 63:
-        far = f"a message is {(time_ns - first_ns) * 1e-9:.0f} s from the first one"
-        raise ValueError(f"{far}, expected at most {LONGEST * 1e-9:.0f} s")
+        raise ValueError(
+            f"a message is {(time_ns - first_ns) * 1e-9:.0f} s from the first one, expected at "
+            f"most {LONGEST * 1e-9:.0f} s"
+        )
 
 
 def _damaged(source: File, error: ValueError) -> str:

@@ -167,8 +167,10 @@ class WorldClient:
         try:
             return checked(self._simulation.call(kind, name, LOADING, **wanted, **request))
         except SimulationError as error:
-            start = f"start the simulator with world_folders:=[{Path(uri).parent}]"
-            raise SimulationError(f"{error}; if it needs files beside it, {start}") from None
+            raise SimulationError(
+                f"{error}; if it needs files beside it, start the simulator with "
+                f"world_folders:=[{Path(uri).parent}]"
+            ) from None
 
     def _call(self, kind: Any, service: str, **request: Any) -> Any:
         name = f"{self._simulation.name}/{service}"

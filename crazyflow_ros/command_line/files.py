@@ -36,7 +36,7 @@ def _stop(simulation: SimulatorClient, _: Namespace) -> str:
 COMMANDS = (
     Command(
         "checkpoint save",
-        "write the state of the simulation to a file of the simulator",
+        "write the state of the simulation to a file",
         _save,
         (argument("file", help="its name in the simulator's checkpoint_folder"),),
         ("checkpoint save hover.npz",),
