@@ -5,6 +5,13 @@ The names here are also those of `control`, `drones`, `dynamics` and `sim`.
 
 from __future__ import annotations
 
+import sys
+
+if sys.argv[:1] == ["-m"] and __name__ in sys.orig_argv[-len(sys.argv)] and not sys.flags.safe_path:
+    # `python -m crazyflow_ros` searches the working folder first: a file `types.py` in it would
+    # take the place of Python's own.
+    sys.path.append(sys.path.pop(0))
+
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.lazy import lazy

@@ -1,4 +1,4 @@
-"""Programs whose output may go to one that ends first, as in `topics | head`."""
+"""What programs say, and to whom: to one that ends first, as in `topics | head`, nothing."""
 
 import os
 import sys
@@ -22,3 +22,10 @@ def quiet_if_unread(main: Callable[[], int | None]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
         return UNREAD
+
+
+def in_words(error: Exception) -> str:
+    """Return the text of an error; one of a file says which, and no number of the system."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

@@ -31,6 +31,7 @@ from hostile_memory import scribble_over
 from hostile_node import Hostile, arguments, check
 from hostile_processes import FAULTS
 from hostile_readers import CrazyswarmFiles, Reader
+from hostile_recordings import Recordings
 from hostile_wire import send_bytes
 from ros_client import SimulatorProcess, own_domain
 
@@ -65,7 +66,8 @@ def main() -> None:
 def _read_files(n: int, rng: random.Random, domain: int, counts: Counts) -> None:
     """Read files of other programs."""
     with TemporaryDirectory() as folder:
-        readers: list[Reader] = [CrazyswarmFiles(Path(folder), rng, domain)]
+        place = Path(folder)
+        readers: list[Reader] = [CrazyswarmFiles(place, rng, domain), Recordings(place, rng)]
         for reader in readers:
             counts[f"files {reader.name}"] = reader.counts
             reader.run(n // len(readers))

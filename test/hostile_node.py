@@ -104,7 +104,7 @@ class Hostile:
             "": [*VICTIMS, *VICTIMS, "thing", "other", "thing_1"],
         }
         self._inputs = Inputs(rng, texts)
-        assert self.client.set_parameter("checkpoint", str(self.files.checkpoint)).successful
+        assert self.client.set_parameter("checkpoint", self.files.checkpoint.name).successful
         assert self.client.call(Trigger, "crazyflow/save_checkpoint").success
         self.kinds = self._interface()
         # What is compiled for the first object stays, and is no leak.
@@ -237,7 +237,7 @@ class Hostile:
         return Resource(uri=self._rng.choice((str(path), path.as_uri())))
 
     def _parameter(self, wild: float) -> Parameter:
-        """A parameter to set; files only within our folder, for they are written to."""
+        """A parameter to set."""
         rng = self._rng
         names = rng.choice((self._settable, self._settable, self._parameters, ["x" * 5000]))
         name = rng.choice(names)
@@ -245,7 +245,8 @@ class Hostile:
         value.type = rng.choice((0, 1, 2, 3, 4, 5, 9, 77, 255))
         if name == "checkpoint" and value.type == 4:
             damaged = self.files.sources[-1]
-            value.string_value = rng.choice((*self.files.paths, damaged, f"{damaged}\0", ""))
+            names = (Path(path).name for path in (*self.files.paths, damaged))
+            value.string_value = rng.choice((*names, damaged, "../x", f"{damaged}\0", ""))
         if name == "real_time_factor" and rng.random() < 0.5:
             value.type, value.double_value = 3, rng.choice((0.0, 1e-12, 1e-6, 0.5, 50.0, math.nan))
         return Parameter(name=name, value=value)
@@ -396,6 +397,7 @@ def arguments(folder: Path) -> list[str]:
     parameters.append("drone_model:=cf2x_T350")  # which small steps do not flip
     poses = [0.5, 0.0, 0.0, 0.0, 3.0, 3.0, 0.0, 0.0, -3.0, 3.0, 0.0, 0.0]
     parameters += [f"initial_poses:=[{','.join(map(str, poses))}]", f"record:={folder}/run.mcap"]
+    parameters += [f"checkpoint_folder:={folder}", f"world_folders:=[{folder}]"]
     return [word for parameter in parameters for word in ("-p", parameter)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,10 @@ def write(
     entries: Iterable[Entry],
     parameters: Mapping[str, Any] | None = None,
     chunk: int = 2000,
+    definition: Callable[[Any], str] = lambda _: "",
     **options: Any,
 ) -> Path:
-    """Write a file, with the parameters of a simulator if they are given."""
+    """Write a file, with the parameters of a simulator and definitions if they are given."""
     with path.open("wb") as file:
         writer = Writer(file, chunk_size=chunk, **options)
         writer.start(profile="ros2")
@@ -90,7 +91,7 @@ def write(
             if topic not in channels:
                 kind = type(message)
                 name = f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
-                schema = writer.register_schema(name, "ros2msg", b"")
+                schema = writer.register_schema(name, "ros2msg", definition(kind).encode())
                 channels[topic] = writer.register_channel(topic, "cdr", schema)
             writer.add_message(channels[topic], time_ns, serialize_message(message), time_ns)
         writer.finish()

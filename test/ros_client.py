@@ -127,6 +127,7 @@ class RosProcess:
         domain: ROS domain.
         environment: Beside that of this process.
         stdin: File from which it reads; by default that of this process.
+        folder: In which it works.
     """
 
     def __init__(
@@ -135,6 +136,7 @@ class RosProcess:
         domain: int,
         environment: Mapping[str, str] | None = None,
         stdin: int | None = None,
+        folder: Path = ROOT,
     ) -> None:
         self._file = tempfile.NamedTemporaryFile(mode="r", errors="replace")  # noqa: SIM115
         with _usual_signals():
@@ -143,7 +145,7 @@ class RosProcess:
                 stdin=stdin,
                 stdout=self._file.fileno(),
                 stderr=subprocess.STDOUT,
-                cwd=ROOT,
+                cwd=folder,
                 env={**os.environ, "ROS_DOMAIN_ID": str(domain), **(environment or {})},
             )
 
@@ -209,6 +211,7 @@ class SimulatorProcess(RosProcess):
         cache: Folder of caches; by default all of a test run share one.
         environment: Beside that of this process.
         ready_timeout: Time to wait until it is ready [s].
+        folder: In which it works.
     """
 
     def __init__(
@@ -219,6 +222,7 @@ class SimulatorProcess(RosProcess):
         cache: str = "",
         environment: Mapping[str, str] | None = None,
         ready_timeout: float = READY_TIMEOUT,
+        folder: Path = ROOT,
     ) -> None:
         self._ready_timeout = ready_timeout
         command = shlex.split(os.environ.get(COMMAND, f"{sys.executable} -m crazyflow_ros"))
@@ -226,9 +230,8 @@ class SimulatorProcess(RosProcess):
             script = f"{prelude}\nfrom crazyflow_ros.ros.process import main\nmain()"
             command = [sys.executable, "-c", script]
         cached = {"XDG_CACHE_HOME": cache} if cache else {}
-        super().__init__(
-            [*command, "--ros-args", *arguments], domain, {**cached, **(environment or {})}
-        )
+        variables = {**cached, **(environment or {})}
+        super().__init__([*command, "--ros-args", *arguments], domain, variables, folder=folder)
 
     def __enter__(self) -> Self:
         try:

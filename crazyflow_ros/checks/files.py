@@ -1,4 +1,4 @@
-"""Atomic writes of files."""
+"""Names of files, and atomic writes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,24 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from crazyflow_ros.checks.limits import shown
+
 PARTS = ".*.part"
 """Pattern of the names of files that are being written; a writer that is killed leaves one."""
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)  # of file systems without hard links
+
+
+def check_file_name(what: str, name: str) -> None:
+    """Check that a name stays in the folder in which it is used; empty: there is none.
+
+    Raises:
+        ValueError: It leads elsewhere, or begins with a dot, as files that are being written.
+    """
+    if "/" in name or name.startswith("."):
+        raise ValueError(
+            f"{what} must be the name of a file, without '/' and not beginning with '.', got "
+            f"{shown(name)!r}"
+        )
 
 
 def write_file(

@@ -21,6 +21,7 @@ from crazyflow_ros.client.recording import RECORDS, stop_service
 from crazyflow_ros.client.simulator import SimulatorClient
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.output import in_words
 
 _GONE = 10.0  # s of wall time without a simulator, after which the recording ends
 _SLICE = 0.1  # s of wall time
@@ -85,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
         with SimulatorClient(options.node, options.namespace) as simulation:
             print(_record(simulation, options.file.absolute()), flush=True)
     except (SimulationError, OSError, ModuleNotFoundError) as error:
-        print(error, file=sys.stderr)
+        print(in_words(error), file=sys.stderr)
         return 1
     except (BrokenPipeError, KeyboardInterrupt):
         return 1

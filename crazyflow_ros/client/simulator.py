@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.checks.limits import shown_path, suggestion
+from crazyflow_ros.checks.limits import suggestion
 from crazyflow_ros.client.connection import Connection, checked
 from crazyflow_ros.client.drone import DroneClient
 from crazyflow_ros.client.errors import SimulationError
@@ -72,28 +71,30 @@ class SimulatorClient(Connection):
         checked(self.call(Trigger, f"{self.name}/reset"))
         self.look_at_time()
 
-    def save_checkpoint(self, path: Path) -> str:
+    def save_checkpoint(self, name: str) -> str:
         """Write the state of the simulation to a file, and return what has been written.
 
-        The simulator writes it, with its own rights.
+        Args:
+            name: Name of the file in the simulator's `checkpoint_folder`.
 
         Raises:
             SimulationError: It cannot be written.
         """
-        return self._checkpoint(path, "save_checkpoint")
+        return self._checkpoint(name, "save_checkpoint")
 
-    def restore_checkpoint(self, path: Path) -> str:
+    def restore_checkpoint(self, name: str) -> str:
         """Go on from the state in a file, and return what has been restored.
+
+        Args:
+            name: Name of the file in the simulator's `checkpoint_folder`.
 
         Raises:
             SimulationError: The file cannot be read, or does not fit the simulation.
         """
-        if not path.expanduser().is_file():
-            raise SimulationError(f"there is no file {shown_path(path.expanduser().absolute())}")
-        return self._checkpoint(path, "load_checkpoint")
+        return self._checkpoint(name, "load_checkpoint")
 
-    def _checkpoint(self, path: Path, service: str) -> str:
-        self.parameters.set({"checkpoint": str(path.expanduser().absolute())})
+    def _checkpoint(self, name: str, service: str) -> str:
+        self.parameters.set({"checkpoint": name})
         return str(checked(self.call(Trigger, f"{self.name}/{service}", LOADING)).message)
 
     def drone_status(self) -> list[DroneStatus]:

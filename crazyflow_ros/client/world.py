@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from geometry_msgs.msg import Pose, PoseStamped
-from simulation_interfaces.msg import EntityCategory, EntityFilters, Resource
+from simulation_interfaces.msg import EntityCategory, EntityFilters, Resource, Result
 from simulation_interfaces.srv import (
     DeleteEntity,
     GetAvailableWorlds,
@@ -25,6 +25,7 @@ from crazyflow_ros.client.connection import Connection, checked
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.parameters import ParameterClient
 from crazyflow_ros.drones import Drone
+from crazyflow_ros.output import in_words
 from crazyflow_ros.ros.messages.geometry import heading, point
 
 LOADING = 330.0  # s of wall time; the simulator gives up after 300
@@ -77,8 +78,8 @@ class WorldClient:
         """
         worlds = {name: one.world_resource.uri for name, one in self._worlds().items()}
         uri = _uri(world, worlds, f"there is no world {world!r}")
-        answer = self._call(LoadWorld, "load_world", **_resource(LoadWorld, "world_resource", uri))
-        return str(answer.world.name)
+        answer = self._ask(LoadWorld, "load_world", "world_resource", uri)
+        return str(answer.world.name) or Path(uri).stem
 
     def unload(self) -> None:
         """Remove the world; time stands still until one is loaded."""
@@ -123,12 +124,13 @@ class WorldClient:
         is_drone = model in ("", drone_model, Path(drone_model).name)
         uri = drone_model if is_drone else self._object(model, drone_model)
         pose = Pose(position=point((x, y, z)), orientation=heading(yaw))
-        answer = self._call(
+        answer = self._ask(
             SpawnEntity,
             "spawn_entity",
+            "entity_resource",
+            uri,
             name=name,
             initial_pose=PoseStamped(pose=pose),
-            **_resource(SpawnEntity, "entity_resource", uri),
         )
         return str(answer.entity_name)
 
@@ -153,6 +155,22 @@ class WorldClient:
     def _worlds(self) -> dict[str, Any]:
         found = self._call(GetAvailableWorlds, "get_available_worlds").worlds
         return {world.name: world for world in found}
+
+    def _ask(self, kind: Any, service: str, field: str, uri: str, **request: Any) -> Any:
+        """Call a service with a file, or with its text if the simulator does not read that file."""
+        name = f"{self._simulation.name}/{service}"
+        wanted = _resource(kind, field, uri=uri)
+        answer = self._simulation.call(kind, name, LOADING, **wanted, **request)
+        if answer.result.result != Result.RESULT_NOT_FOUND or not Path(uri).is_file():
+            return checked(answer)
+        wanted = _resource(kind, field, resource_string=_text_of(Path(uri)))
+        try:
+            return checked(self._simulation.call(kind, name, LOADING, **wanted, **request))
+        except SimulationError as error:
+            raise SimulationError(
+                f"{error}; if it needs files beside it, start the simulator with "
+                f"world_folders:=[{Path(uri).parent}]"
+            ) from None
 
     def _call(self, kind: Any, service: str, **request: Any) -> Any:
         name = f"{self._simulation.name}/{service}"
@@ -180,8 +198,21 @@ def _has_resources() -> bool:
     return hasattr(SpawnEntity.Request(), "entity_resource")
 
 
-def _resource(kind: Any, field: str, uri: str) -> dict[str, Any]:
-    """Return the field of a request that has the address; it is another before version 2."""
-    if hasattr(kind.Request(), field):
-        return {field: Resource(uri=uri)}
-    return {"uri": uri}
+def _resource(kind: Any, field: str, **content: str) -> dict[str, Any]:
+    """Return the field of a request that has address or text; it is another before version 2."""
+    return {field: Resource(**content)} if hasattr(kind.Request(), field) else content
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a description, with what it includes unless it names other files, too.
+
+    Raises:
+        SimulationError: It cannot be read, or is none.
+    """
+    from crazyflow_ros.scene.description import read  # with MuJoCo, for a second
+
+    try:
+        description = read(path)
+        return path.read_text() if description.assets or description.parts else description.text
+    except (OSError, ValueError) as error:
+        raise SimulationError(in_words(error)) from None

@@ -38,14 +38,14 @@ COMMANDS = (
         "checkpoint save",
         "write the state of the simulation to a file",
         _save,
-        (argument("file", type=Path, help="the file"),),
+        (argument("file", help="its name in the simulator's checkpoint_folder"),),
         ("checkpoint save hover.npz",),
     ),
     Command(
         "checkpoint restore",
         "go on from the state in a file",
         _restore,
-        (argument("file", type=Path, help="the file"),),
+        (argument("file", help="its name in the simulator's checkpoint_folder"),),
         ("checkpoint restore hover.npz",),
     ),
     Command(

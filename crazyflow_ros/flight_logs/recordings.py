@@ -6,8 +6,6 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import replace
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -17,7 +15,7 @@ from crazyflow_ros.extras import extra
 from crazyflow_ros.flight_logs.flight_log import SAMPLES, FlightLog, TimedValues
 
 MAGIC = b"\x89MCAP0\r\n"
-_CHUNK_BYTES = 1 << 29
+_MESSAGE_BYTES = 1 << 20
 _RPM = 30 / math.pi  # in 1 rad/s
 _N_ROTORS = 4
 
@@ -135,54 +133,32 @@ def _messages(
     file: BinaryIO, drone: str, parameters: dict[str, Any]
 ) -> Iterator[tuple[_Reader, float, Any]]:
     """Yield messages with their readers and times [s]; note the simulator's parameters."""
+    from crazyflow_ros.checks.mcap_file import recorded
+    from crazyflow_ros.checks.mcap_records import Message
+
     with extra("record"):
-        from mcap.exceptions import EndOfFile
-        from mcap.records import Channel, Chunk, Message, Metadata, Schema
-        from mcap.stream_reader import StreamReader
         from mcap_ros2.decoder import DecoderFactory
-    decoders, schemas = DecoderFactory(), dict[int, Schema]()
-    wanted: dict[int, tuple[list[_Reader], Any]] = {}
-
-    def records() -> Iterator[Any]:
-        stream = StreamReader(file, emit_chunks=True, record_size_limit=_CHUNK_BYTES)
-        with suppress(EndOfFile):  # a simulator that was killed has not completed its file
-            for record in stream.records:
-                yield from _unpacked(record) if isinstance(record, Chunk) else (record,)
-
-    for record in records():
-        if isinstance(record, Schema):
-            schemas[record.id] = record
-        elif isinstance(record, Channel) and record.id not in wanted:
-            topic = f"/{record.topic.lstrip('/')}"
+    decoders = DecoderFactory()
+    known: dict[int, tuple[list[_Reader], Any]] = {}  # by channel
+    for item in recorded(file):
+        if not isinstance(item, Message):
+            if "parameters" in item.metadata:
+                parameters.update(json.loads(item.metadata["parameters"]))
+            continue
+        if item.channel.id not in known:
+            topic = f"/{item.topic.lstrip('/')}"
             readers = [r for r in _READERS if topic.endswith(r.ending.format(drone))]
-            schema = schemas.get(record.schema_id)
-            decoder = decoders.decoder_for(record.message_encoding, schema) if readers else None
-            if decoder is not None:
-                wanted[record.id] = readers, decoder
-        elif isinstance(record, Message) and record.channel_id in wanted:
-            readers, decoder = wanted[record.channel_id]
-            message = decoder(record.data)
+            encoding = item.channel.message_encoding
+            decoder = decoders.decoder_for(encoding, item.schema) if readers else None
+            known[item.channel.id] = readers if decoder else [], decoder
+        readers, decoder = known[item.channel.id]
+        if readers:
+            if len(item.data) > _MESSAGE_BYTES:  # whose elements may take 500 times as much
+                size = f"{len(item.data)} bytes, expected at most {_MESSAGE_BYTES}"
+                raise ValueError(f"a message on {shown(item.topic)} has {size}")
+            message = decoder(item.data)
             for reader in readers:
-                yield reader, record.log_time * 1e-9, message
-        elif isinstance(record, Metadata) and "parameters" in record.metadata:
-            parameters.update(json.loads(record.metadata["parameters"]))
-
-
-def _unpacked(chunk: Any) -> list[Any]:
-    """Return the records of a chunk, which cannot become larger than it says."""
-    import lz4.frame
-    import zstandard
-    from mcap.stream_reader import breakup_chunk
-
-    size, data = chunk.uncompressed_size, chunk.data
-    if chunk.compression == "zstd":
-        size = max(size, zstandard.frame_content_size(data))
-    if size > _CHUNK_BYTES:
-        raise ValueError(f"a chunk of {size} bytes, expected at most {_CHUNK_BYTES}")
-    if chunk.compression == "lz4":
-        data = lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=size)
-        chunk = replace(chunk, compression="", data=data)
-    return breakup_chunk(chunk, validate_crc=True)
+                yield reader, item.time_ns * 1e-9, message
 
 
 def _commands(rows: list[_Timed], control: object) -> dict[str, list[_Timed]]:

@@ -17,7 +17,7 @@ from crazyflow_ros.checks.limits import Limit, number
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight_logs import FlightLog, read_flight_log
 from crazyflow_ros.flight_logs.motion import in_the_air
-from crazyflow_ros.output import quiet_if_unread
+from crazyflow_ros.output import in_words, quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.identification.fit import Fit
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "identify") -> i
     try:
         return _run(given)
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        print(f"{program}: {in_words(error)}", file=sys.stderr)
         return 1
 
 

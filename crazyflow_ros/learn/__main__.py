@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.learn.processes import add_options, leave, mesh_of
-from crazyflow_ros.output import quiet_if_unread
+from crazyflow_ros.output import in_words, quiet_if_unread
 from crazyflow_ros.xla.flags import fuse_outputs, silence_alarms
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def main(words: list[str] | None = None) -> int:
         else:
             _train(arguments)
     except (ValueError, OSError, FloatingPointError, ModuleNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {in_words(error)}", file=sys.stderr)
         return leave(2)
     except KeyboardInterrupt:
         return leave(130)

@@ -19,6 +19,7 @@ from crazyflow_ros.checks.limits import read_bytes, shown, shown_path
 from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.drones import AnyDrone
 from crazyflow_ros.network_files import MOST_BYTES
+from crazyflow_ros.output import in_words
 from crazyflow_ros.policy import foundation, onnx_file
 from crazyflow_ros.policy.checked import (
     LayerNames,
@@ -80,7 +81,7 @@ def load(path: str | Path, drone: AnyDrone | None = None) -> Policy:
         arrays = read_arrays(io.BytesIO(content), MOST_BYTES)
         return _policy(_read_about(arrays.pop("about", None)), arrays)
     except (OSError, ValueError, TypeError) as error:
-        reason = str(error)[:_REASON]
+        reason = in_words(error).removeprefix(f"{path}: ")[:_REASON]
         raise ValueError(f"{shown_path(path)} is not a policy that can be read: {reason}") from None
 
 

@@ -9,8 +9,7 @@ import subprocess
 import numpy as np
 
 from crazyflow_ros.checks.archive import read_arrays
-from crazyflow_ros.checks.confinement import program
-from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.checks.confinement import last_words, program
 from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.network_files import MEMORY, MOST_BYTES, REFUSED, SECONDS
 from crazyflow_ros.policy.checked import LayerNames, parsed
@@ -33,33 +32,30 @@ def read_network(
     Raises:
         ValueError: It is another kind of file, is damaged, or takes too much to read.
     """
-    command, environment = program("crazyflow_ros.network_files")
     try:
         done = subprocess.run(
-            [*command, kind, *options],
+            **program("crazyflow_ros.network_files", kind, *options),
             input=content,
             capture_output=True,
             timeout=_PATIENCE,
             check=False,
-            env=environment,
         )
     except subprocess.TimeoutExpired:
         raise ValueError(f"reading it takes more than {_PATIENCE:g} s") from None
     if done.returncode:
-        raise ValueError(_reason(done.returncode, done.stderr.decode(errors="replace")))
+        raise ValueError(_reason(done.returncode, done.stderr))
     arrays = read_arrays(io.BytesIO(done.stdout), _MOST_ANSWER)
     about = convert(parsed(str(arrays.pop("layers"))), tuple[LayerNames, ...], "layers")
     return tuple(layer.layer(i, arrays) for i, layer in enumerate(about)), arrays
 
 
-def _reason(code: int, said: str) -> str:
+def _reason(code: int, said: bytes) -> str:
     if code == REFUSED:
-        return said
+        return said.decode(errors="replace")
     if code == -signal.SIGXCPU:
         return f"reading it takes more than {SECONDS} s of processor time"
     if code < 0:
         most = f"{MEMORY >> 20} MiB of memory"
         name = signal.Signals(-code).name
         return f"reading it ends with {name}: it is damaged, or takes more than {most}"
-    last = said.strip().rsplit("\n", 1)[-1]
-    return f"reading it fails: {shown(last, 200)}"
+    return f"reading it fails: {last_words(io.BytesIO(said))}"

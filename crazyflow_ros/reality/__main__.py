@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.output import quiet_if_unread
+from crazyflow_ros.output import in_words, quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.flight_logs import FlightLog
@@ -53,7 +53,7 @@ def main(words: Sequence[str] | None = None, program: str = "reality") -> int:
     try:
         return _run(given)
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        print(f"{program}: {in_words(error)}", file=sys.stderr)
         return 1
 
 

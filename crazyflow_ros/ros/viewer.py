@@ -8,18 +8,20 @@ button.
 from __future__ import annotations
 
 import math
-import multiprocessing
+import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from multiprocessing import Pipe
 from typing import TYPE_CHECKING
 
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.checks.confinement import program
 from crazyflow_ros.runtime import PhysicsThread, Snapshot, TimedWrench
 from crazyflow_ros.scene import MirrorState
-from crazyflow_ros.scene.viewer import Input, ViewerFrame, show
+from crazyflow_ros.scene.viewer import Input, ViewerFrame
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -120,15 +122,16 @@ class ViewerThread:
 
     def _show(self) -> bool:
         """Show one model in one window; return True if the model has changed."""
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
+        ours, theirs = Pipe()
         mirror = self._physics.mirror
         model, names = mirror.model, mirror.names
-        arguments = (theirs, model, names)
-        process = context.Process(target=show, args=arguments, name="viewer", daemon=True)
-        process.start()
-        theirs.close()  # so that the end of the process is noticed
+        with theirs:  # closed, so that the end of the process is noticed
+            process = subprocess.Popen(
+                **program("crazyflow_ros.scene.viewer", str(theirs.fileno())),
+                pass_fds=[theirs.fileno()],
+            )
         try:
+            ours.send((model, names))
             reason = self._answer(ours, _START_TIMEOUT)
             if reason is not None:
                 self._logger.warning(f"headless is false, but there is no window: {reason}")
@@ -148,8 +151,10 @@ class ViewerThread:
             return False
         finally:
             ours.close()
-            process.join(_END_TIMEOUT)
-            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_TIMEOUT)
+            process.kill()
+            process.wait()
 
     def _answer(self, connection: Connection, timeout: float) -> Input | str | None:
         """Receive the next message of the viewer's process.

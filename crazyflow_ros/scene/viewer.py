@@ -1,12 +1,16 @@
 """MuJoCo's viewer in a separate process, on its own copy of the model.
 
+    python -m crazyflow_ros.scene.viewer DESCRIPTOR
+
 If a window or its driver fails, it may end its process, so that must not be the simulation's. The
-two processes communicate through a pipe: each `ViewerFrame` is answered with an `Input`.
+two processes communicate through a pipe, of which `DESCRIPTOR` is an end: model and names come
+first, and then each `ViewerFrame` is answered with an `Input`.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,7 +79,7 @@ class ViewerScene:
 
 
 def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) -> None:
-    """Show frames until the window or the connection is closed; the process's main function.
+    """Show frames until the window or the connection is closed.
 
     Sends None once the window is open, or a text with the reason if it cannot be opened; and None
     in place of an `Input` when the user has closed it.
@@ -119,3 +123,10 @@ def _why_no_display() -> str | None:
             return None
     reasons = [str(warning.message) for warning in caught]
     return "; ".join(reasons) or "GLFW cannot be initialised"
+
+
+if __name__ == "__main__":
+    from crazyflow_ros.scene import viewer  # whose classes the other process knows
+
+    with Connection(int(sys.argv[1])) as ours:
+        viewer.show(ours, *ours.recv())

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
-from crazyflow_ros.output import quiet_if_unread
+from crazyflow_ros.output import in_words, quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page
+    from crazyflow_ros.view.recording import Recording
     from crazyflow_ros.view.replay.page import RecordingPage
 
 
@@ -46,7 +47,12 @@ def main(
 
     configure_middleware()
     try:
-        with _page(options) as page:
+        recordings = _recordings(options)
+    except (OSError, ValueError, ModuleNotFoundError) as error:
+        print(f"view: {in_words(error)}", file=sys.stderr)
+        return 1
+    try:
+        with _page(options, recordings) as page:
             on_end(page.close)
             print(f"The page is at {page.viewer.url}", flush=True)
             is_terminal = sys.stdout.isatty() and sys.stderr.isatty()
@@ -54,20 +60,35 @@ def main(
                 open_later(page.viewer.url, lambda: page.viewer.shell.has_tabs)
             page.run()
     except (OSError, ValueError, SimulationError) as error:
-        print(f"there is no page: {error}", file=sys.stderr)
+        print(f"there is no page: {in_words(error)}", file=sys.stderr)
         return 1
     return 0
 
 
+def _recordings(options: argparse.Namespace) -> list[Recording]:
+    """Return the one or two recordings to show, or none.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: A file is not a recording of a simulator, or is damaged.
+    """
+    paths = [path for path in (options.recording, options.other) if path is not None]
+    if not paths:
+        return []
+    from crazyflow_ros.view.recording import Recording
+
+    return [Recording(path) for path in paths]
+
+
 @contextmanager
-def _page(options: argparse.Namespace) -> Iterator[Page | RecordingPage]:
+def _page(
+    options: argparse.Namespace, recordings: list[Recording]
+) -> Iterator[Page | RecordingPage]:
     place = options.address, options.port
-    if options.recording is not None:
-        from crazyflow_ros.view.recording import Recording
+    if recordings:
         from crazyflow_ros.view.replay.page import RecordingPage
 
-        other = None if options.other is None else Recording(options.other)
-        yield RecordingPage(Recording(options.recording), *place, other)
+        yield RecordingPage(recordings[0], *place, *recordings[1:])
         return
     from crazyflow_ros.view.follower import Follower
     from crazyflow_ros.view.page import Page

@@ -7,11 +7,11 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState, MultiDOFJointState
 
 from crazyflow_ros.ros.messages.cdr import below, find_numbers
 from crazyflow_ros.ros.messages.numeric_message import elements
+from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.topics.states import messages_of_all
 from crazyflow_ros.view.frame import N_ROTORS, Frame
 
@@ -39,7 +39,11 @@ class NumberReader:
         self._size = -1
 
     def read(self, payload: bytes) -> tuple[int, np.ndarray]:
-        """Return the stamp [ns] and the numbers, float64."""
+        """Return the stamp [ns] and the numbers, float64.
+
+        Raises:
+            ValueError: The message is damaged, or too large.
+        """
         words = np.frombuffer(payload, np.uint32, len(payload) // _WORD)
         if len(payload) != self._size or (words[self._fixed] != self._constants).any():
             self._learn(payload, words)
@@ -47,9 +51,11 @@ class NumberReader:
         return seconds * 10**9 + nanosecs, words[self._numbers].view(np.float64)
 
     def _learn(self, payload: bytes, words: np.ndarray) -> None:
-        self.prototype, self._size = deserialize_message(payload, self._kind), len(payload)
+        self.prototype, self._size = deserialised(payload, self._kind), len(payload)
         paths = self._paths(self.prototype)
         places = np.array(find_numbers(self.prototype, paths, _STAMP), np.intp) // _WORD
+        if places.max(initial=0) + 1 >= len(words):
+            raise ValueError(f"a {self._kind.__name__} of {len(payload)} bytes is cut off")
         numbers, self._times = places[: len(paths)], places[len(paths) :]
         self._numbers = np.stack([numbers, numbers + 1], axis=-1).ravel()
         self._fixed = np.ones(len(words), bool)

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rclpy.serialization import deserialize_message
 from visualization_msgs.msg import MarkerArray
 
+from crazyflow_ros.checks.mcap_file import McapFile
+from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
+from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.messages.times import NS
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
-from crazyflow_ros.view.mcap_file import McapFile, Message
 from crazyflow_ros.view.messages import FrameReader
 
 _BACK = NS // 2  # ns, how far before a time its latest messages are searched
@@ -44,7 +45,7 @@ class Recording:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file is not a complete recording of a simulator.
+        ValueError: The file is not a recording of a simulator, or is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,6 +57,11 @@ class Recording:
         self._worlds = self._read_worlds()
         self._read_metadata()
         self.looks: Looks = self._look()
+        if not self.file.is_complete:
+            self.notes.append(
+                "The file has no end, because its recorder was killed or still writes: it is shown "
+                "as far as it goes."
+            )
         if self.file.goes_back:
             self.notes.append(
                 "Time goes back in this file, because it was reset or a checkpoint was loaded: "
@@ -72,7 +78,7 @@ class Recording:
         worlds = []
         for message in self.file.messages({f"{self.node}/scene": None}):
             try:
-                shapes = shapes_of(deserialize_message(message.data, MarkerArray))
+                shapes = shapes_of(deserialised(message.data, MarkerArray))
             except Exception as error:  # the file may hold anything
                 self.notes.append(f"A world in the file cannot be read: {error}")
             else:
@@ -83,7 +89,7 @@ class Recording:
         """Note the parameters of the simulation, which only its own recorders write."""
         self.parameters: dict[str, Any] = {}
         self.zero_ns = self.begin_ns
-        found = self.file.metadata.get("crazyflow_ros", {})
+        found = self.file.metadata
         try:
             parameters = json.loads(found["parameters"])
             self.zero_ns = int(found.get("origin_ns", 0))

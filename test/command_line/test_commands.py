@@ -124,10 +124,23 @@ def test_a_name_that_no_node_can_have_is_refused(given: str, reason: str) -> Non
     assert done.stderr.startswith("list: ") and reason in done.stderr
 
 
-def test_a_replay_of_a_file_that_is_not_there(tmp_path: Path) -> None:
-    done = command(f"replay {tmp_path / 'nothing.mcap'}")
-    assert done.returncode == 2
-    assert "nothing.mcap" in done.stderr and "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    "words",
+    ["replay {}", "view {}", "reality {}", "identify {} --drone cf2x_L250 --output out"],
+)
+def test_a_file_that_cannot_be_read_is_named_once_with_the_reason(
+    tmp_path: Path, words: str
+) -> None:
+    os.mkfifo(tmp_path / "fifo.mcap")
+    for file, reason in (
+        ("none.mcap", "none.mcap: No such file or directory"),
+        ("fifo.mcap", "fifo.mcap is not a regular file"),
+    ):
+        done = command(words.format(file), tmp_path)
+        assert done.returncode != 0
+        said = done.stderr.strip().splitlines()[-1]
+        assert said.endswith(reason) and said.count(file) <= 2, done.stderr
+        assert "Errno" not in done.stderr and "page" not in done.stderr
 
 
 def test_make_refuses_unknown_variables() -> None:

@@ -23,6 +23,7 @@ import pytest
 import rclpy
 import yaml
 from command_processes import TIMEOUT, Done, command, environment, run_python
+from description_corpus import stl
 from mcap.reader import make_reader
 from paths import ROOT
 from rclpy.context import Context
@@ -37,10 +38,15 @@ DOMAIN = own_domain("test_running_commands")
 
 
 @pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@pytest.fixture(scope="module")
+def simulator(checkpoints: Path) -> Iterator[SimulatorProcess]:
     """With room for a drone and for shapes, so that nothing is compiled later."""
     arguments = ["drones:=[cf0,cf1]", "real_time_factor:=4.0", "max_drones:=3"]
-    arguments += ["scene:=race_track"]
+    arguments += ["scene:=race_track", f"checkpoint_folder:={checkpoints}"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROS_DOMAIN_ID", str(DOMAIN))  # of the commands in this process
         with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
@@ -170,7 +176,7 @@ def test_drones_and_objects_come_and_go(standing: SimulatorProcess) -> None:
     assert "new" not in said("list")
 
 
-def test_worlds(standing: SimulatorProcess) -> None:
+def test_worlds(standing: SimulatorProcess, tmp_path: Path) -> None:
     listed, current, first = each(said, "world list", "world current", "param get scene")
     assert {line.split()[0] for line in listed.splitlines()} >= {"floor", "room", "race_track"}
     assert (current, first) == ("floor\n", "race_track\n")
@@ -183,7 +189,19 @@ def test_worlds(standing: SimulatorProcess) -> None:
     assert still == "takeoff: time stands still: no world is loaded\n"
     assert "no world is loaded" in said("list")
     assert said("world load floor").startswith("world floor is loaded")
-    # Time has jumped back to its start, where it stands still.
+    # Time has jumped back to its start, where it stands still. A file of this folder goes as text.
+    (tmp_path / "wall.xml").write_text("<mujoco><body name='wall'><geom size='1'/></body></mujoco>")
+    inner = "<worldbody><geom type='plane' size='0 0 1'/><include file='wall.xml'/></worldbody>"
+    (tmp_path / "yard.xml").write_text(f"<mujoco model='yard'>{inner}</mujoco>")
+    assert said("world load yard.xml", tmp_path).startswith("world yard is loaded")
+    assert said("list").endswith("\nobjects: wall\n")
+    mesh = "<mujoco><asset><mesh name='m' file='m.stl'/></asset></mujoco>"
+    (tmp_path / "mesh.xml").write_text(mesh)
+    assert "mesh.xml" in refused("world load mesh.xml", folder=tmp_path)  # which is not there
+    (tmp_path / "m.stl").write_bytes(stl())
+    needs = refused("world load mesh.xml", folder=tmp_path)
+    assert f"start the simulator with world_folders:=[{tmp_path}]" in needs
+    assert said("world load floor").startswith("world floor is loaded")
     assert said("resume") == "time goes on\n"
     assert "cf0 hovers at" in said("takeoff cf0 0.5")
 
@@ -395,19 +413,22 @@ def test_a_transform_listener_as_courses_have_it(standing: SimulatorProcess) -> 
     assert (round(x, 1), round(y, 1)) == (1.8, -0.5) and -0.05 < z < 0.05
 
 
-def test_checkpoints(standing: SimulatorProcess, tmp_path: Path) -> None:
+def test_checkpoints(standing: SimulatorProcess, checkpoints: Path, tmp_path: Path) -> None:
     said("takeoff cf0 0.5")
-    assert re.fullmatch(
-        r".*/hover\.npz written, at tick \d+\n", said("checkpoint save hover.npz", tmp_path)
-    )
+    path = re.escape(str(checkpoints / "hover.npz"))
+    written = said("checkpoint save hover.npz", tmp_path)  # whatever folder this is
+    assert re.fullmatch(path + r" written, at tick \d+\n", written)
     said("land cf0")
     restored = said("checkpoint restore hover.npz", tmp_path)
-    assert re.fullmatch(r".*/hover\.npz loaded, at tick \d+\n", restored)
+    assert re.fullmatch(path + r" loaded, at tick \d+\n", restored)
     assert re.search(r"^cf0 +flying +\(.*0\.[45]\d\) m$", said("list"), re.M)
-    (tmp_path / "other.npz").write_text("no checkpoint")
-    missing = refused("checkpoint restore nothing.npz", folder=tmp_path)
-    assert f"there is no file {tmp_path / 'nothing.npz'}" in missing
-    assert "other.npz" in refused("checkpoint restore other.npz", folder=tmp_path)
+    missing = refused("checkpoint restore hoover.npz")
+    assert "no checkpoint 'hoover.npz', only hover.npz; did you mean 'hover.npz'?" in missing
+    elsewhere = refused(f"checkpoint save {tmp_path}/hover.npz")
+    assert "checkpoint must be the name of a file, without '/'" in elsewhere
+    (checkpoints / "other.npz").write_text("no checkpoint")
+    assert "other.npz is not a checkpoint" in refused("checkpoint restore other.npz")
+    assert "other.npz is not replaced" in refused("checkpoint save other.npz")
 
 
 def test_a_recording_in_the_background(standing: SimulatorProcess, tmp_path: Path) -> None:

@@ -211,8 +211,15 @@ def test_a_request_that_is_given_up_is_not_carried_out_later() -> None:
 
 
 @pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
-    with SimulatorProcess(DOMAIN, ["-p", "start_paused:=true"]) as process:
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The simulator's folder, which it makes."""
+    return tmp_path_factory.mktemp("state") / "a" / "b"
+
+
+@pytest.fixture(scope="module")
+def simulator(checkpoints: Path) -> Iterator[SimulatorProcess]:
+    arguments = ["-p", "start_paused:=true", "-p", f"checkpoint_folder:={checkpoints}"]
+    with SimulatorProcess(DOMAIN, arguments) as process:
         yield process
 
 
@@ -310,6 +317,13 @@ def test_parameters_of_no_type_are_refused(client: Client) -> None:
     [
         ("real_time_factor", 1e-12, "1e-06 to 1000000, got 1e-12"),
         ("real_time_factor", float("nan"), "nan"),
+        ("checkpoint", "/tmp/flight", "the name of a file, without '/' and not beginning with '.'"),
+        ("checkpoint", "../flight", "must be the name of a file"),
+        ("checkpoint", "..", "must be the name of a file"),
+        ("checkpoint", "~/flight", "must be the name of a file"),
+        ("checkpoint", ".flight.part", "must be the name of a file"),
+        ("checkpoint_folder", "/tmp", "checkpoint_folder can only be set at the start"),
+        ("world_folders", ["/"], "world_folders can only be set at the start"),
         ("checkpoint", "x" * 10_000, "at most 4096 characters"),
         ("checkpoint", "a\nb", "control characters"),
         ("step_ticks", 10_000_000, "1000000"),
@@ -326,27 +340,46 @@ def test_parameters_that_cannot_be_used_are_refused(
     assert client.call(Trigger, "crazyflow/reset").success
 
 
-def test_peers_overwrite_no_file_of_the_user(client: Client, tmp_path: Path) -> None:
-    diary, link, fifo, mine = (tmp_path / n for n in ("diary", "link", "fifo", "mine"))
-    diary.write_text("dear diary")
-    link.symlink_to(diary)
-    os.mkfifo(fifo)
-    save = "crazyflow/save_checkpoint"
-    for path, reason in (
-        (diary, f"{diary} is not replaced, for it is not a checkpoint: "),
-        (link, f"{diary} is not replaced, for it is not a checkpoint: "),
-        (tmp_path, "not a regular file"),
-        (fifo, "not a regular file"),
-        (tmp_path / "none" / "flight", "No such file"),
-    ):
-        assert client.set_parameter("checkpoint", str(path)).successful
-        response = client.call(Trigger, save)
-        assert not response.success and reason in response.message
-    assert client.set_parameter("checkpoint", str(mine)).successful
+def test_peers_save_in_one_folder_and_replace_nothing_but_checkpoints(
+    client: Client, checkpoints: Path, tmp_path: Path
+) -> None:
+    save, load = "crazyflow/save_checkpoint", "crazyflow/load_checkpoint"
+
+    def answer(service: str, name: str) -> Trigger.Response:
+        assert client.set_parameter("checkpoint", name).successful
+        return client.call(Trigger, service)
+
     for _ in range(2):
-        assert client.call(Trigger, save).success
+        assert answer(save, "mine").success
+    assert checkpoints.stat().st_mode & 0o777 == 0o700
+    thesis, diary, link, fifo = (
+        tmp_path / "thesis_run_17.npz",
+        *(checkpoints / name for name in ("diary", "link", "fifo")),
+    )
+    thesis.write_bytes((checkpoints / "mine").read_bytes())
+    diary.write_text("dear diary")
+    link.symlink_to(thesis)
+    os.mkfifo(fifo)
+    for name, reason in (
+        ("diary", f"{diary} is not replaced, for it is not a checkpoint: "),
+        ("link", f"{link} is a link"),
+        ("fifo", "not a regular file"),
+        ("x" * 300, "File name too long"),
+    ):
+        response = answer(save, name)
+        assert not response.success and reason in response.message, response.message
+    for name, reason in (
+        ("link", f"{link} is a link"),
+        ("fifo", "not a regular file"),
+        ("min", "there is no checkpoint 'min', only diary, fifo, link, mine"),
+    ):
+        response = answer(load, name)
+        assert not response.success and reason in response.message, response.message
+    assert answer(load, "mine").success
     assert diary.read_text() == "dear diary" and link.is_symlink()
-    assert set(tmp_path.iterdir()) == {diary, link, fifo, mine}
+    assert thesis.read_bytes() == (checkpoints / "mine").read_bytes()
+    assert set(checkpoints.iterdir()) == {diary, link, fifo, checkpoints / "mine"}
+    assert list(tmp_path.iterdir()) == [thesis]
 
 
 def test_the_largest_trajectory_that_is_promised_is_taken(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hostile_node import Hostile, arguments, check
 from hostile_readers import CrazyswarmFiles
+from hostile_recordings import Recordings
 from hostile_wire import send_bytes
 from ros_client import SimulatorProcess, own_domain
 
@@ -31,6 +32,12 @@ def test_hostile_inputs_are_carried_out_or_refused_and_a_drone_flies_on(tmp_path
         assert simulator.end()[0] == 0
         assert "Traceback" not in simulator.log
     assert max(hostile.pauses) < TIMEOUT
+
+
+def test_hostile_recordings_are_read_or_refused(tmp_path: Path) -> None:
+    files = Recordings(tmp_path, random.Random(SEED))
+    files.run(N_FILES)
+    assert min(files.counts["refused"], files.counts["accepted"]) > N_FILES // 10
 
 
 def test_hostile_files_of_crazyswarm2_are_read_or_refused_by_name(tmp_path: Path) -> None:

@@ -25,13 +25,14 @@ SIZE = "drones:=[cf0,cf1]"
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, SimulatorProcess]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         endpoint = f'["tcp/127.0.0.1:{free.getsockname()[1]}"]'
-    kept: Path = tmp_path_factory.mktemp("kept") / "checkpoint"
+    kept: Path = tmp_path_factory.mktemp("kept")
     with ExitStack() as stack:
         processes = {}
         for name, end in (("left", "listen"), ("right", "connect")):
             (peer,) = OWNED.keys() - {name}
             parameters = [
-                *(SIZE, "start_paused:=true", "real_time_factor:=0.0", f"checkpoint:={kept}"),
+                *(SIZE, "start_paused:=true", "real_time_factor:=0.0"),
+                *(f"checkpoint_folder:={kept}", "checkpoint:=flight"),
                 *(f"hosts.name:={name}", f"hosts.peers:=[{peer}]"),
                 *(f"hosts.drones:=[{','.join(OWNED[name])}]", f"hosts.{end}:={endpoint}"),
             ]

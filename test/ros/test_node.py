@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -47,8 +46,9 @@ AHEAD = 5  # ticks between two messages of a rate of 100 Hz, which are computed 
 
 
 @pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
     arguments = [
+        f"checkpoint_folder:={tmp_path_factory.mktemp('checkpoints')}",
         f"drones:=[{','.join(DRONES)}]",
         "flight.velocity_timeout:=5.0",  # a test sends a velocity once
         "flight.takeoff_height:=1.0",
@@ -525,13 +525,13 @@ def test_lost_drone_is_told_until_its_reset_which_is_told_too(client: Client) ->
 
 
 @pytest.mark.usefixtures("paused")
-def test_flight_goes_on_from_a_checkpoint(client: Client, tmp_path: FilePath) -> None:
+def test_flight_goes_on_from_a_checkpoint(client: Client) -> None:
     service = {name: f"crazyflow/{name}_checkpoint" for name in ("save", "load")}
     for name in service.values():
         response = client.call(Trigger, name)
-        assert not response.success and "expected a path" in response.message
-    assert client.set_parameter("checkpoint", str(tmp_path / "flight")).successful
-    assert "not a checkpoint" in client.call(Trigger, service["load"]).message
+        assert not response.success and "expected the name" in response.message
+    assert client.set_parameter("checkpoint", "flight").successful
+    assert "there is no checkpoint 'flight'" in client.call(Trigger, service["load"]).message
     odometry = client.collect(Odometry, "cf0/odom")
     client.advance(5)
     client.publish("cf0/cmd_pose", above(client.until(lambda: odometry[-1:], "odometry")[0]))

@@ -157,7 +157,8 @@ def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_fly
     cache = tmp_path / "crazyflow_ros"
     cache.mkdir()
     cache.chmod(0o770)  # from where others could have it run their code
-    arguments = [f"checkpoint:={tmp_path}", "record:=/dev/full"]
+    (tmp_path / "folder").mkdir()
+    arguments = [f"checkpoint_folder:={tmp_path}", "checkpoint:=folder", "record:=/dev/full"]
     parameters = [word for argument in arguments for word in ("-p", argument)]
     limits = "unset HOME ROS_HOME ROS_LOG_DIR; ulimit -n 64"
     with limited(limits, *parameters, cache=tmp_path) as simulator:
@@ -165,7 +166,7 @@ def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_fly
         client = Client(DOMAIN)
         check_clock(client)
         saved = client.call(Trigger, "crazyflow/save_checkpoint")
-        assert not saved.success and f"not a regular file: '{tmp_path}'" in saved.message
+        assert not saved.success and f"not a regular file: '{tmp_path}/folder'" in saved.message
         status = client.latest(DiagnosticArray, "crazyflow/status").status[0]
         said = {value.key: value.value for value in status.values}
         assert "No space left on device" in said["record_error"] and status.level == b"\x01"

@@ -50,9 +50,10 @@ from std_msgs.msg import String
 from websockets.exceptions import ConnectionClosed
 
 from benchmark.chromium import open_chromium
-from crazyflow_ros.view.mcap_file import McapFile, after_silence, every
+from crazyflow_ros.checks.mcap_file import McapFile
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay import events as events_module
+from crazyflow_ros.view.replay.choices import after_silence, every
 from crazyflow_ros.view.replay.comparison import Alignment, first_difference, shift_ns
 from crazyflow_ros.view.replay.events import Event
 from crazyflow_ros.view.replay.player import Player
@@ -156,7 +157,8 @@ def test_chosen_messages_are_those_of_the_librarys_reader(crashed: Path) -> None
     with crashed.open("rb") as stream:
         found = make_reader(stream).iter_messages(topics, starting_at=begin, ending_before=end + 1)
         expected = sorted((c.topic, m.log_time, m.data) for _, c, m in found)
-    assert sorted(map(tuple, file.messages(dict.fromkeys(topics), begin, end))) == expected
+    chosen = file.messages(dict.fromkeys(topics), begin, end)
+    assert sorted((m.topic, m.time_ns, m.data) for m in chosen) == expected
     times = [time_ns for topic, time_ns, _ in expected if topic == STATES]
     few = [m.time_ns for m in file.messages({STATES: every(100 * MS)}, begin, end)]
     assert few == [
@@ -299,21 +301,44 @@ def test_files_that_cannot_be_played_say_why(tmp_path: Path) -> None:
     def refusal(name: str, content: bytes) -> str:
         file = tmp_path / name
         file.write_bytes(content)
-        with pytest.raises(ValueError, match=r"MCAP|topics") as caught:
+        with pytest.raises(ValueError, match=r"MCAP|topics|damaged") as caught:
             Recording(file)
         assert str(file) in str(caught.value)
         return str(caught.value)
 
-    assert "is not an MCAP file" in refusal("text.mcap", b"not a recording")
-    assert "is not an MCAP file" in refusal("empty.mcap", b"")
-    for name, content in (("cut.mcap", whole[: len(whole) // 2]), ("head.mcap", whole[:8])):
-        assert f"mcap recover {tmp_path / name}" in refusal(name, content)
-    damaged = whole[:-60] + bytes(30) + whole[-30:]
-    assert "mcap recover" in refusal("damaged.mcap", damaged)
-    plain = write(tmp_path / "plain.mcap", hover(0.1), PARAMETERS, index_types=IndexType.NONE)
-    assert "mcap recover" in refusal("plain.mcap", plain.read_bytes())
+    assert "not an MCAP file" in refusal("text.mcap", b"not a recording")
+    assert "not an MCAP file" in refusal("empty.mcap", b"")
+    chunk = whole.index(b"zstd") - 9 - 28 - 4
+    damaged = whole[:chunk] + b"\x06" + b"\xff" * 8 + whole[chunk + 9 :]
+    assert "damaged before byte" in refusal("damaged.mcap", damaged)
+    assert "its topics are none" in refusal("head.mcap", whole[:8])
     other = write(tmp_path / "other.mcap", [(0, "/chatter", String(data="hello"))])
     assert "its topics are /chatter" in refusal("other.mcap", other.read_bytes())
+
+
+def test_files_without_an_index_are_played(tmp_path: Path) -> None:
+    for name, options in (
+        ("none", {"index_types": IndexType.NONE}),
+        ("loose", {"use_chunking": False}),
+    ):
+        path = write(tmp_path / f"{name}.mcap", hover(1.0), PARAMETERS, **options)
+        run = scanned(path)
+        assert len(run.overview.frames) == 101 and run.recording.notes == []
+
+
+def test_the_file_of_a_killed_simulator_is_played_to_its_end(tmp_path: Path) -> None:
+    path = write(tmp_path / "killed.mcap", hover(4.0), PARAMETERS)
+    whole = path.read_bytes()
+    ends = []
+    for size in (len(whole) * 3 // 4, len(whole) - 4, 3000):
+        path.write_bytes(whole[:size])
+        run = scanned(path)
+        assert run.recording.notes[0].startswith("The file has no end, because its recorder was")
+        assert not any("mcap" in note for note in run.recording.notes)
+        last = run.recording.end_ns
+        assert run.recording.frame(last) is not None and run.overview.times_ns[-1] == last
+        ends.append(last / NS)
+    assert ends[1] == 4.0 and 2.0 < ends[0] < 4.0 and 0.0 < ends[2] < 1.0
 
 
 def test_a_world_that_cannot_be_read_is_noted(tmp_path: Path) -> None:
@@ -329,7 +354,7 @@ def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
     place = content.index(b"zstd") + 20  # of the first chunk
     content[place : place + 200] = bytes(200)
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.raises(ValueError, match=r"a\.mcap: damaged before byte .*cannot be unpacked"):
         scanned(path)
 
 

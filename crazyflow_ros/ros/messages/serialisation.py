@@ -8,8 +8,13 @@ from typing import Any
 
 from rclpy.serialization import deserialize_message, serialize_message
 
-from crazyflow_ros.ros.messages.type_names import with_parts
+from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.ros.messages.type_names import type_name, with_parts
 
+_MARKERS = "visualization_msgs/msg/MarkerArray"
+_LARGE = {"std_msgs/msg/String": 1 << 27, _MARKERS: 1 << 24}  # bytes; a checkpoint, and a scene
+_MOST = 1 << 20  # bytes of other messages
+_MARKER = 100  # bytes of a marker, at least
 _UNBOUNDED = re.compile(r"string$|sequence<[^,]*>$")
 _OVERESTIMATED = re.compile(r"sequence<(double|u?int64)\b")
 
@@ -28,6 +33,29 @@ def serialised(message: Any) -> bytes:
         while _is_complete(payload[:-1], kind):
             payload = payload[:-1]
     return payload
+
+
+def deserialised(payload: bytes, kind: Any) -> Any:
+    """Deserialise a message that may hold anything, as those of a file.
+
+    Elements take memory as soon as a message says how many there are: a byte of an array of markers
+    can take 700.
+
+    Raises:
+        ValueError: It is damaged, or too large.
+    """
+    name = type_name(kind)
+    most = _LARGE.get(name, _MOST)
+    if len(payload) > most:
+        raise ValueError(f"a {name} of {len(payload)} bytes, expected at most {most}")
+    if name == _MARKERS:
+        count = int.from_bytes(payload[4:8], "little" if payload[1:2] == b"\1" else "big")
+        if count * _MARKER > len(payload):
+            raise ValueError(f"a {name} of {count} markers in {len(payload)} bytes")
+    try:
+        return deserialize_message(payload, kind)
+    except Exception as error:  # rclpy has no common base class
+        raise ValueError(f"a {name} cannot be read: {shown(str(error), 200)}") from None
 
 
 @cache

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NoReturn
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.files import check_file_name
 from crazyflow_ros.checks.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.rates import ticks_per_period
@@ -91,8 +92,26 @@ class Parameters(RealisticOptions):
         ),
     ] = 0.0
     checkpoint: Annotated[
-        str, Spec("File of ~/save_checkpoint and ~/load_checkpoint", read_only=False)
+        str,
+        Spec(
+            "Name of the file of ~/save_checkpoint and ~/load_checkpoint, in checkpoint_folder",
+            read_only=False,
+            check=check_file_name,
+        ),
     ] = ""
+    checkpoint_folder: Annotated[
+        str,
+        Spec(
+            "Folder of checkpoints; empty: crazyflow_ros/checkpoints in XDG_STATE_HOME, or else in "
+            "~/.local/state"
+        ),
+    ] = ""
+    world_folders: Annotated[
+        Names,
+        Spec(
+            "Folders with worlds and objects that requests may name, beside those of ROS packages"
+        ),
+    ] = ()
     record: Annotated[
         str, Spec("New MCAP file to record all topics and commands to; empty: none")
     ] = ""

@@ -16,13 +16,14 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.qos import QoSProfile
 from std_msgs.msg import String
 
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.disturbances import from_disturbance
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import from_setpoint
 from crazyflow_ros.ros.messages.cdr import XYZ
 from crazyflow_ros.ros.messages.frame_ids import MAP
-from crazyflow_ros.ros.messages.serialisation import serialised
+from crazyflow_ros.ros.messages.serialisation import deserialised, serialised
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.runtime import (
     Checkpoint,
@@ -39,6 +40,7 @@ WRENCH, CHANGES = "external_wrench", "~/changes"
 STATE = ("pos", "quat", "vel", "ang_vel", "rotor_angle", "rotor_vel")
 """Fields of `MirrorState` in a change."""
 
+_MOST_VALUES = 2_000_000  # in a change; 10,000 drones have 200,000
 _QOS = QoSProfile(depth=1)
 _MAX_POSTED = 16  # pending commands of a drone; only the latest takes effect
 _Conversion = Callable[[Any, str], Setpoint]
@@ -152,6 +154,24 @@ class RecordedEffects:
 
     def _put_change(self, change: dict[str, Any]) -> None:
         self._recorder.put(self._changes, serialised(String(data=json.dumps(change))))
+
+
+def change_of(payload: bytes) -> dict[str, Any]:
+    """Return the change that a message of `CHANGES` in a file describes.
+
+    Raises:
+        ValueError: It describes none, or is too large.
+    """
+    text = deserialised(payload, String).data
+    if (n := sum(map(text.count, ",[{"))) > _MOST_VALUES:
+        raise ValueError(f"a change of {n} values, expected at most {_MOST_VALUES}")
+    try:
+        change = json.loads(text)
+    except RecursionError as error:
+        raise ValueError(f"a change is nested too deeply: {error}") from None
+    if not isinstance(change, dict):
+        raise ValueError(f"a change must be a dictionary, got {shown(change)}")
+    return change
 
 
 def _message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:

@@ -60,8 +60,8 @@ class Channel:
 class Recorder:
     """A writer of messages with its own thread.
 
-    Chunks are completed once a second, so a killed process loses at most one second. Programs that
-    read files by their index need `mcap recover` first.
+    Chunks are completed once a second, so a killed process loses at most one second, and the index
+    that other programs need.
 
     Args:
         path: The file, which must be empty or not exist.

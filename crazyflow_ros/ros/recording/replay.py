@@ -10,11 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import signal
 import sys
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -24,21 +23,22 @@ import jax.numpy as jnp
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
 
-from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.checks.limits import open_file, shown
+from crazyflow_ros.checks.mcap_file import LONGEST, recorded
+from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
-from crazyflow_ros.extras import extra
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
+from crazyflow_ros.output import in_words
 from crazyflow_ros.ros.commands.command_topics import inputs
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
+from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH
+from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH, change_of
 from crazyflow_ros.ros.recording.recorder import PARTIAL
 from crazyflow_ros.runtime import (
     Checkpoint,
@@ -49,14 +49,9 @@ from crazyflow_ros.runtime import (
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.xla.start_up import StartUp
 
-with extra("record"):
-    from mcap.exceptions import InvalidMagic, RecordLengthLimitExceeded
-    from mcap.records import Channel, Message, Metadata
-    from mcap.stream_reader import StreamReader
-
 _TIMEOUT = 600.0  # s of wall time for one step
+_GAP = 60  # s that are flown at once
 _REASON = 300  # characters
-_MAGIC = b"\x89MCAP0\r\n"  # first and last bytes of a file
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
 _FROM_JOINTS = ("rotor_angle", "rotor_vel")
 
@@ -84,14 +79,15 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
 
     Args:
         path: The file.
-        info: Receives a message before something is compiled.
+        info: Receives a message before something that takes long.
 
     Raises:
         ReplayError: The file is not a recording of this simulator, or lacks its commands.
         OSError: The file cannot be read.
+        ValueError: It is not a regular file.
     """
     messages = _messages(path)
-    flight = _Flight(next(messages, None), StartUp.of_cache(info))
+    flight = _Flight(next(messages, None), StartUp.of_cache(info), info)
     try:
         for topic, time_ns, payload in messages:
             try:
@@ -114,11 +110,11 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
 class _Flight:
     """The replayed flight."""
 
-    def __init__(self, metadata: Any, start_up: StartUp) -> None:
+    def __init__(self, metadata: Any, start_up: StartUp, info: Callable[[str], object]) -> None:
         if not isinstance(metadata, dict):
             raise ReplayError("not a recording of this simulator: it has no parameters")
         try:
-            parameters = from_values(Parameters, metadata)
+            parameters = from_values(Parameters, metadata | {"checkpoint": ""})  # once a path
         except ParameterError as error:
             raise ReplayError(f"recorded with different parameters: {error}") from None
         if parameters.flown_by:
@@ -138,7 +134,7 @@ class _Flight:
             if rate:
                 self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
         self.physics.start()
-        self.report = Report()
+        self.report, self._info = Report(), info
         self._inputs = inputs(self.physics.control, parameters.drone_model)
         self._recorded: dict[tuple[str, str], np.ndarray] = {}
         self._tick = self.physics.snapshot.tick
@@ -153,14 +149,20 @@ class _Flight:
         if tick != self._tick:
             self._tick = tick
             self.compare()
-            if (
-                tick > self.physics.snapshot.tick
-            ):  # otherwise the message that made time jump back follows
-                self.physics.step(tick - self.physics.snapshot.tick).result(_TIMEOUT)
+            self._go_on(tick)
         if is_change:
-            self._change(json.loads(deserialize_message(payload, String).data))
+            self._change(change_of(payload))
         elif drone in self.physics.names:
             self._take_of(drone, name, payload)
+
+    def _go_on(self, tick: int) -> None:
+        """Let time go on, unless the message follows that made it jump back."""
+        now, freq = self.physics.snapshot.tick, self.physics.freq
+        if tick - now > _GAP * freq:
+            self._info(f"nothing is recorded from {now / freq:.0f} s to {tick / freq:.0f} s")
+        while now < tick:  # to whole seconds, to which all periods add up
+            now = min(tick, (now // freq + _GAP) * freq)
+            self.physics.step(now - self.physics.snapshot.tick).result(_TIMEOUT)
 
     def _command(self, drone: str, setpoint: Setpoint) -> None:
         # Applied at once, so that neither of two commands of the same tick is dropped.
@@ -170,9 +172,9 @@ class _Flight:
     def _take_of(self, drone: str, name: str, payload: bytes) -> None:
         if name in self._inputs:
             kind, conversion = self._inputs[name]
-            self._command(drone, conversion(deserialize_message(payload, kind), drone))
+            self._command(drone, conversion(deserialised(payload, kind), drone))
         elif name == WRENCH:
-            message = deserialize_message(payload, WrenchStamped).wrench
+            message = deserialised(payload, WrenchStamped).wrench
             wrench = TimedWrench(xyz(message.force), xyz(message.torque), math.inf)
             key = ("replay", drone)
             if np.any(wrench.force) or np.any(wrench.torque):
@@ -180,7 +182,7 @@ class _Flight:
             else:
                 self.physics.end_wrench(key)
         elif name == "odom":
-            odometry = deserialize_message(payload, Odometry)
+            odometry = deserialised(payload, Odometry)
             pose, twist = odometry.pose.pose, odometry.twist.twist
             values = [
                 xyz(pose.position),
@@ -191,7 +193,7 @@ class _Flight:
             for field, value in zip(_FROM_ODOMETRY, values):
                 self._recorded[drone, field] = value
         else:
-            joints = deserialize_message(payload, JointState)
+            joints = deserialised(payload, JointState)
             for field, value in zip(_FROM_JOINTS, (joints.position, joints.velocity)):
                 self._recorded[drone, field] = np.array(value)
 
@@ -262,56 +264,35 @@ def _arrays(values: dict[str, Any]) -> dict[str, Any]:
 def _messages(path: Path) -> Iterator[Any]:
     """Yield the parameters, if any, then topic, simulation time [ns] and content of each message.
 
-    An incomplete file is read up to where it ends.
-    """
-    topics: dict[int, str] = {}
-    origin_ns = 0
-    for record in _records(path):
-        if isinstance(record, Metadata) and record.name == "crazyflow_ros":
-            if reason := record.metadata.get(PARTIAL):
-                record_it = "start the simulator with record:=FILE to record all"
-                raise ReplayError(f"it has {shown(reason)}; {record_it}")
-            try:
-                origin_ns = int(record.metadata.get("origin_ns", 0))
-                yield json.loads(record.metadata["parameters"])
-            except (KeyError, ValueError, RecursionError) as error:
-                raise ReplayError(f"damaged: parameters cannot be read: {error}") from None
-        elif isinstance(record, Channel):
-            topics[record.id] = record.topic
-        elif isinstance(record, Message):
-            if record.channel_id not in topics:
-                raise ReplayError(f"damaged: there is no channel {record.channel_id}")
-            yield topics[record.channel_id], record.log_time - origin_ns, record.data
-
-
-def _records(path: Path) -> Iterator[Any]:
-    """Yield the records of a file; an incomplete file is read up to where it ends.
-
     Raises:
-        ReplayError: The file is damaged.
+        ReplayError: The file is damaged, or not such a recording.
     """
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - len(_MAGIC)))
-        is_complete = file.read() == _MAGIC
-        file.seek(0)
-        # Record sizes are limited to the file's size, and checksums are verified.
-        records = StreamReader(file, validate_crcs=True, record_size_limit=size).records
-        while True:
-            try:
-                record = next(records)
-            except StopIteration:
-                return
-            except InvalidMagic:
-                raise ReplayError("not a recording of this simulator: not an MCAP file") from None
-            except Exception as error:  # from MCAP's reader and its decompressors
-                # A record that would exceed the file was cut off.
-                breaks_off = isinstance(error, RecordLengthLimitExceeded) or file.tell() >= size
-                if is_complete or not breaks_off:
-                    place, reason = f"byte {file.tell()} of {size}", str(error)[:_REASON]
-                    raise ReplayError(f"damaged before {place}: {reason}") from None
-                return
-            yield record
+    origin_ns, begun = 0, False
+    with open_file(path, sys.maxsize) as file:
+        try:
+            for item in recorded(file):
+                if isinstance(item, Message):
+                    time_ns, begun = item.time_ns - origin_ns, True
+                    if not 0 <= time_ns <= LONGEST:
+                        when = f"{time_ns * 1e-9:.0f} s, expected from 0 to {LONGEST * 1e-9:.0f} s"
+                        raise ValueError(f"there is a message on {shown(item.topic)} at {when}")
+                    yield item.topic, time_ns, item.data
+                elif item.name == "crazyflow_ros" and not begun:
+                    (origin_ns, parameters), begun = _parameters(item.metadata), True
+                    yield parameters
+        except ValueError as error:
+            raise ReplayError(str(error)) from None
+
+
+def _parameters(metadata: Mapping[str, str]) -> tuple[int, Any]:
+    """Return the time in the file of simulated time 0 [ns], and the parameters."""
+    if reason := metadata.get(PARTIAL):
+        record_it = "start the simulator with record:=FILE to record all"
+        raise ReplayError(f"it has {shown(reason)}; {record_it}")
+    try:
+        return int(metadata.get("origin_ns", 0)), json.loads(metadata["parameters"])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise ReplayError(f"damaged: parameters cannot be read: {error}") from None
 
 
 def main() -> None:
@@ -342,8 +323,11 @@ def run(words: Sequence[str], program: str = "replay") -> int:
     cache = open_cache(say)
     try:
         report = replay(path, say)
-    except (ReplayError, OSError) as error:
+    except ReplayError as error:
         print(f"replay: {path}: {error}", file=sys.stderr)
+        return 2
+    except (OSError, ValueError) as error:
+        print(f"replay: {in_words(error)}", file=sys.stderr)
         return 2
     cache.close()
     print(f"{report.ticks} ticks, {report.commands} commands, {report.states} states compared")

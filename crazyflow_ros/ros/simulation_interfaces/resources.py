@@ -45,63 +45,64 @@ def resource_of(message: Any, field: str) -> Resource:
     return Resource(uri=message.uri, resource_string=message.resource_string)
 
 
-def path_of(uri: str, codes: Any) -> Path:
-    """Return the path of a URI, see `scene.description.path_of`.
-
-    Args:
-        uri: The URI.
-        codes: Class with the result codes of the service.
-
-    Raises:
-        Refusal: The URI has another scheme, is not a valid path, or there is no such package.
-    """
-    if not uri:
-        raise Refusal(codes.RESOURCE_PARSE_ERROR, "uri is empty")
-    try:
-        return descriptions.path_of(uri)
-    except descriptions.UnknownScheme as error:
-        raise Refusal(codes.UNSUPPORTED_FORMAT, str(error)) from None
-    except FileNotFoundError as error:
-        raise Refusal(Result.RESULT_NOT_FOUND, str(error)) from None
-    except ValueError as error:
-        raise Refusal(codes.RESOURCE_PARSE_ERROR, f"uri: {error}") from None
-
-
-def by_name(
-    wanted: Resource, what: str, shipped: Mapping[str, Path], *, also: str = ""
-) -> Resource:
-    """Return a resource whose URI may also be the name of one that this package has.
-
-    Args:
-        wanted: The resource.
-        what: What it is called in messages.
-        shipped: Files of this package by name.
-        also: Another name for the message.
-
-    Raises:
-        Refusal: There is neither a file nor a resource of this name.
-    """
-    name = wanted.uri
-    if name in shipped:
-        return Resource(uri=str(shipped[name]))
-    is_name = name and len(name) <= limits.NAME_LENGTH and not {"/", ":"} & set(name)
-    if is_name and not Path(name).exists():
-        known = [*shipped, also] if also else shipped
-        text = f"{limits.unknown(what, name, known)}; nor is it a file"
-        raise Refusal(Result.RESULT_NOT_FOUND, text)
-    return wanted
-
-
 class Reader:
     """Reads resources. What is not the user's own has to be small, and is tried out before.
 
     Args:
         own: Files that the user or this package provides.
+        named: Folders that the user names, whose files requests may name.
     """
 
-    def __init__(self, own: Iterable[Path]) -> None:
+    def __init__(self, own: Iterable[Path], named: Iterable[str] = ()) -> None:
         self._own = {path.resolve() for path in own}
+        self._folders = descriptions.Folders(named, self._own)
         self._sandbox = Sandbox()
+
+    def path_of(self, uri: str, codes: Any) -> Path:
+        """Return the path of a URI, see `Folders.path_of`.
+
+        Args:
+            uri: The URI.
+            codes: Class with the result codes of the service.
+
+        Raises:
+            Refusal: The URI has another scheme, is not a valid path, leads to where requests may
+                not read, or there is no such package.
+        """
+        if not uri:
+            raise Refusal(codes.RESOURCE_PARSE_ERROR, "uri is empty")
+        try:
+            return self._folders.path_of(uri)
+        except descriptions.UnknownScheme as error:
+            raise Refusal(codes.UNSUPPORTED_FORMAT, str(error)) from None
+        except FileNotFoundError as error:
+            raise Refusal(Result.RESULT_NOT_FOUND, str(error)) from None
+        except ValueError as error:
+            raise Refusal(codes.RESOURCE_PARSE_ERROR, f"uri: {error}") from None
+
+    def by_name(
+        self, wanted: Resource, what: str, shipped: Mapping[str, Path], *, also: str = ""
+    ) -> Resource:
+        """Return a resource whose URI may also be the name of one that this package has.
+
+        Args:
+            wanted: The resource.
+            what: What it is called in messages.
+            shipped: Files of this package by name.
+            also: Another name for the message.
+
+        Raises:
+            Refusal: There is neither a file nor a resource of this name.
+        """
+        name = wanted.uri
+        if name in shipped:
+            return Resource(uri=str(shipped[name]))
+        is_name = name and len(name) <= limits.NAME_LENGTH and not {"/", ":"} & set(name)
+        if is_name and not self._folders.has(name):
+            known = [*shipped, also] if also else shipped
+            text = f"{limits.unknown(what, name, known)}; nor is it a file in world_folders"
+            raise Refusal(Result.RESULT_NOT_FOUND, text)
+        return wanted
 
     def close(self) -> None:
         """End the process in which models are tried out."""
@@ -118,7 +119,7 @@ class Reader:
         Raises:
             Refusal: The description is invalid; the text has the reason.
         """
-        path = path_of(wanted.uri, codes) if wanted.uri else None
+        path = self.path_of(wanted.uri, codes) if wanted.uri else None
         if path is not None and not path.is_file():
             what = "is not a regular file" if path.exists() else "does not exist"
             raise Refusal(Result.RESULT_NOT_FOUND, f"{limits.shown_path(path)} {what}")
@@ -128,7 +129,8 @@ class Reader:
         try:
             own = path is not None and path.resolve() in self._own
             if path is None:
-                description = descriptions.read_text(wanted.resource_string, limited=True)
+                text, folders = wanted.resource_string, self._folders
+                description = descriptions.read_text(text, limited=True, folders=folders)
             else:
                 description = descriptions.read(path, limited=not own)
             if description.format not in formats:

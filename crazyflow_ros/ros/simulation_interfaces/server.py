@@ -58,7 +58,7 @@ class Server:
         self.info: dict[str, EntityInfo] = {}
         self.resets_time: bool = not simulator.parameters.flown_by
         own = [*scenes().values(), *objects().values(), scene_path(simulator.parameters.scene)]
-        self.resources = Reader(own)
+        self.resources = Reader(own, simulator.parameters.world_folders)
         simulator.on_close(self.resources.close)
         self._turns: list[Future[None]] = []
         self._name_hidden()

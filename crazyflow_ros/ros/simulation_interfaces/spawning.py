@@ -27,12 +27,10 @@ from crazyflow_ros.ros.simulation_interfaces.objects import standing
 from crazyflow_ros.ros.simulation_interfaces.resources import (
     SUFFIXES,
     Reader,
-    by_name,
     check_files,
     check_sources,
     listed,
     objects,
-    path_of,
     resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
@@ -100,8 +98,8 @@ class Spawning:
             if wanted.uri in set(Drone):
                 text = f"all drones of this simulation are {own}, not {wanted.uri}: see drone_model"
                 raise Refusal(Result.RESULT_OPERATION_FAILED, text)
-            wanted = by_name(wanted, "object", objects(), also=own)
             resources = self._server.resources
+            wanted = resources.by_name(wanted, "object", objects(), also=own)
             spawned = await self._server.work(lambda: _read(resources, wanted))
             self._server.need_world()  # the world may have been unloaded meanwhile
             own_name = wish.name or spawned.name
@@ -212,7 +210,7 @@ def _spawnables(reader: Reader, sources: Sequence[str]) -> tuple[list[Spawnable]
     found, unknown, paths = [], [], list(objects().values())
     for source in sources:
         try:
-            path = path_of(source, SpawnResult)
+            path = reader.path_of(source, SpawnResult)
         except Refusal:
             unknown.append(source)
             continue

@@ -7,7 +7,7 @@ from simulation_interfaces.srv import LoadWorld, UnloadWorld
 
 from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
-from crazyflow_ros.ros.simulation_interfaces.resources import by_name, resource_of
+from crazyflow_ros.ros.simulation_interfaces.resources import resource_of
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.worlds import FORMATS, world_message
 from crazyflow_ros.scene import scenes
@@ -27,8 +27,8 @@ class WorldLoading:
 
     async def _load(self, request: LoadWorld.Request, response: LoadWorld.Response) -> None:
         async with self._server.alone():
-            wanted = by_name(resource_of(request, "world_resource"), "world", scenes())
             resources = self._server.resources
+            wanted = resources.by_name(resource_of(request, "world_resource"), "world", scenes())
             world = await self._server.work(lambda: resources.read(wanted, _CODES, FORMATS))
             if request.fail_on_unsupported_element and (world.spec.joints or world.spec.actuators):
                 text = "only drones can move, but the world has joints or actuators"

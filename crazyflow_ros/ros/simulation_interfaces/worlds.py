@@ -16,7 +16,6 @@ from crazyflow_ros.ros.simulation_interfaces.resources import (
     check_files,
     check_sources,
     listed,
-    path_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.scene import scene_path, scenes
@@ -77,7 +76,7 @@ def _available(reader: Reader, sources: Sequence[str], *, skip_bad: bool) -> lis
         Refusal: A file is not a world and `skip_bad` is false, or there are too many files.
     """
     check_sources(sources)
-    paths, worlds = [*scenes().values(), *_files(sources, skip_bad=skip_bad)], []
+    paths, worlds = [*scenes().values(), *_files(reader, sources, skip_bad=skip_bad)], []
     check_files(paths)
     for path in paths:
         try:
@@ -88,10 +87,15 @@ def _available(reader: Reader, sources: Sequence[str], *, skip_bad: bool) -> lis
     return worlds
 
 
-def _files(sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
+def _files(reader: Reader, sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
     """Yield the given MJCF files, and those in the given folders."""
     for source in sources:
-        path = path_of(source, LoadWorld.Response)
+        try:
+            path = reader.path_of(source, LoadWorld.Response)
+        except Refusal:
+            if skip_bad:
+                continue
+            raise
         if path.is_dir():
             yield from listed(path, (".xml",))
         elif path.is_file():

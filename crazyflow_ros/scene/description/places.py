@@ -1,14 +1,19 @@
-"""Paths of URIs: file:, package:// and model:// as ROS and Gazebo resolve them."""
+"""Paths of URIs: file:, package:// and model:// as ROS and Gazebo resolve them.
+
+The user may name any file. Others in the ROS domain may name those in some `Folders` only, and get
+the same refusal for all other files, whether there are any or not.
+"""
 
 from __future__ import annotations
 
 import os
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.resources import resource
 
 _MODEL_FOLDERS = (
     "GZ_SIM_RESOURCE_PATH",
@@ -16,12 +21,87 @@ _MODEL_FOLDERS = (
     "GAZEBO_MODEL_PATH",
     "SDF_PATH",
 )
+_PREFIXES, _PACKAGES = "AMENT_PREFIX_PATH", "ROS_PACKAGE_PATH"
 _MANIFEST_BYTES = 1 << 20
 SCHEMES = ("file", "package", "model")
 
 
 class UnknownScheme(ValueError):
     """The URI has a scheme that nobody here resolves."""
+
+
+class Folders:
+    """Folders with files that others than the user may name: also those of packages and models.
+
+    A link in a folder that the user names leads nowhere else. Those in the folders of packages are
+    the work of their installation, as of `colcon build --symlink-install`.
+
+    Args:
+        named: Folders that the user names.
+        files: Further files.
+    """
+
+    def __init__(self, named: Iterable[str], files: Iterable[Path] = ()) -> None:
+        self._named = [Path(os.path.realpath(Path(folder).expanduser())) for folder in named]
+        self._files = {Path(os.path.realpath(file)) for file in files}
+        models = (path for variable in _MODEL_FOLDERS for path in _listed(variable))
+        shares = (os.path.join(prefix, "share") for prefix in _listed(_PREFIXES))
+        self._own = resource("urdf_mjcf")
+        installed = [*shares, *_listed(_PACKAGES), *models, str(self._own)]
+        self._installed = [Path(os.path.abspath(folder)) for folder in installed]
+
+    @property
+    def base(self) -> Path:
+        """The folder to which paths in a text are relative."""
+        return self._named[0] if self._named else self._own
+
+    def path_of(self, uri: str) -> Path:
+        """Return the path of a file or folder, which need not exist.
+
+        Args:
+            uri: As of the function; a path is relative to the folders that the user names.
+
+        Raises:
+            ValueError: As the function.
+            FileNotFoundError: It is in none of the folders, or there is no such package or model.
+        """
+        path = self.plain(uri)
+        found = (self.inside(folder / path) for folder in (self._own, *self._named))
+        inside = [place for place in found if place is not None]
+        if not inside:
+            raise FileNotFoundError(
+                f"{limits.shown_path(uri)} is in no folder from which files are read: name its folder "
+                "at the start in the parameter world_folders, or send its text"
+            )
+        return next((place for place in inside if place.exists()), inside[-1])
+
+    def has(self, uri: str) -> bool:
+        """Return whether there is such a file or folder that may be named.
+
+        Raises:
+            ValueError: As the function.
+        """
+        try:
+            return self.path_of(uri).exists()
+        except FileNotFoundError:
+            return False
+
+    def plain(self, uri: str) -> Path:
+        """Return the path of a URI, which may be anywhere.
+
+        Raises:
+            ValueError: As the function.
+            FileNotFoundError: There is no such package or model.
+        """
+        return _path_of(uri, None)
+
+    def inside(self, path: Path) -> Path | None:
+        """Return the same path without detours if it is in one of the folders."""
+        normal = Path(os.path.normpath(path))
+        real = Path(os.path.realpath(normal))
+        if real in self._files or any(real.is_relative_to(folder) for folder in self._named):
+            return real
+        return normal if any(normal.is_relative_to(f) for f in self._installed) else None
 
 
 def path_of(uri: str, folder: Path | None = None) -> Path:
@@ -36,6 +116,15 @@ def path_of(uri: str, folder: Path | None = None) -> Path:
         ValueError: It is not a path.
         FileNotFoundError: There is no such package or model.
     """
+    path = _path_of(uri, folder)
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # unknown user
+        raise ValueError(f"{limits.shown(uri)!r}: {error}") from None
+
+
+def _path_of(uri: str, folder: Path | None) -> Path:
+    """Return the same, with `~` as it is."""
     parts = urlsplit(limits.text("uri", uri))
     if len(parts.scheme) < 2:  # a path; one letter is a drive
         path = Path(uri.replace("\\", "/"))
@@ -49,10 +138,7 @@ def path_of(uri: str, folder: Path | None = None) -> Path:
         raise UnknownScheme(f"expected a path or one of {known}, got {limits.shown(uri)!r}")
     if "\0" in str(path):
         raise ValueError(f"{limits.shown(uri)!r} is not a path: it has a null character")
-    try:
-        return path.expanduser()
-    except RuntimeError as error:  # unknown user
-        raise ValueError(f"{limits.shown(uri)!r}: {error}") from None
+    return path
 
 
 def _folder_of(kind: str, name: str, folder: Path | None) -> Path:
@@ -63,10 +149,10 @@ def _folder_of(kind: str, name: str, folder: Path | None) -> Path:
     """
     around = [] if folder is None else [folder, *folder.absolute().parents]
     if kind == "package":
-        places = [Path(prefix) / "share" / name for prefix in _listed("AMENT_PREFIX_PATH")]
-        places += [Path(path) / name for path in _listed("ROS_PACKAGE_PATH")]
+        places = [Path(prefix) / "share" / name for prefix in _listed(_PREFIXES)]
+        places += [Path(path) / name for path in _listed(_PACKAGES)]
         places += [path for path in around if _package_name(path) == name]
-        where = "in AMENT_PREFIX_PATH, ROS_PACKAGE_PATH"
+        where = f"in {_PREFIXES}, {_PACKAGES}"
     else:
         places = [Path(path) / name for key in _MODEL_FOLDERS for path in _listed(key)]
         where = f"in {', '.join(_MODEL_FOLDERS)}"

@@ -20,7 +20,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.description import CONVERTED, FORMATS, Description
 from crazyflow_ros.scene.description.elements import Element, parsed, written
-from crazyflow_ros.scene.description.places import path_of
+from crazyflow_ros.scene.description.places import Folders, path_of
 
 _ROOTS = dict(zip(("mujoco", "robot"), FORMATS, strict=True))
 """Formats by name of the root element."""
@@ -63,21 +63,27 @@ def read(path: Path, *, limited: bool = False) -> Description:
     return reader.description(reader.bytes_of(path, text=True), path.parent, path)
 
 
-def read_text(text: str, *, limited: bool = False) -> Description:
-    """Return the description in a text; its files are searched in the working folder.
+def read_text(text: str, *, limited: bool = False, folders: Folders | None = None) -> Description:
+    """Return the description in a text.
+
+    Args:
+        text: The text.
+        limited: As for `read`.
+        folders: Where its files may be; by default anywhere, and in the working folder.
 
     Raises:
         Exception: As `read`.
     """
-    reader = _Reader(limited)
+    reader = _Reader(limited, folders)
     reader.count(len(text), text=True)
-    return reader.description(text, Path.cwd(), None)
+    return reader.description(text, Path.cwd() if folders is None else folders.base, None)
 
 
 class _Reader:
     """Reads one description with all its files."""
 
-    def __init__(self, limited: bool) -> None:
+    def __init__(self, limited: bool, folders: Folders | None = None) -> None:
+        self._folders = folders
         self._left = {
             True: limits.DESCRIPTION_BYTES if limited else sys.maxsize,
             False: limits.ASSET_BYTES if limited else sys.maxsize,
@@ -128,6 +134,24 @@ class _Reader:
         if len(content) != size:
             raise ValueError(f"{limits.shown_path(path)} changes while it is read")
         return content
+
+    def path_of(self, uri: str, folder: Path) -> Path:
+        """Return the path of a URI in a file of a folder; see `places.path_of`."""
+        return path_of(uri, folder) if self._folders is None else self._folders.plain(uri)
+
+    def first(self, places: Iterable[Path], what: str) -> Path:
+        """Return the first place at which there is something that may be read.
+
+        Raises:
+            FileNotFoundError: There is nothing at any of them.
+        """
+        looked_in = list(dict.fromkeys(places))
+        for place in looked_in:
+            found = place if self._folders is None else self._folders.inside(place)
+            if found is not None and os.path.exists(found):
+                return found
+        names = " or ".join(limits.shown_path(place) for place in looked_in)
+        raise FileNotFoundError(f"{what}: there is no file {names}")
 
     def asset(self, element: str, path: Path) -> str:
         """Read a file that an element names, and return its name in the virtual file system."""
@@ -221,9 +245,9 @@ class _Mjcf:
         if not name or include.children:
             rule = "needs the attribute file" if not name else "must not have elements inside"
             raise ValueError(f"include in {include.place} {rule}")
-        path = path_of(name, here)
+        path = self.reader.path_of(name, here)
         places = [path] if path.is_absolute() else [self.folder / path, here / path]
-        path = _first(places, f"include in {include.place}")
+        path = self.reader.first(places, f"include in {include.place}")
         key = str(path.resolve())
         if key in self.included:
             raise ValueError(f"include in {include.place}: {name!r} is already included")
@@ -232,19 +256,19 @@ class _Mjcf:
 
     def _found(self, element: Element, file: str, origin: Path) -> Path:
         """Return the file that an element names, where MuJoCo would find it."""
-        path = path_of(file, origin)
+        path = self.reader.path_of(file, origin)
         what = f"{element.tag} in {element.place}"
         if self.folders.get("strippath") == "true":
             path = Path(path.name)
         if path.is_absolute():
-            return _first([path], what)
+            return self.reader.first([path], what)
         kind = _FOLDERS.get(element.tag)
         folder = self.folder
         if kind is not None:
             own = self.folders.get(kind) or self.folders.get("assetdir", "")
-            folder /= path_of(own, self.folder) if own else ""
+            folder /= self.reader.path_of(own, self.folder) if own else ""
         inside = os.path.relpath(origin, self.folder)
-        return _first([folder / path, origin / path, folder / inside / path], what)
+        return self.reader.first([folder / path, origin / path, folder / inside / path], what)
 
 
 def _resolve_urdf(reader: _Reader, root: Element, folder: Path) -> None:
@@ -270,10 +294,10 @@ def _resolve_urdf(reader: _Reader, root: Element, folder: Path) -> None:
         if element.tag.startswith("xacro:"):
             raise ValueError(f"{element.tag} in {element.place}: expand it with xacro first")
         if element.tag == "mesh" and (file := element.get("filename")):
-            path = path_of(file, folder)
+            path = reader.path_of(file, folder)
             what = f"mesh in {element.place}"
             places = [meshes / path, folder / path, meshes / path.name]
-            element.attributes["filename"] = reader.asset("mesh", _first(places, what))
+            element.attributes["filename"] = reader.asset("mesh", reader.first(places, what))
 
 
 def _is_nothing(visual: Element) -> bool:
@@ -285,20 +309,6 @@ def _is_nothing(visual: Element) -> bool:
         if name in element.attributes
     ]
     return bool(sizes) and all(number.strip("0.") == "" for size in sizes for number in size)
-
-
-def _first(places: Iterable[Path], what: str) -> Path:
-    """Return the first place at which there is something.
-
-    Raises:
-        FileNotFoundError: There is nothing at any of them.
-    """
-    looked_in = list(dict.fromkeys(places))
-    for place in looked_in:
-        if os.path.exists(place):
-            return place
-    names = " or ".join(limits.shown_path(place) for place in looked_in)
-    raise FileNotFoundError(f"{what}: there is no file {names}")
 
 
 def _short(content: bytes) -> str:

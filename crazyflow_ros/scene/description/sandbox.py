@@ -19,7 +19,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.checks.confinement import program
+from crazyflow_ros.checks.confinement import last_words, program
 from crazyflow_ros.scene.description.description import Description
 from crazyflow_ros.scene.description.size import Size
 
@@ -115,29 +115,30 @@ class Sandbox:
         if self._connection is not None:
             return self._connection
         ours, theirs = Pipe()
-        command, environment = program(_CHILD)
         with theirs:
-            self._connection, self._process = (
-                ours,
-                subprocess.Popen(
-                    [*command, str(theirs.fileno())],
-                    env=environment,
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C is for this process, which ends the other one
-                ),
+            process = subprocess.Popen(
+                **program(_CHILD, str(theirs.fileno())),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,  # until it is ready
+                start_new_session=True,  # Ctrl-C is for this process, which ends the other one
             )
-        try:
-            if ours.poll(_START_SECONDS):
-                ours.recv_bytes()
-                return ours
-            why = f"not within {_START_SECONDS:g} s"
-        except (OSError, EOFError) as error:
-            why = str(error) or "it ends at once"
-        self._end()
-        raise ValueError(f"the process that checks descriptions does not start: {why}")
+        self._connection, self._process = ours, process
+        assert process.stderr is not None
+        with process.stderr:
+            try:
+                if ours.poll(_START_SECONDS):
+                    ours.recv_bytes()
+                    return ours
+                why = f"not within {_START_SECONDS:g} s"
+            except (OSError, EOFError):
+                why = "it ends at once"
+            self._end()
+            said = last_words(process.stderr)
+        raise ValueError(
+            f"the process that checks descriptions does not start: {why}{said and f', {said}'}"
+        )
 
     def _end(self) -> None:
         process, connection = self._process, self._connection

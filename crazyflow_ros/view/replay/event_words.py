@@ -9,9 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rclpy.serialization import deserialize_message
-
 from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.recording.message_definitions import type_of
 
 _LONGEST = 300  # characters
@@ -166,7 +165,7 @@ def message_words(topic: str, kind: str, data: bytes) -> str:
         data: The serialised message.
     """
     try:
-        message = deserialize_message(data, type_of(kind))
+        message = deserialised(data, type_of(kind))
         text = _OF_TOPICS[topic](message)
     except Exception:  # the file may hold anything, also types that are not installed
         text = "a command"

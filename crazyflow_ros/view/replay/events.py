@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -16,14 +15,16 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Path as PathMessage
 from rcl_interfaces.msg import Log as Rosout
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import BatteryState
-from std_msgs.msg import String
 
+from crazyflow_ros.checks.mcap_file import Choice
+from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.messages.serialisation import deserialised
+from crazyflow_ros.ros.recording.recorded_effects import change_of
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.mcap_file import Choice, Message, after_silence, every
 from crazyflow_ros.view.recording import Recording
+from crazyflow_ros.view.replay.choices import after_silence, every
 from crazyflow_ros.view.replay.event_words import (
     COMMANDS,
     disturbance_words,
@@ -210,14 +211,14 @@ class EventReader:
         )
 
     def _take_flight_event(self, message: Message) -> None:
-        status = deserialize_message(message.data, DiagnosticStatus)
+        status = deserialised(message.data, DiagnosticStatus)
         kind = _values(status).get("kind", "event")
         sort = _FLIGHT_EVENTS.get(kind, _Sort(Group.TROUBLE, Severity.WARNING))
         drone = "" if status.name == "all" else status.name
         self._add(message.time_ns, drone, kind, *sort, status.message)
 
     def _take_reset(self, message: Message) -> None:
-        values = _values(deserialize_message(message.data, DiagnosticArray).status[0])
+        values = _values(deserialised(message.data, DiagnosticArray).status[0])
         drones = values.get("drones", "")
         is_one = bool(drones) and "," not in drones
         what = values.get("scope", "").replace(",", " and ") or "state"
@@ -229,7 +230,7 @@ class EventReader:
         self._frame = None
 
     def _take_change(self, message: Message) -> None:
-        change = json.loads(deserialize_message(message.data, String).data)
+        change = change_of(message.data)
         time_ns = message.time_ns
         if isinstance(command := change.get("command"), Mapping):
             kind, text = setpoint_words(command.get("setpoint", {}))
@@ -263,7 +264,7 @@ class EventReader:
                 self._add(time_ns, str(name), "moved", Group.CHANGE, Severity.INFO, text)
 
     def _take_status(self, message: Message) -> None:
-        first, *others = deserialize_message(message.data, DiagnosticArray).status
+        first, *others = deserialised(message.data, DiagnosticArray).status
         values = _values(first)
         self._note_pause(message.time_ns, is_paused=values.get("paused") == "true")
         for key, value in values.items():
@@ -294,7 +295,7 @@ class EventReader:
     def _take_battery(self, message: Message) -> None:
         """Note what the sensor of a battery says."""
         drone = message.topic.removeprefix(f"{self._space}/").partition("/")[0]
-        state = deserialize_message(message.data, BatteryState)
+        state = deserialised(message.data, BatteryState)
         if math.isfinite(state.voltage) and math.isfinite(state.percentage):
             self._note_charge(message.time_ns, drone, state.voltage, state.percentage)
 
@@ -320,21 +321,21 @@ class EventReader:
             )
 
     def _take_wrench(self, message: Message) -> None:
-        force = deserialize_message(message.data, WrenchStamped).wrench.force
+        force = deserialised(message.data, WrenchStamped).wrench.force
         if is_push(force):
             drone = self._drone_of(message.topic.rpartition("/")[0])
             text = f"pushed with {place(xyz(force))} N"
             self._add(message.time_ns, drone, "push", Group.CHANGE, Severity.INFO, text)
 
     def _take_plan(self, message: Message) -> None:
-        poses = deserialize_message(message.data, PathMessage).poses
+        poses = deserialised(message.data, PathMessage).poses
         if poses:
             drone = self._drone_of(message.topic.rpartition("/")[0])
             text = f"a new course to {place(xyz(poses[-1].pose.position))} m"
             self._add(message.time_ns, drone, "course", Group.COMMAND, Severity.INFO, text)
 
     def _take_log(self, message: Message) -> None:
-        line = deserialize_message(message.data, Rosout)
+        line = deserialised(message.data, Rosout)
         own = self._node.removeprefix("/").replace("/", ".")
         text = line.msg if line.name == own else f"{line.name}: {line.msg}"
         severity = Severity.INFO

@@ -9,14 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 from nav_msgs.msg import Path as PathMessage
-from rclpy.serialization import deserialize_message
 
+from crazyflow_ros.checks.mcap_file import Choice
+from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.mcap_file import Choice, Message, every
 from crazyflow_ros.view.messages import FrameReader
 from crazyflow_ros.view.recording import Recording
+from crazyflow_ros.view.replay.choices import every
 from crazyflow_ros.view.replay.events import EventReader
 
 _MOST_PLANS = 5000  # of all drones together
@@ -213,7 +215,7 @@ class _StateReader:
 
 
 def _plan(message: Message, recording: Recording) -> RecordedPlan:
-    path = deserialize_message(message.data, PathMessage)
+    path = deserialised(message.data, PathMessage)
     shift = recording.zero_ns
     if not recording.parameters:  # another recorder's times are those of the wall clock
         shift = message.time_ns - nanoseconds(path.header.stamp)

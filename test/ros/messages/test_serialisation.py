@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ros_client import Client, own_domain
-from sensor_msgs.msg import CameraInfo, JointState
-from std_msgs.msg import Float64MultiArray
+from sensor_msgs.msg import CameraInfo, JointState, MultiDOFJointState
+from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from visualization_msgs.msg import Marker, MarkerArray
 from wire import canonical, check
 
-from crazyflow_ros.ros.messages.serialisation import serialised
+from crazyflow_ros.ros.messages.serialisation import deserialised, serialised
 from crazyflow_ros.ros.recording.message_definitions import type_of
 
 INSTALLED = sorted(
@@ -83,3 +85,41 @@ def test_messages_are_what_publishers_of_rclpy_send(client: Client, message: Any
     sent = client.until(lambda: heard and heard[-1], "message")
     assert len(serialised(message)) == len(sent)
     assert canonical(serialised(message), kind) == canonical(sent, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "size", "order"),
+    [
+        (MarkerArray, 4, 8_000_000, "little"),
+        (MarkerArray, 4, 8_000_000, "big"),
+        (MarkerArray, 4, 20_000_000, "little"),
+        (MultiDOFJointState, 20, 30_000_000, "little"),
+        (JointTrajectory, 20, 30_000_000, "little"),
+    ],
+)
+def test_a_message_that_says_that_it_has_many_elements_takes_little_memory(
+    kind: Any, place: int, size: int, order: str
+) -> None:
+    """ROS makes room for all of them before it finds that they are not there."""
+    content = bytearray(size)
+    content[:4] = b"\0\1\0\0" if order == "little" else bytes(4)
+    content[place : place + 4] = (size - place - 4).to_bytes(4, order)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=rf"a \w+/msg/{kind.__name__} of \d+"):
+        deserialised(bytes(content), kind)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 200_000  # kB
+
+
+def test_large_texts_and_scenes_are_read() -> None:
+    """A checkpoint in a text, and a scene of many triangles."""
+    text = String(data="a" * 50_000_000)
+    assert deserialised(serialised(text), String) == text
+    scene = MarkerArray(markers=[filled(Marker, np.random.default_rng(k)) for k in range(3000)])
+    assert deserialised(serialised(scene), MarkerArray) == scene
+
+
+def test_damaged_messages_are_refused_by_their_type() -> None:
+    for content in (b"", b"\0", b"\0\1\0\0\xff\xff\xff\xff"):
+        with pytest.raises(ValueError, match="a sensor_msgs/msg/JointState cannot be read"):
+            deserialised(content, JointState)

@@ -31,7 +31,7 @@ SETTABLE = (
     *("wind", "gust_intensity", "gust_altitude"),
 )
 EMPTY = (
-    *("initial_poses", "with_interfaces", "door_drones", "crazyflie.anchors"),
+    *("initial_poses", "with_interfaces", "world_folders", "door_drones", "crazyflie.anchors"),
     *("hosts.peers", "hosts.drones", "hosts.listen", "hosts.connect"),
 )
 NAMES = [declaration.name for declaration in declarations(Parameters)]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import mcap_files
 import pytest
 from crazyflie_interfaces.msg import Hover
 from crazyflow_ros_interfaces.srv import SetBattery, SetMotorEfficiency
@@ -70,7 +71,8 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = [
         f"scene:={scene}",
         f"record:={path}",
-        f"checkpoint:={path.with_suffix('.checkpoint')}",
+        f"checkpoint_folder:={path.parent}",
+        "checkpoint:=flight.checkpoint",
         "drones:=[cf0,cf1]",
         "max_drones:=3",
         "real_time_factor:=5.0",
@@ -369,6 +371,9 @@ def with_parameters(path: Path, **parameters: Any) -> Path:
 def test_file_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
     path = tmp_path / "other.mcap"
     path.write_bytes(b"")
+    with pytest.raises(ReplayError, match="not an MCAP file"):
+        replay(path)
+    path.write_bytes(mcap_files.complete())
     with pytest.raises(ReplayError, match="not a recording of this simulator"):
         replay(path)
     with pytest.raises(ReplayError, match=r"ros2_control.mode lock_step are not recorded"):
@@ -421,6 +426,60 @@ def test_damaged_recording_is_no_difference(flight: Path, tmp_path: Path) -> Non
     assert any(text in end.stderr for text in waits), end.stderr
 
 
+def with_messages(path: Path, *entries: tuple[str, int, bytes], origin_ns: int = 0) -> Path:
+    """A file with messages of topics at times [ns]."""
+    metadata = {"parameters": json.dumps(values_of(Parameters())), "origin_ns": str(origin_ns)}
+    records = [mcap_files.metadata(metadata)]
+    for i, (topic, time_ns, payload) in enumerate(entries):
+        records += [mcap_files.channel(i, topic, 0), mcap_files.message(i, time_ns, payload)]
+    path.write_bytes(mcap_files.complete(*records))
+    return path
+
+
+@pytest.mark.parametrize("origin_ns", [0, 1_700_000_000 * 10**9])
+@pytest.mark.parametrize("time_ns", [10**18, 2 * 10**15, -3 * 10**9])
+def test_far_times_are_refused_at_once(tmp_path: Path, time_ns: int, origin_ns: int) -> None:
+    """A step of days would look like a replay that hangs."""
+    payload = serialize_message(Odometry())
+    path, far = tmp_path / "far.mcap", origin_ns + time_ns
+    if far < 0:
+        pytest.skip("times in a file are not negative")
+    for times in ([far], [origin_ns, far]):
+        entries = [("/cf0/odom", at, payload) for at in times]
+        with pytest.raises(
+            ReplayError,
+            match=r"\d s (from the first one, expected at most|at) |"
+            r"expected from 0 to 1000000 s",
+        ):
+            replay(with_messages(path, *entries, origin_ns=origin_ns))
+
+
+def test_a_long_silence_in_a_file_is_told_and_flown_through(tmp_path: Path) -> None:
+    told = []
+    nothing = serialize_message(WrenchStamped())
+    entries = [("/cf0/external_wrench", at * 10**9, nothing) for at in (0, 200)]
+    report = replay(with_messages(tmp_path / "a.mcap", *entries), told.append)
+    assert report.ticks == 200 * 500
+    assert "nothing is recorded from 0 s to 200 s" in told
+
+
+def test_parameters_that_come_late_or_twice_are_no_others(tmp_path: Path) -> None:
+    path, values = tmp_path / "a.mcap", {"parameters": json.dumps(values_of(Parameters()))}
+    described = mcap_files.metadata(values)
+    message = mcap_files.channel(1, "/a/b", 0) + mcap_files.message(1, 0)
+    path.write_bytes(mcap_files.complete(message, described))
+    with pytest.raises(ReplayError, match="it has no parameters"):
+        replay(path)
+    path.write_bytes(mcap_files.complete(described, message, described))
+    assert replay(path).difference == ""
+
+
+def test_a_change_that_would_take_gigabytes_is_refused(tmp_path: Path) -> None:
+    many = serialize_message(String(data=f'{{"names": [{"[]," * 3_000_000}[]]}}'))
+    with pytest.raises(ReplayError, match=r"a change of \d+ values, expected at most 2000000"):
+        replay(with_messages(tmp_path / "a.mcap", (CHANGES, 10**7, many)))
+
+
 @pytest.mark.parametrize(
     ("topic", "payload"),
     [
@@ -434,14 +493,6 @@ def test_damaged_recording_is_no_difference(flight: Path, tmp_path: Path) -> Non
 def test_message_that_says_what_cannot_be_is_refused_with_its_place(
     tmp_path: Path, topic: str, payload: bytes
 ) -> None:
-    path = tmp_path / "damaged.mcap"
-    with path.open("wb") as file:
-        writer = Writer(file)
-        writer.start("ros2")
-        values = json.dumps(values_of(Parameters()))
-        writer.add_metadata("crazyflow_ros", {"parameters": values})
-        channel = writer.register_channel(topic, "cdr", 0)
-        writer.add_message(channel, 10_000_000, payload, 10_000_000)
-        writer.finish()
+    path = with_messages(tmp_path / "damaged.mcap", (topic, 10_000_000, payload))
     with pytest.raises(ReplayError, match=rf"cannot be replayed: {topic} at 0\.010 s: "):
         replay(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,9 @@ MOTOR, BATTERY = "cf0/set_motor_efficiency", "cf0/set_battery"
 
 
 @pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
     given = ["drones:=[cf0,cf1]", "battery:=true", "start_paused:=true"]
+    given.append(f"checkpoint_folder:={tmp_path_factory.mktemp('checkpoints')}")
     with SimulatorProcess(DOMAIN, [word for name in given for word in ("-p", name)]) as process:
         yield process
 
@@ -55,10 +55,8 @@ def parameters(client: Client, *names: str) -> list[Any]:
     return [list(v.double_array_value) or v.double_value for v in values]
 
 
-def test_wind_is_set_while_it_runs_and_goes_with_a_checkpoint(
-    client: Client, tmp_path: Path
-) -> None:
-    assert client.set_parameter("checkpoint", str(tmp_path / "flight")).successful
+def test_wind_is_set_while_it_runs_and_goes_with_a_checkpoint(client: Client) -> None:
+    assert client.set_parameter("checkpoint", "flight").successful
     odometry = client.collect(Odometry, "cf0/odom")
     fly_up(client)
     client.advance(500)

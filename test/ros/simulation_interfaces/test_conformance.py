@@ -138,6 +138,7 @@ def simulator(worlds: Path) -> Iterator[SimulatorProcess]:
         "drones": "[cf0,cf1]",
         "scene": worlds / "yard.xml",
         "named_poses": worlds / "poses.yaml",
+        "world_folders": f"[{worlds}]",
         "start_paused": "true",
         "max_drones": 4,
     }

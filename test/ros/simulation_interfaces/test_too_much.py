@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from simulation_interfaces.srv import (
 )
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.client.world import LOADING
 from crazyflow_ros.ros.simulation_interfaces.server import service_name
 
 DOMAIN = own_domain("test_ros_hostile_simulation_interfaces")
@@ -50,8 +52,9 @@ ANSWER = 60.0  # s; a machine may be busy
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with SimulatorProcess(DOMAIN, ["-p", "drones:=[cf0,cf1]"]):
+def client(folder: Path) -> Iterator[Client]:
+    arguments = ["-p", "drones:=[cf0,cf1]", "-p", f"world_folders:=[{folder}]"]
+    with SimulatorProcess(DOMAIN, arguments):
         client = Client(DOMAIN)
         yield client
         client.close()
@@ -86,12 +89,12 @@ def refused(client: Client, kind: Any, text: str, /, **request: Any) -> Any:
 def test_descriptions(client: Client, folder: Path) -> None:
     replicate = WORLD.format(f"<replicate count='3000'>{GEOM}</replicate>")
     for uri, text in (
-        ("/dev/zero", "not a regular file"),
+        ("/dev/zero", "in no folder from which files are read"),
         (str(folder / "pipe.xml"), "not a regular file"),
         (str(folder), "not a regular file"),
         (str(folder / "whole.xml"), "not a regular file"),
         ("file:///%00", "null"),
-        ("/" + "a" * 300, "too long"),
+        (f"{folder}/{'a' * 300}", "too long"),
         ("a" * 20_000, "at most 4096 characters"),
     ):
         refused(client, SpawnEntity, text, name="x", entity_resource=Resource(uri=uri))
@@ -115,6 +118,57 @@ def test_what_mujoco_builds_for_minutes_is_given_up_while_time_goes_on(client: C
     refused(client, LoadWorld, "must not need more than 10 s", world_resource=given)
     assert time_ns(client.latest(Clock, "/clock").clock) - began > 2e9
     refused(client, SpawnEntity, "a name must have", name="?", entity_resource=BALL)
+
+
+def test_files_elsewhere_are_refused_with_the_same_words_as_if_there_were_none(
+    client: Client, folder: Path, tmp_path: Path
+) -> None:
+    """By their names, and by those in a text; whatever way leads there."""
+    (tmp_path / "secret").write_text(WORLD.format(GEOM))
+    for inner in ("closet", "room"):
+        (tmp_path / inner).mkdir()
+    (folder / "way_out").symlink_to(tmp_path)
+    depth = "../" * 30
+    for way in (
+        str(tmp_path), f"file://{tmp_path}", f"{depth}{tmp_path}", f"{folder}/way_out",
+        f"{folder}/{depth}{tmp_path}", f"package://rclpy/{depth}{tmp_path}", "way_out",
+        f"package://../../../{depth}{tmp_path}", f"file://{tmp_path}/room/%2e%2e",
+    ):  # fmt: skip
+        told = [said_of(client, f"{way}/{name}") for name in ("secret", "nobody", "closet")]
+        assert told[0] == told[1] == told[2], way
+
+
+def said_of(client: Client, path: str) -> list[tuple[int, str]]:
+    """What all services say that can read a file, without the name of the file."""
+    mesh = f"<mujoco><asset><mesh file='{path}'/></asset></mujoco>"
+    text = WORLD.format(f"<include file='{path}'/>{GEOM}")
+    results = []
+    for one in ({"uri": path}, {"resource_string": text}, {"resource_string": mesh}):
+        for kind, field in ((LoadWorld, "world_resource"), (SpawnEntity, "entity_resource")):
+            results.append(refused(client, kind, "", **{field: Resource(**one)}).result)
+    for kind, field in ((GetSpawnables, "sources"), (GetAvailableWorlds, "additional_sources")):
+        name = f"crazyflow/{service_name(kind).removeprefix('~/')}"
+        results.append(client.call(kind, name, **{field: [path]}).result)
+    hidden = limits.shown(path), path.rpartition("/")[2]
+    return [
+        (one.result, re.sub("|".join(map(re.escape, hidden)), "*", one.error_message))
+        for one in results
+    ]
+
+
+def test_files_in_the_folders_are_read(client: Client, folder: Path) -> None:
+    """By a path below the folder, also in a text."""
+    (folder / "inner").mkdir()
+    (folder / "inner" / "yard.xml").write_text(WORLD.format(GEOM))
+    text = WORLD.format("<include file='inner/../inner/yard.xml'/>")
+    included = text.replace("<worldbody>", "").replace("</worldbody>", "")
+    for resource in (
+        Resource(uri="inner/yard.xml"),
+        Resource(uri=str(folder / "inner" / ".." / "inner" / "yard.xml")),
+        Resource(resource_string=included),
+    ):
+        answer = client.call(LoadWorld, "crazyflow/load_world", LOADING, world_resource=resource)
+        assert answer.result.result == Result.RESULT_OK, answer.result.error_message
 
 
 def test_sources(client: Client, folder: Path) -> None:
