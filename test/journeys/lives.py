@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,8 @@ SENSORS = {
 }
 """Sensors of every kind, and cameras with every renderer."""
 
+_PACKAGE = find_spec("foundation_policy")
+_POLICY = _PACKAGE and Path(str(_PACKAGE.origin)).parent / "blob" / "checkpoint.h5"
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {},
     "pid": {"controller": "pid"},
@@ -129,6 +132,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "crazyflie": {},
     "manager": {"ros2_control.mode": "lock_step", "ros2_control.timeout": 0.2},
     "swarm": {"interfaces": "swarm"},
+    **({"policy": {"policy": _POLICY}} if _POLICY else {}),
 }
 """What a simulator has beside topics and services, by name; some parameters are set later."""
 SHARES = {"plain": 6, "crazyflie": 2, "manager": 2, "swarm": 2}

@@ -21,16 +21,6 @@ ASTRAY = 0.6  # m beyond that, from which a drone is where nobody sent it
 OBJECTS = ((4.0, 4.0), (-4.0, 4.0), (4.0, -4.0), (-4.0, -4.0))
 """Places of objects [m], where no drone comes."""
 
-_LINE = re.compile(r"\[(?P<level>[A-Z]+)\] \[[\d.]+\] \[(?P<node>[\w.]+)\]: (?P<text>.*)")
-_REPEATED = re.compile(r" \(\d+ more in the last \d+ s\)$")
-_USUAL = (
-    r"(compiling .*|no room for \d+ drones: compiling .*), time goes on$",
-    # These tell of a machine that is slow or busy.
-    r"sensors: (pictures|readings) were left out",
-    r"\S+ was answered again",
-)
-"""Warnings that may come in every walk."""
-
 
 @dataclass
 class Drone:
@@ -105,18 +95,8 @@ class Model:
         """A warning may come from now on."""
         self.expected.append(re.compile(pattern))
 
-    def allows(self, line: str) -> bool:
-        """Whether a line of the log has its place in this walk."""
-        found = _LINE.match(line)
-        if found is None:
-            return False
-        if found["level"] in ("INFO", "DEBUG"):
-            return True
-        text = _REPEATED.sub("", found["text"])
-        if found["level"] != "WARN":
-            return False
-        if any(re.match(pattern, text) for pattern in _USUAL):
-            return True
+    def expects(self, text: str) -> bool:
+        """Whether a warning has its place in this walk."""
         return any(p.search(text) for p in self.expected) or self._is_of_a_wild_drone(text)
 
     def _is_of_a_wild_drone(self, text: str) -> bool:

@@ -97,6 +97,14 @@ class Program:
             raise Broken(f"a program ends with {code}", log)
 
 
+class Check(Program):
+    """A program that ends by itself, with exit code 0."""
+
+    def problem(self) -> str:
+        code = self.process.process.poll()
+        return f"exit code {code}:\n{self.log}" if code else ""
+
+
 class Sides:
     """All processes beside the simulator of a walk.
 

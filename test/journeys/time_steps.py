@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -19,6 +20,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from journeys.lives import Life
 from journeys.model import Model
+from journeys.sides import Check
 from journeys.step import Broken, Step
 
 if TYPE_CHECKING:
@@ -194,6 +196,48 @@ class Speed(Step):
     def take(self, walk: Walk) -> None:
         walk.set("real_time_factor", self.factor)
         walk.model.factor = self.factor
+
+
+@dataclass(frozen=True)
+class Hide(Step):
+    """Drones have no topics and services of their own for a moment."""
+
+    def fits(self, walk: Walk) -> bool:
+        return walk.life.variant != "swarm"
+
+    def take(self, walk: Walk) -> None:
+        walk.look_away()
+        for value in ("none", "each"):
+            walk.set("interfaces", value)
+
+
+@dataclass(frozen=True)
+class Rest(Step):
+    """All that came is gone: what the simulator uses has not grown."""
+
+    weight: ClassVar[float] = 2.0
+
+    def fits(self, walk: Walk) -> bool:
+        return bool(walk.model.world)
+
+    def take(self, walk: Walk) -> None:
+        walk.rest()
+
+
+@dataclass(frozen=True)
+class ReplaySoFar(Step):
+    """What has been recorded so far replays to the bit, while the simulator goes on."""
+
+    weight: ClassVar[float] = 1.0
+
+    def fits(self, walk: Walk) -> bool:
+        return walk.life.records and not walk.life.by_door
+
+    def take(self, walk: Walk) -> None:
+        copy = walk.folder / f"so_far{len(walk.taken)}.mcap"
+        shutil.copy(walk.recording, copy)
+        words = ["-m", "crazyflow_ros", "replay", str(copy)]
+        walk.sides.add("replay", Check(walk.domain, words))
 
 
 @dataclass(frozen=True)

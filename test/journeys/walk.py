@@ -21,15 +21,17 @@ from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
 from ros_client import Client, SimulatorProcess, time_ns
 from simulation_interfaces.msg import SimulationState
-from simulation_interfaces.srv import GetEntitiesStates, SetSimulationState
+from simulation_interfaces.srv import GetEntitiesStates, ResetSimulation, SetSimulationState
 
 from crazyflow_ros.client import SimulationError
 from crazyflow_ros.ros.messages.refusals import problem_of
 from journeys.lives import BODIES, Life, write_worlds
+from journeys.log import unexpected
 from journeys.model import Model
 from journeys.sides import Sides
 from journeys.step import KINDS, Broken, Step
 from journeys.time_steps import Begin
+from journeys.usage import Usage
 from journeys.watch import Watch
 
 ARRIVAL = Duration(seconds=1)
@@ -38,6 +40,7 @@ READY = 300.0  # s, of a machine that is busy and compiles
 COMPILING = 300.0  # s
 PROGRAM = 300.0  # s of wall time
 GRACE = 20.0  # s
+SHRINKS = 60.0  # s of wall time
 
 
 class Walk:
@@ -63,6 +66,7 @@ class Walk:
         self._lives, self._read = 0, 0
         self._watch: Watch | None = None
         self._ends = False
+        self._usage: Usage | None = None
         write_worlds(folder)
 
     def __enter__(self) -> Self:
@@ -94,7 +98,7 @@ class Walk:
         self.model = Model(
             life.drones(), objects=set(BODIES[life.world]), world=life.world, factor=life.factor
         )
-        self._read = 0
+        self._read, self._usage = 0, None
         arguments = life.parameters(self.folder, self.name, self.port)
         self.node = SimulatorProcess(self.domain, arguments, ready_timeout=READY)
         self.node.__enter__()
@@ -104,6 +108,11 @@ class Walk:
     def name(self) -> str:
         """Of the present life, for files."""
         return f"life{self._lives}"
+
+    @property
+    def recording(self) -> Path:
+        """File of the present life, if it records."""
+        return self.folder / f"{self.name}.mcap"
 
     def end(self, how: str) -> None:
         """End the simulator, and check what it leaves.
@@ -136,13 +145,12 @@ class Walk:
 
     def check_recording(self) -> None:
         """See that the recording of the present life, if there is one, replays to the bit."""
-        path = self.folder / f"{self.name}.mcap"
-        if not path.exists():
+        if not self.life.records:
             return
-        done = self.run("-m", "crazyflow_ros", "replay", str(path))
+        done = self.run("-m", "crazyflow_ros", "replay", str(self.recording))
         if done.returncode != (2 if self.life.by_door else 0):
             raise Broken(f"replay ends with {done.returncode}", done.stdout + done.stderr)
-        path.unlink()
+        self.recording.unlink()
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run Python to its end."""
@@ -184,7 +192,7 @@ class Walk:
         self._read += len(new)
         lines = new.splitlines()
         for number, line in enumerate(lines):
-            if not self.model.allows(line):
+            if unexpected(line, self.model.expects):
                 what = _without_numbers(re.sub(r"^\[(\w+)\] \[[\d.]+\] \[\w+\]", r"\1", line))
                 raise Broken(f"the log says {what!r}", "\n".join(lines[number : number + 40]))
 
@@ -265,6 +273,36 @@ class Walk:
             self.client.forget(f"{name}/")
             self.model.expect(rf"^there is no \w+ /{name}/")  # which this process asked before
         self.model.objects.discard(name)
+
+    def rest(self) -> None:
+        """Remove all that came, and see that what the simulator uses has not grown.
+
+        Raises:
+            Broken: It has.
+        """
+        assert self.node is not None
+        while self.sides.of("reader"):
+            self.sides.take("reader").end()
+        everything = ResetSimulation.Request.SCOPE_SPAWNED | ResetSimulation.Request.SCOPE_STATE
+        self.ask(ResetSimulation, "crazyflow/reset_simulation", scope=everything)
+        self.model.reset_spawned()
+        self.model.reset_state()
+        self.model.objects = set(BODIES[self.model.world])
+        pid = self.node.process.pid
+        usage = Usage.of(pid)
+        if self._usage is None:
+            self._usage = usage
+
+        def has_shrunk() -> bool:
+            nonlocal usage
+            usage = Usage.of(pid)
+            return not usage.more_than(self._usage)
+
+        with suppress(SimulationError):  # the middleware needs a while to see who was killed
+            self.client.until(has_shrunk, "it shrinks", SHRINKS)
+        self._told(f"  {usage}")
+        if more := usage.more_than(self._usage):
+            raise Broken(f"it uses more {more}", f"{self._usage} at first, {usage} now")
 
     def rewind(self) -> None:
         """The next steps may make the clock jump back once."""
