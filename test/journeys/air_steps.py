@@ -38,7 +38,8 @@ class Wind(Step):
         return cls((*wind, 0.0), rng.choice((0.0, 0.0, 0.0, 0.1)))
 
     def fits(self, walk: Walk) -> bool:
-        return not walk.life.by_door
+        # The code for gusts is compiled for each variant.
+        return not walk.life.by_door and (not self.gusts or walk.life.variant == "plain")
 
     def take(self, walk: Walk) -> None:
         model = walk.model

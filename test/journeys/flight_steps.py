@@ -165,6 +165,7 @@ class SendPose(OfOne):
             message = PointStamped(header=message.header, point=message.pose.position)
         walk.publish(f"{self.drone}/{self.topic}", message)
         drone.fly()
+        drone.posted = not walk.model.moves
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,9 @@ class SendVelocity(OfOne):
         message = TwistStamped()
         message.twist.linear.x, message.twist.angular.z = self.forward, self.turn
         walk.publish(f"{self.drone}/cmd_vel", *[message] * 5)
-        walk.model.drones[self.drone].fly()
+        drone = walk.model.drones[self.drone]
+        drone.fly()
+        drone.posted = not walk.model.moves
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,7 @@ class Stream(OfOne):
         drone = walk.model.drones[self.drone]
         walk.publish(f"{self.drone}/{self.kind}", *[self._message(drone)] * 5)
         drone.fly()
+        drone.posted = not walk.model.moves
         drone.streamed = True
         # Without another setpoint all but cmd_hover fall after a while, before it is ended or not.
         drone.wild = self.kind != "cmd_hover"
@@ -270,6 +274,7 @@ class Waypoints(OfOne):
             message.points.append(point)
         walk.publish(f"{self.drone}/cmd_trajectory", message)
         drone.fly()
+        drone.posted = not walk.model.moves
         drone.landing = self.lands
 
 
@@ -340,10 +345,11 @@ class Swarm(Step):
                 model.drones[name].landing = True
             else:
                 model.drones[name].fly()
+                model.drones[name].posted = self.what.startswith("cmd") and not model.moves
 
     def _message(self, model: Model, names: list[str]) -> MultiDOFJointState:
         message = MultiDOFJointState(joint_names=names)
-        message.header.frame_id = "map"
+        message.header.frame_id = "" if self.what == "cmd_vel" else "map"
         for name in names:
             if self.what == "cmd_vel":
                 message.twist.append(Twist(angular=Vector3(z=0.5)))

@@ -25,7 +25,7 @@ from sensor_msgs.msg import (
 from journeys.model import LANES, Drone
 
 MOST_DRONES = 4
-"""For which the physics is compiled; a walk has one more at times."""
+"""For which the physics is compiled."""
 _WORLD = """
 <mujoco model="{name}">
   <visual><rgba haze="{haze} {haze} .5 1"/></visual>
@@ -56,15 +56,6 @@ OWN_WORLDS = {
         ),
     ),
 }
-BODIES = {
-    "floor": (),
-    "room": (),
-    "race_track": tuple(f"gate{i}" for i in range(7)),
-    "plain": (),
-    "yard": ("hut", "well"),
-    "wood": tuple(f"tree{i}" for i in range(14)),
-}
-"""All worlds, and their bodies, which can be deleted like what was spawned."""
 OWN_OBJECTS = {
     "ball": '<mujoco model="ball"><worldbody><geom size="0.25"/></worldbody></mujoco>',
     "table": '<robot name="table"><link name="top"><visual><geometry><box size="1 1 .1"/>'
@@ -159,7 +150,7 @@ class Life:
         return cls(
             variant,
             n_drones=2 if variant == "manager" else rng.randint(1, 3),
-            world=rng.choice(("floor", "floor", *BODIES)),
+            world=rng.choice(("floor", "floor", "room", *OWN_WORLDS)),
             factor=rng.choice((0.0, 1.0, 5.0, 20.0)),
             sensors=tuple(sorted(rng.sample(sensors, rng.randint(1, 4)))),
             records=rng.random() < 0.6,

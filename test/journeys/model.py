@@ -18,8 +18,20 @@ LANES = (
 FREE = 0.6
 LOW, HIGH = 0.4, 1.4  # m, between which drones are sent
 ASTRAY = 0.6  # m beyond that, from which a drone is where nobody sent it
+LANDING = 8.0  # s in which a drone is on the floor, also by waypoints
 OBJECTS = ((4.0, 4.0), (-4.0, 4.0), (4.0, -4.0), (-4.0, -4.0))
 """Places of objects [m], where no drone comes."""
+
+
+BODIES = {
+    "floor": (),
+    "room": (),
+    "race_track": tuple(f"gate{i}" for i in range(7)),
+    "plain": (),
+    "yard": ("hut", "well"),
+    "wood": tuple(f"tree{i}" for i in range(14)),
+}
+"""All worlds, and their bodies, which can be deleted like what was spawned."""
 
 
 @dataclass
@@ -35,17 +47,23 @@ class Drone:
     """Whether it follows setpoints that nobody has ended."""
     wild: bool = False
     """Whether the walk has done something to it after which it may fall, until it is reset."""
+    posted: bool = False
+    """Whether a message waits for time to go on."""
     by_door: bool = False
 
     @property
     def hovers(self) -> bool:
         """Whether it surely flies, and obeys."""
-        return self.airborne and not (self.landing or self.streamed or self.wild)
+        return self.airborne and self._is_sure
 
     @property
     def stands(self) -> bool:
         """Whether it surely stands on the floor, and obeys."""
-        return not (self.airborne or self.landing or self.streamed or self.wild)
+        return not self.airborne and self._is_sure
+
+    @property
+    def _is_sure(self) -> bool:
+        return not (self.landing or self.streamed or self.wild or self.posted)
 
     @property
     def obeys(self) -> bool:
@@ -56,14 +74,15 @@ class Drone:
         """It is told to fly, and ends what it did before."""
         self.airborne, self.landing, self.streamed = True, False, False
 
-    def settle(self) -> None:
-        """A landing that was under way has ended."""
-        if self.landing:
+    def pass_time(self, seconds: float) -> None:
+        """Messages have arrived, and after a while a landing has ended."""
+        self.posted = False
+        if self.landing and seconds > LANDING:
             self.airborne = self.landing = False
 
     def reset(self) -> None:
         """Stand at the start again."""
-        self.airborne = self.landing = self.streamed = self.wild = False
+        self.airborne = self.landing = self.streamed = self.wild = self.posted = False
 
 
 @dataclass
@@ -131,6 +150,11 @@ class Model:
             self.deleted[name] = drone
         self.uploaded.discard(name)
 
+    def pass_time(self, seconds: float) -> None:
+        """Time has passed in the simulation."""
+        for drone in self.drones.values():
+            drone.pass_time(seconds)
+
     def reset_state(self) -> None:
         """All drones are at their start."""
         for drone in self.drones.values():
@@ -142,7 +166,7 @@ class Model:
             self.remove(name)
         self.drones.update(self.deleted)
         self.deleted.clear()
-        self.objects.clear()
+        self.objects = set(BODIES.get(self.world, ()))
 
     def save(self) -> None:
         """A checkpoint is written."""

@@ -23,7 +23,7 @@ from journeys.model import LANES, Model
 from journeys.pilot import fly
 from journeys.sides import Fork, Program
 from journeys.step import Broken, Step, choose
-from journeys.world_steps import guest, pose_of
+from journeys.world_steps import SpawnDrone, guest, pose_of
 
 if TYPE_CHECKING:
     from journeys.walk import Walk
@@ -357,7 +357,7 @@ class Burst(Step):
         return None if lane is None else cls(lane, rng.randint(1, 4), pauses)
 
     def fits(self, walk: Walk) -> bool:
-        return bool(walk.model.world) and self.lane in walk.model.free_lanes()
+        return SpawnDrone(self.lane).fits(walk)
 
     def take(self, walk: Walk) -> None:
         model, client, name = walk.model, walk.client, guest(self.lane)

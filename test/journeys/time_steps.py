@@ -64,17 +64,13 @@ class Pass(Step):
 
     @classmethod
     def draw(cls, model: Model, rng: random.Random) -> Self:
-        longest = 1.0 if model.factor == 1.0 else 5.0
-        return cls(round(rng.uniform(0.1, longest), 2))
+        return cls(rng.choice((0.1, 0.5, 1.0) if model.factor <= 1.0 else (0.5, 2.0, 9.0)))
 
     def fits(self, walk: Walk) -> bool:
         return walk.model.moves
 
     def take(self, walk: Walk) -> None:
         walk.pass_time(self.seconds)
-        if self.seconds > 3.0:
-            for drone in walk.model.drones.values():
-                drone.settle()
 
 
 @dataclass(frozen=True)
@@ -138,6 +134,7 @@ class Advance(Step):
         passed = walk.time_ns() - before
         if passed != self.ticks * 1_000_000_000 // FREQ:
             raise Broken("a step is not exact", f"{self} took {passed} ns from {before}")
+        walk.model.pass_time(self.ticks / FREQ)
 
 
 @dataclass(frozen=True)
@@ -160,6 +157,7 @@ class Cancel(Step):
         goal.ended(walk)
         if walk.time_ns() != walk.time_ns():
             raise Broken("time goes on after steps were cancelled")
+        walk.model.pass_time(0.0)
 
 
 class Goal:

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple, Self
 
-_MORE_MEMORY = 300.0  # MB, of code for more shapes, gusts, pictures of another size
-_MORE_THREADS = 12  # of XLA, which come as they are needed
+_MORE_MEMORY = 60.0  # MB
+_MORE_THREADS = 8  # which come as they are needed
 _MORE_FILES = 40  # of shared memory with readers that were killed
 
 
@@ -27,10 +27,8 @@ class Usage(NamedTuple):
         memory = int(values["VmRSS"].split()[0]) / 1024
         return cls(memory, int(values["Threads"]), len(os.listdir(f"/proc/{pid}/fd")))
 
-    def more_than(self, before: Self | None) -> str:
+    def more_than(self, before: Self) -> str:
         """What it uses more of than before; empty: nothing."""
-        if before is None:
-            return ""
         if self.memory > before.memory + _MORE_MEMORY:
             return "memory"
         if self.threads > before.threads + _MORE_THREADS:

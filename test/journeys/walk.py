@@ -25,14 +25,14 @@ from simulation_interfaces.srv import GetEntitiesStates, ResetSimulation, SetSim
 
 from crazyflow_ros.client import SimulationError
 from crazyflow_ros.ros.messages.refusals import problem_of
-from journeys.lives import BODIES, Life, write_worlds
+from journeys.lives import Life, write_worlds
 from journeys.log import unexpected
-from journeys.model import Model
+from journeys.model import BODIES, Model
 from journeys.sides import Sides
 from journeys.step import KINDS, Broken, Step
 from journeys.time_steps import Begin
 from journeys.usage import Usage
-from journeys.watch import Watch
+from journeys.watch import Watch, check_clock
 
 ARRIVAL = Duration(seconds=1)
 """Wall time in which a message should have arrived; a reader that was killed may delay that."""
@@ -40,6 +40,7 @@ READY = 300.0  # s, of a machine that is busy and compiles
 COMPILING = 300.0  # s
 PROGRAM = 300.0  # s of wall time
 GRACE = 20.0  # s
+_COMPILES = re.compile(r"compiling|draws with")
 SHRINKS = 60.0  # s of wall time
 
 
@@ -67,6 +68,7 @@ class Walk:
         self._watch: Watch | None = None
         self._ends = False
         self._usage: Usage | None = None
+        self._rewinds = 0
         write_worlds(folder)
 
     def __enter__(self) -> Self:
@@ -98,7 +100,10 @@ class Walk:
         self.model = Model(
             life.drones(), objects=set(BODIES[life.world]), world=life.world, factor=life.factor
         )
-        self._read, self._usage = 0, None
+        self._read, self._usage, self._rewinds = 0, None, 0
+        # The one before has clients of services that are not there in this life.
+        self.client.close()
+        self.client, self.steps = _client(self.domain, self.check_process), None
         arguments = life.parameters(self.folder, self.name, self.port)
         self.node = SimulatorProcess(self.domain, arguments, ready_timeout=READY)
         self.node.__enter__()
@@ -140,16 +145,17 @@ class Walk:
         self.sides.after_a_life()
         self.node = None
         node.__exit__(None, None, None)
-        self.client.forget("")
-        self.check_recording()
+        self.check_recording(how)
 
-    def check_recording(self) -> None:
+    def check_recording(self, how: str) -> None:
         """See that the recording of the present life, if there is one, replays to the bit."""
         if not self.life.records:
             return
         done = self.run("-m", "crazyflow_ros", "replay", str(self.recording))
         if done.returncode != (2 if self.life.by_door else 0):
             raise Broken(f"replay ends with {done.returncode}", done.stdout + done.stderr)
+        if how != "SIGKILL":  # after which the file has no index
+            check_clock(self.recording, self._rewinds)
         self.recording.unlink()
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -192,6 +198,8 @@ class Walk:
         self._read += len(new)
         lines = new.splitlines()
         for number, line in enumerate(lines):
+            if _COMPILES.search(line):
+                self.forget_usage()
             if unexpected(line, self.model.expects):
                 what = _without_numbers(re.sub(r"^\[(\w+)\] \[[\d.]+\] \[\w+\]", r"\1", line))
                 raise Broken(f"the log says {what!r}", "\n".join(lines[number : number + 40]))
@@ -253,6 +261,7 @@ class Walk:
         assert self._watch is not None
         watch, end = self._watch, self.time_ns() + round(seconds * 1e9)
         self.until(lambda: watch.now_ns >= end, f"time stands still, {seconds:g} s do not pass")
+        self.model.pass_time(seconds)
 
     def until(self, condition: Callable[[], Any], what: str, timeout: float = 120.0) -> Any:
         """Wait for a condition.
@@ -270,9 +279,21 @@ class Walk:
         """A drone or an object was deleted."""
         if name in self.model.drones:
             self.model.remove(name)
-            self.client.forget(f"{name}/")
-            self.model.expect(rf"^there is no \w+ /{name}/")  # which this process asked before
+            self.forget(name)
         self.model.objects.discard(name)
+
+    def all_gone(self) -> None:
+        """All that was spawned is gone, and what was deleted is there again."""
+        model = self.model
+        guests = [name for name, drone in model.drones.items() if drone.spawned]
+        model.reset_spawned()
+        for name in guests:
+            self.forget(name)
+
+    def forget(self, drone: str) -> None:
+        """Publish nothing for a drone any more; this process still has clients of its services."""
+        self.client.forget(f"{drone}/")
+        self.model.expect(rf"^there is no \w+ /{drone}/")
 
     def rest(self) -> None:
         """Remove all that came, and see that what the simulator uses has not grown.
@@ -285,27 +306,30 @@ class Walk:
             self.sides.take("reader").end()
         everything = ResetSimulation.Request.SCOPE_SPAWNED | ResetSimulation.Request.SCOPE_STATE
         self.ask(ResetSimulation, "crazyflow/reset_simulation", scope=everything)
-        self.model.reset_spawned()
+        self.all_gone()
         self.model.reset_state()
-        self.model.objects = set(BODIES[self.model.world])
         pid = self.node.process.pid
         usage = Usage.of(pid)
-        if self._usage is None:
-            self._usage = usage
+        first = self._usage = self._usage or usage
 
         def has_shrunk() -> bool:
             nonlocal usage
             usage = Usage.of(pid)
-            return not usage.more_than(self._usage)
+            return not usage.more_than(first)
 
         with suppress(SimulationError):  # the middleware needs a while to see who was killed
             self.client.until(has_shrunk, "it shrinks", SHRINKS)
         self._told(f"  {usage}")
-        if more := usage.more_than(self._usage):
-            raise Broken(f"it uses more {more}", f"{self._usage} at first, {usage} now")
+        if more := usage.more_than(first):
+            raise Broken(f"it uses more {more}", f"{first} at first, {usage} now")
+
+    def forget_usage(self) -> None:
+        """From now on the simulator may use more."""
+        self._usage = None
 
     def rewind(self) -> None:
-        """The next steps may make the clock jump back once."""
+        """The next steps may make the clock jump once, by any time."""
+        self._rewinds += 1
         if self._watch is not None:
             self._watch.go_back()
 

@@ -6,9 +6,12 @@ import struct
 import time
 from functools import partial
 from math import hypot
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from mcap.reader import make_reader
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from ros_client import Client
@@ -22,7 +25,8 @@ from journeys.step import Broken
 if TYPE_CHECKING:
     from journeys.walk import Walk
 
-PATIENCE = 120.0  # s of wall time for a message, of a machine that is busy and may be compiling
+PATIENCE = 300.0  # s of wall time for a message, of a machine that is busy and may be compiling
+PERIOD = 10_000_000  # ns, of the clock
 CEILING = 2.5  # m, above which nobody sends a drone
 _ERROR = 2  # of a DiagnosticStatus
 _STAMP = struct.Struct("<iI")
@@ -179,6 +183,25 @@ class Watch:
             name = other.name.rpartition(": ")[2]
             if other.level >= bytes([_ERROR]) and not model.may_fall(name):
                 raise Broken("an error in the status", f"{other.name}: {other.message}")
+
+
+def check_clock(recording: Path, rewinds: int) -> None:
+    """Check that the clock of a recording missed nothing, and jumped only where it was to.
+
+    Args:
+        recording: The file.
+        rewinds: How often something may have made it jump.
+
+    Raises:
+        Broken: It did not.
+    """
+    with recording.open("rb") as file:
+        messages = make_reader(file).iter_messages(["/clock"], log_time_order=False)
+        times = np.array([_time_of(message.data) for _, _, message in messages])
+    jumps = np.diff(times)
+    jumps = jumps[jumps != PERIOD]
+    if len(jumps) > rewinds:
+        raise Broken("the clock misses ticks", f"{len(jumps)} jumps {jumps[:9]} ns, {rewinds=}")
 
 
 def _time_of(message: bytes) -> int:
