@@ -105,6 +105,7 @@ class StopRecording(Step):
     def take(self, walk: Walk) -> None:
         recorder = walk.sides.take("recorder")
         walk.ask(Trigger, "crazyflow_recorder/stop")
+        walk.model.expect("^there is no service /crazyflow_recorder/stop")  # for our client of it
         if (code := recorder.process.wait()) or " messages in " not in recorder.log:
             raise Broken(f"a recorder ends with {code}", recorder.log)
         path = Path(recorder.log.partition("records into ")[2].partition("\n")[0])

@@ -42,7 +42,7 @@ def test_a_student_flies_a_policy_in_sim_and_in_the_node_and_reads_its_recording
 ) -> None:
     package = pytest.importorskip("foundation_policy", reason="is a judge of make test")
     policy = Path(package.__file__).parent / "blob" / "checkpoint.h5"
-    network = load(policy)
+    network = load(policy, "cf2x_L250")
     sim = Sim(n_worlds=1, n_drones=1, control="state", state_freq=network.freq)
     follow_policy(sim, network)
     goal = np.array([0.3, 0.2, 1.0])
@@ -70,8 +70,10 @@ def test_a_debugger_steps_goes_back_to_a_checkpoint_and_gets_the_same_flight(
     path = tmp_path / "flight.mcap"
     parameters = ("drones:=[cf0,cf1]", "start_paused:=true", f"record:={path}")
     with simulator(DOMAIN, *parameters), SimulatorClient() as simulation:
+        simulation.look_at_time()
+        start = simulation.time_ns
         simulation.step(7)
-        assert simulation.time_ns == 7 * 2_000_000
+        assert simulation.time_ns == start + 7 * 1_000_000_000 // FREQ
         for drone in ("cf0", "cf1"):
             simulation.drone(drone).start_takeoff(1.0)
         simulation.step(FREQ)

@@ -105,8 +105,11 @@ class Walk:
         self.client.close()
         self.client, self.steps = _client(self.domain, self.check_process), None
         arguments = life.parameters(self.folder, self.name, self.port)
-        self.node = SimulatorProcess(self.domain, arguments, ready_timeout=READY)
-        self.node.__enter__()
+        node = SimulatorProcess(self.domain, arguments, ready_timeout=READY)
+        try:
+            self.node = node.__enter__()
+        except AssertionError as error:
+            raise Broken("the simulator does not start", str(error)) from None
         self._watch = Watch(self.client)
 
     @property
