@@ -226,7 +226,8 @@ class _Process:
             simulator.start()
             if self._published is not None:
                 self._start_script(simulator, self._published)
-            executor = new_executor()
+            from rclpy.executors import SingleThreadedExecutor  # TEMPORARY
+            executor = SingleThreadedExecutor()
             executor.add_node(simulator)
             while not self._ended.is_set():
                 # Not spin(): without a deadline, the executor of the wheels uses a full core.

@@ -16,26 +16,20 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from ros_client import own_domain
 
-from journeys.lives import SENSORS, VARIANTS
 from journeys.shrink import Shrinking
-from journeys.step import KINDS, Broken, Step, load, save
-from journeys.time_steps import Begin
+from journeys.step import Broken, Step, load, save
 from journeys.walk import Walk
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Walk, and return the exit code: 1 if something fails."""
     options = _parser().parse_args(words)
-    known = {*KINDS, *VARIANTS, *SENSORS}
-    if unknown := set(options.without) - known:
-        _parser().error(f"there is no {', '.join(sorted(unknown))}, only {', '.join(known)}")
     with ExitStack() as stack:
         journeys = Journeys(_browser(stack), quiet=options.quiet)
         if options.replay:
@@ -89,13 +83,9 @@ class Journeys:
         """Walk at random; return what failed, and the steps up to there."""
         rng = random.Random(options.seed)
         with self._walk() as walk:
-            first = Begin.draw(walk.model, rng, options.without)
-            later = (walk.draw(rng, options.without) for _ in repeat(None))
             try:
-                for step in chain([first], later):
-                    walk.take(step)
-                    if len(walk.taken) >= options.steps:
-                        break
+                while len(walk.taken) < options.steps:
+                    walk.take(walk.draw(rng, options.without))
                 walk.end("SIGTERM")
             except Broken as failure:
                 self.log = walk.node.log if walk.node else ""
@@ -141,7 +131,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quiet", action="store_true", help="print no steps")
     parser.add_argument(
-        "--without", nargs="*", default=[], metavar="NAME", help="steps, variants, sensors to omit"
+        "--without",
+        nargs="*",
+        default=[],
+        metavar="NAME",
+        help="steps, simulators, sensors and worlds to leave out",
     )
     return parser
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,7 +44,7 @@ def _body(name: str, x: float, y: float, kind: str = "box", size: str = ".5 .5 .
 
 
 OWN_WORLDS = {
-    "plain": _WORLD.format(name="plain", haze=0.9, bodies=""),
+    "lawn": _WORLD.format(name="lawn", haze=0.9, bodies=""),
     "yard": _WORLD.format(
         name="yard", haze=0.2, bodies=_body("hut", 5, 0) + _body("well", -5, 1, "cylinder", ".4 .5")
     ),
@@ -143,17 +143,15 @@ class Life:
     records: bool = False
 
     @classmethod
-    def draw(cls, rng: random.Random, without: Collection[str] = ()) -> Life:
-        """A random life, without some variants and sensors."""
-        variants = [name for name in VARIANTS if name not in without]
-        (variant,) = rng.choices(variants, [SHARES.get(name, 1) for name in variants])
-        sensors = sorted(SENSORS.keys() - set(without))
+    def draw(cls, rng: random.Random) -> Life:
+        """A random life."""
+        (variant,) = rng.choices(list(VARIANTS), [SHARES.get(name, 1) for name in VARIANTS])
         return cls(
             variant,
             n_drones=2 if variant == "manager" else rng.randint(1, 3),
             world=rng.choice(("floor", "floor", "room", *OWN_WORLDS)),
             factor=rng.choice((0.0, 1.0, 5.0, 20.0)),
-            sensors=tuple(sorted(rng.sample(sensors, rng.randint(1, 4)))),
+            sensors=tuple(sorted(rng.sample(sorted(SENSORS), rng.randint(1, 4)))),
             records=rng.random() < 0.6,
         )
 

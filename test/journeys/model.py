@@ -27,7 +27,7 @@ BODIES = {
     "floor": (),
     "room": (),
     "race_track": tuple(f"gate{i}" for i in range(7)),
-    "plain": (),
+    "lawn": (),
     "yard": ("hut", "well"),
     "wood": tuple(f"tree{i}" for i in range(14)),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -79,6 +80,11 @@ def step_of(line: str) -> Step:
 
 def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def names_of(step: Step) -> set[str]:
+    """Its kind, and all texts in it, such as names of worlds and sensors."""
+    return {type(step).__name__, *re.findall(r'"(\w+)"', line_of(step))}
 
 
 def save(path: Path, steps: Iterable[Step]) -> None:

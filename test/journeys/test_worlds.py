@@ -73,7 +73,7 @@ def test_a_world_builder_changes_worlds_while_cameras_look_on(tmp_path: Path) ->
             return {name: np.frombuffer(image.data, np.uint8) for name, image in found.items()}
 
         pictures = {"room": look()}
-        for world in ("plain", "yard", "wood"):
+        for world in ("lawn", "yard", "wood"):
             simulation.world.load(str(tmp_path / f"{world}.xml"))
             pictures[world] = look()
         rooms = [list(pictures)[i : i + 2] for i in range(3)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -45,9 +44,9 @@ class Begin(Step):
             object.__setattr__(self, "life", Life(**values))
 
     @classmethod
-    def draw(cls, model: Model, rng: random.Random, without: Collection[str] = ()) -> Self:
+    def draw(cls, model: Model, rng: random.Random) -> Self:
         ends = rng.choice(("SIGTERM", "SIGINT", "SIGKILL", "quit"))
-        return cls(Life.draw(rng, without), ends)
+        return cls(Life.draw(rng), ends)
 
     def take(self, walk: Walk) -> None:
         if walk.node is not None:

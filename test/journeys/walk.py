@@ -29,7 +29,7 @@ from journeys.lives import Life, write_worlds
 from journeys.log import unexpected
 from journeys.model import BODIES, Model
 from journeys.sides import Sides
-from journeys.step import KINDS, Broken, Step
+from journeys.step import KINDS, Broken, Step, names_of
 from journeys.time_steps import Begin
 from journeys.usage import Usage
 from journeys.watch import Watch, check_clock
@@ -376,15 +376,14 @@ class Walk:
         self.sides.check()
 
     def draw(self, rng: random.Random, without: Collection[str] = ()) -> Step:
-        """A random step that fits now, without some kinds of steps, simulators and sensors."""
-        kinds = [kind for name, kind in KINDS.items() if name not in without]
-        weights = [kind.weight for kind in kinds]
+        """A random step that fits now, and has nothing to do with some kinds and names."""
+        kinds = [Begin] if self.node is None else list(KINDS.values())
         while True:
-            (kind,) = rng.choices(kinds, weights)
-            if issubclass(kind, Begin):
-                return kind.draw(self.model, rng, without)
+            (kind,) = rng.choices(kinds, [kind.weight for kind in kinds])
             step = kind.draw(self.model, rng)
-            if step is not None and step.fits(self):
+            if step is None or not names_of(step).isdisjoint(without):
+                continue
+            if step.fits(self):
                 return step
 
 
