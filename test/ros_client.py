@@ -263,11 +263,18 @@ class Client(Session):
         domain: ROS domain.
         namespace: Namespace of the node.
         simulator: Name of the simulator's node.
+        check: See `Session`.
     """
 
-    def __init__(self, domain: int, namespace: str = "/", simulator: str = "crazyflow") -> None:
+    def __init__(
+        self,
+        domain: int,
+        namespace: str = "/",
+        simulator: str = "crazyflow",
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
         with _fast_heartbeats():
-            super().__init__(f"client_{next(_NUMBERS)}", namespace, domain=domain)
+            super().__init__(f"client_{next(_NUMBERS)}", namespace, domain=domain, check=check)
         self._simulator = simulator
         self._collected: dict[str, list[Any]] = {}
         self._publishers: dict[str, Publisher] = {}
