@@ -84,6 +84,26 @@ def test_time_begins_when_all_have_come(
     assert steps.result(T).tick == 101
 
 
+def test_a_stranger_is_no_autopilot_and_keeps_none_out(
+    start: Start, kind: Kind, caplog: pytest.LogCaptureFixture
+) -> None:
+    flight = start()
+    with socket.socket(type=kind.socket) as silent, socket.socket(type=kind.socket) as garbled:
+        for stranger in (silent, garbled):
+            stranger.connect(("127.0.0.1", flight.port))
+        garbled.sendall(bytes(range(256)))
+        steps = flight.physics.step(PERIOD)
+        flight.fake(1)
+        until(lambda: any(f"cf1: {kind.connected}" in text for text in messages(caplog)), "cf1")
+        assert not any(f"cf0: {kind.connected}" in text for text in messages(caplog))
+        assert not steps.done()
+        flight.fake(0)
+        steps.result(T)
+        flight.fly(0.1)
+        assert flight.door.status().attached == NAMES
+        assert sum(kind.connected in text for text in messages(caplog)) == len(NAMES)
+
+
 def test_a_silent_one_is_named_and_time_goes_on_without_it(
     start: Start, kind: Kind, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,11 +1,13 @@
-"""The TCP connection of one PX4, which connects to the simulator."""
+"""The TCP connections to the port of one PX4, which connects to the simulator and speaks first."""
 
 from __future__ import annotations
 
 import selectors
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from crazyflow_ros.doors.px4.mavlink import Message, Parser, encode
 from crazyflow_ros.doors.vehicles import VehicleContext
@@ -13,75 +15,139 @@ from crazyflow_ros.doors.vehicles import VehicleContext
 _RECEIVED = 4096  # bytes at once, more than a PX4 sends between two frames
 _UNREAD = 64 * 1024  # bytes that wait for a PX4 that does not read, hundreds of frames
 _MOST_REFUSED = 64 * 1024  # bytes from a program that is no PX4
+_MOST_GUESTS = 8  # connections that have not spoken yet; for a further one the oldest has to go
+_PATIENCE = 10.0  # s of wall time in which a guest has to speak, and a PX4 to answer a frame
+
+
+@dataclass
+class _Connection:
+    """A program that has connected."""
+
+    socket: socket.socket
+    parser: Parser = field(default_factory=Parser)
+    since: float = field(default_factory=time.monotonic)
+    """Wall time at which it has connected."""
 
 
 class Px4Link:
     """Waits for a PX4 on a port, talks to it, and waits for the next one when it has ended.
 
-    For one thread.
+    A program that connects is a guest until it has sent a message of a PX4. It takes the place of a
+    PX4 that owes the answer to a frame for long. For one thread.
 
     Args:
         context: Its port, and who has to know.
-        ready: Is called with a socket that is ready.
+        begin: Is called when there is a PX4.
+        take: Is called with each of its messages.
+        end: Is called when it is lost.
 
     Raises:
         OSError: The port cannot be opened.
     """
 
-    def __init__(self, context: VehicleContext, ready: Callable[[socket.socket], None]) -> None:
+    def __init__(
+        self,
+        context: VehicleContext,
+        begin: Callable[[], None],
+        take: Callable[[Message], None],
+        end: Callable[[], None],
+    ) -> None:
         self._drone, self._logger = context.drone, context.logger
-        self._selector, self._ready = context.selector, ready
+        self._selector = context.selector
+        self._begin, self._take, self._end = begin, take, end
         address = context.address, context.port
         self._where = f"tcp://{context.address}:{context.port}"
         try:
-            self._door = socket.create_server(address, backlog=1)
+            self._door = socket.create_server(address)
         except (OSError, OverflowError) as error:
             raise OSError(f"{self._where}: {error}") from None
         self._door.setblocking(False)
-        self._selector.register(self._door, selectors.EVENT_READ, self._ready)
-        self._peer: socket.socket | None = None
-        self._parser, self._unsent, self._sequence = Parser(), b"", 0
+        self._selector.register(self._door, selectors.EVENT_READ, self._accept)
+        self._guests: dict[socket.socket, _Connection] = {}
+        self._peer: _Connection | None = None
+        self._unsent, self._sequence = b"", 0
+        self._owes: float | None = None  # wall time of the first frame that it has not answered
 
     @property
     def is_open(self) -> bool:
         """Whether a PX4 is connected."""
         return self._peer is not None
 
-    def is_at_the_door(self, ready: socket.socket) -> bool:
-        """Return whether a socket that is ready is the one of a PX4 that has just come."""
-        return ready is self._door
-
-    def accept(self) -> bool:
-        """Accept a PX4 that has come; return whether there is a new one.
-
-        It waits while there is something to read from the one before, which may have ended.
-        """
-        if self._peer is not None and _is_readable(self._peer):
-            return False
+    def _accept(self, door: socket.socket) -> None:
         try:
-            peer, _ = self._door.accept()
+            peer, _ = door.accept()
         except OSError:  # it has gone again
-            return False
-        if self._peer is not None:
-            peer.close()
-            self._logger.warning(
-                f"{self._drone}: {self._where} refuses a second connection: it has a PX4"
-            )
-            return False
-        with suppress(OSError):
-            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)
+            return
         peer.setblocking(False)
-        self._selector.register(peer, selectors.EVENT_READ, self._ready)
-        self._peer = peer
-        self._parser, self._unsent, self._sequence = Parser(), b"", 0
+        self._guests[peer] = _Connection(peer)
+        self._selector.register(peer, selectors.EVENT_READ, self._receive)
+        if len(self._guests) > _MOST_GUESTS:
+            self._dismiss(next(iter(self._guests)), f"more than {_MOST_GUESTS} wait here")
+
+    def dismiss_silent(self) -> None:
+        """Close the connections that have not sent a message of a PX4 for long."""
+        earliest = time.monotonic() - _PATIENCE
+        for guest in [c.socket for c in self._guests.values() if c.since < earliest]:
+            self._dismiss(guest, f"it has sent no message of a PX4 for {_PATIENCE:g} s")
+
+    def _dismiss(self, guest: socket.socket, why: str = "") -> None:
+        del self._guests[guest]
+        self._selector.unregister(guest)
+        guest.close()
+        if why:
+            self._logger.warning(f"{self._drone}: {self._where} closes a connection: {why}")
+
+    def _receive(self, ready: socket.socket) -> None:
+        """Carry out what a program has sent."""
+        if self._peer is not None and ready is self._peer.socket:
+            self._receive_from(self._peer)
+        elif (guest := self._guests.get(ready)) is not None:
+            messages, ended = _read(guest)
+            if messages:
+                self._admit(guest, messages)
+            elif ended:
+                self._dismiss(ready)
+            elif guest.parser.refused > _MOST_REFUSED:
+                self._dismiss(ready, _no_messages(guest))
+
+    def _receive_from(self, peer: _Connection) -> None:
+        messages, ended = _read(peer)
+        for message in messages:
+            self._owes = None
+            self._take(message)
+        if ended:
+            self._lose(ended)
+        elif peer.parser.refused > _MOST_REFUSED:
+            self._lose(_no_messages(peer))
+
+    def _admit(self, guest: _Connection, messages: list[Message]) -> None:
+        """Let a guest that has spoken be the PX4, if there is none."""
+        if self._peer is not None:
+            self._receive_from(self._peer)  # it may have ended
+        if self._peer is not None and self._is_late():
+            self._lose(f"it has answered no frame for {_PATIENCE:g} s, and another one has come")
+        if self._peer is not None:
+            self._dismiss(guest.socket, "there is a PX4 already")
+            return
+        del self._guests[guest.socket]
+        self._peer, self._unsent, self._sequence, self._owes = guest, b"", 0, None
+        with suppress(OSError):
+            guest.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            guest.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)
         self._logger.info(f"{self._drone}: a PX4 has connected to {self._where}")
-        return True
+        self._begin()
+        for message in messages:
+            self._take(message)
+
+    def _is_late(self) -> bool:
+        return self._owes is not None and time.monotonic() - self._owes > _PATIENCE
 
     def send(self, *messages: Message) -> None:
         """Send messages, unless the PX4 has not read the earlier ones yet."""
         if self._peer is None:
             return
+        if self._owes is None:
+            self._owes = time.monotonic()
         self._flush()
         if self._unsent:
             self._logger.warning(
@@ -97,54 +163,44 @@ class Px4Link:
         if self._peer is None or not self._unsent:
             return
         try:
-            self._unsent = self._unsent[self._peer.send(self._unsent) :]
+            self._unsent = self._unsent[self._peer.socket.send(self._unsent) :]
         except BlockingIOError:
             pass
         except OSError as error:
             self._lose(str(error))
 
-    def receive(self) -> list[Message]:
-        """Return the messages that have arrived."""
-        if self._peer is None:
-            return []
-        try:
-            data = self._peer.recv(_RECEIVED)
-        except BlockingIOError:
-            return []
-        except OSError as error:
-            self._lose(str(error))
-            return []
-        if not data:
-            self._lose("it closed the connection")
-            return []
-        messages = list(self._parser.feed(data))
-        if self._parser.refused > _MOST_REFUSED:
-            self._lose(f"it sent {self._parser.refused} bytes that are no message of a PX4")
-        return messages
-
     def _lose(self, why: str) -> None:
         assert self._peer is not None
-        self._selector.unregister(self._peer)
-        self._peer.close()
-        self._peer = None
+        self._selector.unregister(self._peer.socket)
+        self._peer.socket.close()
+        self._peer, self._unsent = None, b""
         self._logger.warning(
             f"{self._drone}: the PX4 at {self._where} is lost, and has to be started again: {why}"
         )
+        self._end()
 
     def close(self) -> None:
         """Close the port."""
-        for one in (self._peer, self._door):
-            if one is not None:
-                one.close()
+        for guest in list(self._guests):
+            self._dismiss(guest)
+        if self._peer is not None:
+            self._peer.socket.close()
+        self._door.close()
         self._peer = None
 
 
-def _is_readable(peer: socket.socket) -> bool:
-    """Return whether bytes, or the end of the connection, have arrived."""
+def _read(connection: _Connection) -> tuple[list[Message], str]:
+    """Return the messages that have arrived, and why the connection has ended, if it has."""
     try:
-        peer.recv(1, socket.MSG_PEEK)
+        data = connection.socket.recv(_RECEIVED)
     except BlockingIOError:
-        return False
-    except OSError:  # it was reset
-        pass
-    return True
+        return [], ""
+    except OSError as error:
+        return [], str(error)
+    if not data:
+        return [], "it closed the connection"
+    return list(connection.parser.feed(data)), ""
+
+
+def _no_messages(connection: _Connection) -> str:
+    return f"it sent {connection.parser.refused} bytes that are no message of a PX4"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -44,7 +43,7 @@ class Px4Vehicle(LockStepVehicle[Px4Frame]):
         super().__init__(context)
         self.armed = False
         self._unanswered = 0  # frames of a PX4 that has answered none
-        self._link = Px4Link(context, self._serve)
+        self._link = Px4Link(context, self._begin, self._take, self._end)
 
     @property
     def is_connected(self) -> bool:
@@ -53,11 +52,11 @@ class Px4Vehicle(LockStepVehicle[Px4Frame]):
 
     def send(self, frame: Px4Frame) -> None:
         """Send a frame, once."""
+        self._link.dismiss_silent()
         if self._sent == frame.time_usec or not self.is_connected:
             return
         self._sent = frame.time_usec
         self._link.send(*frame.messages)
-        self._note_loss()
         if self.is_connected and not self._answered:
             self._unanswered += 1
             if self._unanswered == _SILENT:
@@ -69,20 +68,13 @@ class Px4Vehicle(LockStepVehicle[Px4Frame]):
         """Send a message that needs no answer, if the frame of its time was sent."""
         if self.is_connected and self._sent == message.time_usec:
             self._link.send(message)
-            self._note_loss()
 
-    def _serve(self, ready: socket.socket) -> None:
-        """Carry out what has arrived at a socket."""
-        if self._link.is_at_the_door(ready):
-            if self._link.accept():
-                self._sent = self._answered = self._unanswered = 0
+    def _begin(self) -> None:
+        self._sent = self._answered = self._unanswered = 0
+
+    def _take(self, answer: Message) -> None:
+        if not isinstance(answer, HilActuatorControls):
             return
-        for message in self._link.receive():
-            if isinstance(message, HilActuatorControls):
-                self._take(message)
-        self._note_loss()
-
-    def _take(self, answer: HilActuatorControls) -> None:
         self._answered = max(self._answered, min(answer.time_usec, self._sent))
         armed = bool(answer.mode & ARMED)
         if armed != self.armed:
@@ -92,8 +84,8 @@ class Px4Vehicle(LockStepVehicle[Px4Frame]):
             )
         self._context.command(answer.controls)
 
-    def _note_loss(self) -> None:
-        if not self._link.is_open and self._sent:
+    def _end(self) -> None:
+        if self._sent:
             self._sent, self._answered, self.armed = 0, 0, False
             self._context.lost()
 

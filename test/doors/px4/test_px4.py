@@ -7,7 +7,7 @@ import logging
 import random
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import fake_px4
@@ -27,7 +27,7 @@ from door_flight import (
 )
 
 from crazyflow_ros.doors.px4 import Px4
-from crazyflow_ros.doors.px4.mavlink import HilActuatorControls, encode
+from crazyflow_ros.doors.px4.mavlink import Heartbeat, HilActuatorControls, encode
 from crazyflow_ros.runtime import DroneState
 
 
@@ -189,8 +189,40 @@ def test_a_second_connection_is_refused(start: Start, caplog: pytest.LogCaptureF
     flight.fly(0.1)
     second.join(T)
     assert not second.sensors
-    assert any("refuses a second connection" in text for text in messages(caplog))
+    assert any("there is a PX4 already" in text for text in messages(caplog))
     assert flight.door.status().attached == NAMES
+
+
+def test_guests_that_say_nothing_are_sent_away(
+    start: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flight = start()
+    with ExitStack() as stack:
+        address = "127.0.0.1", flight.port
+        silent = [stack.enter_context(socket.create_connection(address, T)) for _ in range(30)]
+        flight.fake(0)
+        flight.fake(1)
+        assert silent[0].recv(1) == b""  # there are too many
+        monkeypatch.setattr("crazyflow_ros.doors.px4.link._PATIENCE", 0.1)
+        flight.fly_until(lambda: any("has sent no message" in text for text in messages(caplog)))
+        assert silent[-1].recv(1) == b""
+    assert flight.door.status().attached == NAMES
+
+
+def test_one_that_answers_nothing_makes_room_for_one_that_does(
+    start: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flight = start(boot_timeout=0.001)
+    hangs = flight.fake(0, silent=True)
+    flight.fake(1)
+    flight.fly(0.1)
+    monkeypatch.setattr("crazyflow_ros.doors.px4.link._PATIENCE", 0.1)
+    flight.physics.resume().result(T)
+    until(lambda: len(hangs.sensors) > RATE, "a second")
+    flight.fake(0)
+    until(lambda: set(flight.door.status().attached) == set(NAMES), "the new one")
+    flight.physics.pause().result(T)
+    assert any("another one has come" in text for text in messages(caplog))
 
 
 def test_outputs_that_are_no_numbers_are_refused(start: Start) -> None:
@@ -211,6 +243,7 @@ def test_a_px4_that_does_not_read_blocks_nobody(
     with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect(("127.0.0.1", flight.port))
+        deaf.sendall(encode(Heartbeat(0, 2, 12, 0, 0, 3), 0))
         flight.hovering(1, 0.5)
         flight.physics.resume().result(T)
         until(lambda: any("does not read" in t for t in messages(caplog)), "the message")
