@@ -94,7 +94,11 @@ class CompiledFiles:
         return found
 
     def compiled(
-        self, make: Callable[[], Callable[..., Any]], arguments: Sequence[Any], *what: object
+        self,
+        make: Callable[[], Callable[..., Any]],
+        arguments: Sequence[Any],
+        *what: object,
+        **options: Any,
     ) -> KeptFunction:
         """Return a compiled function: of this process, from a file, or a new one.
 
@@ -103,9 +107,10 @@ class CompiledFiles:
             arguments: Its arguments; only their structure, shapes, dtypes and devices matter.
             *what: Everything else that the function depends on, see `traced`; if nothing is given,
                 the function is traced each time.
+            **options: Of `jax.jit`.
         """
-        given = structure(arguments)
-        lowered = cache(lambda: _lowered(make(), arguments))
+        given = structure(arguments), options
+        lowered = cache(lambda: _lowered(make(), arguments, options))
 
         def code() -> str:
             return _name("code", given, lowered().out_tree, lowered().as_text())
@@ -243,12 +248,15 @@ def traced(make: Callable[[], T], *what: object) -> T:
 
 
 def compiled(
-    make: Callable[[], Callable[..., Any]], arguments: Sequence[Any], *what: object
+    make: Callable[[], Callable[..., Any]],
+    arguments: Sequence[Any],
+    *what: object,
+    **options: Any,
 ) -> KeptFunction:
     """Return `CompiledFiles.compiled` of the open cache; without one, a new function."""
     if _files is None:
-        return KeptFunction(_lowered(make(), arguments).compile())
-    return _files.compiled(make, arguments, *what)
+        return KeptFunction(_lowered(make(), arguments, options).compile())
+    return _files.compiled(make, arguments, *what, **options)
 
 
 def kept_function(function: Callable[..., Any], fixed: Any) -> Callable[..., Any]:
@@ -279,9 +287,11 @@ def structure(tree: Any) -> tuple[object, ...]:
     return treedef, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves), (*sorted(devices),)
 
 
-def _lowered(function: Callable[..., Any], arguments: Sequence[Any]) -> Lowered:
+def _lowered(
+    function: Callable[..., Any], arguments: Sequence[Any], options: dict[str, Any]
+) -> Lowered:
     """Return a traced function, whose text also has the arguments that it does not use.
 
     Without them, functions that use different ones could have the same text.
     """
-    return jax.jit(function, keep_unused=True).lower(*arguments)
+    return jax.jit(function, keep_unused=True, **options).lower(*arguments)

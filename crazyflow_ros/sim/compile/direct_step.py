@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import jax
@@ -46,25 +46,27 @@ class DirectStep:
         self._x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]
 
     @classmethod
-    def of(cls, function: Any, arguments: Sequence[Any], ticks: Ticks) -> Self | None:
+    def of(
+        cls, function: Callable[..., Any], arguments: Sequence[Any], ticks: Ticks, **options: Any
+    ) -> Self | None:
         """Return a compiled step; None if only JAX can call it, as code from JAX's own cache.
 
         Args:
-            function: Result of `jax.jit`, with the arguments of the compiled function in
-                `PackedStep`.
+            function: The function to compile, see `PackedStep`.
             arguments: Its first arguments, which are only read.
             ticks: Layout of the data.
+            **options: Of `jax.jit`.
         """
         if any(getattr(jax.config, name) for name in _CHECKING):
             return None
-        compiled, is_new = compiled_files.newly_compiled(function.lower(*arguments))
-        code = MachineCode.tried(compiled, arguments) if is_new else None
+        program = compiled_files.compiled(lambda: function, arguments, **options)
+        code = MachineCode.tried(program.function, arguments, program.description)
         moving = arguments[0]
         if code is None or any(
             a is not b for a, b in zip(code.arguments, code.results[: len(moving)])
         ):
             return None
-        return cls(code, compiled, ticks, moving[0])
+        return cls(code, program.function, ticks, moving[0])
 
     def takes(self, packed: Packed) -> bool:
         """Make `packed` the data of the step; return False if only JAX can compute it.

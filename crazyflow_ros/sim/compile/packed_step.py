@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from functools import partial
 from itertools import starmap
 from typing import Any
 
@@ -95,7 +94,6 @@ class PackedStep:
         self._given = [] if self._copies_results else self._outputs
         self._donated = [i for i in range(len(ticks.moving)) if i not in self._given]
 
-        @partial(jax.jit, donate_argnums=(0, 4), compiler_options=known_options(_COMPILER_OPTIONS))
         def run(
             donated: list[Array],
             given: list[Array],
@@ -116,7 +114,10 @@ class PackedStep:
         self.reads_derivative = any(
             ticks.used[i] for i, name in enumerate(fields) if name == "states_deriv"
         )
-        self._run, self._ticks = run, ticks
+        options = known_options(_COMPILER_OPTIONS)
+        self._options: dict[str, Any] = {"donate_argnums": (0, 4), "compiler_options": options}
+        self._function, self._ticks = run, ticks
+        self._run = jax.jit(run, keep_unused=True, **self._options)
         self._run_part: Callable[..., Any] | None = None  # compiled for one of several parts
         self._direct: DirectStep | None = None
         self.program = program
@@ -168,7 +169,8 @@ class PackedStep:
             return [], self._run_on_each_core(parts, inputs)
         if self._may_be_direct:
             self._may_be_direct = False
-            self._direct = DirectStep.of(self._run, self._arguments(parts[0], inputs), self._ticks)
+            arguments = self._arguments(parts[0], inputs)
+            self._direct = DirectStep.of(self._function, arguments, self._ticks, **self._options)
         direct = self._direct
         if direct is not None and direct.takes(parts[0]):
             direct(inputs)

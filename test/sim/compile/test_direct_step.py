@@ -16,6 +16,7 @@ from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.compile import packed_step
 from crazyflow_ros.sim.compile.direct_step import DirectStep
 from crazyflow_ros.utils import enable_cache
+from crazyflow_ros.xla import compiled_files
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",
@@ -44,7 +45,7 @@ def sims() -> tuple[Sim, Sim]:
         share_nothing(patch)
         direct.step()
         direct.step()
-        patch.setattr(DirectStep, "of", lambda *_: None)
+        patch.setattr(DirectStep, "of", lambda *_, **__: None)
         by_jax.step()
     by_jax.step()
     assert is_direct(direct) and not is_direct(by_jax)
@@ -131,6 +132,7 @@ def test_code_from_the_cache_of_jax_is_called_by_jax(
     both: tuple[Sim, Sim], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It cannot be read."""
+    monkeypatch.setattr(compiled_files, "_files", None)
     _, by_jax = both
     with without_jax_cache():
         enable_cache(tmp_path)
