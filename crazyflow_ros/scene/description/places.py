@@ -70,8 +70,8 @@ class Folders:
         inside = [place for place in found if place is not None]
         if not inside:
             raise FileNotFoundError(
-                f"{limits.shown_path(uri)} is in no folder from which files are read: name its folder "
-                "at the start in the parameter world_folders, or send its text"
+                f"{limits.shown_path(uri)} is in no folder from which files are read: name its "
+                "folder at the start in the parameter world_folders, or send its text"
             )
         return next((place for place in inside if place.exists()), inside[-1])
 
