@@ -6,7 +6,7 @@ With it, a page with a hundred drones is as cheap as one with none.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -126,9 +126,9 @@ class InventedSimulator:
         with suppress(ExternalShutdownException):
             executor.spin()
 
-    def places(self) -> np.ndarray:
-        """Where the drones are, (M, 3) [m]."""
-        names = self.drones
+    def places(self, names: Sequence[str] = ()) -> np.ndarray:
+        """Where the drones are, by default all of them, (M, 3) [m]."""
+        names = names or self.drones
         side = int(np.ceil(np.sqrt(len(names))))
         rows, columns = np.divmod(np.arange(len(names)), side)
         heights = [0.02 if self.states.get(name) in _DOWN else _HEIGHT for name in names]
@@ -137,8 +137,9 @@ class InventedSimulator:
 
     def _show(self) -> None:
         self._time_ns += 0 if self._paused else round(_PERIOD * 1e9)
-        places = self.places().tolist()
-        message = MultiDOFJointState(joint_names=self.drones, twist=[Twist() for _ in places])
+        names = self.drones  # which another thread may change
+        places = self.places(names).tolist()
+        message = MultiDOFJointState(joint_names=names, twist=[Twist() for _ in places])
         message.header.stamp = time_of(self._time_ns)
         for x, y, z in places:
             message.transforms.append(Transform(translation=Vector3(x=x, y=y, z=z)))
