@@ -111,6 +111,7 @@ class SharedThread(PhysicsThread):
         self._unread: Counter[str] = Counter()
         self._lock = threading.Lock()  # guards `_unread`
         self._rounds.before_inputs = self._inputs.take
+        self.on_reset(lambda event: self._inputs.forget(event.drones))
         self._simulation.until = self.snapshot.tick
         self._simulation.lose = self._withdraw
         self._loop.turns = self._rounds

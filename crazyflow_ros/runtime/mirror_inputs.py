@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from math import inf
 
 import numpy as np
@@ -59,6 +59,11 @@ class MirrorInputs:
             self._simulation.command_rotors(present, np.stack([posted[name] for name in present]))
         with self._lock:  # after the snapshot has them, because readers look here first
             self._rotors = {k: x for k, x in self._rotors.items() if x is not posted.get(k)}
+
+    def forget(self, names: Collection[str]) -> None:
+        """Drop posted rotor speeds of drones."""
+        with self._lock:
+            self._rotors = {k: x for k, x in self._rotors.items() if k not in names}
 
     def latest(self, names: Sequence[str]) -> Controls:
         """Return the inputs of drones, posted or in force; zeros for unknown drones."""

@@ -59,7 +59,8 @@ def fitted_to_mjx(
     unweld(fitted, names)
     _fit_options(fitted.opt)
     _switch_off(fitted)
-    missing += _leave_out_pairs(fitted)
+    meeting = list(geom_pairs(fitted))
+    missing += _leave_out_pairs(fitted, meeting)
     _zero_margins(fitted)
     _keep_all_contacts(fitted)
     if model.nflex:
@@ -71,8 +72,8 @@ def fitted_to_mjx(
         warnings.warn(text, stacklevel=2)
     rough = [
         _pair_name(fitted, g1, g2)
-        for g1, g2, _ in geom_pairs(fitted)
-        if not is_exact((int(fitted.geom_type[g1]), int(fitted.geom_type[g2])))
+        for g1, g2, _ in meeting
+        if _collide(shapes := fitted.geom_type[[g1, g2]]) and not is_exact(tuple(shapes.tolist()))
     ]
     for shapes, what in (
         (missing, "no contacts between these shapes, which are left out"),
@@ -144,16 +145,14 @@ def _collide(shapes: np.ndarray) -> bool:
     return bool(has_collision_fn(*sorted(map(int, shapes))))
 
 
-def _leave_out_pairs(model: mujoco.MjModel) -> list[str]:
+def _leave_out_pairs(model: mujoco.MjModel, meeting: Sequence[tuple[int, int, int]]) -> list[str]:
     """Let no geoms meet for which MJX has no function; return their shapes.
 
     Each combination of shape, contype and conaffinity gets a bit, and the bits of those that it
     meets.
     """
     missing = [
-        (g1, g2)
-        for g1, g2, pair in geom_pairs(model)
-        if pair < 0 and not _collide(model.geom_type[[g1, g2]])
+        (g1, g2) for g1, g2, pair in meeting if pair < 0 and not _collide(model.geom_type[[g1, g2]])
     ]
     if not missing:
         return []
