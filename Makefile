@@ -30,7 +30,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup sim fly demo-sensors test hostile soak flights reality bench parity lint format wheel clean
+.PHONY: help setup sim fly demo-sensors test hostile journeys soak flights reality bench parity lint format wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -56,6 +56,9 @@ test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
 
 hostile: $(VENV)/.ready ## Send a simulator 20,000 hostile inputs (ARGS="--inputs 2000")
 	@PYTHONPATH=test $(PYTHON) test/hostile.py $(ARGS)
+
+journeys: $(VENV)/.ready ## Walk at random across a simulator's features (ARGS="--steps 3000 --seed 7")
+	@PYTHONPATH=test $(PYTHON) -m journeys $(ARGS)
 
 soak: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run a simulator for 20 minutes under random commands, and tests at length (ARGS="--minutes 2")
 	@PYTHONPATH=test $(PYTHON) test/soak.py $(ARGS)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import rclpy
 from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ShutdownException, SingleThreadedExecutor, TimeoutException
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.validate_namespace import validate_namespace
@@ -22,7 +22,7 @@ SLICE = 0.05  # s of wall time between two checks
 PATIENCE = 3.0  # s of wall time to wait before the log says so
 
 _ROS = "--ros-args"
-_ROUND = 20  # callbacks that may be due at once
+_MOST_DUE = 200  # callbacks in one go, where they become due faster than they run
 
 
 class Session:
@@ -76,6 +76,7 @@ class Session:
         self.executor = SingleThreadedExecutor(context=self._context)
         self.executor.add_node(self.node)
         self._calls = ServiceCalls(self.node)
+        self._is_busy = False  # whether a callback has run since the executor looked
 
     def __enter__(self) -> Self:
         return self
@@ -136,6 +137,7 @@ class Session:
         """
         self.wait(lambda: call.is_sent or call.done(), call.problem, call.timeout)
         self.wait(call.done, call.problem, call.timeout)
+        self.spin(0.0)  # an executor serves topics and services in no order of time
         return call.result()
 
     def wait(self, condition: Callable[[], Any], what: str, timeout: float = ANSWER) -> Any:
@@ -165,9 +167,9 @@ class Session:
 
     def spin(self, seconds: float) -> None:
         """Run callbacks that are due, or the first one that becomes due within a time [s]."""
-        self._spin_once(seconds)
-        for _ in range(_ROUND):
-            self._spin_once(0.0)
+        is_due, left = self._spin_once(seconds), _MOST_DUE
+        while is_due and (left := left - 1):
+            is_due = self._spin_once(0.0)
 
     def spin_for(self, seconds: float) -> None:
         """Run callbacks for a wall time [s]."""
@@ -175,10 +177,33 @@ class Session:
         while (left := end - time.monotonic()) > 0:
             self._spin_once(min(left, SLICE))
 
-    def _spin_once(self, seconds: float) -> None:
-        self.executor.spin_once(seconds)
+    def _spin_once(self, seconds: float) -> bool:
+        """Run one callback, and return whether one became due within a time [s]."""
+        has_run = self._run_callback(0.0) or (seconds > 0 and self._run_callback(seconds))
         self._calls.attend()
         self._check()
+        return has_run
+
+    def _run_callback(self, seconds: float) -> bool:
+        """Run one callback that becomes due within a time [s], if one does.
+
+        The executor goes on with all that is due only if the time stays the same: else it looks
+        anew, and where much is due would always serve the same ones.
+        """
+        while True:
+            try:
+                callback, _, _ = self.executor.wait_for_ready_callbacks(seconds)
+            except ShutdownException:
+                return False
+            except TimeoutException:
+                if not self._is_busy:
+                    return False
+                self._is_busy = False  # after all that was due; more may be, meanwhile
+            else:
+                self._is_busy = True
+                callback()
+                callback.result()  # which may raise
+                return True
 
 
 def one_line(error: Exception) -> str:

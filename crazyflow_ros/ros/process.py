@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ConditionReachedException, SingleThreadedExecutor, TimeoutException
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
@@ -229,20 +229,25 @@ class _Process:
                 self._start_script(simulator, self._published)
             executor = SingleThreadedExecutor()
             executor.add_node(simulator)
+            simulator.waiting.wake = executor.wake
 
-            def spin() -> None:
+            def serve() -> None:
                 try:
-                    executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
-                except MemoryError as error:
-                    why = simulator.guard.explain(error, "a request")
-                    simulator.log.warning(f"a request is ignored: {why}")
+                    callback, entity, _ = executor.wait_for_ready_callbacks(
+                        _SPIN_PERIOD, condition=self._ended.is_set
+                    )
+                except (TimeoutException, ConditionReachedException):
+                    return
+                callback()
+                if (error := callback.exception()) is not None:
+                    simulator.replace(entity, error)
 
-            # Another exception that no callback raised is rclpy's, about bytes that are no request.
-            spin_guarded = simulator.guard.on_timer(spin)
+            serve_guarded = simulator.guard.on_timer(serve)
             while not self._ended.is_set():
-                spin_guarded()
+                serve_guarded()
             with suppress(TimeoutError):
                 simulator.physics.stop(_STOP_TIMEOUT)  # it publishes until it stops
+            simulator.waiting.wake = lambda: None
             executor.shutdown()
             simulator.destroy_node()
         except BaseException as error:

@@ -104,7 +104,7 @@ def test_the_flight_is_interrupted_where_poses_were_lost(
 def test_the_demonstration_saves_what_its_sensors_saw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = SimpleNamespace(check=lambda: None)
+    process = SimpleNamespace(check=lambda: None, has_complained=lambda: False)
     monkeypatch.setattr(room, "choose_domain", lambda: None)
     monkeypatch.setattr(room, "SimulatorProcess", lambda *_: nullcontext(process))
     monkeypatch.setattr(room, "RoomFlight", lambda *_: flown())

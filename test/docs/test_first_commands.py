@@ -36,7 +36,8 @@ DOMAIN = own_domain(__name__)
 T = 300.0  # s, a machine may be slow and busy
 AFTER = 12.0  # s of simulated time for which drones are looked at that have landed
 LOG = ROOT / "out" / "simulator.log"
-NO_OPTIONS = {"MAKEFLAGS": ""}  # of a `make test`, which its children would inherit
+# Of a `make test`: make gives them to its children, as variables of the environment, too.
+NO_OPTIONS = {"MAKEFLAGS": "", "ARGS": "", "CAMERAS": "", "VIEW": ""}
 ABOVE_INFO = re.compile(
     r"\[(?:WARN|ERROR|FATAL)\]|^[WEF]\d{4} |\bWarning: |Traceback|FAILED|^simulator: |slow compile"
 )

@@ -197,7 +197,9 @@ class Life:
             "initial_poses": f"[{','.join(map(str, poses))}]",
             "scene": world_uri(self.world, folder),
             "real_time_factor": self.factor,
-            "checkpoint": folder / f"{name}.npz",
+            "checkpoint": f"{name}.npz",
+            "checkpoint_folder": folder,
+            "world_folders": f"[{folder}]",
         }
         if self.sensors:
             path = folder / f"{name}.yaml"

@@ -69,6 +69,7 @@ def test_a_debugger_steps_goes_back_to_a_checkpoint_and_gets_the_same_flight(
 ) -> None:
     path = tmp_path / "flight.mcap"
     parameters = ("drones:=[cf0,cf1]", "start_paused:=true", f"record:={path}")
+    parameters += (f"checkpoint_folder:={tmp_path}",)
     with simulator(DOMAIN, *parameters), SimulatorClient() as simulation:
         simulation.look_at_time()
         start = simulation.time_ns
@@ -77,14 +78,14 @@ def test_a_debugger_steps_goes_back_to_a_checkpoint_and_gets_the_same_flight(
         for drone in ("cf0", "cf1"):
             simulation.drone(drone).start_takeoff(1.0)
         simulation.step(FREQ)
-        simulation.save_checkpoint(tmp_path / "checkpoint.npz")
+        simulation.save_checkpoint("half_way.npz")
         ends = []
         for _ in range(2):
             simulation.step(333)
             simulation.graph.call("/cf1/go_to", {"goal": {"x": 0.5, "z": 1.0}})
             simulation.step(1500)
             ends.append((simulation.time_ns, repr(simulation.world.poses())))
-            simulation.restore_checkpoint(tmp_path / "checkpoint.npz")
+            simulation.restore_checkpoint("half_way.npz")
         assert ends[0] == ends[1]
         with pytest.raises(SimulationError, match="time stands still"):
             simulation.drone("cf0").land()

@@ -122,8 +122,8 @@ def run(words: str, code: int = 0) -> str:
 
 
 def test_somebody_far_away_does_everything_by_commands(tmp_path: Path) -> None:
-    checkpoint, recording = tmp_path / "checkpoint.npz", tmp_path / "flight.mcap"
-    with simulator(DOMAIN, "drones:=[cf0,cf1]", "max_drones:=3", "real_time_factor:=3.0"):
+    recording, folder = tmp_path / "flight.mcap", f"checkpoint_folder:={tmp_path}"
+    with simulator(DOMAIN, "drones:=[cf0,cf1]", "max_drones:=3", "real_time_factor:=3.0", folder):
         assert "cf1" in run("list")
         run(f"record start {recording}")
         assert "cf0 hovers at" in run("takeoff all 0.8")
@@ -133,9 +133,9 @@ def test_somebody_far_away_does_everything_by_commands(tmp_path: Path) -> None:
         run("wind set 0 1 --gusts 0")
         assert "1" in run("wind get")
         run("pause")
-        run(f"checkpoint save {checkpoint}")
+        run("checkpoint save half_way.npz")
         run("step 50")
-        run(f"checkpoint restore {checkpoint}")
+        run("checkpoint restore half_way.npz")
         run("resume")
         assert "cf7 stands at" in run("land cf7")
         run("remove cf7")

@@ -18,7 +18,6 @@ from command_processes import environment
 from ports import free_ports
 from rclpy.action import ActionClient
 from rclpy.duration import Duration
-from rclpy.executors import SingleThreadedExecutor
 from ros_client import Client, SimulatorProcess, time_ns
 from simulation_interfaces.msg import SimulationState
 from simulation_interfaces.srv import GetEntitiesStates, ResetSimulation, SetSimulationState
@@ -55,7 +54,7 @@ class Walk:
 
     def __init__(self, folder: Path, domain: int, told: Callable[[str], object] = print) -> None:
         self.folder, self.domain, self._told = folder, domain, told
-        self.client = _client(domain, self.check_process)
+        self.client = Client(domain, check=self.check_process)
         self.node: SimulatorProcess | None = None
         self.model, self.life = Model(), Life()
         self.sides = Sides(domain)
@@ -103,7 +102,7 @@ class Walk:
         self._read, self._usage, self._rewinds = 0, None, 0
         # The one before has clients of services that are not there in this life.
         self.client.close()
-        self.client, self.steps = _client(self.domain, self.check_process), None
+        self.client, self.steps = Client(self.domain, check=self.check_process), None
         arguments = life.parameters(self.folder, self.name, self.port)
         node = SimulatorProcess(self.domain, arguments, ready_timeout=READY)
         try:
@@ -385,16 +384,6 @@ class Walk:
                 continue
             if step.fits(self):
                 return step
-
-
-def _client(domain: int, check: Callable[[], object]) -> Client:
-    """A client that outlives what it listens to, which rclpy's EventsExecutor may not."""
-    client = Client(domain, check=check)
-    context = client.node.context
-    client.executor.shutdown()
-    client.executor = SingleThreadedExecutor(context=context)
-    client.executor.add_node(client.node)
-    return client
 
 
 def _without_numbers(text: str) -> str:

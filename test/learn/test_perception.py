@@ -102,6 +102,7 @@ def test_right_estimates_fly_as_the_teacher_does(env: Environment, teacher: Poli
     assert not np.allclose(again[:, felt:], estimates[:, felt:], rtol=0.01)
 
 
+@pytest.mark.soak
 def test_the_same_seed_gives_the_same_policy_also_after_a_pause(
     teacher: Policy, tmp_path: Path
 ) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError, Future
 from typing import TypeVar
 
-import rclpy.task
 from rclpy.callback_groups import ReentrantCallbackGroup
 
 from crazyflow_ros.runtime import InvalidState
@@ -25,26 +24,17 @@ _GRACE = 60.0  # s of wall time for a request that had begun before its timeout
 class Waiting:
     """Waiting of coroutines for futures of another thread.
 
-    An executor of rclpy resumes a waiting coroutine when it starts to spin or after it has served
-    something else. The owner of the executor therefore spins until `changed()` is done, repeatedly.
+    An executor of rclpy resumes a waiting coroutine when it wakes up.
 
     Attributes:
         group: Callback group of services whose callbacks wait, so that others are served meanwhile.
+        wake: Wakes the executor, in any thread; the executor's owner sets it.
     """
 
     def __init__(self) -> None:
         self.group = ReentrantCallbackGroup()
-        self._changed: rclpy.task.Future[None] = rclpy.task.Future()
+        self.wake: Callable[[], object] = lambda: None
         self._n_waiting = 0
-
-    def changed(self) -> rclpy.task.Future[None]:
-        """Return a future that is done when the next awaited future is done."""
-        self._changed = rclpy.task.Future()
-        return self._changed
-
-    def wake(self) -> None:
-        """Complete the future of `changed`, in any thread."""
-        self._changed.set_result(None)
 
     async def result(self, future: Future[T], timeout: float = TIMEOUT) -> T:
         """Wait for a future in a service callback or another task of the executor.

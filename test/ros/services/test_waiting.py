@@ -51,10 +51,11 @@ def server() -> Iterator[Server]:
     node.create_service(Trigger, "now", now)
     executor, ended = SingleThreadedExecutor(context=context), threading.Event()
     executor.add_node(node)
+    waiting.wake = executor.wake
 
     def spin() -> None:
         while not ended.is_set():
-            executor.spin_until_future_complete(waiting.changed(), 0.1)
+            executor.spin_once(0.1)
 
     thread = threading.Thread(target=spin)
     thread.start()

@@ -269,9 +269,10 @@ def test_steps_are_exact(client: Client, paused: None) -> None:
 
 
 def test_steps_need_a_pause_and_end_with_it(client: Client, paused: None) -> None:
-    waiting = [
-        client.send(StepSimulation, "crazyflow/step_simulation", steps=10**9) for _ in range(2)
-    ]
+    before, waiting = tick(client), []
+    for _ in range(2):
+        waiting.append(client.send(StepSimulation, "crazyflow/step_simulation", steps=10**9))
+        client.until(lambda: tick(client) > before, "a step")
     assert set_state(client, SimulationState.STATE_PLAYING).result == Result.RESULT_OK
     for future in waiting:
         result = client.response(future, "step").result
