@@ -23,6 +23,10 @@ endif
 unexport PYTHONPATH PYTHONHOME _ROS_WHEELS_BOOTSTRAP_COMPLETE
 # Without byte code each of hundreds of processes would compile JAX and ROS anew, for 3 seconds.
 unexport PYTHONDONTWRITEBYTECODE
+# ROS's programs find those of this machine only, unless you have chosen otherwise.
+ifeq ($(strip $(ROS_AUTOMATIC_DISCOVERY_RANGE)$(ROS_STATIC_PEERS)$(ROS_DISCOVERY_SERVER)),)
+export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
+endif
 # ROS writes its logs below HOME and refuses to start without.
 ifeq ($(strip $(HOME)),)
 export HOME := $(CURDIR)/$(VENV)

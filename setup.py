@@ -71,7 +71,7 @@ setup(
     # Instead of those of setup.cfg, which `ros2 run` finds in a folder of this package: without ROS
     # installed they would be in everybody's PATH, under names such as `view`.
     entry_points={
-        "console_scripts": [f"{name} = {name}.__main__:main"],
+        "console_scripts": [f"{name} = {name}.__main__:program"],
         f"{name}.doors": [
             f"ardupilot = {name}.doors.ardupilot:ArduPilot",
             f"betaflight = {name}.doors.betaflight:Betaflight",

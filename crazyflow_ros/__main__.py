@@ -46,6 +46,14 @@ def _command(words: list[str]) -> int:
         return 128 + signal.SIGINT
 
 
+def program() -> NoReturn:
+    """Run as `main` does, found on this machine only: the program that ROS does not start."""
+    from crazyflow_ros.ros.middleware import stay_on_this_machine
+
+    stay_on_this_machine()
+    main()
+
+
 def crazyflie_server(args: list[str] | None = None) -> NoReturn:
     """Run the simulator with the interface of crazyswarm2's server, see `ros.crazyswarm`."""
     _run(args, "crazyflow_ros.ros.crazyswarm.server", "crazyflie_server")
@@ -82,4 +90,4 @@ def _open_closed_streams() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program()

@@ -47,6 +47,7 @@ from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
+from crazyflow_ros.ros.middleware import stay_on_this_machine
 from crazyflow_ros.scene.frames import body_to_world, quat_from_rpy
 
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -344,4 +345,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    stay_on_this_machine()
     main()

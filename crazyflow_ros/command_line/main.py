@@ -34,7 +34,8 @@ _START = """
 Start a simulator, and wait until it says 'ready':
   {0} --ros-args -p drones:=[cf0]
 If one runs under another name or in a namespace, name it with --node and --namespace. If it runs in
-another ROS domain, set ROS_DOMAIN_ID as there.
+another ROS domain, set ROS_DOMAIN_ID as there. If it runs on another machine, set
+ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET on both.
 """
 
 

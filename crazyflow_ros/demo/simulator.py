@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from crazyflow_ros.ros.middleware import stay_on_this_machine
+
 GRACE = 1.5  # s for a process to end after SIGTERM
 PATIENCE = "which takes up to a minute the first time"
 """Text that a demonstration prints at the start."""
@@ -31,10 +33,13 @@ _LOG_FORMAT = {
 
 
 def choose_domain() -> None:
-    """Choose a separate ROS domain unless one is set. Call it before rclpy is imported."""
+    """Choose a separate ROS domain, on this machine only, unless the user has chosen.
+
+    Call it before rclpy is imported.
+    """
     if not os.environ.get("ROS_DOMAIN_ID"):
         os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 100)
-        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    stay_on_this_machine()
 
 
 class SimulatorError(RuntimeError):

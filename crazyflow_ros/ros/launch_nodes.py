@@ -15,13 +15,20 @@ from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import IncludeLaunchDescription, OpaqueFunction, Shutdown
+from launch.actions import (
+    DeclareLaunchArgument,
+    IncludeLaunchDescription,
+    OpaqueFunction,
+    SetEnvironmentVariable,
+    Shutdown,
+)
 from launch.events.process import ProcessExited
 from launch.utilities import normalize_to_list_of_substitutions, perform_substitutions
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from crazyflow_ros.ros.launch_support import refuse_unknown
+from crazyflow_ros.ros.middleware import DISCOVERY
 
 
 def end(event: ProcessExited, context: LaunchContext) -> Shutdown:
@@ -38,6 +45,8 @@ def end(event: ProcessExited, context: LaunchContext) -> Shutdown:
 def described(file: str, entities: Sequence[LaunchDescriptionEntity]) -> LaunchDescription:
     """Return the description of a launch file, which first refuses arguments that it does not have.
 
+    Its argument `discovery_range` says who can find the nodes.
+
     Args:
         file: Path of the launch file.
         entities: What it consists of.
@@ -47,8 +56,26 @@ def described(file: str, entities: Sequence[LaunchDescriptionEntity]) -> LaunchD
         known = [argument.name for argument in description.get_launch_arguments()]
         refuse_unknown(file, known, _passed(file, context))
 
-    description = LaunchDescription([OpaqueFunction(function=check), *entities])
+    description = LaunchDescription(
+        [
+            OpaqueFunction(function=check),
+            DeclareLaunchArgument(
+                "discovery_range",
+                default_value="",
+                choices=["", "LOCALHOST", "SUBNET"],
+                description="Who can find the nodes: programs on this machine only, or also those "
+                f"in the local network (default: {DISCOVERY}, or ROS's own)",
+            ),
+            OpaqueFunction(function=_choose_discovery),
+            *entities,
+        ]
+    )
     return description
+
+
+def _choose_discovery(context: LaunchContext) -> list[SetEnvironmentVariable]:
+    chosen = context.launch_configurations["discovery_range"]
+    return [SetEnvironmentVariable(DISCOVERY, chosen)] if chosen else []
 
 
 def _passed(file: str, context: LaunchContext) -> list[str]:

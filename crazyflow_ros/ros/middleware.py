@@ -1,4 +1,4 @@
-"""Middleware settings for a node that publishes many small messages."""
+"""Settings of the middleware: who can find a node, and many small messages."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from tempfile import NamedTemporaryFile
 
 from crazyflow_ros.resources import resource
 
+DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+"""ROS's variable for who can find a node."""
+
+_CHOICES = (DISCOVERY, "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER")
 _FILE = "FASTDDS_DEFAULT_PROFILES_FILE"
 _HEEDED = "RMW_FASTRTPS_USE_QOS_FROM_XML"
 _LAST = "</properties>"
@@ -18,6 +22,37 @@ _IGNORE = "<property><name>fastdds.ignore_local_endpoints</name><value>true</val
 _SHARED_MEMORY = "/dev/shm"
 _ROOM = 1 << 20  # bytes that ROS needs there, rounded up
 _LOCAL_FILE = "DEFAULT_FASTDDS_PROFILES.xml"  # read by Fast DDS from the current folder
+
+
+def stay_on_this_machine() -> None:
+    """Let no other machine find this process and those that it starts, unless the user chose.
+
+    For programs that ROS does not start. Call it before `rclpy.init`.
+    """
+    if not any(os.environ.get(name) for name in _CHOICES):
+        os.environ[DISCOVERY] = "LOCALHOST"
+
+
+def who_finds_it(middleware: str) -> str:
+    """Say who can find the nodes of this process, and how to change that.
+
+    Args:
+        middleware: Name of ROS's middleware.
+    """
+    chosen, peers = os.environ.get(DISCOVERY) or "SUBNET", os.environ.get("ROS_STATIC_PEERS")
+    other = "LOCALHOST: only by those on this machine"
+    if chosen == "SYSTEM_DEFAULT" or os.environ.get(_CHOICES[-1]) or "zenoh" in middleware:
+        who = f"those for which {middleware} is configured"
+    elif chosen == "OFF":
+        who = "none"
+    elif chosen == "SUBNET":
+        who = "those on this machine and in the local network"
+    else:  # ROS takes what it does not know for LOCALHOST
+        who, other = "those on this machine", "SUBNET: also by those in the local network"
+    if peers and chosen != "OFF":
+        who += f", and on {peers}"
+    domain = os.environ.get("ROS_DOMAIN_ID") or "0"
+    return f"found by programs in ROS domain {domain}: {who} ({DISCOVERY}={chosen}; {other})"
 
 
 def configure_middleware() -> None:

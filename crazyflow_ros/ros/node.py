@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.utilities import get_rmw_implementation_identifier
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.hosts import SharedThread
@@ -23,6 +24,7 @@ from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.memory import MemoryWatch, limit_memory
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
+from crazyflow_ros.ros.middleware import who_finds_it
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.interfaces import Interfaces
@@ -153,6 +155,7 @@ class SimulatorNode(GuardedNode):
         self._start_autopilots()
         if file := self.physics.config.policy:
             self.log.info(described(file, self.parameters.drone_model))
+        self.log.info(who_finds_it(get_rmw_implementation_identifier()))
         p, names = self.parameters, ", ".join(self.drones[:4])
         names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""
         self.log.info(

@@ -13,6 +13,7 @@ from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.output import in_words, quiet_if_unread
+from crazyflow_ros.ros.middleware import stay_on_this_machine
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page
@@ -133,4 +134,5 @@ def _folder(text: str) -> Path:
 
 
 if __name__ == "__main__":
+    stay_on_this_machine()
     sys.exit(quiet_if_unread(main))

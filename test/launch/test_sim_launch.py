@@ -28,6 +28,7 @@ from launching import (
 from paths import ROOT
 
 from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.middleware import DISCOVERY
 
 FILE = "sim.launch.py"
 ARGUMENTS = {
@@ -35,7 +36,7 @@ ARGUMENTS = {
     "params_file", "rviz", "record", "headless", "freq", "publish_rates.clock",
     "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate", "sensors",
     "dynamics", "control", "policy", "foxglove", "view", "browser", "door", "door_drones",
-    "door_settings", "autopilot.build", "autopilot.work", "autopilot.wipe",
+    "door_settings", "autopilot.build", "autopilot.work", "autopilot.wipe", "discovery_range",
 }  # fmt: skip
 
 
@@ -53,6 +54,20 @@ def test_every_argument_is_documented() -> None:
     declared = {argument.name: argument for argument in description(FILE).get_launch_arguments()}
     assert declared.keys() == ARGUMENTS
     assert all(len(argument.description) > 20 for argument in declared.values())
+
+
+@pytest.mark.parametrize("file", [FILE, "betaflight.launch.py", "hosts.launch.py"])
+@pytest.mark.parametrize("before", ["", "SUBNET"])
+def test_who_finds_the_nodes_is_an_argument(
+    file: str, before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DISCOVERY, before)
+    visit_all(include(file), context := LaunchContext())
+    assert context.environment[DISCOVERY] == before
+    visit_all(include(file, discovery_range="LOCALHOST"), context)
+    assert context.environment[DISCOVERY] == "LOCALHOST"
+    with pytest.raises(RuntimeError, match=r'"discovery_range" .* "NETWORK" '):
+        visit_all(include(file, discovery_range="NETWORK"), context)
 
 
 def test_default_is_four_drones_and_no_rviz(launched: Launcher) -> None:

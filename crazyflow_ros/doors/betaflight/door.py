@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -124,10 +124,11 @@ class BetaflightDoor:
         self._answers = self._timeouts = 0
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
-            self._socket.bind(("", MOTORS_PORT))
             self._peer = socket.getaddrinfo(
                 settings.address, READINGS_PORT, socket.AF_INET, socket.SOCK_DGRAM
             )[0][4]
+            own = _own_address(self._peer)
+            self._socket.bind((own, MOTORS_PORT))
         except OSError as error:
             self._socket.close()
             where = f"udp port {MOTORS_PORT}, {settings.address}"
@@ -135,7 +136,7 @@ class BetaflightDoor:
         self._gamepad = Gamepad(settings.gamepad)
         self._radio = Radio(self._drone, self._gamepad, self._peer, self._socket, self._log)
         self._log.info(
-            f"{NAME}: waits for motor outputs on UDP {MOTORS_PORT}, sends readings to "
+            f"{NAME}: waits for motor outputs on UDP {own}:{MOTORS_PORT}, sends readings to "
             f"{settings.address}:{READINGS_PORT}"
         )
 
@@ -235,15 +236,16 @@ class BetaflightDoor:
             expected = f"expected {OUTPUTS.size} from {self._peer[0]}"
             self._commands.refuse(0, what, expected)
             return True
-        if not self._is_there:
-            self._log.info(f"{self._drone}: Betaflight answers")
-        self._answers += not self._is_answered
-        self._is_answered, self._missed = True, 0
         outputs = OUTPUTS.unpack(packet)
         try:
             self._commands.put(0, Level.rotor_velocity, self._motors.speeds(outputs))
         except ValueError as error:
             self._commands.refuse(0, f"command {shown(outputs)}", str(error))
+            return True
+        if not self._is_there:
+            self._log.info(f"{self._drone}: Betaflight answers")
+        self._answers += not self._is_answered
+        self._is_answered, self._missed = True, 0
         return True
 
     def forget(self, drones: np.ndarray) -> None:
@@ -273,3 +275,14 @@ class BetaflightDoor:
         """Return whether Betaflight flies the drone."""
         attached = (self._drone,) if self._is_there else ()
         return DoorStatus(attached, self._answers, self._timeouts, self._commands.refused)
+
+
+def _own_address(peer: tuple[Any, ...]) -> str:
+    """Return the address of this machine from which packets to a peer go.
+
+    Raises:
+        OSError: There is no way to it.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(peer)  # which sends nothing
+        return str(probe.getsockname()[0])

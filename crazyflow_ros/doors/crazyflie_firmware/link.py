@@ -106,7 +106,6 @@ class FirmwareLink:
             elif sender != self._peer:
                 self._refuse(f"a packet of {len(packet)} bytes from {_name(sender)}", _WHO)
             else:
-                self._heard = time.monotonic()
                 self._take(packet)
 
     def _greet(self, sender: _Address) -> None:
@@ -126,16 +125,17 @@ class FirmwareLink:
 
     def _take(self, packet: bytes) -> None:
         """Note the outputs of the motors; any other packet is for the programs."""
+        if not 1 <= len(packet) <= packets.MOST_BYTES:
+            self._refuse(f"a packet of {len(packet)} bytes from the firmware", _HOW_LONG)
+            return
+        self._heard = time.monotonic()
         outputs = packets.outputs(packet)
         if outputs is not None:
             self._count, self._answered = self._count + 1, self._heard
             self.latest, self._under_way = (outputs, self._count), 0
             self._wake()
             return
-        if not 1 <= len(packet) <= packets.MOST_BYTES:
-            self._refuse(f"a packet of {len(packet)} bytes from the firmware", _HOW_LONG)
-            return
-        earliest = time.monotonic() - _SILENCE
+        earliest = self._heard - _SILENCE
         for client in [c for c, heard in self._clients.items() if heard < earliest]:
             del self._clients[client]
         for client in self._clients:

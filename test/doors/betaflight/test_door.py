@@ -175,6 +175,20 @@ def test_packets_that_are_no_outputs_are_refused(
     assert "from 0 to 1" in said and "expected 16" in said
 
 
+def test_who_sends_no_outputs_is_no_betaflight(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    flight = start((2.0, 0.5, float("nan"), 0.5))
+    flight.fly(0.1)
+    assert flight.door.status().refused > 0
+    assert flight.door.status().attached == ()
+    flight.fake.outputs = (0.5,) * 4
+    assert not any("Betaflight answers" in record.getMessage() for record in caplog.records)
+    flight.fly(0.1)
+    assert flight.door.status().attached == ("cf0",)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

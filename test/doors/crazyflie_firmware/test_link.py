@@ -130,6 +130,19 @@ def test_a_second_firmware_waits_until_the_first_is_silent(
     assert second.counts[b"\x90\x00"] == FIRST
 
 
+def test_what_is_no_packet_keeps_no_place(ports: Ports, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = ports.calibrated(), ports.firmware()
+
+    def gone() -> bool:
+        first.send(bytes(33))
+        return ports.link.latest is None
+
+    until(gone, "the other one")
+    ports.link.send(IMU * FIRST)
+    until(lambda: ports.link.latest is not None, "its outputs")
+    assert second.counts[b"\x90\x00"] == FIRST
+
+
 def test_a_full_firmware_is_waited_for_if_it_answers(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:

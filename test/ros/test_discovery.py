@@ -1,0 +1,122 @@
+"""Who can find the programs: this machine only where ROS does not start them, or as the user says.
+
+The kernel tells: a program that looks for others in the network listens on its domain's port for
+multicast, which all of its machine and no others share.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import rclpy
+from physics_helpers import until
+from rclpy.context import Context
+from ros_client import READY_TIMEOUT, RosProcess, SimulatorProcess, own_domain
+
+from crazyflow_ros.demo.simulator import choose_domain
+from crazyflow_ros.ros.middleware import who_finds_it
+
+DOMAIN = own_domain("test_discovery")
+MULTICAST = 7400 + 250 * DOMAIN  # DDS Interoperability, 9.6.1
+RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+CHOICES = (RANGE, "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER")
+SIMULATOR_OF_ROS = ("-c", "from crazyflow_ros.__main__ import main; main([])")
+needs_proc = pytest.mark.skipif(not Path("/proc/self/net/udp").exists(), reason="asks /proc")
+
+Finds = Callable[[], bool]
+
+
+@pytest.fixture(autouse=True)
+def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CHOICES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def finds() -> Iterator[Finds]:
+    """Whether a user's script, which has chosen nothing, finds another node."""
+    rclpy.init(context=(context := Context()), domain_id=DOMAIN)
+    node = rclpy.create_node("user", context=context)
+    yield lambda: set(node.get_node_names()) > {"user"}
+    node.destroy_node()
+    context.shutdown()
+
+
+def looks_in_the_network(program: RosProcess) -> bool:
+    assert program.process.poll() is None, program.log
+    own, folder = set(), Path("/proc", str(program.process.pid))
+    for link in (folder / "fd").iterdir():
+        with suppress(OSError):  # it has just been closed
+            own.add(os.readlink(link))
+    sockets = (line.split() for line in (folder / "net/udp").read_text().splitlines()[1:])
+    ports = {int(s[1].split(":")[1], 16) for s in sockets if f"socket:[{s[9]}]" in own}
+    return MULTICAST in ports
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    "program",
+    ["", " list --wait 60", ".demo.fly_to", ".view --no-browser", ".view.foxglove"],
+)
+def test_programs_without_ros_are_found_on_this_machine_only(program: str, finds: Finds) -> None:
+    words = f"-m crazyflow_ros{program}".split()
+    with RosProcess([sys.executable, *words], DOMAIN) as process:
+        until(lambda: looks_in_the_network(process) or finds(), "its node", READY_TIMEOUT)
+        assert not looks_in_the_network(process)
+        process.end()  # one that is killed leaves its shared memory to the next
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        (SIMULATOR_OF_ROS, {}),
+        (("-m", "crazyflow_ros"), {RANGE: "SUBNET"}),
+        (("-m", "crazyflow_ros"), {"ROS_STATIC_PEERS": "127.0.0.1"}),
+    ],
+)
+def test_programs_of_ros_and_choices_of_users_stay(
+    words: tuple[str, ...], chosen: dict[str, str]
+) -> None:
+    with RosProcess([sys.executable, *words], DOMAIN, chosen) as process:
+        until(lambda: looks_in_the_network(process), "a port for multicast", READY_TIMEOUT)
+        process.end()
+
+
+@pytest.mark.parametrize("domain", ["", "7"])
+def test_demonstrations_stay_on_this_machine(domain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROS_DOMAIN_ID", domain)
+    choose_domain()
+    assert os.environ[RANGE] == "LOCALHOST" and os.environ["ROS_DOMAIN_ID"] != ""
+
+
+def test_the_log_says_who_finds_the_node() -> None:
+    with SimulatorProcess(DOMAIN) as simulator:
+        (line,) = re.findall(r"\[INFO\].*found by programs.*", simulator.log)
+    assert f"in ROS domain {DOMAIN}: those on this machine ({RANGE}=LOCALHOST; SUBNET: " in line
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, "0: those on this machine and in the local network (%=SUBNET; LOCALHOST: "),
+        ({RANGE: "LOCALHOST"}, "0: those on this machine (%=LOCALHOST; SUBNET: "),
+        ({RANGE: "OFF"}, "0: none (%=OFF; "),
+        ({RANGE: "LOCALHOST", "ROS_STATIC_PEERS": "10.0.0.2"}, "this machine, and on 10.0.0.2 (%="),
+        ({"ROS_DISCOVERY_SERVER": "10.0.0.2:11811"}, "0: those for which rmw_x is configured ("),
+        ({"ROS_DOMAIN_ID": "9"}, "in ROS domain 9: those"),
+    ],
+)
+def test_each_choice_is_said(
+    chosen: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROS_DOMAIN_ID", raising=False)
+    for name, value in chosen.items():
+        monkeypatch.setenv(name, value)
+    assert expected.replace("%", RANGE) in who_finds_it("rmw_x")
