@@ -103,7 +103,7 @@ def over_a_flow_deck() -> Iterator[PhysicsThread]:
 
 def all_land(physics: PhysicsThread) -> None:
     flight = flown(physics)
-    assert flight.most_tilted < 70  # of a brisk take-off, which Mellinger's controller brakes hard
+    assert flight.most_tilted < 70  # with anchors alone, whose estimate is rough
     assert dict(physics.flight_states) == dict.fromkeys(physics.names, FlightState.landed)
     known = physics.snapshot.believed
     assert known is not None
@@ -166,8 +166,8 @@ def test_a_drone_that_is_put_elsewhere_knows_it(over_a_flow_deck: PhysicsThread)
 
 @pytest.mark.soak
 @pytest.mark.parametrize("drone", ["cf2x_P250", "cf2x_T350", "cf21B_500", "hb_x500"])
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "height"])
-def test_brisk_takeoffs_of_other_drones_with_any_positioning(kind: str, drone: str) -> None:
+@pytest.mark.parametrize("kind", ["flow", "motion capture", "both"])
+def test_brisk_takeoffs_of_other_drones(kind: str, drone: str) -> None:
     physics = simulated(kind, "mellinger", drone)
     physics.start()
     try:
