@@ -286,8 +286,8 @@ def _to_rest_at(
     if setpoint.velocity:
         duration = abs(pos[2] - float(reference.pos[2])) / setpoint.velocity
         limits.number("duration", duration, _DURATION)
-    course = to_rest_at(reference, pos, yaw, duration, rules.bounds(duration))
-    return _plan(course, duration)
+    bounds = rules.bounds(duration, rises=start.state.stands)
+    return _plan(to_rest_at(reference, pos, yaw, duration, bounds), duration)
 
 
 def _plan(course: Course, duration: float, *notes: str) -> Plan:

@@ -97,7 +97,8 @@ class FlightConfig:
         bool,
         Spec(
             "takeoff, land and go_to take exactly the given time, as in the firmware, even if the "
-            "drone cannot follow; if false, they take longer then"
+            "drone cannot follow, except a takeoff that needs more than 0.4 of the spare thrust; "
+            "if false, they take longer then"
         ),
     ] = False
     """A polynomial trajectory then begins with its own velocity, too."""
@@ -127,6 +128,8 @@ class Rules:
     """What its rotors can do for a moment, at most."""
     advice: Advice = field(default_factory=Advice)
     """See `FlightConfig`."""
+    lift: float = inf
+    """Vertical acceleration of take-offs with exact durations [m/s^2]."""
     near_floor: float = _NEAR_FLOOR
     """Height above that of a standing drone up to which one that leans may touch the floor [m]."""
 
@@ -137,9 +140,18 @@ class Rules:
         envelope = self.envelope.weaker(start.authority).slower(start.fastest)
         return replace(self, envelope=envelope, utmost=self.utmost.weaker(start.authority))
 
-    def bounds(self, duration: float) -> Envelope:
-        """Return the bounds of a flight with a required duration [s]; 0 for any duration."""
-        return UNBOUNDED if self.exact_durations and duration > 0 else self.envelope
+    def bounds(self, duration: float, *, rises: bool = False) -> Envelope:
+        """Return the bounds of a flight.
+
+        Args:
+            duration: Required duration [s]; 0 for any.
+            rises: Whether it is a take-off.
+        """
+        if not self.exact_durations or duration <= 0:
+            return self.envelope
+        # Rotors that start from rest lift a drone late. If it needed more to catch up, it would do
+        # so at full thrust, and brake with so little that any correction tilts it steeply.
+        return replace(UNBOUNDED, lift=self.lift) if rises else UNBOUNDED
 
     @classmethod
     def of(cls, drone: str, config: FlightConfig) -> Rules:
@@ -148,7 +160,7 @@ class Rules:
         Raises:
             ValueError: The drone is unknown.
         """
-        figures = load_drone(drone)
+        figures, utmost = load_drone(drone), Envelope.utmost(drone)
         given = {name: getattr(config, name) for name in _BOUNDS if getattr(config, name)}
         return cls(
             replace(Envelope.of(drone), **given),
@@ -160,8 +172,9 @@ class Rules:
             config.auto_arm,
             config.exact_durations,
             load_battery(drone)["empty"] if has_battery(drone) else 0.0,
-            Envelope.utmost(drone),
+            utmost,
             config.advice,
+            utmost.lift,
             max(_NEAR_FLOOR, leaning_height(contact_points(drone))),
         )
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.flight.course import AXES, ORDER, Course, Reference, evaluate
-from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
+from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import shortest_turn, to_pose, to_rest
 
 # (3, 8, 65) value and derivatives of each power along a segment, to find its maximum speed
@@ -66,13 +66,14 @@ def to_rest_at(
 
     Returns:
         The firmware's polynomial. A moving drone that would leave the envelope with it, or swing
-        out, flies there as fast as it can, or brakes first if it has more time than that.
+        out, flies there as fast as it can, or brakes first if it has more time than that, unless
+        its jerk is unbounded.
     """
     end = _end(start, pos, yaw)
     if all(np.array_equal(a, b) for a, b in zip(start, end)):
         return Course.of_pieces([[(duration, (x,))] for x in end.pos], end.pos.tolist())
     piece = partial(segment, start, end)
-    if envelope == UNBOUNDED or not (start.vel.any() or start.acc.any()):
+    if envelope.jerk == inf or not (start.vel.any() or start.acc.any()):
         return lengthened(piece, duration, envelope)
     braked = to_rest(start, envelope)
     there = braked.at(braked.end)

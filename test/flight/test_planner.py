@@ -11,6 +11,7 @@ from flight_helpers import DRONE, airborne, course_of, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight import (
     FlightConfig,
     FlightState,
@@ -28,6 +29,7 @@ from crazyflow_ros.flight.plan import Rules, StartState
 from crazyflow_ros.flight.planner import segment, to_rest_at
 
 RULES = Rules.of(DRONE, FlightConfig())
+DRONES = ("cf2x_L250", "cf2x_P250", "cf2x_T350", "cf21B_500", "hb_x500")
 EXACT = Rules.of(DRONE, FlightConfig(exact_durations=True))
 ENVELOPE = RULES.envelope
 Polynomial = np.polynomial.Polynomial
@@ -113,6 +115,31 @@ def test_takeoff_and_landing_go_straight_up_and_down() -> None:
     )
     note = Takeoff(9.0, 0.5).plan(floor, RULES).note
     assert "instead of 0.5 s, the fastest allowed" in note
+
+
+@pytest.mark.parametrize("drone", DRONES)
+@pytest.mark.parametrize("height", [0.3, 0.8, 3.0])
+def test_a_takeoff_with_an_exact_duration_leaves_most_of_the_spare_thrust(
+    drone: str, height: float
+) -> None:
+    rules, figures = Rules.of(drone, FlightConfig(exact_durations=True)), load_drone(drone)
+    place = Reference.at_rest((0.5, 0.2, rules.rest_height), 0.1)
+    floor = StartState(0, place, FlightState.idle)
+    spare = 4 * figures["thrust_max"] / figures["mass"] - 9.81
+    for setpoint in (Takeoff(height, 0.2), Takeoff(height, velocity=10.0)):
+        plan = setpoint.plan(floor, rules)
+        _, (pos, _, acc) = sampled(course_of(plan), 1000)
+        assert np.abs(acc[:, 2]).max() == pytest.approx(0.4 * spare, rel=0.01)
+        assert pos[-1, 2] == pytest.approx(height)
+        assert f"takes {course_of(plan).end:.2f} s instead of" in plan.note
+    believed = place._replace(vel=np.array([0.01, -0.01, 0.02, 0.0]))  # by an estimator, on a box
+    plan = Takeoff(height, 0.2).plan(replace(floor, reference=believed), rules)
+    _, (_, _, acc) = sampled(course_of(plan), 1000)
+    assert np.abs(acc[:, 2]).max() == pytest.approx(0.4 * spare, rel=0.05)
+    gentle = Takeoff(height, 4.0).plan(floor, rules)
+    assert course_of(gentle).end == 4.0 and not gentle.note
+    down = Land(0.0, 0.2).plan(airborne((0.5, 0.2, height)), rules)
+    assert course_of(down).end == 0.2  # from the air, nothing is late
 
 
 @pytest.mark.parametrize("seed", range(40))

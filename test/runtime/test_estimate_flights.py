@@ -25,7 +25,7 @@ from crazyflow_ros.scene.frames import yaw
 
 T = 300.0  # s
 DRONE, FREQ, STREAM = "cf2x_L250", 500, 10  # Hz
-N = 9
+N, LIVES = 9, 3  # drones, and times that they start, each time all with other errors
 ANCHORS = tuple((x, y, z) for x, y in ((-6, -6), (6, -6), (6, 6), (-6, 6)) for z in (0.2, 3))
 FAST = 2.0  # m/s
 SQUARE = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0), (0.0, -1.0, 0.0)]
@@ -103,7 +103,7 @@ def over_a_flow_deck() -> Iterator[PhysicsThread]:
 
 def all_land(physics: PhysicsThread) -> None:
     flight = flown(physics)
-    assert flight.most_tilted < 70  # of a brisk take-off, which Mellinger's controller brakes hard
+    assert flight.most_tilted < 70  # with anchors alone, whose estimate is rough
     assert dict(physics.flight_states) == dict.fromkeys(physics.names, FlightState.landed)
     known = physics.snapshot.believed
     assert known is not None
@@ -117,7 +117,9 @@ def test_commands_of_scripts_are_flown_on_the_estimate(
     all_land(over_a_flow_deck)  # each life has other errors
 
 
-@pytest.mark.parametrize(("height", "duration"), [(0.4, 0.9), (0.8, 1.4), (1.2, 1.8)])
+@pytest.mark.parametrize(
+    ("height", "duration"), [(0.4, 0.9), (0.5, 0.8), (0.7, 1.2), (0.8, 1.4), (1.2, 1.8)]
+)
 def test_a_brisk_takeoff_tilts_little(
     over_a_flow_deck: PhysicsThread, height: float, duration: float
 ) -> None:
@@ -127,16 +129,17 @@ def test_a_brisk_takeoff_tilts_little(
 def rises(
     physics: PhysicsThread, height: float, duration: float, most_tilted: float = 20.0
 ) -> None:
-    physics.reset().result(T)
-    flight = Flight(physics)
-    flight.wait(1)
-    flight.fly(Takeoff(height, duration), duration + 2)
-    assert flight.most_tilted < most_tilted
-    known = physics.snapshot.believed
-    assert known is not None
-    np.testing.assert_allclose(known.pos[:, 2], height, atol=0.05)
-    flight.fly(Land(0.0, 2.0), 4)
-    assert dict(physics.flight_states) == dict.fromkeys(physics.names, FlightState.landed)
+    for _ in range(LIVES):
+        physics.reset().result(T)
+        flight = Flight(physics)
+        flight.wait(1)
+        flight.fly(Takeoff(height, duration), duration + 2)
+        assert flight.most_tilted < most_tilted
+        known = physics.snapshot.believed
+        assert known is not None
+        np.testing.assert_allclose(known.pos[:, 2], height, atol=0.05)
+        flight.fly(Land(0.0, 2.0), 4)
+        assert dict(physics.flight_states) == dict.fromkeys(physics.names, FlightState.landed)
 
 
 def test_a_drone_that_is_put_elsewhere_knows_it(over_a_flow_deck: PhysicsThread) -> None:
@@ -162,13 +165,13 @@ def test_a_drone_that_is_put_elsewhere_knows_it(over_a_flow_deck: PhysicsThread)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("drone", ["cf2x_P250", "cf2x_T350", "cf21B_500"])
-@pytest.mark.parametrize("kind", ["flow", "motion capture"])
-def test_brisk_takeoffs_of_other_drones_with_any_positioning(kind: str, drone: str) -> None:
+@pytest.mark.parametrize("drone", ["cf2x_P250", "cf2x_T350", "cf21B_500", "hb_x500"])
+@pytest.mark.parametrize("kind", ["flow", "motion capture", "both"])
+def test_brisk_takeoffs_of_other_drones(kind: str, drone: str) -> None:
     physics = simulated(kind, "mellinger", drone)
     physics.start()
     try:
-        rises(physics, 0.8, 1.4)
+        rises(physics, 0.6, 0.9)
     finally:
         physics.stop()
 
