@@ -38,7 +38,7 @@ _ENTRY = 16  # bytes of an entry: time and offset
 _ROW = 3  # numbers: channel, time [ns] and offset of a message
 
 
-class Block:
+class Chunk:
     """Messages that are read together: those of a chunk, or some that lie one after the other.
 
     Args:
@@ -139,7 +139,7 @@ class Index:
 
     def __init__(self, source: File) -> None:
         self.known, self.metadata = Known(), dict[str, str]()
-        self.blocks: list[Block] = []
+        self.blocks: list[Chunk] = []
         self._loose = array("q")  # messages outside of chunks, with their places
         for kind, place, size in source.records():
             if kind in (Opcode.DATA_END, Opcode.FOOTER):
@@ -177,7 +177,7 @@ class Index:
                 if size < _SPAN.size:
                     raise ValueError(f"a chunk of {size} bytes")
                 span = _SPAN.unpack(source.read(place, _SPAN.size))
-                self.blocks.append(Block(place, size, span))
+                self.blocks.append(Chunk(place, size, span))
             case Opcode.MESSAGE_INDEX if self.blocks and size >= _INDEX.size:
                 channel, _ = _INDEX.unpack(source.read(place, _INDEX.size))
                 self.blocks[-1].entries[channel] = place, size
@@ -191,7 +191,7 @@ class Index:
     def _end_loose(self) -> None:
         if self._loose:
             begin = self._loose[_ROW - 1]
-            self.blocks.append(Block(begin, self._loose_end - begin))
+            self.blocks.append(Chunk(begin, self._loose_end - begin))
             self.blocks[-1].put(self._loose, begin)
             self._loose = array("q")
 

@@ -27,7 +27,7 @@ _CLEAR = 0.5  # m, below which a flight may end higher than told, to be clear of
 _OUT = ("crashed", "locked", "lost", "landed", "idle")  # states in which a drone flies nowhere
 
 
-class Flown(Protocol):
+class FlyingDrone(Protocol):
     """A drone that flies, see `DroneClient`."""
 
     @property
@@ -56,7 +56,7 @@ class OngoingFlight:
 
     def __init__(
         self,
-        drone: Flown,
+        drone: FlyingDrone,
         simulation: Connection,
         goal: tuple[float, float, float],
         duration: float,

@@ -8,7 +8,6 @@ from typing import Any
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 from rclpy.logging import get_logger
 from rclpy.qos import QoSProfile
-from rclpy.service import Service
 
 from crazyflow_ros.ros.callback_guard import SERVICE_QOS, CallbackGuard
 from crazyflow_ros.ros.calls.deleted_services import Retirement
@@ -117,32 +116,6 @@ class GuardedNode(ParameterNode):
         )
         self.answers.ensure(service)
         return service
-
-    def replace(self, entity: Any, error: Exception) -> None:
-        """Go on after rclpy could not take what has arrived at an entity.
-
-        It never looks at that entity again, so a service is created anew.
-
-        Args:
-            entity: The service or other entity.
-            error: What rclpy has raised.
-        """
-        if not isinstance(entity, Service):
-            raise error
-        why = error.__cause__ if isinstance(error.__cause__, MemoryError) else error
-        name = entity.srv_name
-        self.log.warning(f"{name}: a request is ignored: {self.guard.explain(why, name)}")
-        entity.callback_group.ending_execution(entity)
-        self.destroy_service(entity)
-        again = super().create_service(
-            entity.srv_type,
-            name,
-            entity.callback,
-            qos_profile=entity.qos_profile,
-            callback_group=entity.callback_group,
-        )
-        self.answers.ensure(again)
-        self._retirement.replace(entity, again)
 
     def create_timer(
         self, timer_period_sec: float, callback: Any, *args: Any, **options: Any

@@ -21,7 +21,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import rclpy
-from rclpy.executors import ConditionReachedException, SingleThreadedExecutor, TimeoutException
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
@@ -30,6 +29,7 @@ from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.ros.memory import advice
 from crazyflow_ros.ros.middleware import configure_middleware, unconnected_endpoints
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
+from crazyflow_ros.ros.serving import ServingExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -227,20 +227,16 @@ class _Process:
             simulator.start()
             if self._published is not None:
                 self._start_script(simulator, self._published)
-            executor = SingleThreadedExecutor()
+            executor = ServingExecutor()
             executor.add_node(simulator)
             simulator.waiting.wake = executor.wake
 
             def serve() -> None:
                 try:
-                    callback, entity, _ = executor.wait_for_ready_callbacks(
-                        _SPIN_PERIOD, condition=self._ended.is_set
-                    )
-                except (TimeoutException, ConditionReachedException):
-                    return
-                callback()
-                if (error := callback.exception()) is not None:
-                    simulator.replace(entity, error)
+                    executor.serve(_SPIN_PERIOD, self._ended.is_set)
+                except MemoryError as error:
+                    why = simulator.guard.explain(error, "a request")
+                    simulator.log.warning(f"a request is ignored: {why}")
 
             serve_guarded = simulator.guard.on_timer(serve)
             while not self._ended.is_set():

@@ -62,7 +62,10 @@ def first_message(port: int) -> set[str]:
     return {message["name"] for message in messages if "props" in message and "name" in message}
 
 
-def test_the_first_message_has_world_light_and_drones(viewer: Viewer) -> None:
+def test_the_first_message_has_world_light_and_drones(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crazyflow_ros.view.viewer._UNSEEN", 600.0)  # a machine may be slow
     assert viewer.is_due  # also without a tab
     viewer.show(FRAME, 0.0)
     assert not viewer.is_due  # not again at once

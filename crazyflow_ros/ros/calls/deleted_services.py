@@ -53,12 +53,6 @@ class Retirement:
         if together:
             self._delay(_SECONDS, end)
 
-    def replace(self, service: Any, by: Any) -> None:
-        """Keep another service in place of one that is destroyed."""
-        for together in self._retired.values():
-            for name in [name for name, kept in together.items() if kept is service]:
-                together[name] = by
-
     def end(self, name: str, callback: Callable[[Any, Any], Any]) -> Any:
         """Reactivate a service whose drone has been added again.
 
