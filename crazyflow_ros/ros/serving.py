@@ -11,12 +11,12 @@ from rclpy.executors import ConditionReachedException, SingleThreadedExecutor, T
 class ServingExecutor(SingleThreadedExecutor):
     """Runs callbacks in one thread, and goes on with all of them after anything has failed.
 
-    Where rclpy cannot take a request, as when there is no memory for it, its executors never look at
-    that service again.
+    Where rclpy cannot take a request, as when there is no memory for it, its own executors never
+    look at that service again.
     """
 
     def can_execute(self, entity: Any) -> bool:
-        """Return whether to look at an entity: it is not being served by this thread, which asks."""
+        """Return whether to look at an entity; this thread, which asks, is not serving it."""
         group = entity.callback_group
         return group is not None and bool(group.can_execute(entity))
 

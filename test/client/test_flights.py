@@ -137,7 +137,8 @@ def test_a_drone_that_is_lost_is_called_lost(cf0: DroneClient, other: Client) ->
         flight.wait()
     assert cf0.state == "lost"
     listed = command("list").stdout
-    assert re.search(r"^cf0 +lost +\(-?\d\.\d\d, .*, (0\.9|1\.0)\d\) m", listed, re.MULTILINE), listed
+    place = r"\(-?\d\.\d\d, .*, (0\.9|1\.0)\d\) m"
+    assert re.search(rf"^cf0 +lost +{place}", listed, re.MULTILINE), listed
     assert re.search(r"^cf1 +idle ", listed, re.MULTILINE) and "cf0: lost by" in listed
     assert "1 idle, 1 lost" in command("status").stdout
     with pytest.raises(SimulationError, match=r"it is lost .*: reset it first"):

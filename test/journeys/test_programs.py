@@ -91,19 +91,18 @@ def test_an_operator_steers_on_the_page_while_a_script_spawns_and_deletes() -> N
         SimulatorClient() as simulation,
     ):
         process.wait_for("The page is at ")
-        tab = Tab(browser, f"http://127.0.0.1:{port}/")
+        tab = Tab(browser, f"http://127.0.0.1:{port}/", (1280, 800))
         tab.page.wait_for_function("document.body.innerText.includes('cf0')")
-        tab.page.locator("canvas[data-engine]").click()
         tab.page.keyboard.press("Space")  # takes off
         z = lambda name: simulation.world.poses()[name].position.z  # noqa: E731
         simulation.wait(lambda: z("cf0") > 0.3, "cf0 does not take off")
         for turn in range(3):
             simulation.world.spawn("guest", 2.0, 1.0)
-            tab.page.wait_for_function("document.body.innerText.includes('guest')")
+            tab.page.wait_for_function("document.body.innerText.includes('3 drones')")
             simulation.drone("guest").takeoff(0.6)
             simulation.world.spawn("gate", 3.0, 0.0, 1.0, model="gate")
             simulation.world.remove("guest")
-            tab.page.wait_for_function("!document.body.innerText.includes('guest')")
+            tab.page.wait_for_function("document.body.innerText.includes('2 drones')")
             simulation.world.remove("gate")
             assert z("cf0") > 0.3, turn
         tab.page.keyboard.press("Space")  # lands

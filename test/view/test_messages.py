@@ -39,10 +39,8 @@ def joint_states(names: list[str], speeds: np.ndarray) -> bytes:
 def test_frames_are_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, random = FrameReader(), np.random.default_rng(2)
     learned: list[object] = []
-    deserialise = messages.deserialize_message
-    monkeypatch.setattr(
-        messages, "deserialize_message", lambda *a: learned.append(a) or deserialise(*a)
-    )
+    deserialised = messages.deserialised
+    monkeypatch.setattr(messages, "deserialised", lambda *a: learned.append(a) or deserialised(*a))
     swarms = (["a", "b"], ["a", "b"], ["a", "c"], ["longer", "b", "c"], ["longer", "b", "c"])
     for seconds, names in enumerate(swarms):
         states, speeds = random.normal(size=(len(names), 13)), random.normal(size=(len(names), 4))

@@ -84,8 +84,8 @@ def test_what_is_done_at_once_is_not_told() -> None:
 SLOW = """
 import jax
 def slow(x):
-    y = jax.numpy.arange(600.0)
-    return x + jax.lax.reduce_window(y, 0.0, jax.lax.add, (2000,), (1,), "SAME").sum()
+    y = jax.numpy.arange(1500.0)
+    return x + jax.lax.reduce_window(y, 0.0, jax.lax.add, (5000,), (1,), "SAME").sum()
 jax.jit(slow).lower(1.0).compile()
 """
 
