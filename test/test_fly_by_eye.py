@@ -36,6 +36,7 @@ def domain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
 
 
+@pytest.mark.soak
 def test_a_drone_with_a_weak_rotor_races_by_its_camera(flown: Races) -> None:
     assert flown.fly(FILE, 0, SECONDS, WEAK) == GATES
 

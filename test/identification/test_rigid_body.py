@@ -68,6 +68,7 @@ def covered(truth: Truth, fits: list[Fit]) -> dict[str, float]:
     return {name: hits[name] / n for name, n in all_of.items()}
 
 
+@pytest.mark.soak
 def test_drones_are_found_within_what_is_printed(
     flown: tuple[Truth, list[FlightLog]], fits: list[Fit]
 ) -> None:

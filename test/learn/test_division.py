@@ -107,6 +107,7 @@ for a, b in zip(*map(jax.tree.leaves, policies)):
 """
 
 
+@pytest.mark.soak
 def test_two_devices_step_and_train_the_environment_of_one() -> None:
     command, env = [sys.executable, "-c", ON_TWO_DEVICES], os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240)

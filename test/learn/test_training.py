@@ -154,7 +154,8 @@ def test_a_curve_has_plain_numbers_on_its_axis(costs: tuple[float, ...]) -> None
     assert sum(low <= number <= high for number in shown) >= 2
 
 
-@pytest.mark.parametrize("algorithm", [pytest.param("bptt", marks=pytest.mark.soak), "ppo"])
+@pytest.mark.soak
+@pytest.mark.parametrize("algorithm", ["bptt", "ppo"])
 def test_any_environment_is_trained_and_its_policy_flies(
     algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_colors_are_those_that_mujoco_draws(floor: str, textures: bool) -> None:
     assert inner.mean() > 0.7 and drawn[inner].std() > 20.0
 
 
+@pytest.mark.soak
 def test_textures_of_boxes_are_where_mujoco_draws_them() -> None:
     need_images()
     axes = ("0 1 0 0 0 1", "0 -1 0 0 0 1", "-1 0 0 0 0 1", "1 0 0 0 0 1", "1 0 0 0 1 0",
@@ -316,6 +317,7 @@ def test_meshes_height_fields_and_cubes_look_as_mujoco_draws_them(
     assert (abs(at_once - ours).max(axis=-1) < 0.1).mean() > 0.995
 
 
+@pytest.mark.soak
 def test_a_fisheye_that_sees_half_of_the_world_paints_as_a_narrow_one() -> None:
     """In the middle; its rays are unit vectors, those of the narrow one are not."""
     model = mujoco.MjModel.from_xml_string(SCENE.replace("FLOOR", "0 0"))

@@ -127,7 +127,13 @@ def test_meshes_and_height_fields_are_hit_as_by_mujoco() -> None:
     check_against_mujoco(spec.compile(), 0)
 
 
-@pytest.mark.parametrize("kind", ["perspective", "orthographic", "fisheye"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pytest.param(k, marks=pytest.mark.soak) for k in ("perspective", "orthographic")),
+        "fisheye",
+    ],
+)
 def test_a_gpu_finds_what_the_cpu_finds(kind: str) -> None:
     """Both algorithms, on the CPU."""
     model, orthographic = random_scene(7), kind == "orthographic"
@@ -163,6 +169,7 @@ def turned(axes: jax.Array, angles: jax.Array) -> jax.Array:
     return axes + skew @ axes
 
 
+@pytest.mark.soak
 def test_derivatives_of_depths_are_differences(wide: Wide) -> None:
     """By positions and attitudes of the camera and of all geoms, forwards and backwards."""
     tracer, geoms, eye = wide

@@ -84,7 +84,7 @@ class Program:
         return {name: np.array(values) for name, values in seen.items()}
 
 
-@pytest.mark.parametrize("kind", [Pose, Position])
+@pytest.mark.parametrize("kind", [Pose, pytest.param(Position, marks=pytest.mark.soak)])
 def test_streamed_circles_are_flown_at_their_speed(
     flying: Physics, kind: Callable[..., Setpoint]
 ) -> None:

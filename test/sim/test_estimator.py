@@ -159,7 +159,7 @@ def test_with_positions_from_outside_drones_stay(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", [11, 12])
+@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.soak)])
 def test_errors_are_as_large_as_the_covariance_says(
     simulations: dict[str, Sim], kind: str, seed: int
 ) -> None:

@@ -45,6 +45,7 @@ def parts(folder: Path) -> list[dict[str, np.ndarray]]:
     return [dict(np.load(file)) for file in files]
 
 
+@pytest.mark.soak
 def test_devices_and_processes_fly_the_bits_of_one_device(tmp_path: Path) -> None:
     shown: dict[str, np.ndarray] = {}
 
