@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from inspect import signature
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import mujoco
@@ -110,6 +111,13 @@ class Kind:
         names = hints.keys() - no_fields if self.only is None else self.only
         return {name: hints[name] for name in names}
 
+    @cached_property
+    def _required(self) -> list[str]:
+        """Names of the fields without which an entry means nothing."""
+        makers = [self.cfg] if self.pattern is None else [self.cfg, self.pattern]
+        given = [one for maker in makers for one in signature(maker).parameters.values()]
+        return sorted({one.name for one in given if one.default is one.empty} & self.fields.keys())
+
     def configuration(
         self, name: str, site: str | None, values: Mapping[str, Any], drone_model: str
     ) -> SensorCfg:
@@ -122,13 +130,15 @@ class Kind:
             drone_model: Model of the drones.
 
         Raises:
-            TypeError: A value has the wrong type, or is missing.
-            ValueError: A value is out of range.
+            TypeError: A value has the wrong type.
+            ValueError: A value is out of range, or missing.
         """
         arguments = {**self.defaults, **self.fixed}
         arguments |= {key: figure(drone_model) for key, figure in self.of_drone.items()}
         for key, value in values.items():
             arguments[key] = convert(value, self.fields[key], key, _number)
+        if missing := [key for key in self._required if key not in arguments]:
+            raise ValueError(f"{' and '.join(missing)} missing")
         if "frame" in get_type_hints(self.cfg):
             arguments["frame"] = self.frame if site is None else ObjRef("site", site)
         if self.pattern is not None:

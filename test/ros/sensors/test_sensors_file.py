@@ -222,6 +222,9 @@ def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path
             "type: camera, renderer: opengl, intrinsic_matrix: [20, 0, 31, 0, 20, 31, 0, 0, 1]",
             "the renderer 'opengl' has no intrinsic_matrix",
         ),
+        # What has no default
+        ("type: gnss, longitude: 7", "latitude missing"),
+        ("type: gnss, rate: 10", "latitude and longitude missing"),
         # Delays, which are kept in whole samples
         ("type: imu, delay: 1e9", "delay must be 0, or more than 0.005 s and at most 100 s"),
         ("type: imu, delay: 0.004", "got 0.004 s: .* whole samples of 100 Hz"),
