@@ -35,7 +35,7 @@ from crazyflow_ros.client import Session
 FREQ = 500  # Hz, the default
 COMMAND = "CRAZYFLOW_SIMULATOR"
 """Variable with the command of the simulator, if this Python cannot run it."""
-READY_TIMEOUT = 120.0  # s, a machine may be slow and busy
+READY_TIMEOUT = 300.0  # s, a machine may be slow and busy
 TIMEOUT = 60.0  # s
 _PROFILES = "FASTDDS_DEFAULT_PROFILES_FILE"
 _NUMBERS = itertools.count()

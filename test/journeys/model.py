@@ -164,7 +164,7 @@ class Model:
         """What was spawned is gone, and what was deleted is there."""
         for name in [name for name, drone in self.drones.items() if drone.spawned]:
             self.remove(name)
-        self.drones.update(self.deleted)
+        self.drones = dict(sorted({**self.drones, **self.deleted}.items()))  # as at the start
         self.deleted.clear()
         self.objects = set(BODIES.get(self.world, ()))
 

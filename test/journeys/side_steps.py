@@ -19,6 +19,7 @@ from simulation_interfaces.msg import Resource
 from simulation_interfaces.srv import DeleteEntity, SpawnEntity
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.ros.messages.refusals import problem_of
 from journeys.model import LANES, Model
 from journeys.pilot import fly
 from journeys.sides import Fork, Program
@@ -381,3 +382,5 @@ class Burst(Step):
         for call in (sent[0], sent[-2]):
             if error := call.exception():
                 raise Broken("a burst is not answered", str(error))
+        if problem_of(sent[-2].result()):  # services have no order: it overtook the spawn
+            walk.ask(DeleteEntity, "crazyflow/delete_entity", entity=name)
