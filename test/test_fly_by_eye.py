@@ -69,6 +69,7 @@ def thrown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.soak
 def test_thrown_drones_recover_by_their_camera(
     thrown: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

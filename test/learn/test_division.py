@@ -57,6 +57,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.soak
 def test_two_processes_train_the_policy_of_one_device(undisturbed: Path) -> None:
     alone = weights_of(train(learner(None)))
     begun = np.concatenate(

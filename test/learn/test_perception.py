@@ -130,7 +130,7 @@ def test_the_same_seed_gives_the_same_policy_also_after_a_pause(
     assert train(learner(6)).progress[0].cost != whole.progress[0].cost
 
 
-@pytest.mark.parametrize("kind", [Bptt, Ppo])
+@pytest.mark.parametrize("kind", [pytest.param(Bptt, marks=pytest.mark.soak), Ppo])
 def test_other_algorithms_see_pictures_too(kind: Any, env: Environment) -> None:
     """Traced, not compiled."""
     settings = BpttSettings(**SMALL) if kind is Bptt else PpoSettings(**SMALL, minibatches=2)

@@ -77,7 +77,7 @@ def test_a_drone_whose_state_overflows_spoils_nothing() -> None:
     assert all(np.isfinite(x).all() for x in jax.tree.leaves((after.weights, after.worlds)))
 
 
-@pytest.mark.parametrize("algorithm", ["bptt", "ppo"])
+@pytest.mark.parametrize("algorithm", [pytest.param("bptt", marks=pytest.mark.soak), "ppo"])
 def test_a_resumed_training_equals_one_without_a_pause(algorithm: str, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.npz"
     whole = train(learner(algorithm))

@@ -89,7 +89,9 @@ def drawn_by_mujoco(model: mujoco.MjModel, view: View) -> tuple[np.ndarray, np.n
     return np.array(drawn), np.array(inner)
 
 
-@pytest.mark.parametrize(("floor", "textures"), [("0 0", True), ("4 4", False)])
+@pytest.mark.parametrize(
+    ("floor", "textures"), [("0 0", True), pytest.param("4 4", False, marks=pytest.mark.soak)]
+)
 def test_colors_are_those_that_mujoco_draws(floor: str, textures: bool) -> None:
     """Within one of 255 steps; only where a texture changes, it is filtered differently."""
     need_images()

@@ -101,6 +101,7 @@ def state_command(pos: np.ndarray) -> np.ndarray:
     return rows(Level.state, np.array([[*pos, *[0.0] * 6, 0, 0, 0, 1, 0, 0, 0]]))
 
 
+@pytest.mark.soak
 def test_each_drone_flies_as_in_a_world_of_its_own_kind() -> None:
     commands = {
         Level.rotor_velocity: SPEEDS,

@@ -74,7 +74,13 @@ def scene_at(sim: Sim, time: float) -> mujoco.MjData:
     return data
 
 
-@pytest.mark.parametrize("matrix", [None, (14.5, 0.0, 22.0, 0.0, 15.0, 16.0, 0.0, 0.0, 1.0)])
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        pytest.param(None, marks=pytest.mark.soak),
+        (14.5, 0.0, 22.0, 0.0, 15.0, 16.0, 0.0, 0.0, 1.0),
+    ],
+)
 def test_flow_is_that_of_moved_points(sim: Sim, matrix: tuple[float, ...] | None) -> None:
     """Through fisheyes, of which one sees more than half of the world around it.
 

@@ -91,9 +91,9 @@ def check(data: CameraSensorData, kind: str, world: World, model: mujoco.MjModel
     [
         ("depth", "rays", WORLDS),
         ("segmentation", "rays", WORLDS),
-        ("normals", "rays", WORLDS),
-        ("flow", "rays", WORLDS),
-        ("rgb", "rays", [WORLDS[0], WORLDS[2]]),
+        pytest.param("normals", "rays", WORLDS, marks=pytest.mark.soak),
+        pytest.param("flow", "rays", WORLDS, marks=pytest.mark.soak),
+        pytest.param("rgb", "rays", [WORLDS[0], WORLDS[2]], marks=pytest.mark.soak),
         *((kind, "opengl", WORLDS) for kind in ("rgb", "depth", "segmentation")),
     ],
 )

@@ -179,6 +179,7 @@ def test_a_program_flies_the_same_way_each_time(tmp_path: Path) -> None:
     assert x == pytest.approx(0.5, abs=0.1) and z < 0.05
 
 
+@pytest.mark.soak
 def test_a_program_that_hears_little_asks_rarely_and_commands_at_once(tmp_path: Path) -> None:
     """Between two messages of 1 Hz, the simulator is some ticks behind until it is needed."""
     rare, often = (fly(tmp_path, f"TALKS = {talks}\n{RARELY}") for talks in (False, True))

@@ -116,10 +116,10 @@ def gradient_of_gradient(fly: Flight, at: tuple[Array, ...]) -> Any:
         in_scan,
         many_commands,
         many_masses,
-        many_gradients,
         forward_jacobian,
         second_derivative,
-        gradient_of_gradient,
+        pytest.param(many_gradients, marks=pytest.mark.soak),
+        pytest.param(gradient_of_gradient, marks=pytest.mark.soak),
     ],
 )
 def test_transformations_of_a_step_are_those_of_its_ticks(
