@@ -26,7 +26,7 @@ def test_roll_answers_like_a_spring_and_thrust_with_a_lag() -> None:
         sim.data = sim.data.replace(states=high)
         sim.attitude_control([[[0.3, 0, 0, WEIGHT]]])
         sim.step(300)
-        states = sim.data.states
+        states = jax.device_get(sim.data.states)
     stiffness, damping, answer = (
         figures[f"{name}_coef"][0] for name in ("rpy", "rpy_rates", "cmd_rpy")
     )
