@@ -145,6 +145,8 @@ class OngoingFlight:
         """Return whether a plan of a time [s] that leads to a place may be that of this flight."""
         if not self._begin - _EARLY < seconds < self._simulation.time + _PLANNED:
             return False
+        if self._is_landing and place[2] > self._drone.position[2]:  # as after a checkpoint
+            return False
         away = np.nan_to_num(place - self._goal)
         if self._is_landing or place[2] < _CLEAR:
             away[2] = min(away[2], 0.0)
