@@ -37,6 +37,7 @@ def simulator(drone: str, *more: str) -> Iterator[SimulatorProcess]:
         yield running
 
 
+@pytest.mark.soak
 def test_two_flights_are_the_same_and_keep_to_the_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

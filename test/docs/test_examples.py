@@ -28,6 +28,9 @@ PAGES = [
     *DRAWING,
 ]
 
+COMPILING = {"environments", "pipelines", "training"}
+"""Pages whose examples compile for a minute and more: `make soak` runs them."""
+
 
 def test_all_pages_with_examples_are_run() -> None:
     """Those of extend.md are files of their own, which test_extend.py runs."""
@@ -35,7 +38,10 @@ def test_all_pages_with_examples_are_run() -> None:
     assert with_examples - {"extend"} == set(PAGES)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.soak if page in COMPILING else ()) for page in PAGES],
+)
 def test_examples_run(
     page: str,
     tmp_path: Path,

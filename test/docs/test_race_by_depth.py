@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import pytest
+
 from crazyflow_ros.policy import load
 
 race = import_module("16_race_by_depth.race")
 
 
+@pytest.mark.soak
 def test_drones_race_by_what_they_see() -> None:
     parts = load(race.FILE).observation.parts  # nothing that says where a gate or the drone is
     assert parts == ("body_velocity", "rotation", "body_rates", "previous_action")

@@ -390,6 +390,7 @@ def test_sensitivities_equal_finite_differences() -> None:
     check_gradient(sim, jnp.tile(jnp.array([0.2, -0.1, 0.3, 0.33]), (2, 1, 1)), n_steps=40)
 
 
+@pytest.mark.soak
 def test_sensitivities_equal_finite_differences_in_contact() -> None:
     drone = "cf21B_500"
     contact = floor_contact(drone, 500)

@@ -58,6 +58,7 @@ def flights():
     return found
 
 
+@pytest.mark.soak
 def test_each_drone_flies_as_in_a_small_world(flights) -> None:
     (swarm, of_swarm), (_, of_two) = flights
     assert swarm.n_slots == slots_for(N) and swarm.n_slots % BLOCK == 0
@@ -69,6 +70,7 @@ def test_each_drone_flies_as_in_a_small_world(flights) -> None:
             np.testing.assert_allclose(watched, own, atol=2e-5 * scale, rtol=0)
 
 
+@pytest.mark.soak
 def test_drones_of_different_blocks_collide_as_in_a_small_world(flights) -> None:
     (_, of_swarm), (_, of_few) = flights
     for snapshot, alone in zip(of_swarm, of_few):
@@ -100,6 +102,7 @@ def test_drones_that_may_touch_are_found_among_many() -> None:
         np.testing.assert_array_equal(found(pos, radius, order), expected)
 
 
+@pytest.mark.soak
 def test_the_drone_below_feels_the_jet(flights) -> None:
     (_, of_swarm), _ = flights
     below, others = WATCHED[0], [i for i in range(N) if i not in (*WATCHED, *COLLIDING)]

@@ -81,6 +81,7 @@ def test_worlds_that_ended_start_anew_in_the_next_step(env: QuadrotorVectorEnv) 
     assert env.sim.data.core.steps[0, 0] == 0
 
 
+@pytest.mark.soak
 def test_stages_added_to_the_pipelines_act_in_steps_and_in_every_reset() -> None:
     env = QuadrotorVectorEnv(N, Reach(), drone="cf21B_500", dynamics="so_rpy", freq=100)
     env.reset(seed=0)

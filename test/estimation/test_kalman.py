@@ -153,6 +153,7 @@ def test_what_is_not_measured_changes_nothing() -> None:
     jax.tree.map(np.testing.assert_array_equal, new, belief)
 
 
+@pytest.mark.soak
 def test_the_filter_can_be_differentiated() -> None:
     step = next(flight(0, 1, ("flow",)))
     flies, pixels = jnp.ones(1, bool), step.values[:, None]

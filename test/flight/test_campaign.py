@@ -29,13 +29,8 @@ _CONDITIONS: tuple[Mapping[str, object], ...] = (
 _EACH = 100  # missions
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        pytest.param(given, id=given["positioning"], marks=marks)
-        for given, marks in zip(_CONDITIONS, (pytest.mark.soak, (), pytest.mark.soak))
-    ],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("given", _CONDITIONS, ids=lambda given: given["positioning"])
 def test_nobody_falls_touches_the_floor_or_leaves_the_limits(given: Mapping[str, object]) -> None:
     conditions, missions = group(_SEED, _EACH, kinds=[*TASKS], **given)
     records = fly(conditions, missions, _SEED)
