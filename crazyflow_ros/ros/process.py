@@ -227,7 +227,7 @@ class _Process:
             simulator.start()
             if self._published is not None:
                 self._start_script(simulator, self._published)
-            executor = ServingExecutor()
+            executor = ServingExecutor(self._fail)
             executor.add_node(simulator)
             simulator.waiting.wake = executor.wake
 

@@ -74,6 +74,8 @@ class Leave(Step):
         if self.kind == "manager":
             for drone in walk.life.by_door:
                 walk.model.drones[drone].wild = True
+                # Also after a reset: while time stands still, nobody misses it.
+                walk.model.expect(f"^{drone}: its controller manager, process")
         if self.killed:
             side.kill()
         else:
