@@ -46,8 +46,14 @@ class TappedPublisher:
         self.publisher.handle.__exit__(*error)
 
     def publish(self, message: Any) -> None:
-        """Publish a message, serialised or not."""
-        self.publish_raw(message if isinstance(message, bytes) else serialised(message))
+        """Publish a message, serialised or not.
+
+        Raises:
+            InvalidHandle: The publisher has been destroyed.
+        """
+        payload = message if isinstance(message, bytes) else serialised(message)
+        with self:
+            self.publish_raw(payload)
 
     def publish_raw(self, payload: bytes) -> None:
         """Publish a serialised message."""

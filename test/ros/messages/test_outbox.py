@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import rclpy
+from rclpy.exceptions import InvalidHandle
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -104,6 +105,14 @@ def test_publishers_that_are_gone_get_nothing(listener, messages, moments) -> No
     box = Outbox(list(zip(listener.publishers, messages.places)))
     box.send(moments)
     listener.expect(SECONDS, [], SECONDS)
+
+
+def test_single_messages_of_publishers_that_are_gone_are_refused(listener) -> None:
+    listener.publishers[0].publish(Header(frame_id=TOPICS[0]))
+    listener.expect([0], [], [])
+    listener.node.destroy_publisher(listener.own[0])
+    with pytest.raises(InvalidHandle):  # as senders expect when a drone goes
+        listener.publishers[0].publish(Header())
 
 
 def test_publishers_stay_as_long_as_the_outbox(listener, messages, moments) -> None:
