@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ from journeys.walk import Walk
 def main(words: Sequence[str] | None = None) -> int:
     """Walk, and return the exit code: 1 if something fails."""
     options = _parser().parse_args(words)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # its processes end with it
     with ExitStack() as stack:
         journeys = Journeys(_browser(stack), quiet=options.quiet)
         if options.replay:
