@@ -36,7 +36,7 @@ class Begin(Step):
     life: Life
     ends: str = "SIGTERM"
     """Signal by which the one before ends; `quit`: by a service."""
-    weight: ClassVar[float] = 1.5
+    weight: ClassVar[float] = 0.7
 
     def __post_init__(self) -> None:
         if isinstance(self.life, dict):  # of a file
