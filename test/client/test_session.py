@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from io import StringIO
 
 import pytest
@@ -157,3 +159,28 @@ def test_a_simulator_that_says_that_it_compiles_is_waited_for(
     assert lines == 12 and time.monotonic() - began > 4.0 + 11 * 0.5
     told = capfd.readouterr().err
     assert all(f"/busy: still compiling the physics, line {i}" in told for i in range(3, 13))
+
+
+def test_a_client_of_many_busy_topics_hears_all_of_them_and_its_answers(pair: Pair) -> None:
+    n_topics = 40  # more than an executor of rclpy serves after one look
+    client, server = pair.client.node, pair.server.node
+    publishers = [server.create_publisher(UInt8, f"busy{i}", 1) for i in range(n_topics)]
+    heard = Counter[int]()
+
+    def hear(topic: int, _: UInt8) -> None:
+        heard[topic] += 1
+        publishers[topic].publish(UInt8())  # news at once
+
+    subscriptions = [
+        client.create_subscription(UInt8, f"busy{i}", partial(hear, i), 1) for i in range(n_topics)
+    ]
+    pair.client.wait(lambda: all(p.get_subscription_count() for p in publishers), "topics", 60.0)
+    for publisher in publishers:
+        publisher.publish(UInt8())
+    assert pair.client.call(SetBool, "set1", 60.0, data=True).success
+    pair.client.wait(lambda: len(heard) == n_topics and min(heard.values()) > 9, "all news", 60.0)
+    assert max(heard.values()) < 3 * min(heard.values())
+    for subscription in subscriptions:
+        client.destroy_subscription(subscription)
+    for publisher in publishers:
+        server.destroy_publisher(publisher)
