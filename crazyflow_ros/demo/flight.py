@@ -24,7 +24,7 @@ from crazyflow_ros.client.progress import ProgressLine
 from crazyflow_ros.demo.client import FlightClient
 from crazyflow_ros.demo.trajectory import SHORTEST
 from crazyflow_ros.end_signals import ending
-from crazyflow_ros.ros.middleware import stay_on_this_machine
+from crazyflow_ros.ros.middleware import configure_middleware, stay_on_this_machine
 
 
 @contextmanager
@@ -133,4 +133,5 @@ def _arguments() -> tuple[float, Path | None, str, str]:
 
 if __name__ == "__main__":
     stay_on_this_machine()
+    configure_middleware()
     main()

@@ -14,9 +14,11 @@ from crazyflow_ros.resources import resource
 DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 """ROS's variable for who can find a node."""
 
+_LOCAL, _OF_MIDDLEWARE = "LOCALHOST", "SYSTEM_DEFAULT"  # values of it
 _CHOICES = (DISCOVERY, "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER")
 _FILE = "FASTDDS_DEFAULT_PROFILES_FILE"
 _HEEDED = "RMW_FASTRTPS_USE_QOS_FROM_XML"
+_PROFILE, _LOCAL_PROFILE = "fastdds.xml", "fastdds_this_machine.xml"
 _LAST = "</properties>"
 _IGNORE = "<property><name>fastdds.ignore_local_endpoints</name><value>true</value></property>"
 _SHARED_MEMORY = "/dev/shm"
@@ -30,7 +32,7 @@ def stay_on_this_machine() -> None:
     For programs that ROS does not start. Call it before `rclpy.init`.
     """
     if not any(os.environ.get(name) for name in _CHOICES):
-        os.environ[DISCOVERY] = "LOCALHOST"
+        os.environ[DISCOVERY] = _LOCAL
 
 
 def who_finds_it(middleware: str) -> str:
@@ -40,8 +42,10 @@ def who_finds_it(middleware: str) -> str:
         middleware: Name of ROS's middleware.
     """
     chosen, peers = os.environ.get(DISCOVERY) or "SUBNET", os.environ.get("ROS_STATIC_PEERS")
+    if os.environ.get(_FILE, "").endswith(_LOCAL_PROFILE):
+        chosen = _LOCAL
     other = "LOCALHOST: only by those on this machine"
-    if chosen == "SYSTEM_DEFAULT" or os.environ.get(_CHOICES[-1]) or "zenoh" in middleware:
+    if chosen == _OF_MIDDLEWARE or os.environ.get(_CHOICES[-1]) or "zenoh" in middleware:
         who = f"those for which {middleware} is configured"
     elif chosen == "OFF":
         who = "none"
@@ -58,12 +62,16 @@ def who_finds_it(middleware: str) -> str:
 def configure_middleware() -> None:
     """Configure Fast DDS 3 with `config/fastdds.xml`, unless the user has configured it.
 
-    Call it before `rclpy.init`. Older versions of Fast DDS cannot read the file, and other
-    middleware ignores it.
+    Call it before `rclpy.init`, after `stay_on_this_machine`. Older versions of Fast DDS cannot
+    read the file, and other middleware ignores it. For LOCALHOST, ROS would use shared memory: then
+    it is told to leave the range to Fast DDS, which reads `config/fastdds_this_machine.xml`.
     """
     given = Path(_LOCAL_FILE).exists() or _FILE in os.environ or _HEEDED in os.environ
     if _is_fast_dds_3() and not given:
-        os.environ[_FILE] = str(resource("config", "fastdds.xml"))
+        profile, is_local = _PROFILE, os.environ.get(DISCOVERY) == _LOCAL
+        if is_local and not os.environ.get("ROS_STATIC_PEERS") and _is_fast_dds_used():
+            profile, os.environ[DISCOVERY] = _LOCAL_PROFILE, _OF_MIDDLEWARE
+        os.environ[_FILE] = str(resource("config", profile))
         os.environ[_HEEDED] = "1"
 
 
@@ -78,14 +86,14 @@ def unconnected_endpoints() -> Iterator[None]:
 
     It works for the first node of a process.
     """
-    file = str(resource("config", "fastdds.xml"))
-    if os.environ.get(_FILE) != file:  # the user's own
-        yield
+    file = os.environ.get(_FILE, "")
+    if Path(file) not in (resource("config", name) for name in (_PROFILE, _LOCAL_PROFILE)):
+        yield  # the user's own
         return
     text = Path(file).read_text().replace(_LAST, f"{_IGNORE}{_LAST}")
     with ExitStack() as stack:
         with suppress(OSError):  # there is no room: slower, and the same otherwise
-            changed = stack.enter_context(NamedTemporaryFile("w", suffix=".xml"))
+            changed = stack.enter_context(NamedTemporaryFile("w", suffix=Path(file).name))
             changed.write(text)
             changed.flush()
             os.environ[_FILE] = changed.name
@@ -118,3 +126,9 @@ def _is_fast_dds_3() -> bool:
     """Return whether Fast DDS 3 is installed: before version 3 the package was called fastrtps."""
     prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
     return any((Path(prefix) / "share" / "fastdds").is_dir() for prefix in (*prefixes, sys.prefix))
+
+
+def _is_fast_dds_used() -> bool:
+    from rclpy.utilities import get_rmw_implementation_identifier  # takes a tenth of a second
+
+    return str(get_rmw_implementation_identifier()).startswith("rmw_fastrtps")

@@ -20,6 +20,7 @@ from rclpy.context import Context
 from ros_client import READY_TIMEOUT, RosProcess, SimulatorProcess, own_domain
 
 from crazyflow_ros.demo.simulator import choose_domain
+from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.middleware import who_finds_it
 
 DOMAIN = own_domain("test_discovery")
@@ -48,12 +49,23 @@ def finds() -> Iterator[Finds]:
     context.shutdown()
 
 
-def looks_in_the_network(program: RosProcess) -> bool:
+def opened(program: RosProcess) -> set[str]:
+    """Files and sockets."""
     assert program.process.poll() is None, program.log
-    own, folder = set(), Path("/proc", str(program.process.pid))
-    for link in (folder / "fd").iterdir():
+    found = set()
+    for link in Path("/proc", str(program.process.pid), "fd").iterdir():
         with suppress(OSError):  # it has just been closed
-            own.add(os.readlink(link))
+            found.add(os.readlink(link))
+    return found
+
+
+def shares_memory(program: RosProcess) -> bool:
+    """Whether one that is killed, with a lock in that memory, could stop it for ever."""
+    return any("/dev/shm/fastdds" in path for path in opened(program))
+
+
+def looks_in_the_network(program: RosProcess) -> bool:
+    own, folder = opened(program), Path("/proc", str(program.process.pid))
     sockets = (line.split() for line in (folder / "net/udp").read_text().splitlines()[1:])
     ports = {int(s[1].split(":")[1], 16) for s in sockets if f"socket:[{s[9]}]" in own}
     return MULTICAST in ports
@@ -68,8 +80,8 @@ def test_programs_without_ros_are_found_on_this_machine_only(program: str, finds
     words = f"-m crazyflow_ros{program}".split()
     with RosProcess([sys.executable, *words], DOMAIN) as process:
         until(lambda: looks_in_the_network(process) or finds(), "its node", READY_TIMEOUT)
-        assert not looks_in_the_network(process)
-        process.end()  # one that is killed leaves its shared memory to the next
+        assert not looks_in_the_network(process) and not shares_memory(process)
+        process.end()
 
 
 @needs_proc
@@ -86,7 +98,20 @@ def test_programs_of_ros_and_choices_of_users_stay(
 ) -> None:
     with RosProcess([sys.executable, *words], DOMAIN, chosen) as process:
         until(lambda: looks_in_the_network(process), "a port for multicast", READY_TIMEOUT)
+        assert not shares_memory(process)
         process.end()
+
+
+def test_both_profiles_of_the_middleware_are_the_same_but_for_transports() -> None:
+    texts = [
+        {line for line in resource("config", name).read_text().splitlines() if "<" in line}
+        for name in ("fastdds.xml", "fastdds_this_machine.xml")
+    ]
+    everywhere, this_machine = texts
+    assert [line.strip() for line in everywhere - this_machine] == [
+        "<builtinTransports>UDPv4</builtinTransports>"
+    ]
+    assert "maxInitialPeersRange" in "".join(this_machine - everywhere)
 
 
 @pytest.mark.parametrize("domain", ["", "7"])
