@@ -285,8 +285,9 @@ class FlyByCommand(Step):
     weight: ClassVar[float] = 1.5
 
     @classmethod
-    def draw(cls, model: Model, rng: random.Random) -> Self:
-        return cls(rng.choice(model.pilotable))
+    def draw(cls, model: Model, rng: random.Random) -> Self | None:
+        name = choose(rng, model.pilotable)
+        return None if name is None else cls(name)
 
     def fits(self, walk: Walk) -> bool:
         model = walk.model
