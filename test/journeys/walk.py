@@ -39,7 +39,7 @@ READY = 300.0  # s, of a machine that is busy and compiles
 COMPILING = 300.0  # s
 PROGRAM = 300.0  # s of wall time
 GRACE = 20.0  # s
-_COMPILES = re.compile(r"compiling|draws with")
+_COMPILES = re.compile(r"compiling|preparing|draws with")
 SHRINKS = 60.0  # s of wall time
 
 
