@@ -9,11 +9,11 @@ from typing import Any
 
 from rclpy.context import Context
 from rclpy.executors import ConditionReachedException, SingleThreadedExecutor, TimeoutException
-from rclpy.task import Task
+from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
-_SHARE = 0.1  # of the thread's time, for the wait sets of all entities while some are busy
-_BUSY = 1.0  # s, within which a busy entity is served again
+_SHARE = 0.1  # of the thread's time, for the wait sets of all entities while some topics are busy
+_BUSY = 1.0  # s, within which a busy topic has another message
 _LONGEST = 0.1  # s of wall time, after which a new timer is noticed
 _JOIN = 1.0  # s
 
@@ -25,8 +25,9 @@ class ServingExecutor(SingleThreadedExecutor):
     the topics and services of a hundred drones, 30 ms of the interpreter's lock. Therefore:
 
     - Timers have a thread of their own, which wakes up without a wait set.
-    - While messages come again and again, only the entities that they come to are waited for, and
-      all others get their turn as often as a tenth of the time allows.
+    - While messages come again and again, only the topics that they come to are waited for, and all
+      other entities get their turn as often as a tenth of the time allows. This is not so for calls
+      that come again and again: these would always overtake messages that were sent before.
 
     Where rclpy cannot take a request, as when there is no memory for it, its own executors never
     look at that service again.
@@ -42,7 +43,7 @@ class ServingExecutor(SingleThreadedExecutor):
         super().__init__(context=context)
         self._fail = fail
         self._turn = threading.Lock()  # held while a callback runs
-        self._served: dict[Any, tuple[float, Task[None]]] = {}
+        self._heard: dict[Any, float] = {}  # when a topic had its last message
         self._busy: set[Any] = set()
         self._looks_at_all, self._all_due, self._pause = True, 0.0, 0.0
         self._round_began = 0.0
@@ -78,7 +79,7 @@ class ServingExecutor(SingleThreadedExecutor):
             return
         if self._looks_at_all and self._round_began:
             self._look_at_all_again_after(time.thread_time() - self._round_began)
-        self._note(entity, callback)
+        self._note(entity)
         with self._turn:
             callback()
         error = callback.exception()
@@ -112,16 +113,15 @@ class ServingExecutor(SingleThreadedExecutor):
         now = time.monotonic()
         self._pause = cost / _SHARE
         self._all_due = now + self._pause
-        served = self._served.items()
-        self._served = {entity: last for entity, last in served if last[0] > now - _BUSY}
-        self._busy &= self._served.keys()
+        self._heard = {topic: at for topic, at in self._heard.items() if at > now - _BUSY}
+        self._busy &= self._heard.keys()
 
-    def _note(self, entity: Any, callback: Task[None]) -> None:
-        """An entity is served, or its callback, which has waited for something, goes on."""
-        last = self._served.get(entity)
-        if last is not None and last[1] is not callback:
-            self._busy.add(entity)
-        self._served[entity] = time.monotonic(), callback
+    def _note(self, entity: Any) -> None:
+        """An entity is served."""
+        if isinstance(entity, Subscription):
+            if entity in self._heard:
+                self._busy.add(entity)
+            self._heard[entity] = time.monotonic()
 
     def _run_timers(self) -> None:
         try:

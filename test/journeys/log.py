@@ -28,10 +28,14 @@ def unexpected(line: str, expects: Callable[[str], bool] = lambda _: False) -> b
     found = _LINE.match(line)
     if found is None:
         return True
-    text = _REPEATED.sub("", found["text"])
     if found["level"] == "WARN":
-        return not (_USUAL.match(text) or expects(text))
+        return not (is_usual(found["text"]) or expects(_REPEATED.sub("", found["text"])))
     return found["level"] not in ("INFO", "DEBUG")
+
+
+def is_usual(text: str) -> bool:
+    """Whether a warning may come whatever is done."""
+    return bool(_USUAL.match(_REPEATED.sub("", text)))
 
 
 @contextmanager

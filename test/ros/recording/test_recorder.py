@@ -18,6 +18,7 @@ from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 from xml.etree import ElementTree
 
 import numpy as np
@@ -390,7 +391,7 @@ def test_messages_that_cannot_be_written_in_time_are_counted(
     path = tmp_path / "slow.mcap"
     recorder = Recorder(path, {}, get_logger("test"))
     publisher = SimpleNamespace(
-        handle=SimpleNamespace(publish_raw=lambda _: None),
+        handle=MagicMock(),
         topic_name="/text",
         msg_type=String,
         qos_profile=qos_profile_system_default,
