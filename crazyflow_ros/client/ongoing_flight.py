@@ -132,8 +132,8 @@ class OngoingFlight:
             if place is not None and self._is_ours(_seconds(plan), place):
                 self._place, self._is_replaced = place, False
                 self._arrival.end = self._end = max(self._end, _seconds(plan.poses[-1]))
-            else:  # it is from before, or the command was replaced before anybody saw its plan
-                self._is_replaced = place is not None
+            elif place is not None and _seconds(plan) > self._begin:
+                self._is_replaced = True  # unless the next plan is that of this flight
         elif place is None:
             self._is_given_up = _seconds(plan) < self._end - _EARLY
         elif np.abs(place - self._place)[2 if self._is_landing else slice(3)].max() > _HERE:
@@ -161,7 +161,8 @@ class OngoingFlight:
             if (state := self._drone.state) in _OUT:
                 return f"is {state},"
             return "obeys another command," if self._is_replaced or not is_stuck else "rests"
-        is_known = self._place is not None
+        # Nobody saw a plan that another command replaced at once.
+        is_known = self._place is not None or time.monotonic() > self._planned_by
         return "obeys another command," if self._is_replaced and is_known else ""
 
     def _has_arrived(self) -> bool:
