@@ -24,6 +24,7 @@ from simulation_interfaces.srv import (
 )
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.ros.messages.refusals import problem_of
 from journeys.lives import MOST_DRONES, OWN_OBJECTS, OWN_WORLDS, world_uri
 from journeys.model import BODIES, LANES, LOW, OBJECTS, Drone, Model
 from journeys.step import Step, choose
@@ -277,8 +278,9 @@ class Stop(Step):
     def take(self, walk: Walk) -> None:
         walk.rewind()
         state = SimulationState(state=SimulationState.STATE_STOPPED)
-        walk.ask(SetSimulationState, "crazyflow/set_simulation_state", fails=None, state=state)
-        start_again(walk)
+        stop = SetSimulationState, "crazyflow/set_simulation_state"
+        if not problem_of(walk.ask(*stop, fails=None, state=state)):  # else it has been stopped
+            start_again(walk)
 
 
 @dataclass(frozen=True)
