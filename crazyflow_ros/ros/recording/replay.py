@@ -199,15 +199,29 @@ class _Flight:
 
     def compare(self) -> None:
         """Compare the state with the latest recorded state of this tick."""
-        snapshot = self.physics.snapshot
         for (drone, field), expected in self._recorded.items():
-            found = getattr(snapshot, field)[snapshot.names.index(drone)]
+            found = self._found(drone, field)
             if not np.array_equal(found, expected) and not self.report.difference:
-                where = f"tick {snapshot.tick}, {field} of {drone}"
+                where = f"tick {self.physics.snapshot.tick}, {field} of {drone}"
                 self.report.difference = f"{where}: {expected.tolist()} became {found.tolist()}"
         self.report.states += len({drone for drone, _ in self._recorded})
-        self.report.ticks = snapshot.tick
+        self.report.ticks = self.physics.snapshot.tick
         self._recorded.clear()
+
+    def _settle(self) -> None:
+        """Forget the recorded states that are as now, before a change: none need come after it."""
+        differ = {
+            drone
+            for (drone, field), expected in self._recorded.items()
+            if not np.array_equal(self._found(drone, field), expected)
+        }
+        self.report.states += len({drone for drone, _ in self._recorded} - differ)
+        self._recorded = {k: values for k, values in self._recorded.items() if k[0] in differ}
+
+    def _found(self, drone: str, field: str) -> np.ndarray:
+        snapshot = self.physics.snapshot
+        found: np.ndarray = getattr(snapshot, field)[snapshot.names.index(drone)]
+        return found
 
     def _change(self, change: dict[str, Any]) -> None:
         if "command" in change:
@@ -219,6 +233,7 @@ class _Flight:
             checkpoint = Checkpoint.load(BytesIO(b64decode(change["checkpoint"])))
             self._tick = self.physics.restore(checkpoint).result(_TIMEOUT).tick
             return
+        self._settle()
         names = tuple(change["names"])
         state = {field: np.array(change["state"][field]) for field in STATE}
         if change.get("charged") is not None:
@@ -240,7 +255,7 @@ class _Flight:
             given = change["obstacles"]
             obstacles = given and Obstacles(**_arrays(given))
             self.physics.set_obstacles(obstacles).result(_TIMEOUT)
-        # States recorded before the change have been compared or replaced by now.
+        # What is left of the states recorded before the change is that of after it.
         self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
         now = self.physics.snapshot
         if all(np.array_equal(getattr(now, field), value) for field, value in state.items()):

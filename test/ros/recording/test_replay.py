@@ -299,6 +299,23 @@ def test_what_brings_drones_back_is_replayed_bit_for_bit(tmp_path: Path) -> None
     assert report.commands == 5 and report.ticks == physics.snapshot.tick
 
 
+def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: Path) -> None:
+    """As of a simulator that was killed before it had recorded the state after the change."""
+    path, cut = tmp_path / "flight.mcap", tmp_path / "cut.mcap"
+    told = Told(path)
+    physics = told.physics
+    physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
+    physics.step(700 - physics.snapshot.tick).result(T)
+    physics.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
+    told.end()
+    states = [time for topic, time, _ in messages_of(path) if topic == "/cf0/odom"]
+    assert states[-2:] == [1_400_000_000] * 2  # before the change, and after it
+    after = len(states) - 1
+    rewritten(path, cut, lambda *message: message != ("/cf0/odom", after))
+    report = replay(cut)
+    assert report.difference == "" and report.ticks == 700
+
+
 def test_times_of_the_wall_in_a_file_do_not_matter(tmp_path: Path) -> None:
     path = tmp_path / "flight.mcap"
     before = time.time_ns()
