@@ -140,7 +140,7 @@ class StateSender:
         if self._is_addressed and counts == before and not new:
             return
         delivery = Delivery(of_types, {topic for topic, n in counts.items() if n})
-        to_newcomers = Delivery(of_types, new)
+        names, to_newcomers = self._names, Delivery(of_types, new)
         self._counts, self._is_addressed = counts, True
         with self._in_order:
             self._delivery = delivery
@@ -148,9 +148,8 @@ class StateSender:
         def show(snapshot: Snapshot) -> None:
             if self._physics.stepping and snapshot.tick % self._period:
                 return
-            with self._in_order:
-                if snapshot.names == self._names:
-                    to_newcomers.send(snapshot)
+            if snapshot.names == names:  # else drones have come or gone meanwhile
+                to_newcomers.send(snapshot)
 
         if self._physics.paused:
             # In the physics thread: it may be stepping, so that readings of the mirror would belong
