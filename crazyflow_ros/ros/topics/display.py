@@ -72,7 +72,7 @@ class DisplayTopics:
                 self._publishers.items(), messages_of_all(drones).values()
             )
         ]
-        self._delivery = Delivery(topics, set(self._publishers))
+        self._delivery = Delivery(drones, topics, set(self._publishers))
 
 
 def declare(simulator: Host) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -104,15 +103,14 @@ class StateSender:
     def __init__(self, simulator: Host, rate_hz: int, name: str) -> None:
         self._simulator, self._physics = simulator, simulator.physics
         self._period = ticks_per_period(self._physics.freq, rate_hz, name)
-        self._in_order = threading.Lock()  # guards names and delivery, which belong together
         self.begin()
         self._physics.every(rate_hz, self._send, name, observes=True)
         simulator.listeners.follow(self._address)
 
     def begin(self) -> None:
         """Remove all topics, before those of other drones are added."""
-        with self._in_order:
-            self._names, self._delivery = self._simulator.drones, Delivery([], set())
+        self._names = self._simulator.drones
+        self._delivery = Delivery(self._names, [], set())
         self._topics: dict[tuple[str, Any], Addressed] = {}
         self._counts: dict[str, int] = {}
         self._is_addressed = True
@@ -125,9 +123,7 @@ class StateSender:
         self._is_addressed = False
 
     def _send(self, snapshot: Snapshot) -> None:
-        with self._in_order:
-            if snapshot.names == self._names:
-                self._delivery.send(snapshot)
+        self._delivery.send(snapshot)
 
     def _address(self) -> None:
         """Address the current subscribers; while time stands still, send to new ones at once."""
@@ -139,16 +135,13 @@ class StateSender:
         new |= listeners.newly_heard.intersection(topics)
         if self._is_addressed and counts == before and not new:
             return
-        delivery = Delivery(of_types, {topic for topic, n in counts.items() if n})
-        names, to_newcomers = self._names, Delivery(of_types, new)
+        heard = {topic for topic, n in counts.items() if n}
+        self._delivery = Delivery(self._names, of_types, heard)
+        to_newcomers = Delivery(self._names, of_types, new)
         self._counts, self._is_addressed = counts, True
-        with self._in_order:
-            self._delivery = delivery
 
         def show(snapshot: Snapshot) -> None:
-            if self._physics.stepping and snapshot.tick % self._period:
-                return
-            if snapshot.names == names:  # else drones have come or gone meanwhile
+            if not (self._physics.stepping and snapshot.tick % self._period):
                 to_newcomers.send(snapshot)
 
         if self._physics.paused:
@@ -161,11 +154,15 @@ class Delivery:
     """The messages of some topics.
 
     Args:
+        drones: Names of the drones for which the messages are laid out.
         topics: Topics of several types.
         wanted: Names of the topics to send.
     """
 
-    def __init__(self, topics: Sequence[Addressed], wanted: set[str]) -> None:
+    def __init__(
+        self, drones: Sequence[str], topics: Sequence[Addressed], wanted: set[str]
+    ) -> None:
+        self._drones = drones
         self._topics = [t for t in topics if not wanted.isdisjoint(t.publishers)]
         if self._topics:
             messages = SerialisedMessages(joined([t.messages for t in self._topics]))
@@ -174,7 +171,7 @@ class Delivery:
             self._row = Row(messages, addresses)
 
     def send(self, snapshot: Snapshot) -> None:
-        """Send the state at a snapshot."""
-        if self._topics:
+        """Send the state at a snapshot, unless drones have come or gone meanwhile."""
+        if self._topics and snapshot.names == self._drones:
             blocks = [block for topics in self._topics for block in topics.values(snapshot)]
             self._row.send(snapshot.time_ns, blocks)
