@@ -49,6 +49,7 @@ Measure = Callable[[Belief], list[Measurement]]
 """Returns the measurements to process together, given the previous belief."""
 
 _RANGE_RATE = 40  # Hz, of the distance sensor
+_STANDS = 0.1  # m, above the height of every drone that stands on the floor
 _TRIANGLE = [(i, j) for i in range(N) for j in range(i, N)]
 _WHERE = {pair: k for k, pair in enumerate(_TRIANGLE)}
 
@@ -56,7 +57,8 @@ _WHERE = {pair: k for k, pair in enumerate(_TRIANGLE)}
 class Estimate(Struct):
     """Belief of each drone's filter, and its memory. The filter starts where `quat` is zero.
 
-    It starts with the true state, and certain of it: its variances grow as its errors do.
+    It starts with the true state, and certain of it: its variances grow as its errors do. On the
+    floor it starts with the attitude that explains what the accelerometer says at rest.
     """
 
     pos: Array
@@ -153,7 +155,7 @@ class Estimate(Struct):
             # Where there is nothing to predict from, a zero quaternion would give NaN.
             usable = parts | given | _where(fresh, {"quat": now.quat}, parts)
             usable |= _where(unseen, seen, parts)
-            begun = _where(fresh, self._start(usable, now, steps), parts)
+            begun = _where(fresh, self._start(usable, now, flies, steps), parts)
             changed = self._step(usable, now, flies, steps)
             new = parts | begun | _where(due & ~fresh & ~unseen, changed, parts | begun)
             return new | _where(due, seen, parts)
@@ -167,7 +169,7 @@ class Estimate(Struct):
         return [field.name for field in fields if not field.metadata.get("static")]
 
     @staticmethod
-    def _start(parts: Parts, now: PoseReading, steps: Array) -> Parts:
+    def _start(parts: Parts, now: PoseReading, flies: Array, steps: Array) -> Parts:
         """Return what changes when filters start."""
 
         def drawn(state: Array, step: Array, steps: Array) -> tuple[Errors, Array]:
@@ -178,8 +180,12 @@ class Estimate(Struct):
         errors, state = apart(drawn, *parts["noise"], steps)
         vel = transform(transpose(rotation_matrix(now.quat)), now.vel)
         east, north, _ = heading(now.quat)
+        # As a filter that has run for long does: it would first believe in a motion otherwise.
+        stands = ~flies & (now.pos[2] < _STANDS)
+        x, y, _ = scale(errors.acc, 1 / kalman.GRAVITY)
+        lean = (jnp.where(stands, y, 0.0), jnp.where(stands, -x, 0.0), jnp.zeros_like(x))
         return {
-            **_of_belief(kalman.certain(now.pos, now.quat, vel)),
+            **_of_belief(kalman.certain(now.pos, rotate_quat(now.quat, lean), vel)),
             "gyro_error": errors.gyro,
             "initial": (*now.pos, jnp.arctan2(north, east)),
             "taken": (parts["external"][-1],),

@@ -185,8 +185,9 @@ class SendVelocity(OfOne):
         message.twist.linear.x, message.twist.angular.z = self.forward, self.turn
         walk.publish(f"{self.drone}/cmd_vel", *[message] * 5)
         drone = walk.model.drones[self.drone]
+        unclear = drone.landing  # just above the floor it may land all the same
         drone.fly()
-        drone.posted = not walk.model.moves
+        drone.streamed, drone.posted = unclear, not walk.model.moves
 
 
 @dataclass(frozen=True)

@@ -194,17 +194,24 @@ class UsePage(Step):
 
     def take(self, walk: Walk) -> None:
         from browser import Tab
+        from playwright.sync_api import TimeoutError as NotShown
 
-        url = re.search(r"The page is at (\S+)", walk.sides.of("page")[0].log)
+        page = walk.sides.of("page")[0]
+        url = re.search(r"The page is at (\S+)", page.log)
         assert url is not None
-        drone = next(iter(walk.model.drones))
+        drones = list(walk.model.drones)  # one of which is selected
         tab = Tab(walk.browser, url[1])
         try:
-            tab.page.wait_for_function(f"document.body.innerText.includes('{drone}')")
+            shown = "names => names.some(name => document.body.innerText.includes(name))"
+            tab.page.wait_for_function(shown, arg=drones)
             tab.page.keyboard.press("?")
             tab.page.keyboard.press("Escape")
             if tab.errors:
                 raise Broken("the page has an error", "\n".join(tab.errors))
+        except NotShown:
+            seen = tab.page.evaluate("document.body.innerText")
+            text = "\n".join([f"none of {drones} in {seen!r}", *tab.errors, page.log[-2000:]])
+            raise Broken("the page does not show a drone", text) from None
         finally:
             tab.close()
 

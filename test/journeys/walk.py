@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
+from traceback import format_exception
 from types import TracebackType
 from typing import Any, Self
 
@@ -356,8 +357,14 @@ class Walk:
         self.taken.append(step)
         self.counts[type(step).__name__] += 1
         self._told(f"{len(self.taken)}: {step}")
-        step.take(self)
-        self.look()
+        try:
+            step.take(self)
+            self.look()
+        except Broken:
+            raise
+        except Exception as error:  # so that the walk is kept
+            what = f"{type(step).__name__} ends with {type(error).__name__}"
+            raise Broken(what, "".join(format_exception(error))) from error
         return True
 
     def look(self) -> None:
