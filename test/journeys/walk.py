@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -40,6 +42,7 @@ READY = 300.0  # s, of a machine that is busy and compiles
 COMPILING = 300.0  # s
 PROGRAM = 300.0  # s of wall time
 GRACE = 20.0  # s
+COMPILES = 60.0  # s of wall time that it may take to compile what the log announces
 _COMPILES = re.compile(r"compiling|preparing|draws with")
 SHRINKS = 60.0  # s of wall time
 
@@ -68,6 +71,7 @@ class Walk:
         self._watch: Watch | None = None
         self._ends = False
         self._usage: Usage | None = None
+        self._compiled = -math.inf
         self._rewinds = 0
         write_worlds(folder)
 
@@ -313,7 +317,9 @@ class Walk:
         self.model.reset_state()
         pid = self.node.process.pid
         usage = Usage.of(pid)
-        first = self._usage = self._usage or usage
+        first = self._usage or usage
+        if time.monotonic() > self._compiled + COMPILES:
+            self._usage = first
 
         def has_shrunk() -> bool:
             nonlocal usage
@@ -327,8 +333,8 @@ class Walk:
             raise Broken(f"it uses more {more}", f"{first} at first, {usage} now")
 
     def forget_usage(self) -> None:
-        """From now on the simulator may use more."""
-        self._usage = None
+        """The simulator may use more, from now on until it has compiled."""
+        self._usage, self._compiled = None, time.monotonic()
 
     def rewind(self) -> None:
         """The next steps may make the clock jump once, by any time."""
