@@ -182,8 +182,8 @@ class Estimate(Struct):
         east, north, _ = heading(now.quat)
         # As a filter that has run for long does: it would first believe in a motion otherwise.
         stands = ~flies & (now.pos[2] < _STANDS)
-        x, y, _ = scale(errors.acc, 1 / kalman.GRAVITY)
-        lean = (jnp.where(stands, y, 0.0), jnp.where(stands, -x, 0.0), jnp.zeros_like(x))
+        x, y, _ = scale(errors.acc, jnp.where(stands, 1 / kalman.GRAVITY, 0.0))
+        lean = (y, -x, jnp.zeros_like(x))
         return {
             **_of_belief(kalman.certain(now.pos, rotate_quat(now.quat, lean), vel)),
             "gyro_error": errors.gyro,

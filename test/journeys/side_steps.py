@@ -202,8 +202,11 @@ class UsePage(Step):
         drones = list(walk.model.drones)  # one of which is selected
         tab = Tab(walk.browser, url[1])
         try:
-            shown = "names => names.some(name => document.body.innerText.includes(name))"
-            tab.page.wait_for_function(shown, arg=drones)
+            shown = "text => document.body.innerText.includes(text)"
+            if len(drones) > 1:
+                tab.page.wait_for_function(shown, arg=f"{len(drones)} drones")
+            some = "names => names.some(name => document.body.innerText.includes(name))"
+            tab.page.wait_for_function(some, arg=drones)
             tab.page.keyboard.press("?")
             tab.page.keyboard.press("Escape")
             if tab.errors:
@@ -327,11 +330,14 @@ class FlyDemo(Step):
         words = ["-m", "crazyflow_ros.demo.flight", "--ros-args", "-p", "duration:=20.0"]
         done = walk.run(*words)
         failures = re.findall("FAILED: (.*)", done.stderr)
-        # On a busy machine the path comes late, of which so fast a simulation makes a distance.
-        told = [text for text in failures if "mean tracking error" not in text]
-        of_log = [reason.removeprefix("the simulator warned: ") for reason in told]
+        of_log = [reason.removeprefix("the simulator warned: ") for reason in failures]
+        # On a machine that cannot keep up the path comes late.
+        reached = re.search(r"real-time factor ([\d.]+);", done.stdout)
+        late = reached is not None and float(reached[1]) < 0.8 * walk.model.factor
         if bool(done.returncode) != bool(failures) or not all(
-            is_usual(warning) for reason in of_log for warning in reason.split("; ")
+            is_usual(warning) or (late and "mean tracking error" in warning)
+            for reason in of_log
+            for warning in reason.split("; ")
         ):
             raise Broken("the demonstration fails", done.stdout + done.stderr)
         walk.pass_time(12.0)  # in which nothing happens to a drone that has landed

@@ -71,7 +71,7 @@ class Walk:
         self._watch: Watch | None = None
         self._ends = False
         self._usage: Usage | None = None
-        self._compiled = -math.inf
+        self._compiles = -math.inf  # since when, by the monotonic clock
         self._rewinds = 0
         write_worlds(folder)
 
@@ -105,6 +105,7 @@ class Walk:
             life.drones(), objects=set(BODIES[life.world]), world=life.world, factor=life.factor
         )
         self._read, self._usage, self._rewinds = 0, None, 0
+        self._compiles = -math.inf
         # The one before has clients of services that are not there in this life.
         self.client.close()
         self.client, self.steps = Client(self.domain, check=self.check_process), None
@@ -207,6 +208,8 @@ class Walk:
         for number, line in enumerate(lines):
             if _COMPILES.search(line):
                 self.forget_usage()
+            if "compiling" in line:
+                self._compiles = time.monotonic()
             if unexpected(line, self.model.expects):
                 what = _without_numbers(re.sub(r"^\[(\w+)\] \[[\d.]+\] \[\w+\]", r"\1", line))
                 raise Broken(f"the log says {what!r}", "\n".join(lines[number : number + 40]))
@@ -316,10 +319,11 @@ class Walk:
         self.all_gone()
         self.model.reset_state()
         pid = self.node.process.pid
+        if self._usage is None:
+            compiled = self._compiles + COMPILES
+            self.until(lambda: time.monotonic() > compiled, "what it announced is not compiled")
         usage = Usage.of(pid)
-        first = self._usage or usage
-        if time.monotonic() > self._compiled + COMPILES:
-            self._usage = first
+        first = self._usage = self._usage or usage
 
         def has_shrunk() -> bool:
             nonlocal usage
@@ -333,8 +337,8 @@ class Walk:
             raise Broken(f"it uses more {more}", f"{first} at first, {usage} now")
 
     def forget_usage(self) -> None:
-        """The simulator may use more, from now on until it has compiled."""
-        self._usage, self._compiled = None, time.monotonic()
+        """From now on the simulator may use more."""
+        self._usage = None
 
     def rewind(self) -> None:
         """The next steps may make the clock jump once, by any time."""
