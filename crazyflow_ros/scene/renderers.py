@@ -36,14 +36,14 @@ class RenderingUnavailable(RuntimeError):
 
 
 class Renderers:
-    """One renderer for each image size, created on first use.
+    """One renderer for each image size, with shadows and without, created on first use.
 
     OpenGL binds them to the first thread that renders.
 
     Args:
         model: The scene.
-        most: Number of renderers that are kept, of the latest sizes; a renderer takes some 200 MB
-            with software rendering. None keeps all.
+        most: Number of renderers that are kept, of the latest sizes. With software rendering, a
+            renderer takes some 200 MB, 64 of them for shadows. None keeps all.
         max_geom: Room for shapes in a picture.
         floor: Distance up to which infinite planes are drawn [m].
     """
@@ -57,11 +57,11 @@ class Renderers:
     ) -> None:
         self.model, self._most, self._max_geom, self._floor = model, most, max_geom, floor
         self._thread: int | None = None
-        self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}  # in order of use
+        self._renderers: dict[tuple[int, int, bool], mujoco.Renderer] = {}  # in order of use
         _open.add(self)
 
-    def get(self, width: int, height: int) -> mujoco.Renderer:
-        """Return the renderer for images of a size [pixels].
+    def get(self, width: int, height: int, *, shadows: bool = True) -> mujoco.Renderer:
+        """Return the renderer for images of a size [pixels], which can draw shadows or cannot.
 
         Raises:
             ValueError: The size is not positive.
@@ -71,13 +71,13 @@ class Renderers:
         thread = threading.get_ident()
         if self._thread not in (None, thread):
             raise RuntimeError("only the first thread that rendered may render; call close() there")
-        self._thread, size = thread, (width, height)
-        renderer = self._renderers.pop(size, None)
+        self._thread, kind = thread, (width, height, shadows)
+        renderer = self._renderers.pop(kind, None)
         if renderer is None:
             if len(self._renderers) == self._most:
                 self._renderers.pop(next(iter(self._renderers))).close()
-            renderer = self._made(width, height)
-        self._renderers[size] = renderer
+            renderer = self._made(*kind)
+        self._renderers[kind] = renderer
         return renderer
 
     def update_scene(
@@ -98,13 +98,6 @@ class Renderers:
         for eye in renderer.scene.camera:
             eye.frustum_far = FAR
 
-    def device(self) -> str:
-        """Return what OpenGL calls the device that has drawn the last picture, in this thread."""
-        from OpenGL import GL  # after MuJoCo has chosen its library
-
-        name = GL.glGetString(GL.GL_RENDERER) or b"unknown device"
-        return str(name, "utf-8", "replace")
-
     def belongs_to(self, thread: int) -> bool:
         """Return whether this thread has rendered."""
         return self._thread == thread
@@ -116,23 +109,42 @@ class Renderers:
         self._renderers.clear()
         self._thread = None
 
-    def _made(self, width: int, height: int) -> mujoco.Renderer:
+    def _made(self, width: int, height: int, shadows: bool) -> mujoco.Renderer:
         if width < 1 or height < 1:
             raise ValueError(f"an image must have at least one pixel, got {width} x {height}")
         # MuJoCo's buffer has the size given in the model, regardless of the size of the
         # image.
-        limits = self.model.vis.global_
-        before = limits.offwidth, limits.offheight
+        limits, quality = self.model.vis.global_, self.model.vis.quality
+        before = limits.offwidth, limits.offheight, quality.shadowsize
         limits.offwidth, limits.offheight = width, height
+        if not shadows:
+            quality.shadowsize = 0
         try:
             with _planes(self.model, self._floor):
                 renderer = mujoco.Renderer(self.model, height, width, self._max_geom)
         except Exception as error:  # of any of the libraries that create contexts
             raise RenderingUnavailable(f"nothing can be drawn: {error}. {advice()}") from error
         finally:
-            limits.offwidth, limits.offheight = before
+            limits.offwidth, limits.offheight, quality.shadowsize = before
         _close_at_exit()
         return renderer
+
+
+def opengl_device() -> str:
+    """Return what OpenGL calls the device that it draws with.
+
+    Raises:
+        RenderingUnavailable: OpenGL is not available.
+    """
+    renderers = Renderers(mujoco.MjModel.from_xml_string("<mujoco/>"))
+    try:
+        renderers.get(8, 8, shadows=False)
+        from OpenGL import GL  # after MuJoCo has chosen its library
+
+        name = GL.glGetString(GL.GL_RENDERER) or b"unknown device"
+    finally:
+        renderers.close()
+    return str(name, "utf-8", "replace")
 
 
 def reach(model: mujoco.MjModel) -> float:

@@ -25,6 +25,7 @@ from crazyflow_ros.raytracing import (
     Twists,
 )
 from crazyflow_ros.scene.intrinsics import Intrinsics
+from crazyflow_ros.scene.renderers import opengl_device
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef
@@ -350,7 +351,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
     def _choose(self) -> RendererChoice:
         if lack := self.cfg.lacking_in_opengl:
             return RendererChoice("rays", f"OpenGL {lack}")
-        return choose(self._drawn, self._traced, self.context.renderers.device)
+        return choose(opengl_device, self._traced)
 
     def _traced(self) -> CameraSensorData:
         backend = self.backend

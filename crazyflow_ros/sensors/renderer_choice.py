@@ -19,24 +19,24 @@ class RendererChoice(NamedTuple):
     reason: str
 
 
-def choose(
-    draw: Callable[[], object], trace: Callable[[], object], device: Callable[[], str]
-) -> RendererChoice:
+def choose(device: Callable[[], str], trace: Callable[[], object]) -> RendererChoice:
     """Choose OpenGL with a GPU, else rays if they can draw the scene.
 
     This is a rule, so that two starts choose the same. Without a GPU, rays need a half to a
     twentieth of the processor time of OpenGL; see docs/benchmarks.md.
 
     Args:
-        draw: Takes the pictures with OpenGL.
-        trace: Takes them by rays.
-        device: Returns the name of OpenGL's device, after `draw`.
+        device: Returns the name of OpenGL's device.
+        trace: Takes the pictures by rays.
 
     Raises:
         RenderingUnavailable: There is no OpenGL, and rays cannot draw the scene.
     """
-    missing = _unavailable(draw)
-    name = "" if missing else device()
+    missing, name = None, ""
+    try:
+        name = device()
+    except RenderingUnavailable as error:
+        missing = error
     if name and not any(word in name.lower() for word in _SOFTWARE):
         return RendererChoice("opengl", f"it has a GPU, {name}")
     try:
@@ -48,11 +48,3 @@ def choose(
     if missing is not None:
         return RendererChoice("rays", f"there is no OpenGL: {missing}")
     return RendererChoice("rays", f"OpenGL has no GPU here, but {name}")
-
-
-def _unavailable(draw: Callable[[], object]) -> RenderingUnavailable | None:
-    try:
-        draw()
-    except RenderingUnavailable as error:
-        return error
-    return None

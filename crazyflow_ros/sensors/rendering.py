@@ -43,7 +43,7 @@ def draw(renderers: Renderers, data: mujoco.MjData, view: View, kind: DataType) 
         RenderingUnavailable: There is nothing to draw with.
         RuntimeError: Another thread has drawn before.
     """
-    renderer = renderers.get(view.width, view.height)
+    renderer = renderers.get(view.width, view.height, shadows=view.shadows)
     # Geoms alone: MuJoCo's drawings that explain a model are not part of the scene.
     option = mujoco.MjvOption()
     option.sitegroup[:] = 0

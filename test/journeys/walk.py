@@ -45,6 +45,8 @@ GRACE = 20.0  # s
 COMPILES = 60.0  # s of wall time that it may take to compile what the log announces
 _COMPILES = re.compile(r"compiling|preparing|draws with")
 SHRINKS = 60.0  # s of wall time
+WARM_UP = 40
+"""Steps of a life after which it may not use more: what is used for the first time is compiled."""
 
 
 class Walk:
@@ -71,6 +73,7 @@ class Walk:
         self._watch: Watch | None = None
         self._ends = False
         self._usage: Usage | None = None
+        self._warm = 0  # number of the step from which the simulator may not use more
         self._compiles = -math.inf  # since when, by the monotonic clock
         self._rewinds = 0
         write_worlds(folder)
@@ -105,6 +108,7 @@ class Walk:
             life.drones(), objects=set(BODIES[life.world]), world=life.world, factor=life.factor
         )
         self._read, self._usage, self._rewinds = 0, None, 0
+        self._warm = len(self.taken) + WARM_UP
         self._compiles = -math.inf
         # The one before has clients of services that are not there in this life.
         self.client.close()
@@ -319,6 +323,8 @@ class Walk:
         self.all_gone()
         self.model.reset_state()
         pid = self.node.process.pid
+        if len(self.taken) < self._warm:
+            return
         if self._usage is None:
             compiled = self._compiles + COMPILES
             self.until(lambda: time.monotonic() > compiled, "what it announced is not compiled")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import mujoco
@@ -15,8 +16,8 @@ from crazyflow_ros.sensors.renderer_choice import choose
 LLVMPIPE = "llvmpipe (LLVM 15.0.6, 256 bits)"
 
 
-class Way:
-    """A renderer that takes pictures, or fails."""
+class Rays:
+    """Pictures by rays, which are taken or refused."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error, self.taken = error, 0
@@ -27,31 +28,33 @@ class Way:
         self.taken += 1
 
 
+def missing() -> str:
+    raise RenderingUnavailable("nothing can be drawn: no libEGL")
+
+
 def test_with_a_gpu_it_is_opengl_and_rays_are_not_tried() -> None:
-    rays = Way()
-    choice = choose(Way(), rays, lambda: "NVIDIA H100 PCIe/PCIe/SSE2")
+    rays = Rays()
+    choice = choose(lambda: "NVIDIA H100 PCIe/PCIe/SSE2", rays)
     assert choice.renderer == "opengl" and "a GPU, NVIDIA H100" in choice.reason
     assert not rays.taken
 
 
 def test_without_a_gpu_it_is_rays() -> None:
-    choice = choose(Way(), Way(), lambda: LLVMPIPE)
+    choice = choose(lambda: LLVMPIPE, Rays())
     assert choice == ("rays", f"OpenGL has no GPU here, but {LLVMPIPE}")
 
 
 def test_without_opengl_it_is_rays() -> None:
-    missing = Way(error=RenderingUnavailable("nothing can be drawn: no libEGL"))
-    choice = choose(missing, Way(), lambda: pytest.fail("no device"))
+    choice = choose(missing, Rays())
     assert choice.renderer == "rays" and "no libEGL" in choice.reason
 
 
 def test_what_rays_refuse_is_drawn_or_refused_with_both_reasons() -> None:
-    refused = Way(error=ValueError("a flex"))
-    choice = choose(Way(), refused, lambda: LLVMPIPE)
+    refused = Rays(error=ValueError("a flex"))
+    choice = choose(lambda: LLVMPIPE, refused)
     assert choice == ("opengl", "rays cannot draw this scene: a flex")
-    missing = Way(error=RenderingUnavailable("no libEGL"))
     with pytest.raises(RenderingUnavailable, match=r"no libEGL\. Rays cannot .* a flex"):
-        choose(missing, refused, lambda: LLVMPIPE)
+        choose(missing, refused)
 
 
 SCENE = """
@@ -69,19 +72,34 @@ def camera(**options: Any) -> CameraSensorCfg:
     )
 
 
+def looking(*cameras: CameraSensorCfg) -> SensorSet:
+    sensors = SensorSet(cameras)
+    model = mujoco.MjModel.from_xml_string(SCENE)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    sensors.initialize(MujocoBackend(model, data))
+    return sensors
+
+
 def test_a_camera_without_opengl_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise ImportError("no libEGL.so.1")
 
     monkeypatch.setattr(mujoco, "Renderer", broken)
-    sensors = SensorSet([camera(data_types=("depth",))])
-    model = mujoco.MjModel.from_xml_string(SCENE)
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    sensors.initialize(MujocoBackend(model, data))
+    sensors = looking(camera(data_types=("depth",)))
     eye = sensors["eye"]
     assert isinstance(eye, CameraSensor) and eye.choice is None
     sensors.sense()
     assert eye.choice is not None and eye.choice.renderer == "rays"
     assert "there is no OpenGL: nothing can be drawn: no libEGL.so.1" in eye.choice.reason
     np.testing.assert_allclose(eye.data.depth, 2.0, rtol=1e-6)
+
+
+def test_a_camera_that_chose_rays_keeps_nothing_of_opengl() -> None:
+    """A renderer that it had tried would stay: 130 MB with software rendering."""
+    sensors = looking(camera())
+    sensors.sense()
+    eye = sensors["eye"]
+    assert isinstance(eye, CameraSensor) and eye.choice is not None
+    draws = eye.context.renderers.belongs_to(threading.get_ident())
+    assert draws == (eye.choice.renderer == "opengl")

@@ -73,6 +73,32 @@ def test_floor_is_as_far_as_it_is_and_nothing_is_infinitely_far(extent: float) -
 
 
 @pytest.mark.usefixtures("needs_opengl")
+def test_a_renderer_without_shadows_draws_the_same_but_for_them() -> None:
+    spec = mujoco.MjSpec()
+    spec.worldbody.add_light(pos=[0, 0, 4], dir=[0.2, 0, -1])
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
+    spec.worldbody.add_geom(size=[0.3, 0, 0], pos=[0, 0, 1])
+    spec.worldbody.add_camera(pos=[0, 0, 3])
+    model = spec.compile()
+    size = model.vis.quality.shadowsize
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    camera = mujoco.MjvCamera()
+    camera.type, camera.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, 0
+    renderers, pictures = Renderers(model), {}
+    for can, asked in ((True, True), (True, False), (False, False), (False, True)):
+        renderer = renderers.get(60, 40, shadows=can)
+        renderers.update_scene(renderer, data, camera)
+        renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = asked
+        pictures[can, asked] = renderer.render()
+    renderers.close()
+    assert model.vis.quality.shadowsize == size
+    assert (pictures[True, True] != pictures[True, False]).any()
+    np.testing.assert_array_equal(pictures[False, False], pictures[True, False])
+    np.testing.assert_array_equal(pictures[False, True], pictures[True, False])
+
+
+@pytest.mark.usefixtures("needs_opengl")
 def test_a_picture_of_a_whole_world_has_its_floor(sim: Sim, monkeypatch) -> None:
     """From above, at a distance at which the cameras of drones no longer see the floor."""
     monkeypatch.setattr(sim.mj_model.stat, "extent", 500.0)
