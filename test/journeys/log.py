@@ -33,6 +33,11 @@ def unexpected(line: str, expects: Callable[[str], bool] = lambda _: False) -> b
     return found["level"] not in ("INFO", "DEBUG")
 
 
+def is_repeated(line: str) -> bool:
+    """Whether a line counts what was said again in the seconds before."""
+    return bool(_REPEATED.search(line))
+
+
 def is_usual(text: str) -> bool:
     """Whether a warning may come whatever is done."""
     return bool(_USUAL.match(_REPEATED.sub("", text)))

@@ -28,7 +28,7 @@ from simulation_interfaces.srv import GetEntitiesStates, ResetSimulation, SetSim
 from crazyflow_ros.client import SimulationError
 from crazyflow_ros.ros.messages.refusals import problem_of
 from journeys.lives import Life, write_worlds
-from journeys.log import unexpected
+from journeys.log import is_repeated, unexpected
 from journeys.model import BODIES, Model
 from journeys.sides import Sides
 from journeys.step import KINDS, Broken, Step, names_of
@@ -76,6 +76,7 @@ class Walk:
         self._warm = 0  # number of the step from which the simulator may not use more
         self._compiles = -math.inf  # since when, by the monotonic clock
         self._rewinds = 0
+        self._expected = set[str]()  # warnings of this life that the model expected
         write_worlds(folder)
 
     def __enter__(self) -> Self:
@@ -109,6 +110,7 @@ class Walk:
         )
         self._read, self._usage, self._rewinds = 0, None, 0
         self._warm = len(self.taken) + WARM_UP
+        self._expected.clear()
         self._compiles = -math.inf
         # The one before has clients of services that are not there in this life.
         self.client.close()
@@ -209,12 +211,20 @@ class Walk:
             new = new[: new.rfind("\n") + 1]
         self._read += len(new)
         lines = new.splitlines()
+
+        def expects(text: str) -> bool:
+            if self.model.expects(text):
+                self._expected.add(text)
+                return True
+            # It may be reset by the time at which its warnings are counted.
+            return text in self._expected and is_repeated(line)
+
         for number, line in enumerate(lines):
             if _COMPILES.search(line):
                 self.forget_usage()
             if "compiling" in line:
                 self._compiles = time.monotonic()
-            if unexpected(line, self.model.expects):
+            if unexpected(line, expects):
                 what = _without_numbers(re.sub(r"^\[(\w+)\] \[[\d.]+\] \[\w+\]", r"\1", line))
                 raise Broken(f"the log says {what!r}", "\n".join(lines[number : number + 40]))
 
