@@ -43,7 +43,7 @@ class Renderers:
     Args:
         model: The scene.
         most: Number of renderers that are kept, of the latest sizes. With software rendering, a
-            renderer takes some 200 MB, 64 of them for shadows. None keeps all.
+            renderer takes some 150 MB, 64 of them for shadows. None keeps all.
         max_geom: Room for shapes in a picture.
         floor: Distance up to which infinite planes are drawn [m].
     """
