@@ -225,7 +225,7 @@ class Rest(Step):
 class ReplaySoFar(Step):
     """What has been recorded so far replays to the bit, while the simulator goes on."""
 
-    weight: ClassVar[float] = 1.0
+    weight: ClassVar[float] = 0.3
 
     def fits(self, walk: Walk) -> bool:
         return walk.life.records and not walk.life.by_door

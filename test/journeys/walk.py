@@ -75,7 +75,7 @@ class Walk:
         self._usage: Usage | None = None
         self._warm = 0  # number of the step from which the simulator may not use more
         self._compiles = -math.inf  # since when, by the monotonic clock
-        self._rewinds = 0
+        self._rewinds, self._began = 0, 0.0
         self._expected = set[str]()  # warnings of this life that the model expected
         write_worlds(folder)
 
@@ -111,7 +111,7 @@ class Walk:
         self._read, self._usage, self._rewinds = 0, None, 0
         self._warm = len(self.taken) + WARM_UP
         self._expected.clear()
-        self._compiles = -math.inf
+        self._compiles, self._began = -math.inf, time.monotonic()
         # The one before has clients of services that are not there in this life.
         self.client.close()
         self.client, self.steps = Client(self.domain, check=self.check_process), None
@@ -165,20 +165,22 @@ class Walk:
         """See that the recording of the present life, if there is one, replays to the bit."""
         if not self.life.records:
             return
-        done = self.run("-m", "crazyflow_ros", "replay", str(self.recording))
+        lasted = time.monotonic() - self._began
+        replay = "-m", "crazyflow_ros", "replay", str(self.recording)
+        done = self.run(*replay, patience=PROGRAM + 3 * lasted)
         if done.returncode != (2 if self.life.by_door else 0):
             raise Broken(f"replay ends with {done.returncode}", done.stdout + done.stderr)
         if how != "SIGKILL":  # after which the file has no index
             check_clock(self.recording, self._rewinds)
         self.recording.unlink()
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run Python to its end."""
+    def run(self, *words: str, patience: float = PROGRAM) -> subprocess.CompletedProcess[str]:
+        """Run Python to its end, for at most some time [s]."""
         try:
             return subprocess.run(
                 [sys.executable, *words],
                 env=environment(self.domain),
-                timeout=PROGRAM,
+                timeout=patience,
                 text=True,
                 capture_output=True,
                 check=False,
