@@ -215,11 +215,12 @@ class Walk:
         lines = new.splitlines()
 
         def expects(text: str) -> bool:
+            kind = re.sub(r"-?\d+\.\d+", "#", text)  # such as places, but not names of drones
             if self.model.expects(text):
-                self._expected.add(text)
+                self._expected.add(kind)
                 return True
-            # It may be reset by the time at which its warnings are counted.
-            return text in self._expected and is_repeated(line)
+            # It may be reset, or the storm over, by the time at which its warnings are counted.
+            return kind in self._expected and is_repeated(line)
 
         for number, line in enumerate(lines):
             if _COMPILES.search(line):
