@@ -38,6 +38,7 @@ T = TypeVar("T")
 
 _MOST_LOADED = 8  # that stay loaded for a second use
 _WRITING = 0.8  # s for postponed code: a process must end soon after a signal
+_MOST_UNWRITTEN = 12  # functions, more than can be written in that time; each takes some 20 MB
 _HIT = "/jax/compilation_cache/cache_hits"  # JAX's event
 
 
@@ -130,7 +131,7 @@ class CompiledFiles:
         """Write new code in `close` from now on.
 
         Serialising holds the interpreter's lock for a tenth of a second or more, in which no other
-        Python thread runs.
+        Python thread runs. What cannot be written in time at the end is not kept till then.
         """
         self._is_postponed = True
 
@@ -145,7 +146,14 @@ class CompiledFiles:
         self.n_compiled += 1
         if is_new and self.folder is not None:
             self._unwritten[name] = time.monotonic() - began, program
+            for other in self._slowest_first()[_MOST_UNWRITTEN:]:
+                self._unwritten.pop(other, None)
         return program
+
+    def _slowest_first(self) -> list[str]:
+        """Names of the functions to write, first what took longest to compile."""
+        times = {name: seconds for name, (seconds, _) in self._unwritten.copy().items()}
+        return sorted(times, key=times.__getitem__, reverse=True)
 
     def _keep_loaded(self, name: str, program: KeptFunction) -> None:
         with self._loaded_lock:
@@ -157,13 +165,13 @@ class CompiledFiles:
 
     def _write_programs(self, within: float) -> None:
         deadline = time.monotonic() + within
-        for name, (_, program) in sorted(self._unwritten.items(), key=lambda item: -item[1][0]):
+        for name in self._slowest_first():
             if time.monotonic() >= deadline:
                 return
-            if self._unwritten.pop(name, None) is None:
+            if (unwritten := self._unwritten.pop(name, None)) is None:
                 continue  # another thread writes it
             try:
-                content = _serialised(program)
+                content = _serialised(unwritten[1])
             except Exception as error:  # from any part of JAX that has changed
                 self._warn(f"a compiled function cannot be stored: {str(error)[:200]}")
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -9,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -292,6 +294,19 @@ def test_postponed_code_is_found_at_once_and_written_in_the_end(tmp_path: Path) 
     later = Process(tmp_path)
     later.times(0)
     assert later.files.n_compiled == 0
+
+
+def test_postponed_code_does_not_pile_up(tmp_path: Path) -> None:
+    """As where worlds are loaded for days: a camera compiles for each of them."""
+    process, most = Process(tmp_path), compiled_files._MOST_UNWRITTEN
+    process.files.postpone()
+    made = []
+    for factor in range(most + 2 * compiled_files._MOST_LOADED):
+        made.append(weakref.ref(process.times(factor)))
+    gc.collect()
+    assert sum(program() is not None for program in made) <= most + compiled_files._MOST_LOADED
+    process.files.close()
+    assert len(programs(tmp_path)) == most
 
 
 def test_code_for_which_the_end_has_no_time_is_compiled_again(
