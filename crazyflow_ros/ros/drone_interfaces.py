@@ -52,8 +52,8 @@ class DroneInterfaces:
         clock: Wall time [s].
 
     Attributes:
-        rule: As given; may be changed.
-        always: As given; may be changed, see `check`.
+        rule: As given; may be changed, see `adapt`.
+        always: As given; may be changed, see `check` and `adapt`.
         drones: The drones that have them, in the order of the simulation.
 
     Raises:
@@ -77,7 +77,7 @@ class DroneInterfaces:
         self.always = frozenset(always)
         self.drones = tuple(d for d in node.own_drones if rule == Interfaces.each or d in always)
         node.other_nodes.follow(self._note_sought)
-        node.regular_calls.add(self._adapt)
+        node.regular_calls.add(self.adapt)
 
     def check(self, always: Iterable[str]) -> None:
         """Check the names for `always`.
@@ -117,6 +117,18 @@ class DroneInterfaces:
         """Return whether a drone has none, and will get none however many look for it."""
         return drone not in self.drones and not self._is_wanted(drone)
 
+    def adapt(self) -> None:
+        """Give drones topics and services, and take them away, for as long as that may take.
+
+        Call it after changes of `rule` and `always`; the rest follows in regular calls.
+        """
+        unwanted = [drone for drone in self.drones if not self._is_wanted(drone)]
+        wanted = [drone for drone in self._missing() if self._is_wanted(drone)]
+        if unwanted or wanted:
+            end = self._clock() + _SPENT
+            self._change(unwanted, wanted, lambda: self._clock() >= end)
+            self._node.listeners.look()
+
     def _note_sought(self) -> None:
         """Note the drones below whose names other nodes publish, subscribe or call."""
         nodes, now = self._node.other_nodes, self._clock()
@@ -135,15 +147,6 @@ class DroneInterfaces:
     def _missing(self) -> list[str]:
         has = set(self.drones)
         return [drone for drone in self._node.own_drones if drone not in has]
-
-    def _adapt(self) -> None:
-        """Give drones topics and services, and take them away, for as long as that may take."""
-        unwanted = [drone for drone in self.drones if not self._is_wanted(drone)]
-        wanted = [drone for drone in self._missing() if self._is_wanted(drone)]
-        if unwanted or wanted:
-            end = self._clock() + _SPENT
-            self._change(unwanted, wanted, lambda: self._clock() >= end)
-            self._node.listeners.look()
 
     def _change(
         self,

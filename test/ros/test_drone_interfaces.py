@@ -169,6 +169,17 @@ def test_who_looks_for_a_drone_that_has_nothing_is_told(
     assert client.set_parameter("interfaces", "swarm").successful
 
 
+def test_services_are_back_as_soon_as_the_parameter_is_set(
+    simulator: SimulatorProcess, client: Client
+) -> None:
+    client.call(Trigger, "cf0/reset")
+    for _ in range(10):
+        for rule in (Interfaces.none, Interfaces.each):
+            assert client.set_parameter("interfaces", str(rule)).successful
+        answer = client.call(Trigger, "cf0/reset")
+        assert answer.success, answer.message
+
+
 class Swarm:
     """The parts of a node that matter here, and a clock that the test moves."""
 

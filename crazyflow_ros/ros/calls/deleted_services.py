@@ -38,7 +38,7 @@ class Retirement:
         """Make services refuse all calls, and destroy them later."""
 
         def refuse(name: str, *_: Any) -> None:
-            raise InvalidState(f"{name} is gone with its drone")
+            raise InvalidState(f"{name} is gone with its drone, or by the parameter interfaces")
 
         def end() -> None:
             for name, service in together.items():
