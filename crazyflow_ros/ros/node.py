@@ -251,10 +251,10 @@ class SimulatorNode(GuardedNode):
                 self.physics.set_real_time_factor(change.value)
             elif change.name == "interfaces":
                 self.interfaces.rule = Interfaces(change.value)
-                self.interfaces.adapt()
             elif change.name == "with_interfaces":
                 self.interfaces.always = frozenset(change.value)
-                self.interfaces.adapt()
+        if {"interfaces", "with_interfaces"}.intersection(change.name for change in changes):
+            self.interfaces.adapt()  # once: a drone that stays keeps its topics
 
 
 def _read(node: SimulatorNode) -> Blueprint:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from traceback import format_exception
 from types import TracebackType
@@ -213,23 +214,23 @@ class Walk:
             new = new[: new.rfind("\n") + 1]
         self._read += len(new)
         lines = new.splitlines()
-
-        def expects(text: str) -> bool:
-            kind = re.sub(r"-?\d+\.\d+", "#", text)  # such as places, but not names of drones
-            if self.model.expects(text):
-                self._expected.add(kind)
-                return True
-            # It may be reset, or the storm over, by the time at which its warnings are counted.
-            return kind in self._expected and is_repeated(line)
-
         for number, line in enumerate(lines):
             if _COMPILES.search(line):
                 self.forget_usage()
             if "compiling" in line:
                 self._compiles = time.monotonic()
-            if unexpected(line, expects):
+            if unexpected(line, partial(self._has_reason, line)):
                 what = _without_numbers(re.sub(r"^\[(\w+)\] \[[\d.]+\] \[\w+\]", r"\1", line))
                 raise Broken(f"the log says {what!r}", "\n".join(lines[number : number + 40]))
+
+    def _has_reason(self, line: str, text: str) -> bool:
+        """Whether the model expects a warning, or expected the one that a line counts again."""
+        kind = re.sub(r"-?\d+\.\d+", "#", text)  # without places, but with names of drones
+        if self.model.expects(text):
+            self._expected.add(kind)
+            return True
+        # A drone may be reset, or a storm over, by the time at which its warnings are counted.
+        return kind in self._expected and is_repeated(line)
 
     def tail(self) -> str:
         """The end of the log."""

@@ -96,7 +96,7 @@ def test_a_camera_without_opengl_sees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_camera_that_chose_rays_keeps_nothing_of_opengl() -> None:
-    """A renderer that it had tried would stay: 130 MB with software rendering."""
+    """A renderer that it had tried would stay: 100 MB with software rendering."""
     sensors = looking(camera())
     sensors.sense()
     eye = sensors["eye"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import resource
 import signal
@@ -283,7 +284,10 @@ def test_the_programs_used_last_stay_loaded(tmp_path: Path) -> None:
     assert process.files.n_compiled == compiled_files._MOST_LOADED + 1 and not process.told
 
 
-def test_postponed_code_is_found_at_once_and_written_in_the_end(tmp_path: Path) -> None:
+def test_postponed_code_is_found_at_once_and_written_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled_files, "_WRITING", math.inf)
     process, number = Process(tmp_path), compiled_files._MOST_LOADED + 2
     process.files.postpone()
     for factor in [*range(number), *range(number)]:
@@ -296,8 +300,9 @@ def test_postponed_code_is_found_at_once_and_written_in_the_end(tmp_path: Path) 
     assert later.files.n_compiled == 0
 
 
-def test_postponed_code_does_not_pile_up(tmp_path: Path) -> None:
+def test_postponed_code_does_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where worlds are loaded for days: a camera compiles for each of them."""
+    monkeypatch.setattr(compiled_files, "_WRITING", math.inf)
     process, most = Process(tmp_path), compiled_files._MOST_UNWRITTEN
     process.files.postpone()
     made = []
