@@ -151,12 +151,15 @@ class Cancel(Step):
         return bool(walk.model.world) and not walk.model.playing
 
     def take(self, walk: Walk) -> None:
+        before = walk.time_ns()
         goal = Goal(walk, self.ticks)
         goal.handle.cancel_goal_async()
         goal.ended(walk)
-        if walk.time_ns() != walk.time_ns():
+        after = walk.time_ns()
+        if walk.time_ns() != after:
             raise Broken("time goes on after steps were cancelled")
-        walk.model.pass_time(0.0)
+        if after > before:  # it may be cancelled before its first step, which takes messages
+            walk.model.pass_time(0.0)
 
 
 class Goal:
