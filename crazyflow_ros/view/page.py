@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-import traceback
 from pathlib import Path
 
 from crazyflow_ros.view.follower import Follower
@@ -16,7 +14,7 @@ from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.sensor_drawings import SensorDrawings
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.status_line import StatusLine
-from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
+from crazyflow_ros.view.viewer import ADDRESS, PERIOD, PORT, Viewer
 
 SCRIPTS = (
     *("keys.js", "touch.css", "touch.js"),
@@ -24,8 +22,6 @@ SCRIPTS = (
     *("help.css", "help.js"),
 )
 """Scripts and styles of the shell that this page has, beside those of the panel."""
-
-_PERIOD = 1 / 30  # s of wall time between two frames
 
 
 class Page:
@@ -66,17 +62,10 @@ class Page:
         self._overlays = Overlays(server, shown, follower, self._plans, forces)
         self._sensors = SensorDrawings(server, follower)
         self._ended = threading.Event()
-        self._error = ""
 
     def run(self) -> None:
         """Show the simulation until `close`."""
-        due = time.monotonic()
-        while not self._ended.wait(max(due - time.monotonic(), 0.0)):
-            due = max(due + _PERIOD, time.monotonic())
-            try:
-                self._show()
-            except Exception as error:  # the next frame may succeed
-                self._report(repr(error))
+        self.viewer.run(self._show, self._ended, self._report)
         self._panel.close()
         self.viewer.close()
 
@@ -85,9 +74,6 @@ class Page:
         self._ended.set()
 
     def _report(self, error: str) -> None:
-        if error != self._error:
-            self._error = error
-            traceback.print_exc()
         self._panel.log.add(f"the page: {error}", ERROR)
 
     def _show(self) -> None:
@@ -106,7 +92,7 @@ class Page:
         self._plans.update(self._panel.state.resets)
         if viewer.is_due:
             viewer.cameras.goes_along = self._sticks.is_held
-            viewer.show(frame, _PERIOD)
+            viewer.show(frame, PERIOD)
         if viewer.server.get_clients():
             self._overlays.show(frame, viewer.selected)
         self._sensors.show(frame, viewer.selected, self._panel.sensors.drawn)

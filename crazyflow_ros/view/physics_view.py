@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-import traceback
 from collections import deque
 from html import escape
 from typing import Any
@@ -16,9 +14,8 @@ from crazyflow_ros.flight import FlightEvent
 from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.scene.shapes import world_shapes
 from crazyflow_ros.view.frame import Frame, looks_of
-from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
+from crazyflow_ros.view.viewer import ADDRESS, PERIOD, PORT, Viewer
 
-_PERIOD = 1 / 30  # s of wall time between two frames
 _EVENTS = 20  # shown at most
 
 
@@ -51,7 +48,6 @@ class PhysicsView:
         self._n_events = self._n_shown = 0
         self._model: mujoco.MjModel | None = None
         self._ended = threading.Event()
-        self._error = ""
         self.viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
         physics.on_flight_event(self._note)
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
@@ -80,25 +76,18 @@ class PhysicsView:
         self.viewer.select_under(event)
 
     def _run(self) -> None:
-        due = time.monotonic()
-        while not self._ended.wait(max(due - time.monotonic(), 0.0)):
-            due = max(due + _PERIOD, time.monotonic())
-            try:
-                if self.viewer.is_due:
-                    self._show()
-            except Exception as error:  # the next frame may succeed
-                if repr(error) != self._error:
-                    self._error = repr(error)
-                    traceback.print_exc()
+        self.viewer.run(self._show, self._ended)
 
     def _show(self) -> None:
+        if not self.viewer.is_due:
+            return
         model = self._physics.mirror.model
         if model is not self._model:
             self._model = model
             self.viewer.drawing.set_world(world_shapes(model))
         now = self._physics.snapshot
         frame = Frame(now.time_ns, now.names, now.pos, now.quat, now.body_vel, now.rotor_vel)
-        self.viewer.show(frame, _PERIOD)
+        self.viewer.show(frame, PERIOD)
         self._clock.content = (
             '<div style="padding:0.3em 0.8em;font-size:0.85em">'
             f"{now.time_ns * 1e-9:.1f} s, cameras follow {escape(self.viewer.selected)}</div>"

@@ -187,6 +187,15 @@ def stop(server: viser.ViserServer) -> None:
         server.stop()
 
 
+def is_race_of_viser(error: Exception) -> bool:
+    """Return whether an error is viser's own, of a message that it sends nevertheless.
+
+    After queueing a message, viser 1.1.1 sets an `asyncio.Event` in the thread of the caller, which
+    fails in the instants in which viser's loop begins or ends to wait for it.
+    """
+    return isinstance(error, RuntimeError) and str(error) == "deque mutated during iteration"
+
+
 def _path(request: Request) -> str:
     return request.path.partition("?")[0]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
+import traceback
+from collections.abc import Callable
 
 import numpy as np
 import viser
@@ -23,6 +25,7 @@ from crazyflow_ros.view.tabs import Tabs
 from crazyflow_ros.view.theme import Theme
 
 ADDRESS, PORT = "127.0.0.1", 8080
+PERIOD = 1 / 30  # s of wall time between two frames
 _UNSEEN = 1.0  # s between two frames that no tab shows
 
 
@@ -78,6 +81,32 @@ class Viewer:
         self.selected = ""
         self.cameras = Cameras(self.server, self.tabs)
         self.tabs.on("picture", lambda *_: self._show_again())
+
+    def run(
+        self,
+        show: Callable[[], object],
+        ended: threading.Event,
+        report: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """Show frame after frame, also after one has failed, and print why it has.
+
+        Args:
+            show: Shows the present frame.
+            ended: Ends the method.
+            report: Called with each error.
+        """
+        due, latest = time.monotonic(), ""
+        while not ended.wait(max(due - time.monotonic(), 0.0)):
+            due = max(due + PERIOD, time.monotonic())
+            try:
+                show()
+            except Exception as error:  # the next frame may succeed
+                if server.is_race_of_viser(error):
+                    continue
+                if repr(error) != latest:
+                    latest = repr(error)
+                    traceback.print_exc()
+                report(repr(error))
 
     @property
     def is_due(self) -> bool:
