@@ -166,6 +166,7 @@ class DroneInterfaces:
             has.add(drone)
             if is_over():
                 break
-        self.drones = tuple(drone for drone in node.own_drones if drone in has)
+        present = [drone for drone in node.own_drones if drone in has]
+        self.drones = *present, *has.difference(present)  # the latter stay until `follow_drones`
         for callback in self._followers:
             callback()

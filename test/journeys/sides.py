@@ -62,7 +62,7 @@ def _forks() -> ForkServerContext:
     return context
 
 
-ENDS = (0, -signal.SIGTERM, -signal.SIGALRM)
+EXIT_CODES = (0, -signal.SIGTERM, -signal.SIGALRM)
 """Exit codes of programs that were told to end. Recorders that Fast DDS does not let go have the
 last: their file is whole, see `client.recorder`."""
 
@@ -98,7 +98,7 @@ class Program:
         code, _ = self.process.end()
         log = self.log
         self.process.__exit__(None, None, None)
-        if code not in ENDS or BAD.search(log):
+        if code not in EXIT_CODES or BAD.search(log):
             raise Broken(f"a program ends with {code}", log)
 
 

@@ -277,6 +277,17 @@ def test_drones_come_and_go() -> None:
     assert node.interfaces.drones == ("cf5",)
 
 
+def test_topics_of_a_drone_that_has_gone_go_although_another_one_gets_some_meanwhile() -> None:
+    node = Swarm(Interfaces.swarm)
+    node.clients = node.sought("cf3")
+    assert node.call() == ("cf3",)
+    node.own_drones = tuple(drone for drone in node.own_drones if drone != "cf3")
+    node.clients = node.sought("cf3", "cf7")
+    node.call()
+    node.interfaces.follow_drones()
+    assert node.interfaces.drones == ("cf7",) and node.removed == ["/room/cf3/"]
+
+
 def test_an_unknown_drone_is_refused() -> None:
     with pytest.raises(ValueError, match=r"with_interfaces: there is no drone 'cf99x'.* 'cf9'"):
         Swarm(Interfaces.none, ("cf99x",))
