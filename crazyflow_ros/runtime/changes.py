@@ -197,6 +197,8 @@ class Changes(FirmwareChanges):
         if ResetScope.time in scope:
             simulation.commands.rewind(before - self._engine.time_ns(tick))
             simulation.wrenches.rewind(simulation.snapshot.tick - tick)
+            self._engine.lost = {name: min(at, tick) for name, at in self._engine.lost.items()}
+            simulation.note_lost()
         for name, values in fields.items():
             self._engine.put([name], values)
         if edit is not None:

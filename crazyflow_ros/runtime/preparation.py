@@ -95,6 +95,8 @@ class Preparation:
             self._fail(future, error)
         finally:
             change.finish()
+            with self._lock:
+                self._open.discard(future)  # of a change that was cancelled before its turn
 
     def _try(self, change: Change[T], future: Future[T], *, at_once: bool = False) -> bool:
         """Carry out a change if it is ready; return False if it has to be prepared. Physics thread.

@@ -151,6 +151,19 @@ def test_a_reset_of_one_drone_brings_it_back_and_leaves_the_others_alone(
     np.testing.assert_array_equal(*flights)
 
 
+def test_a_checkpoint_after_the_clock_was_rewound_keeps_a_lost_drone(physics, parts):
+    physics.step(500).result(T)
+    parts.wrench = np.inf
+    physics.set_drone_states({"cf0": DroneState()}).result(T)
+    parts.wrench = None
+    physics.step(10).result(T)
+    physics.reset(ResetScope.time).result(T)
+    physics.step(20).result(T)
+    physics.restore(physics.checkpoint().result(T)).result(T)
+    assert list(physics.statistics().faults) == ["cf0"]
+    assert "lost by 0.002 s" in physics.statistics().faults["cf0"]
+
+
 def test_the_clock_can_be_rewound_while_the_drones_fly_on(physics):
     flights = []
     # Up at first: a drone that is led sideways while its feet stand on the floor rolls about them.

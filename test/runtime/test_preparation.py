@@ -149,6 +149,7 @@ def test_what_is_given_up_is_not_carried_out(physics):
     physics.spawn("after", POSE).result(T)  # comes after both
     assert not second.calls and "boxes" not in bodies(physics)
     assert "drone:after" in bodies(physics)
+    until(lambda: not physics.busy, "a change that was given up is under way for ever")
 
 
 def test_two_at_once_are_as_one_after_the_other(physics):

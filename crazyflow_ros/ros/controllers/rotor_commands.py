@@ -95,6 +95,8 @@ class TopicSource:
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Pass the state to all outputs, after discarding all commands if a reset occurred."""
         with self._lock:
+            if snapshot.time_ns < self._now_ns:  # of a checkpoint, which may be of this epoch
+                self._reset_ns[:] = snapshot.time_ns
             self._now_ns = snapshot.time_ns
             if snapshot.epoch != self._epoch:
                 self._epoch = snapshot.epoch

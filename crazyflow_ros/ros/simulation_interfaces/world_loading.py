@@ -48,18 +48,21 @@ class WorldLoading:
 
     async def _exchange(self, world: WorldResource | None, scene: Description) -> None:
         """Hold time, replace the scene and reset everything; on failure change nothing."""
-        server = self._server
-        await server.wait(self._physics.hold("a world is being loaded"))
+        server, physics = self._server, self._physics
+        runs = not physics.paused
+        await server.wait(physics.hold("a world is being loaded"))
         try:
             await server.change_world(WorldChanges(), scene)
-            server.world = world
+            server.world, runs = world, False
         except ValueError as error:
             raise Refusal(_CODES.RESOURCE_PARSE_ERROR, str(error)) from None
         finally:
             if server.world is None:
-                await server.wait(self._physics.hold("no world is loaded"))
+                await server.wait(physics.hold("no world is loaded"))
             else:
-                await server.wait(self._physics.release())
+                await server.wait(physics.release())
+                if runs:
+                    await server.wait(physics.resume())
         await server.stop()
 
 

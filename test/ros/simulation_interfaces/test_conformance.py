@@ -874,6 +874,16 @@ def test_worlds_that_are_refused(client: Client, paused: None) -> None:
     assert done(client, GetCurrentWorld).world.name == "yard"
 
 
+def test_time_goes_on_after_a_world_that_is_refused_late(client: Client, paused: None) -> None:
+    assert set_state(client, SimulationState.STATE_PLAYING).result == Result.RESULT_OK
+    boxes = '<geom type="box" size=".1 .1 .1"/>' * 1001  # as many shapes as no drone can hit
+    text = f"<mujoco><worldbody>{boxes}</worldbody></mujoco>"
+    result = load(client, resource_string=text).result
+    assert result.result == LoadWorld.Response.RESOURCE_PARSE_ERROR, result
+    assert "1000 shapes" in result.error_message
+    assert state(client) == SimulationState.STATE_PLAYING
+
+
 class Rival(threading.Thread):
     """A client that asks for things at random, and waits for every answer.
 
