@@ -14,8 +14,8 @@ from rclpy.parameter import Parameter
 from ros_client import own_domain
 
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters
-from crazyflow_ros.ros.crazyswarm import firmware
-from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
+from crazyflow_ros.ros.crazyswarm import firmware, log_topics
+from crazyflow_ros.ros.crazyswarm.configuration import LogTopic, SwarmConfiguration
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.listeners import Listeners
@@ -43,7 +43,9 @@ class Server(GuardedNode):
         self.interfaces = DroneInterfaces(node, Interfaces.each)
         self.for_each_drone = self.interfaces.for_each
         self.resets: list[Callable[[ResetEvent], None]] = []
-        self.physics = SimpleNamespace(on_reset=self.resets.append, every=print, freq=500)
+        self.physics = SimpleNamespace(
+            on_reset=self.resets.append, every=lambda *_, **__: None, freq=500
+        )
         content = configuration("cf1")
         content["all"]["firmware_params"]["led"] = {"bitmask": GIVEN["led.bitmask"]}
         self.swarm = SwarmConfiguration(content)
@@ -119,3 +121,21 @@ def test_a_crazyflie_that_comes_back_has_its_own_parameters(
         tell(ResetEvent(None, ResetScope.state, ("cf1",)))  # type: ignore[arg-type]
     assert server.held() == server.shown() == first
     assert not server.reports
+
+
+def test_logging_that_was_added_ends_with_the_topics_of_the_drone(server: Server) -> None:
+    topics = log_topics.LogTopics(server)  # type: ignore[arg-type]
+    more = LogTopic.of("more", 50, ["pm.vbat"], "")
+    configured = topics.topics("cf1")
+    for _ in range(2):
+        topics.add("cf1", more)
+        assert topics.topics("cf1") == [*configured, "more"]
+        server.leave()
+        server.come_back()
+        assert topics.topics("cf1") == configured
+        with pytest.raises(ValueError, match="cf1 does not log 'more', but pose, status"):
+            topics.remove("cf1", "more")
+    topics.add("cf1", more)
+    for name in ("more", "pose"):
+        topics.remove("cf1", name)
+    assert topics.topics("cf1") == ["status"]
