@@ -104,7 +104,7 @@ class GuardedNode(ParameterNode):
     ) -> Any:
         """Create a service, see `CallbackGuard.on_request`; it may wait while others are served."""
         guarded = self.guard.on_request(callback, srv_name)
-        kept = self._retirement.end(self.resolve_service_name(srv_name), guarded)
+        kept = self._retirement.end(self._expanded(srv_name), guarded)
         if kept is not None:
             return kept
         service = super().create_service(
@@ -126,12 +126,18 @@ class GuardedNode(ParameterNode):
         return super().create_timer(timer_period_sec, guarded, *args, **given)
 
     def remove_entities(self, prefix: str) -> None:
-        """Destroy the topics and services whose names begin with a prefix."""
-        for publisher in [p for p in self.publishers if p.topic_name.startswith(prefix)]:
+        """Destroy topics and services whose full names, without remapping, have a prefix."""
+        full = self._expanded
+        for publisher in [p for p in self.publishers if full(p.topic).startswith(prefix)]:
             self.destroy_publisher(publisher)
-        for subscription in [s for s in self.subscriptions if s.topic_name.startswith(prefix)]:
+        for subscription in [s for s in self.subscriptions if full(s.topic).startswith(prefix)]:
             self.destroy_subscription(subscription)
-        self._retirement.begin(s for s in self.services if s.service_name.startswith(prefix))
+        services = {full(service.srv_name): service for service in self.services}
+        self._retirement.begin({n: s for n, s in services.items() if n.startswith(prefix)})
         # rclpy keeps a weak reference to every entity ever added to a group.
         for group in (self.default_callback_group, self.waiting.group):
             group.entities = {entity for entity in group.entities if entity() is not None}
+
+    def _expanded(self, name: str) -> str:
+        """Return the full name of a topic or service, without remapping."""
+        return self.resolve_topic_name(name, only_expand=True)

@@ -8,6 +8,7 @@ executor walks over all of them whenever it wakes up, which takes longer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rclpy.qos import QoSProfile
@@ -56,9 +57,10 @@ class Listeners:
         return self._publishers[topic]
 
     def forget(self, prefix: str) -> None:
-        """Forget the publishers whose resolved topics begin with `prefix`."""
+        """Forget publishers whose full names, without remapping, begin with `prefix`."""
+        full = partial(self._node.resolve_topic_name, only_expand=True)
         kept = self._publishers.items()
-        self._publishers = {t: p for t, p in kept if not p.topic_name.startswith(prefix)}
+        self._publishers = {t: p for t, p in kept if not full(t).startswith(prefix)}
 
     def remove(self, topic: str) -> None:
         """Destroy the publisher of a topic."""

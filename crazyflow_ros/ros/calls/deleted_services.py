@@ -6,7 +6,7 @@ meantime would never get a response.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -34,8 +34,12 @@ class Retirement:
         self._guard, self._delay, self._destroy = guard, delay, destroy
         self._retired: dict[str, dict[str, Any]] = {}  # by name: the services retired together
 
-    def begin(self, services: Iterable[Any]) -> None:
-        """Make services refuse all calls, and destroy them later."""
+    def begin(self, services: Mapping[str, Any]) -> None:
+        """Make services refuse all calls, and destroy them later.
+
+        Args:
+            services: The services by full name, as for `end`.
+        """
 
         def refuse(name: str, *_: Any) -> None:
             raise InvalidState(f"{name} is gone with its drone, or by the parameter interfaces")
@@ -46,7 +50,7 @@ class Retirement:
                     del self._retired[name]
                     self._destroy(service)
 
-        together = {s.service_name: s for s in services if s.service_name not in self._retired}
+        together = {n: s for n, s in services.items() if n not in self._retired}
         for name, service in together.items():
             service.callback = self._guard.on_request(partial(refuse, name), name)
             self._retired[name] = together
@@ -57,7 +61,7 @@ class Retirement:
         """Reactivate a service whose drone has been added again.
 
         Args:
-            name: Full name of the service.
+            name: Full name of the service, as for `begin`.
             callback: Callback as for a new service.
 
         Returns:

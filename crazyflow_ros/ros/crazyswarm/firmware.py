@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.parameter import Parameter
 
-from crazyflow_ros.crazyflie.parameters import Number, table
+from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number, table
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.crazyswarm.configuration import CONTROLLER
 from crazyflow_ros.runtime import ResetEvent, ResetScope
@@ -34,6 +35,7 @@ class FirmwareParameters:
         self._lock = threading.Lock()  # guards the next line
         self._changed: set[tuple[str, str]] = set()
         self._given: dict[str, dict[str, Any]] = {}  # by drone
+        self._configured: WeakSet[CrazyflieParameters] = WeakSet()
         self._following = False  # true while the node copies the firmware's values
         defaults = {entry.full_name: entry.default for entry in table()}
         self._declare(ALL, defaults)
@@ -45,7 +47,17 @@ class FirmwareParameters:
         simulator.regular_calls.add(self._follow)
 
     def _add(self, drone: str) -> None:
-        """Switch a Crazyflie on, and set its parameters from the configuration."""
+        """Configure a Crazyflie that was switched on, and show its parameters."""
+        parameters = self._crazyflies.firmware(drone).parameters
+        if drone not in self._given:  # else the node shows what was set since
+            self._given[drone] = self._read(drone)
+        if parameters not in self._configured:
+            self._configured.add(parameters)
+            self._configure(drone)
+        self._declare(drone, {name: parameters.get(name) for name in self._entries})
+
+    def _read(self, drone: str) -> dict[str, Any]:
+        """Return the values that the configuration and the node's parameters give a Crazyflie."""
         crazyflies = self._crazyflies
         own = self._node.get_parameters_by_prefix(f"{drone}.params")
         values = {name: parameter.value for name, parameter in own.items()}
@@ -53,14 +65,11 @@ class FirmwareParameters:
         for name in given.keys() - self._entries.keys():
             crazyflies.fleet.report(drone, f"the firmware has no parameter {name}")
         # The simulator has started with the controller.
-        self._given[drone] = {
+        return {
             name: value
             for name, value in given.items()
             if name in self._entries and name != CONTROLLER
         }
-        self._configure(drone)
-        parameters = crazyflies.firmware(drone).parameters
-        self._declare(drone, {name: parameters.get(name) for name in self._entries})
 
     def _configure(self, drone: str) -> None:
         """Set the parameters of a Crazyflie that the configuration has."""
@@ -81,7 +90,9 @@ class FirmwareParameters:
     def _declare(self, owner: str, values: dict[str, Number]) -> None:
         prefix, node = f"{owner}{_PARAMS}", self._node
         for name, entry in self._entries.items():
-            if not node.has_parameter(prefix + name):  # otherwise it was given
+            if node.has_parameter(prefix + name):  # given, or left from the one before
+                self._note(owner, name, False)
+            else:
                 descriptor = ParameterDescriptor(
                     description=f"{entry.ctype} of the firmware", read_only=entry.read_only
                 )

@@ -236,8 +236,9 @@ class LogTopics:
         self._listeners.remove(f"{drone}/{name}")
 
     def _add(self, drone: str) -> None:
+        # Those left from before have lost their publishers.
+        self._blocks = {key: block for key, block in self._blocks.items() if key[0] != drone}
         for topic in self._swarm.settings(drone).log_topics:
-            self._blocks.pop((drone, topic.name), None)  # left from a drone that was removed
             try:
                 self.add(drone, topic)
             except ValueError as error:

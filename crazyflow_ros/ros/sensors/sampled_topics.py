@@ -105,7 +105,8 @@ class SampleTopics(DeviceTopics):
         self._backend.casting = np.array([drone in heard for drone in drones])
         self._backend.show(snapshots, self._rows)
         sensor.update(1 / self._device.rate)
-        self._send([snapshot.time_ns for snapshot in snapshots], sensor, listeners)
+        if listeners:  # else the last one has just left
+            self._send([snapshot.time_ns for snapshot in snapshots], sensor, listeners)
         markers, latest = len(self._contents), (len(snapshots) - 1) * len(drones)
         for i, drone in enumerate(drones):
             if self._device.cfg.debug_vis and (drone, markers) in listeners:
