@@ -21,6 +21,8 @@ from crazyflow_ros.view.panel.log import WARNING, Log
 _MOST_WAITING = 32  # requests that have not been sent
 _REFUSAL = 5.0  # s of wall time for which a refusal in the simulator's log is expected
 _SHOWN = 8.0  # s of wall time for which a notification stays
+# What the simulator's log says of services and topics, and of drones that cannot fly to a pose now.
+_REFUSES, _IGNORES_POSE = ("is refused", "is ignored"), "ignores a pose"
 
 Fields = Mapping[str, Any]
 """Fields of a request by their paths, such as `initial_pose.pose.position`."""
@@ -148,8 +150,11 @@ class ServiceRequests:
 
     def _note_warning(self, text: str) -> None:
         """Tell the user about a refusal that appears only in the simulator's log."""
-        name, _, why = text.partition(" is refused: ")
-        if not why:
+        subject, _, why = text.partition(": ")
+        name, _, verb = subject.partition(" ")
+        if verb == _IGNORES_POSE:
+            name = f"{name}/cmd_pose"
+        elif verb not in _REFUSES:
             return
         with self._lock:
             asked = self._asked.pop(name, None)

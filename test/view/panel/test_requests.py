@@ -141,6 +141,25 @@ def test_a_refusal_in_the_log_of_the_simulator_is_told_once(
     assert user.shown == ["Land: cf0: it is locked"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cf1 ignores a pose: it is crashed at (1, 2, 0): reset it first",
+        "cf1/cmd_pose is ignored: it is crashed at (1, 2, 0): reset it first",
+    ],
+)
+def test_a_pose_that_a_drone_or_its_topic_refuses_is_told(
+    requests: ServiceRequests, log: Log, user: User, line: str
+) -> None:
+    requests.expect_refusal(user, "Fly there: cf1", "cf1/cmd_pose")
+    log.add(line.replace("cf1", "cf0"), WARNING)
+    log.add("cf1 ignores a velocity: another program sends it", WARNING)
+    log.add("cf1: a pose is doubtful: it is in a wall", WARNING)
+    assert not user.shown
+    log.add(line, WARNING)
+    assert user.shown == ["Fly there: cf1: it is crashed at (1, 2, 0): reset it first"]
+
+
 def test_slow_requests_say_that_they_are_under_way(
     requests: ServiceRequests, simulator: Simulator, user: User
 ) -> None:
