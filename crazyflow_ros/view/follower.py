@@ -22,9 +22,9 @@ from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
 from crazyflow_ros.client.connection import LATEST
-from crazyflow_ros.client.discovery import published
 from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls, request_of
 from crazyflow_ros.client.session import Session
+from crazyflow_ros.ros.discovery import published
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
 from crazyflow_ros.ros.steady_clock import STEADY
