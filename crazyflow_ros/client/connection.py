@@ -23,12 +23,12 @@ from simulation_interfaces.srv import (
 )
 from std_srvs.srv import SetBool
 
-from crazyflow_ros.client.discovery import published, simulators
 from crazyflow_ros.client.errors import NoSimulator, SimulationError
 from crazyflow_ros.client.log import WarningLog
 from crazyflow_ros.client.service_calls import ANSWER
 from crazyflow_ros.client.session import SLICE, Session, one_line
 from crazyflow_ros.client.status import SimulatorStatus
+from crazyflow_ros.ros.discovery import published, simulators
 from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 

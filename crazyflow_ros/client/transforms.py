@@ -8,10 +8,10 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.client.connection import Connection
-from crazyflow_ros.client.discovery import published
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import ANSWER
 from crazyflow_ros.client.transform_tree import OutOfTime, Transform, TransformError, TransformTree
+from crazyflow_ros.ros.discovery import published
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 

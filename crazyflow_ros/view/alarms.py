@@ -71,7 +71,7 @@ class Alarms:
         # By drone and kind, with the wall time.
         self._fleeting: dict[tuple[str, str], tuple[_Trouble, float]] = {}
         self._lasting: dict[str, _Trouble] = {}  # by the part
-        self._is_first = True
+        self._status_ns: int | None = None  # time of the latest status
         self._lock = threading.Lock()
 
     def note_event(self, time_ns: int, drone: str, kind: str, text: str) -> None:
@@ -93,7 +93,8 @@ class Alarms:
         """Note a message of ~/status.
 
         Args:
-            time_ns: Its time [ns].
+            time_ns: Its time [ns]. If it is earlier than before, as when a checkpoint was loaded,
+                only what this message tells is wrong.
             troubles: What is wrong now, by the name of the drone or the part.
             charges: Charge of each drone that has a battery, 0 to 1.
             states: State of flight of each drone.
@@ -109,8 +110,11 @@ class Alarms:
                 remedy = LAND if states.get(drone) in _IN_AIR else RESET
                 now.setdefault(drone, (_LOW_TEXT, remedy))
         with self._lock:
-            since = None if self._is_first else time_ns
-            self._is_first = False
+            before, self._status_ns = self._status_ns, time_ns
+            is_back = before is not None and time_ns < before
+            since = None if before is None or is_back else time_ns
+            if is_back:
+                self._crashes, self._fleeting, self._lasting = {}, {}, {}
             self._lasting = {
                 name: self._crashes.get(name) or self._known(name, kind, remedy, since)
                 for name, (kind, remedy) in now.items()

@@ -24,6 +24,7 @@ from visualization_msgs.msg import MarkerArray
 from crazyflow_ros.client.connection import LATEST
 from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls, request_of
 from crazyflow_ros.client.session import Session
+from crazyflow_ros.ros.discovery import published
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
 from crazyflow_ros.ros.steady_clock import STEADY
@@ -121,7 +122,7 @@ class Follower:
         )
         node.create_subscription(MarkerArray, f"{name}/scene", self._note_world, LATCHED_QOS)
         self.frames: dict[str, tuple[str, np.ndarray, np.ndarray]] = {}
-        node.create_subscription(TFMessage, "/tf_static", self._note_frames, LATCHED_QOS)
+        self._static: Any = None  # the subscription of the fixed frames
         node.create_timer(_LOOK, self._look, clock=STEADY)
         node.create_timer(_DISCOVERY / 20, self._calls.attend, clock=STEADY)
         self._thread = threading.Thread(target=self._main, name="follower", daemon=True)
@@ -250,6 +251,8 @@ class Follower:
         self._is_there = self.node.count_publishers(f"{self._name}/{_ODOMETRY}") > 0
         if was_there and not self._is_there:
             self._end()
+        if self._is_there and self._static is None:
+            self._look_for_frames()
         pause = _LOOK_AROUND_RARELY if self._is_there else _LOOK_AROUND
         if was_there != self._is_there or time.monotonic() > self._looked_around + pause:
             self._look_around()
@@ -267,7 +270,18 @@ class Follower:
         with self._lock:
             self.ended_ns = None if last is None else last.time_ns
             self._odometry = self._rotors = self._shown = None
+        if self._static is not None:
+            self.node.destroy_subscription(self._static)
+            self._static = None
         self._is_closing = True
+
+    def _look_for_frames(self) -> None:
+        """Listen to the simulator's fixed frames, whose topic has another name among several."""
+        for topic in published(self.node, self._name, "tf2_msgs/msg/TFMessage"):
+            if topic.endswith("_static"):
+                self._static = self.node.create_subscription(
+                    TFMessage, topic, self._note_frames, LATCHED_QOS
+                )
 
     def _look_around(self) -> None:
         graph = read_graph(self.node, self.topic(self._name))

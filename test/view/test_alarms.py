@@ -58,6 +58,21 @@ def test_a_crash_is_over_when_the_drone_has_recovered() -> None:
     assert not alarms.now()
 
 
+def test_what_happened_after_the_time_to_which_a_simulation_returns_is_over() -> None:
+    """As when a checkpoint is loaded in which only cf2 lies somewhere."""
+    alarms = Alarms()
+    report(alarms, 1 * S)
+    for drone in ("cf0", "cf1"):
+        alarms.note_event(50 * S, drone, "crashed", "crashed")
+    alarms.note_event(50 * S, "cf3", "battery empty", "its battery is empty")
+    report(alarms, 60 * S, {"cf0": LYING, "cf1": LYING, "cf2": LYING})
+    report(alarms, 20 * S, {"cf2": LYING})
+    assert told(alarms) == [(None, "cf2: crashed")] and not alarms.crashed
+    alarms.note_event(21 * S, "cf0", "crashed", "crashed anew")
+    report(alarms, 21 * S - 1, {"cf2": LYING})  # from before
+    assert told(alarms) == [(21.0, "cf0 and cf2: crashed")]
+
+
 def test_what_is_older_than_the_page_has_no_time() -> None:
     alarms = Alarms()
     report(alarms, 6 * S, {"cf0": LYING})

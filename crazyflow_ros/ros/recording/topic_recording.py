@@ -12,6 +12,7 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 
+from crazyflow_ros.ros.discovery import published
 from crazyflow_ros.ros.messages.qos import qos_for
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.ros.recording.message_definitions import type_of
@@ -19,6 +20,7 @@ from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStat
 from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 
+_CLOCK = "rosgraph_msgs/msg/Clock"
 _LOOK = 0.5  # s of wall time between two searches for topics
 _DEPTH = 1000  # messages of a topic queued for this process
 _MOST_TOPICS = 1000
@@ -50,7 +52,8 @@ class TopicRecording:
         self, node: Node, simulator: str, path: Path, parameters: Mapping[str, Any], time_ns: int
     ) -> None:
         self.path = path
-        self._node, self._time_ns = node, time_ns
+        self._node, self._simulator, self._time_ns = node, simulator, time_ns
+        self._clocks: list[str] = []  # of this simulator: others have other times
         self._subscriptions: dict[str, Any] = {}
         self._unknown: set[str] = set()
         # Same as other topics.
@@ -84,6 +87,7 @@ class TopicRecording:
 
     def _look(self) -> None:
         """Subscribe to new topics."""
+        self._clocks = self._clocks or published(self._node, self._simulator, _CLOCK)
         for topic, (kind, *_) in self._node.get_topic_names_and_types():
             is_old = topic in self._subscriptions or topic in self._unknown
             is_double = topic.startswith(self._display)
@@ -106,6 +110,6 @@ class TopicRecording:
         )
 
     def _note(self, channel: Channel, payload: bytes) -> None:
-        if channel.kind is Clock:
+        if channel.topic in self._clocks:
             self._time_ns = nanoseconds(deserialize_message(payload, Clock).clock)
         self._recorder.put(channel, payload)

@@ -8,6 +8,7 @@ from typing import Any
 import viser
 
 from crazyflow_ros.view.follower import Follower
+from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.parameter_control import ParameterControl
 from crazyflow_ros.view.panel.requests import ServiceRequests
 from crazyflow_ros.view.panel.state import SimulatorState
@@ -38,6 +39,7 @@ class AirPanel:
         self._follower, self._requests = follower, requests
         self._state, self._drone = state, ""
         self._chosen: dict[tuple[str, int], tuple[int, float]] = {}  # with the drone's resets
+        self._time_ns = 0
         with gui.add_folder("Wind"):
             wind = gui.add_vector3(
                 "Wind [m/s]",
@@ -89,8 +91,11 @@ class AirPanel:
             part=str(number),
         )
 
-    def update(self, drone: str) -> None:
-        """Show the simulator's values for a drone."""
+    def update(self, frame: Frame | None, drone: str) -> None:
+        """Show the simulator's values for a drone; `frame` is None without a simulator."""
+        self._forget(frame)
+        if frame is None or drone not in frame.names:
+            return
         for parameter in self._parameters:
             parameter.update()
         self._controls[-1].visible = bool(self._follower.parameters.get("battery"))
@@ -99,6 +104,14 @@ class AirPanel:
         for number, control in enumerate(self._controls):
             chosen = self._chosen.get((drone, number))
             control.value = chosen[1] if chosen and chosen[0] == resets else 1.0
+
+    def _forget(self, frame: Frame | None) -> None:
+        """Forget what was chosen for drones that have gone, or before time went back."""
+        before, self._time_ns = self._time_ns, 0 if frame is None else frame.time_ns
+        kept = () if frame is None or frame.time_ns < before else frame.names
+        for key in tuple(self._chosen):  # a copy: a choice may come meanwhile
+            if key[0] not in kept:
+                self._chosen.pop(key)
 
 
 def _three(wind: Any) -> tuple[float, ...]:

@@ -107,6 +107,7 @@ class Panel:
         self._tabs.visible = frame is not None
         self._time.update(frame)
         self._drone.update(frame, drone)
+        self._air.update(frame, drone)
         self._recording.update(frame)
         self._show_log()
         self._map.update(frame)
@@ -116,7 +117,6 @@ class Panel:
             self._plots.end()
             return
         self._world.update()
-        self._air.update(drone)
         self._plots.update(frame, drone)
 
     @property

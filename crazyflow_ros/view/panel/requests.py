@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,8 +20,12 @@ from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.panel.log import WARNING, Log
 
 _MOST_WAITING = 32  # requests that have not been sent
-_REFUSAL = 5.0  # s of wall time for which a refusal in the simulator's log is expected
+# s of wall time after a message or an answer, in which its refusal comes in the simulator's log.
+# Repetitions are counted there 5 s later: these are no refusals of what was asked meanwhile.
+_REFUSAL = 1.0
 _SHOWN = 8.0  # s of wall time for which a notification stays
+# What the simulator's log says of services and topics, and of drones that cannot fly to a pose now.
+_REFUSES, _IGNORES_POSE = ("is refused", "is ignored"), "ignores a pose"
 
 Fields = Mapping[str, Any]
 """Fields of a request by their paths, such as `initial_pose.pose.position`."""
@@ -46,10 +51,13 @@ class ServiceRequests:
     Args:
         follower: The connection to the simulator.
         log: Receives the refusals.
+        clock: Returns the wall time [s].
     """
 
-    def __init__(self, follower: Follower, log: Log) -> None:
-        self._follower, self._log = follower, log
+    def __init__(
+        self, follower: Follower, log: Log, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._follower, self._log, self._clock = follower, log, clock
         self._waiting: dict[str, _Request] = {}  # by the name of the service and the part
         self._under_way: set[str] = set()
         self._asked: dict[str, tuple[Any, str, float]] = {}
@@ -92,7 +100,7 @@ class ServiceRequests:
     def expect_refusal(self, client: Any, what: str, topic: str) -> None:
         """Tell a user if the simulator's log refuses a message on a topic."""
         with self._lock:
-            self._asked[topic] = client, what, time.monotonic() + _REFUSAL
+            self._asked[topic] = client, what, self._clock() + _REFUSAL
 
     def send(self) -> None:
         """Send the waiting requests. Call it periodically."""
@@ -100,7 +108,7 @@ class ServiceRequests:
             due = [key for key in self._waiting if key not in self._under_way]
             requests = {key: self._waiting.pop(key) for key in due}
             self._under_way.update(requests)
-            now = time.monotonic()
+            now = self._clock()
             self._asked = {name: asked for name, asked in self._asked.items() if asked[2] > now}
         for key, request in requests.items():
             self._call(key, request)
@@ -116,7 +124,8 @@ class ServiceRequests:
     def _call(self, key: str, request: _Request) -> None:
         if request.timeout >= 30.0:
             request.notification = _notify(request.client, request.what, "under way", loading=True)
-        self.expect_refusal(request.client, request.what, request.name)
+        with self._lock:
+            self._asked[request.name] = request.client, request.what, math.inf
         future: Future[Any]
         try:
             kind, fields = _service(request.kind), _top_fields(request)
@@ -129,6 +138,9 @@ class ServiceRequests:
     def _end(self, key: str, request: _Request, future: Future[Any]) -> None:
         with self._lock:
             self._under_way.discard(key)
+            if request.name in self._asked:
+                client, what, _ = self._asked[request.name]
+                self._asked[request.name] = client, what, self._clock() + _REFUSAL
         if request.notification is not None:
             request.notification.remove()
         error = future.exception()
@@ -148,8 +160,11 @@ class ServiceRequests:
 
     def _note_warning(self, text: str) -> None:
         """Tell the user about a refusal that appears only in the simulator's log."""
-        name, _, why = text.partition(" is refused: ")
-        if not why:
+        subject, _, why = text.partition(": ")
+        name, _, verb = subject.partition(" ")
+        if verb == _IGNORES_POSE:
+            name = f"{name}/cmd_pose"
+        elif verb not in _REFUSES:
             return
         with self._lock:
             asked = self._asked.pop(name, None)

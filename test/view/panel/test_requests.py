@@ -4,6 +4,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
+from crazyflie_interfaces.srv import Takeoff
 from rcl_interfaces.msg import SetParametersResult
 from rcl_interfaces.srv import SetParameters
 from std_srvs.srv import SetBool, Trigger
@@ -139,6 +140,69 @@ def test_a_refusal_in_the_log_of_the_simulator_is_told_once(
     log.add("cf0/land is refused: it is locked", WARNING)
     log.add("cf0/land is refused: it is locked", WARNING)
     assert user.shown == ["Land: cf0: it is locked"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cf1 ignores a pose: it is crashed at (1, 2, 0): reset it first",
+        "cf1/cmd_pose is ignored: it is crashed at (1, 2, 0): reset it first",
+    ],
+)
+def test_a_pose_that_a_drone_or_its_topic_refuses_is_told(
+    requests: ServiceRequests, log: Log, user: User, line: str
+) -> None:
+    requests.expect_refusal(user, "Fly there: cf1", "cf1/cmd_pose")
+    log.add(line.replace("cf1", "cf0"), WARNING)
+    log.add("cf1 ignores a velocity: another program sends it", WARNING)
+    log.add("cf1: a pose is doubtful: it is in a wall", WARNING)
+    assert not user.shown
+    log.add(line, WARNING)
+    assert user.shown == ["Fly there: cf1: it is crashed at (1, 2, 0): reset it first"]
+
+
+def test_a_number_of_refusals_before_is_no_refusal_of_what_has_succeeded(
+    simulator: Simulator, log: Log, user: User
+) -> None:
+    """A drone refuses two clicks, is reset and takes off; then the log counts what it refused."""
+    now = 100.0
+    requests = ServiceRequests(simulator, log, lambda: now)  # type: ignore[arg-type]
+
+    def take_off(*said: str) -> None:
+        requests.ask(user, "Take off: cf1", "crazyflie_interfaces/srv/Takeoff", "cf1/takeoff")
+        requests.send()
+        for line in said:
+            log.add(line, WARNING)
+        simulator.calls[-1][2].set_result(Takeoff.Response())
+
+    take_off("cf1/takeoff is refused: it is locked")
+    take_off()  # the log has just said so
+    now += 3.5
+    take_off()
+    assert len(simulator.calls) == 3
+    now += 1.5
+    requests.send()
+    log.add("cf1/takeoff is refused: it is locked (1 more in the last 5 s)", WARNING)
+    assert user.shown == ["Take off: cf1: it is locked"]
+
+
+def test_a_refusal_is_told_however_long_a_call_takes(
+    simulator: Simulator, log: Log, user: User
+) -> None:
+    """The log may say it before the answer, or just after."""
+    now = 100.0
+    requests = ServiceRequests(simulator, log, lambda: now)  # type: ignore[arg-type]
+    for drone in ("cf0", "cf1"):
+        requests.ask(user, drone, "crazyflie_interfaces/srv/Takeoff", f"{drone}/takeoff")
+    requests.send()
+    now += 9.0
+    requests.send()
+    log.add("cf0/takeoff is refused: it is locked", WARNING)
+    for *_, future in simulator.calls:
+        future.set_result(Takeoff.Response())
+    requests.send()
+    log.add("cf1/takeoff is refused: it is locked", WARNING)
+    assert user.shown == ["cf0: it is locked", "cf1: it is locked"]
 
 
 def test_slow_requests_say_that_they_are_under_way(

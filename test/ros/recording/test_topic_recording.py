@@ -1,0 +1,59 @@
+"""What a subscriber records of a simulator among others."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from mcap.reader import make_reader
+from ros_client import EVERYTHING, Client, own_domain
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import String
+
+from crazyflow_ros.ros.discovery import published
+from crazyflow_ros.ros.messages.times import time_of
+from crazyflow_ros.ros.recording.topic_recording import TopicRecording
+
+DOMAIN = own_domain("test_topic_recording")
+S = 10**9  # ns
+
+
+@pytest.mark.parametrize("clocks", [("/clock", "/b/clock"), ("/a/clock", "/clock")])
+def test_messages_have_the_time_of_the_simulator_that_is_recorded(
+    tmp_path: Path, clocks: tuple[str, str]
+) -> None:
+    """And not that of another one, whose clock is recorded like any topic."""
+    path = tmp_path / "flight.mcap"
+    with (
+        closing(Client(DOMAIN)) as own,
+        closing(Client(DOMAIN)) as other,
+        closing(Client(DOMAIN)) as client,
+    ):
+        own_clock, other_clock = (
+            simulator.node.create_publisher(Clock, topic, EVERYTHING)
+            for simulator, topic in zip((own, other), clocks)
+        )
+        texts = other.node.create_publisher(String, "/text", EVERYTHING)
+        name = own.node.get_name()
+        client.until(lambda: published(client.node, name, "rosgraph_msgs/msg/Clock"), "a clock")
+        recording = TopicRecording(client.node, name, path, {}, 0)
+        recording.begin()
+        for publisher in (own_clock, other_clock, texts):
+            client.until(publisher.get_subscription_count, f"recorder of {publisher.topic_name}")
+        for second in range(1, 9):
+            for publisher, message in (
+                (own_clock, Clock(clock=time_of(second * S))),
+                (other_clock, Clock(clock=time_of((400 + second) * S))),
+                (texts, String(data="from the other one")),
+            ):
+                before = recording.status().written
+                publisher.publish(message)
+                client.until(lambda before=before: recording.status().written > before, "a message")
+        recording.end()
+        recording.close()
+    with path.open("rb") as file:
+        found = [
+            (channel.topic, message.log_time // S)
+            for _, channel, message in make_reader(file).iter_messages()
+        ]
+    assert {topic for topic, _ in found} >= {*clocks, "/text"}
+    assert {time for _, time in found} <= set(range(9)), "times of the other simulator"
