@@ -89,12 +89,13 @@ class FlightClient:
             progress: Display of the progress.
         """
         simulation = self._simulation
+        # Before the pause: while time stands still each pose comes once, and may be lost.
+        simulation.wait(
+            lambda: all(d.poses and d.publisher.get_subscription_count() for d in self._drones),
+            "there is no pose, or no subscription to cmd_trajectory, of each drone",
+        )
         simulation.pause()
         try:
-            simulation.wait(
-                lambda: all(d.poses and d.publisher.get_subscription_count() for d in self._drones),
-                "there is no pose, or no subscription to cmd_trajectory, of each drone",
-            )
             for index, drone in enumerate(self._drones):
                 drone.flight = self._plan(drone, duration, index % 4)
             simulation.look_at_time()

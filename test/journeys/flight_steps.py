@@ -178,16 +178,15 @@ class SendVelocity(OfOne):
 
     @classmethod
     def of(cls, drone: str, rng: random.Random) -> Self:
-        return cls(drone, rng.choice((-0.1, 0.0, 0.1)), round(rng.uniform(-1, 1), 2))
+        return cls(drone, rng.choice((-0.1, 0.0, 0.1)), round(rng.uniform(-1, 1), 2) or 0.1)
 
     def take(self, walk: Walk) -> None:
         message = TwistStamped()
         message.twist.linear.x, message.twist.angular.z = self.forward, self.turn
         walk.publish(f"{self.drone}/cmd_vel", *[message] * 5)
         drone = walk.model.drones[self.drone]
-        unclear = drone.landing  # just above the floor it may land all the same
-        drone.fly()
-        drone.streamed, drone.posted = unclear, not walk.model.moves
+        drone.follow_velocity()
+        drone.posted = not walk.model.moves
 
 
 @dataclass(frozen=True)
@@ -244,7 +243,7 @@ class EndStream(OfOne):
 
     @classmethod
     def suits(cls, drone: Drone) -> bool:
-        return drone.streamed
+        return drone.streamed and not drone.posted  # the service would drop what waits
 
     def take(self, walk: Walk) -> None:
         end_stream(walk, self.drone)
@@ -316,7 +315,12 @@ class Swarm(Step):
         return cls(what, round(rng.uniform(LOW, HIGH), 2))
 
     def fits(self, walk: Walk) -> bool:
-        return bool(self._names(walk.model)) and bool(walk.model.world)
+        model = walk.model
+        drones = [model.drones[name] for name in model.pilotable]
+        # Services of all also reach those of which is not clear what they do.
+        clear = all(drone.wild or drone.hovers or drone.stands for drone in drones)
+        is_clear = clear or not self.what.startswith("all/")
+        return bool(self._names(model)) and bool(model.world) and is_clear
 
     def _names(self, model: Model) -> list[str]:
         """Those that can do it."""
@@ -341,12 +345,15 @@ class Swarm(Step):
                 height=height,
                 duration=1.5,
             )
-        for name in names:
+        for drone in (model.drones[name] for name in names):
             if self.what.endswith("land"):
-                model.drones[name].landing = True
+                drone.landing = True
+                continue
+            if self.what == "cmd_vel":
+                drone.follow_velocity()
             else:
-                model.drones[name].fly()
-                model.drones[name].posted = self.what.startswith("cmd") and not model.moves
+                drone.fly()
+            drone.posted = self.what.startswith("cmd") and not model.moves
 
     def _message(self, model: Model, names: list[str]) -> MultiDOFJointState:
         message = MultiDOFJointState(joint_names=names)

@@ -122,7 +122,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "gusts": {"gust_intensity": 0.1},
     "collisions": {"drone_collisions": True},
     "crazyflie": {},
-    "manager": {"ros2_control.mode": "lock_step", "ros2_control.timeout": 0.2},
+    "manager": {"ros2_control.mode": "lock_step", "ros2_control.timeout": 60.0},
     "swarm": {"interfaces": "swarm"},
     **({"policy": {"policy": _POLICY}} if _POLICY else {}),
 }

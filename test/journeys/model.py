@@ -49,6 +49,10 @@ class Drone:
     """Whether the walk has done something to it after which it may fall, until it is reset."""
     posted: bool = False
     """Whether a message waits for time to go on."""
+    unclear: bool = False
+    """Whether it may fly or stand, until it is told what makes it fly in any case."""
+    flown: float = 0.0
+    """s in the air since its battery was full."""
     by_door: bool = False
 
     @property
@@ -63,7 +67,7 @@ class Drone:
 
     @property
     def _is_sure(self) -> bool:
-        return not (self.landing or self.streamed or self.wild or self.posted)
+        return not (self.landing or self.streamed or self.wild or self.posted or self.unclear)
 
     @property
     def obeys(self) -> bool:
@@ -72,7 +76,13 @@ class Drone:
 
     def fly(self) -> None:
         """It is told to fly, and ends what it did before."""
-        self.airborne, self.landing, self.streamed = True, False, False
+        self.airborne, self.landing, self.streamed, self.unclear = True, False, False, False
+
+    def follow_velocity(self) -> None:
+        """It is told a velocity; one that lands may be so low that it lands all the same."""
+        unclear = self.landing or self.unclear
+        self.fly()
+        self.unclear = unclear
 
     def pass_time(self, seconds: float) -> None:
         """Messages have arrived, and after a while a landing has ended."""
@@ -83,6 +93,7 @@ class Drone:
     def reset(self) -> None:
         """Stand at the start again."""
         self.airborne = self.landing = self.streamed = self.wild = self.posted = False
+        self.unclear, self.flown = False, 0.0
 
 
 @dataclass
@@ -105,6 +116,8 @@ class Model:
     """Whether the wind is stronger than what drones can fly in."""
     checkpoint: dict[str, Drone] | None = None
     """The drones at the time of the checkpoint, if there is one."""
+    checkpoint_storm: bool = False
+    """Whether there was a storm at that time."""
     uploaded: set[str] = field(default_factory=set)
     """Drones that have a trajectory."""
     expected: list[re.Pattern[str]] = field(default_factory=list)
@@ -160,6 +173,11 @@ class Model:
         for drone in self.drones.values():
             drone.reset()
 
+    def rewind(self) -> None:
+        """The clock went back, and messages that waited for time to go on are dropped."""
+        for drone in self.drones.values():
+            drone.unclear, drone.posted = drone.unclear or drone.posted, False
+
     def reset_spawned(self) -> None:
         """What was spawned is gone, and what was deleted is there."""
         for name in [name for name, drone in self.drones.items() if drone.spawned]:
@@ -170,7 +188,7 @@ class Model:
 
     def save(self) -> None:
         """A checkpoint is written."""
-        self.checkpoint = copy.deepcopy(self.drones)
+        self.checkpoint, self.checkpoint_storm = copy.deepcopy(self.drones), self.storm
 
     @property
     def loadable(self) -> bool:
@@ -180,6 +198,7 @@ class Model:
     def load(self) -> None:
         """The checkpoint is loaded; the lanes of drones stay those in which they are spawned."""
         assert self.checkpoint is not None
+        self.storm = self.checkpoint_storm  # the checkpoint brings its wind
         for name, saved in copy.deepcopy(self.checkpoint).items():
             saved.spawned = self.drones[name].spawned
             self.drones[name] = saved

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MOST_READERS = 3
 COMMAND = 120.0  # s of wall time
 COMPILING = 300.0  # s of wall time
+SHOWN = 300_000.0  # ms of wall time
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,7 @@ class UsePage(Step):
         assert url is not None
         drones = list(walk.model.drones)  # one of which is selected
         tab = Tab(walk.browser, url[1])
+        tab.page.set_default_timeout(SHOWN)
         try:
             shown = "text => document.body.innerText.includes(text)"
             if len(drones) > 1:
@@ -235,7 +237,7 @@ class FlyByScript(Step):
         model = walk.model
         if walk.life.variant != "crazyflie" or not model.moves or model.factor not in (1.0, 5.0):
             return False
-        return self.drone in model.drones and model.drones[self.drone].stands
+        return self.drone in model.drones and model.drones[self.drone].stands and not model.storm
 
     def take(self, walk: Walk) -> None:
         assert walk.node is not None
@@ -305,7 +307,7 @@ class FlyByCommand(Step):
         model = walk.model
         if not model.moves or self.drone not in model.pilotable or model.factor == 0.5:
             return False
-        return model.drones[self.drone].stands
+        return model.drones[self.drone].stands and not model.storm
 
     def take(self, walk: Walk) -> None:
         for words in (f"takeoff {self.drone} 0.8", f"land {self.drone}"):
@@ -335,10 +337,11 @@ class FlyDemo(Step):
         # On a machine that cannot keep up the path comes late.
         reached = re.search(r"real-time factor ([\d.]+);", done.stdout)
         late = reached is not None and float(reached[1]) < 0.8 * walk.model.factor
+        inexact = late or walk.life.variant in ("pid", "policy")  # which fly with larger errors
         if bool(done.returncode) != bool(failures) or not all(
             is_usual(warning)
             or walk.model.expects(warning)  # of this process, which knew drones that are gone
-            or (late and "mean tracking error" in warning)
+            or (inexact and "mean tracking error" in warning)
             for reason in of_log
             for warning in re.split("; (?!did you mean)", reason)
         ):
@@ -389,7 +392,7 @@ class Burst(Step):
 
     def take(self, walk: Walk) -> None:
         model, client, name = walk.model, walk.client, guest(self.lane)
-        model.expect(rf"^/?{name}[/: ]|^there is no \w+ /{name}/")
+        model.expect(rf"^/?{name}[/: ]|^there is no \w+ /{name}/|^nobody listens on /{name}/")
         resource, pose = Resource(uri="cf2x_L250"), pose_of(*LANES[self.lane])
         request = {"name": name, "entity_resource": resource, "initial_pose": pose}
         sent = [client.call_async(SpawnEntity, "crazyflow/spawn_entity", COMPILING, **request)]

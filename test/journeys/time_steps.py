@@ -207,8 +207,13 @@ class Hide(Step):
 
     def take(self, walk: Walk) -> None:
         walk.look_away()
-        for value in ("none", "each"):
+        topics = [f"{drone}/cmd_pose" for drone in walk.model.pilotable]
+        for value, has in (("none", False), ("each", True)):
             walk.set("interfaces", value)
+            walk.until(
+                lambda has=has: all(walk.is_heard(topic) is has for topic in topics),
+                f"topics do not change with interfaces:={value}",
+            )
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ COMPILING = 300.0  # s
 PROGRAM = 300.0  # s of wall time
 GRACE = 20.0  # s
 COMPILES = 60.0  # s of wall time that it may take to compile what the log announces
-_COMPILES = re.compile(r"compiling|preparing|draws with")
+_COMPILES = re.compile(r"compiling|preparing|prepared|draws with")
 SHRINKS = 60.0  # s of wall time
 WARM_UP = 40
 """Steps of a life after which it may not use more: what is used for the first time is compiled."""
@@ -67,7 +67,7 @@ class Walk:
         self.sides = Sides(domain)
         self.steps: ActionClient | None = None
         self.browser: Any = None
-        self.port = free_ports(8)
+        self.port = 0
         self.taken: list[Step] = []
         self.counts = Counter[str]()
         self._lives, self._read = 0, 0
@@ -89,16 +89,18 @@ class Walk:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.sides.close()
-        if self.node is not None:
-            self._ends = True
-            if self.node.process.poll() is None:
-                self.node.process.terminate()  # by which it keeps what it has compiled
-                with suppress(subprocess.TimeoutExpired):
-                    self.node.process.wait(GRACE)
-            self.node.__exit__(kind, None, None)
-            self.node = None
-        self.client.close()
+        try:
+            self.sides.close()
+        finally:
+            if self.node is not None:
+                self._ends = True
+                if self.node.process.poll() is None:
+                    self.node.process.terminate()  # by which it keeps what it has compiled
+                    with suppress(subprocess.TimeoutExpired):
+                        self.node.process.wait(GRACE)
+                self.node.__exit__(kind, None, None)
+                self.node = None
+            self.client.close()
 
     # The simulator's process
 
@@ -116,6 +118,7 @@ class Walk:
         # The one before has clients of services that are not there in this life.
         self.client.close()
         self.client, self.steps = Client(self.domain, check=self.check_process), None
+        self.port = free_ports(8)
         arguments = life.parameters(self.folder, self.name, self.port)
         node = SimulatorProcess(self.domain, arguments, ready_timeout=READY)
         try:
@@ -267,9 +270,15 @@ class Walk:
     def publish(self, topic: str, *messages: Any) -> None:
         """Send messages; what is asked of the simulator afterwards mostly reaches it later."""
         publisher = self.client.publisher(type(messages[0]), topic)
+        self.until(lambda: self.is_heard(topic), f"the simulator does not listen on {topic}")
         for message in messages:
             publisher.publish(message)
         publisher.wait_for_all_acked(ARRIVAL)
+
+    def is_heard(self, topic: str) -> bool:
+        """Whether the simulator listens on a topic; others may, too."""
+        heard = self.client.node.get_subscriptions_info_by_topic(f"/{topic}")
+        return any(end.node_name == "crazyflow" for end in heard)
 
     def set(self, name: str, value: Any) -> None:
         """Set a parameter, which has to succeed."""
@@ -306,22 +315,24 @@ class Walk:
     def gone(self, name: str) -> None:
         """A drone or an object was deleted."""
         if name in self.model.drones:
-            self.model.remove(name)
             self.forget(name)
+            self.check_log()  # what is of its flight
+            self.model.remove(name)
         self.model.objects.discard(name)
 
     def all_gone(self) -> None:
         """All that was spawned is gone, and what was deleted is there again."""
         model = self.model
-        guests = [name for name, drone in model.drones.items() if drone.spawned]
+        for name, drone in model.drones.items():
+            if drone.spawned:
+                self.forget(name)
+        self.check_log()  # what is of their flights
         model.reset_spawned()
-        for name in guests:
-            self.forget(name)
 
     def forget(self, drone: str) -> None:
         """Publish nothing for a drone any more; this process still has clients of its services."""
         self.client.forget(f"{drone}/")
-        self.model.expect(rf"^there is no \w+ /{drone}/")
+        self.model.expect(rf"^there is no \w+ /{drone}/|^nobody listens on /{drone}/")
 
     def rest(self) -> None:
         """Remove all that came, and see that what the simulator uses has not grown.

@@ -25,8 +25,9 @@ from journeys.step import Broken
 if TYPE_CHECKING:
     from journeys.walk import Walk
 
-PATIENCE = 300.0  # s of wall time for a message, of a machine that is busy and may be compiling
+PATIENCE = 900.0  # s of wall time for a message, of a machine that is busy and may be compiling
 PERIOD = 10_000_000  # ns, of the clock
+FULL = 300.0  # s, for which a battery that was full lasts in any case
 CEILING = 2.5  # m, above which nobody sends a drone
 _ERROR = 2  # of a DiagnosticStatus
 _STAMP = struct.Struct("<iI")
@@ -43,6 +44,7 @@ class Watch:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._clock, self._back, self._may_go_back = 0, list[str](), 0
+        self._looked_ns = 0
         self._status: list[DiagnosticArray] = []
         self._stamps: dict[str, int] = {}
         self._streams: dict[str, Any] = {}
@@ -89,6 +91,7 @@ class Watch:
         """
         model = walk.model
         self._client.spin(0.0)
+        self._note_flights(walk)
         self._status.clear()  # which may be from before the step
         self._check_entities(walk)
         self._check_state(walk)
@@ -98,6 +101,14 @@ class Watch:
         if self._back:
             raise Broken("time went back", "; ".join(self._back))
         self._check_status(model)
+
+    def _note_flights(self, walk: Walk) -> None:
+        """Note for how long drones have flown: their batteries may be empty."""
+        passed, self._looked_ns = self._clock - self._looked_ns, self._clock
+        for drone in walk.model.drones.values():
+            drone.flown += max(0, passed) * 1e-9 if drone.airborne else 0.0
+            if walk.life.variant == "battery" and drone.flown > FULL:
+                drone.wild = True
 
     def _check_entities(self, walk: Walk) -> None:
         model = walk.model

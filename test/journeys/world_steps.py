@@ -79,6 +79,8 @@ def spawn(walk: Walk, lane: int) -> None:
         initial_pose=pose_of(*LANES[lane]),
     )
     walk.model.drones[guest(lane)] = Drone(lane, spawned=True)
+    walk.check_log()  # what is of the one before
+    walk.model.expected = [p for p in walk.model.expected if guest(lane) not in p.pattern]
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,7 @@ class Reset(Step):
             walk.ask(Trigger, f"{self.drone or 'crazyflow'}/reset")
         else:
             walk.ask(ResetWorld, f"{MUJOCO}/reset_world")
+        walk.check_log()  # what is of the flight before
         for name in names:
             model.drones[name].reset()
 
@@ -260,10 +263,13 @@ class ResetScopes(Step):
         if every or scope & TIME:
             walk.rewind()
         walk.ask(ResetSimulation, "crazyflow/reset_simulation", scope=scope)
+        walk.check_log()  # what is of the flight before
         if every or scope & SPAWNED:
             walk.all_gone()
         if every or scope & STATE:
             model.reset_state()
+        elif scope & TIME:
+            model.rewind()
 
 
 @dataclass(frozen=True)
@@ -359,4 +365,5 @@ class LoadCheckpoint(Step):
             return
         walk.rewind()
         walk.ask(Trigger, "crazyflow/load_checkpoint")
+        walk.check_log()  # what is of the flight before
         model.load()
