@@ -84,13 +84,15 @@ class LockStep:
 
     Attributes:
         exchange: Takes the script's datagrams.
-        now: The script's time [ns]; the simulation is at the latest tick that is not later.
+        now: The script's time [ns]; the latest tick that is not later has been simulated. When
+            others let the time of the simulation jump, by a reset for example, this one does not.
     """
 
     def __init__(self, physics: PhysicsThread, factor: float = 0.0) -> None:
         self._physics, self._factor = physics, factor
         self.exchange: Exchange = _Nobody()
-        self.now = self._begin = physics.snapshot.time_ns
+        self.now = physics.snapshot.time_ns
+        self._begin = self._ticks = physics.snapshot.tick  # counts those that the script asked for
         self._took = 0.0
 
     def serve(self, stream: socket.socket) -> None:
@@ -110,7 +112,7 @@ class LockStep:
     def summary(self) -> Iterator[str]:
         """Say how long it took, and where the drones are now."""
         end = self._physics.snapshot
-        seconds = (end.time_ns - self._begin) * 1e-9
+        seconds = (self._ticks - self._begin) / self._physics.freq
         factor = seconds / self._took if self._took else 0.0
         yield f"{seconds:.3f} s of simulated time took {self._took:.2f} s: {factor:.1f} x"
         for name, pos in zip(end.names, end.pos.tolist()):
@@ -163,14 +165,15 @@ class LockStep:
         physics, tick = self._physics, self._physics.snapshot.tick
         period = physics.freq // gcd(physics.freq, _TEXT_RATE)
         last = ((goal + 1) * physics.freq - 1) // 1_000_000_000
-        ticks = min(last, (tick // period + 1) * period) - tick
+        ticks = min(last - self._ticks, period - tick % period)
         if ticks < 1:
             return False
         began = time.monotonic()
         self._finish(physics.step(ticks))
+        self._ticks += ticks
         if self._factor:
             time.sleep(max(0.0, began + ticks / physics.freq / self._factor - time.monotonic()))
-        self.now = max(self.now, physics.snapshot.time_ns)
+        self.now = max(self.now, self._ticks * 1_000_000_000 // physics.freq)
         return True
 
     def _finish(self, future: Future[Any]) -> None:
