@@ -194,7 +194,7 @@ def fly(
     Raises:
         OSError: The script cannot be started, or another program uses a port.
     """
-    lock_step = LockStep(physics, factor)
+    lock_step = LockStep(physics, logger, factor)
     said = in_its_time(logger, lock_step)
     fleet = Fleet(physics, physics.config.drone_model, link.decks, said, storage)
     with closing(LockStepServer(physics, link, fleet, said, lock_step, ports)) as server:

@@ -33,7 +33,7 @@ from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
     ScriptSettings,
     answer,
 )
-from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.runtime import InvalidState, PhysicsThread, StepAborted
 from crazyflow_ros.throttled_logger import Logger
 
 FOLDER = Path(__file__).parent / "in_script"
@@ -79,19 +79,23 @@ class LockStep:
     """Lets the time of a simulation run as far as a script asks for.
 
     Args:
-        physics: The simulation, paused; nobody else lets its time run.
+        physics: The simulation, paused. If others let its time run, it is paused again.
+        logger: Logs why time stands still.
         factor: Simulated seconds per second, at most; 0 for as many as possible.
 
     Attributes:
         exchange: Takes the script's datagrams.
-        now: The script's time [ns]; the simulation is at the latest tick that is not later.
+        now: The script's time [ns]; the latest tick that is not later has been simulated. When
+            others let the time of the simulation jump, by a reset for example, this one does not.
     """
 
-    def __init__(self, physics: PhysicsThread, factor: float = 0.0) -> None:
-        self._physics, self._factor = physics, factor
+    def __init__(self, physics: PhysicsThread, logger: Logger, factor: float = 0.0) -> None:
+        self._physics, self._logger, self._factor = physics, logger, factor
         self.exchange: Exchange = _Nobody()
-        self.now = self._begin = physics.snapshot.time_ns
+        self.now = physics.snapshot.time_ns
+        self._begin = self._ticks = physics.snapshot.tick  # counts those that the script asked for
         self._took = 0.0
+        self._held = ""  # why time stands still, as far as it is logged
 
     def serve(self, stream: socket.socket) -> None:
         """Serve a script until it ends.
@@ -110,7 +114,7 @@ class LockStep:
     def summary(self) -> Iterator[str]:
         """Say how long it took, and where the drones are now."""
         end = self._physics.snapshot
-        seconds = (end.time_ns - self._begin) * 1e-9
+        seconds = (self._ticks - self._begin) / self._physics.freq
         factor = seconds / self._took if self._took else 0.0
         yield f"{seconds:.3f} s of simulated time took {self._took:.2f} s: {factor:.1f} x"
         for name, pos in zip(end.names, end.pos.tolist()):
@@ -147,7 +151,10 @@ class LockStep:
                 pause = min(2 * pause, _LOOK)
 
     def _advance(self, asked: Advance) -> Reached:
-        """Let time run as far as the script wants, or until it receives something."""
+        """Let time run as far as the script wants, or until it receives something.
+
+        If others do not let time run, return as well, after a moment: the script asks again.
+        """
         self.now = max(self.now, asked.now_ns)
         latest = min(asked.until_ns, self.now + _STRETCH_NS)
         while True:
@@ -155,23 +162,52 @@ class LockStep:
             if datagrams or self.now >= latest:
                 return Reached(self.now, datagrams)
             goal = min(latest, max(self.exchange.due(), self.now + 1))
-            if not self._run_to(goal):
-                self.now = goal
+            try:
+                if not self._run_to(goal):
+                    self.now = goal
+            except InvalidState as error:
+                self._stand_still(f"the script waits: {error}")
+                return Reached(self.now, [])
 
     def _run_to(self, goal: int) -> bool:
-        """Advance to the latest tick that is not later, or part of the way; return whether."""
+        """Advance to the latest tick that is not later, or part of the way; return whether.
+
+        Raises:
+            InvalidState: Others do not let time run.
+            RuntimeError: The simulation has failed.
+        """
         physics, tick = self._physics, self._physics.snapshot.tick
         period = physics.freq // gcd(physics.freq, _TEXT_RATE)
         last = ((goal + 1) * physics.freq - 1) // 1_000_000_000
-        ticks = min(last, (tick // period + 1) * period) - tick
+        ticks = min(last - self._ticks, period - tick % period)
         if ticks < 1:
             return False
         began = time.monotonic()
-        self._finish(physics.step(ticks))
+        step = physics.step(ticks)
+        with suppress(StepAborted):  # by a pause or a reset, which end no script
+            self._finish(step)
+        self._ticks += step.ticks_done
+        self._held = ""
         if self._factor:
-            time.sleep(max(0.0, began + ticks / physics.freq / self._factor - time.monotonic()))
-        self.now = max(self.now, physics.snapshot.time_ns)
+            seconds = step.ticks_done / physics.freq / self._factor
+            time.sleep(max(0.0, began + seconds - time.monotonic()))
+        self.now = max(self.now, self._ticks * 1_000_000_000 // physics.freq)
         return True
+
+    def _stand_still(self, why: str) -> None:
+        """Pause the simulation if it is not, say why time stands still, and wait a moment.
+
+        Raises:
+            RuntimeError: The simulation has ended.
+        """
+        was_paused = self._physics.paused
+        self._finish(self._physics.pause())
+        if not was_paused:
+            why = "others let time run, which only the script may: it is paused again"
+        if why != self._held:
+            self._held = why
+            self._logger.warning(f"lock-step: {why}")
+        time.sleep(_LOOK)
 
     def _finish(self, future: Future[Any]) -> None:
         """Wait for the simulation.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from std_srvs.srv import Trigger
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import Advance, Endpoint, Reached
 from crazyflow_ros.lockstep.script import Extension, LockStep, Script
 from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT
+from crazyflow_ros.runtime import InvalidState
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -57,7 +59,7 @@ class RosLockStep(LockStep):
     """
 
     def __init__(self, simulator: Host, published: Published) -> None:
-        super().__init__(simulator.physics)
+        super().__init__(simulator.physics, simulator.node.get_logger())
         self._simulator, self._published = simulator, published
         # Calls of the service; each ends with whether subscriptions may have changed.
         self._calls: SimpleQueue[Future[bool]] = SimpleQueue()
@@ -96,8 +98,9 @@ class RosLockStep(LockStep):
         def tell(reached: Reached) -> None:
             reply(reached._replace(published=self._published.take()))
 
-        while self._run_to(asked.now_ns):
-            pass  # the program may be ahead if nothing was published for a while
+        with suppress(InvalidState):  # which is met again when time is to run
+            while self._run_to(asked.now_ns):
+                pass  # the program may be ahead if nothing was published for a while
         if not asked.by_service:
             super().advance(asked, tell)
             return
