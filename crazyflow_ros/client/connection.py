@@ -76,7 +76,7 @@ class Connection(Session):
             raise SimulationError(one_line(error)) from None
         super().__init__("crazyflow_client", namespace, check=check)
         self.name, self.time_ns, self.stepping = name, 0, False
-        self._log = WarningLog(name)
+        self._log = WarningLog(self.full_name)
         self.node.create_subscription(Log, "/rosout", self._log.note, 100)
         self._heard: float | None = None
         try:

@@ -13,7 +13,7 @@ class WarningLog:
     """The latest warnings of one node.
 
     Args:
-        name: Name of the node.
+        name: Name of the node with its namespace, for example /a/crazyflow.
 
     Attributes:
         heard: Number of log messages of all nodes so far.
@@ -21,14 +21,14 @@ class WarningLog:
     """
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self._logger = name.strip("/").replace("/", ".")
         self._warnings: deque[str] = deque(maxlen=_KEPT)
         self.heard, self.latest = 0, ""
 
     def note(self, message: Any) -> None:
         """Receive a message of /rosout."""
         self.heard += 1
-        if message.name.rpartition(".")[2] != self._name:
+        if message.name != self._logger:
             return
         self.latest = message.msg
         if message.level >= _WARN:

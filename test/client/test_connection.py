@@ -1,0 +1,102 @@
+"""The connection of a script to a simulator: here to one that computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from rcl_interfaces.msg import Log, ParameterValue
+from rcl_interfaces.srv import GetParameters
+from ros_client import own_domain
+from rosgraph_msgs.msg import Clock
+from simulation_interfaces.srv import GetEntities, GetEntityState
+from std_srvs.srv import SetBool
+
+from crazyflow_ros.client import Session, SimulatorClient
+from crazyflow_ros.ros.messages.times import time_of
+
+DOMAIN = own_domain(__name__)
+NAME = "crazyflow"
+FREQ = 100  # Hz
+PERIOD_NS = 1_000_000_000 // FREQ
+
+
+class Simulator(Session):
+    """Has what a client asks for. Each time that it serves, a tick has passed."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(NAME, namespace, domain=DOMAIN)
+        self.time_ns, self.is_paused, self.drones = 0, False, ["cf0"]
+        self._clock = self.node.create_publisher(Clock, "clock", 1)
+        self.answer(GetParameters, f"{NAME}/get_parameters", self._describe)
+        self.answer(GetEntities, f"{NAME}/get_entities", self._list)
+        self.answer(GetEntityState, f"{NAME}/get_entity_state", self._tell_time)
+        self.answer(SetBool, f"{NAME}/pause", self._pause)
+
+    def answer(self, kind: Any, service: str, work: Callable[[Any], object]) -> None:
+        """Have a service that succeeds; `work` may fill in its response."""
+
+        def respond(_: Any, response: Any) -> Any:
+            if hasattr(response, "success"):
+                response.success = True
+            if hasattr(response, "result"):
+                response.result.result = response.result.RESULT_OK
+            work(response)
+            return response
+
+        self.node.create_service(kind, service, respond)
+
+    def serve(self) -> None:
+        """Answer what is due, and tell the time after the next tick."""
+        self.spin(0.0)
+        self.time_ns += 0 if self.is_paused else PERIOD_NS
+        self._clock.publish(Clock(clock=time_of(self.time_ns)))
+
+    def _describe(self, response: Any) -> None:
+        drones = ParameterValue(string_array_value=self.drones)
+        response.values = [drones, ParameterValue(integer_value=FREQ)]
+
+    def _list(self, response: Any) -> None:
+        response.entities = self.drones
+
+    def _tell_time(self, response: Any) -> None:
+        response.state.header.stamp = time_of(self.time_ns)
+
+    def _pause(self, _: Any) -> None:
+        self.is_paused = True
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def simulator(stack: ExitStack) -> Simulator:
+    return stack.enter_context(Simulator("/a"))
+
+
+@pytest.fixture(scope="module")
+def client(stack: ExitStack, simulator: Simulator) -> SimulatorClient:
+    return stack.enter_context(SimulatorClient(namespace="/a", check=simulator.serve))
+
+
+def test_warnings_of_a_namesake_in_another_namespace_do_not_count(
+    client: SimulatorClient, simulator: Simulator
+) -> None:
+    heard: list[str] = []
+    subscription = client.node.create_subscription(
+        Log, "/rosout", lambda message: heard.append(message.msg), 100
+    )
+    with Simulator("/b") as other:
+        other.wait(lambda: other.node.count_subscribers("/rosout") > 1, "nobody listens")
+        for one, text in ((other, "of /b"), (simulator, "of /a")) * 2:
+            one.node.get_logger().warning(text)
+        client.wait(lambda: {"of /a", "of /b"} <= {*heard}, "there is no warning")
+    client.node.destroy_subscription(subscription)
+    client.spin(0.0)
+    assert set(client.warnings().split("; ")) == {"of /a"}
