@@ -178,7 +178,7 @@ class Connection(Session):
         """Return whether one of the latest warnings of the simulator contains a text."""
         return self._log.has(text)
 
-    def refusal(self, what: str) -> str:
+    def refusal(self, what: str, *, is_topic: bool = False) -> str:
         """Return what the log says against the latest message or request, or an empty string.
 
         The services of crazyswarm2 have empty responses, and topics have none, so a refusal is only
@@ -187,6 +187,7 @@ class Connection(Session):
 
         Args:
             what: Name of the topic or service.
+            is_topic: Whether it is a topic: then the drone may refuse the message some ticks later.
         """
         self.call(GetParameters, f"{self.name}/get_parameters", names=["freq"])
         heard = -1
@@ -194,7 +195,8 @@ class Connection(Session):
             heard = self._log.heard
             self.spin(0.0)
         prefix = self.node.get_namespace().rstrip("/")
-        return self._log.against(self.node.resolve_topic_name(what).removeprefix(prefix))
+        name = self.node.resolve_topic_name(what).removeprefix(prefix)
+        return self._log.against(name, is_topic=is_topic)
 
     def look_at_time(self) -> None:
         """Read the time from a service: earlier clock messages may still be in transit."""

@@ -46,12 +46,16 @@ class WarningLog:
         """Return whether a warning contains a text."""
         return any(text in warning for warning in self._warnings)
 
-    def against(self, what: str) -> str:
+    def against(self, what: str, *, is_topic: bool = False) -> str:
         """Return the warnings that refuse a message or a request, or an empty string.
 
         Args:
             what: Name of the topic or service without the simulator's namespace.
+            is_topic: Whether it is a topic, whose drone may ignore what has come on it.
         """
         start = what.lstrip("/")
-        found = [told for told in self._warnings if told.lstrip("/").startswith(f"{start} is ")]
+        starts = [f"{start} is "]
+        if is_topic:
+            starts.append(f"{start.rpartition('/')[0]} ignores ")
+        found = [told for told in self._warnings if told.lstrip("/").startswith(tuple(starts))]
         return "; ".join(dict.fromkeys(found))

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from geometry_msgs.msg import Twist
 from rcl_interfaces.msg import Log, ParameterValue
 from rcl_interfaces.srv import GetParameters
 from ros_client import own_domain
@@ -14,7 +15,7 @@ from rosgraph_msgs.msg import Clock
 from simulation_interfaces.srv import GetEntities, GetEntityState
 from std_srvs.srv import SetBool
 
-from crazyflow_ros.client import Session, SimulatorClient
+from crazyflow_ros.client import Session, SimulationError, SimulatorClient
 from crazyflow_ros.ros.messages.times import time_of
 
 DOMAIN = own_domain(__name__)
@@ -28,7 +29,8 @@ class Simulator(Session):
 
     def __init__(self, namespace: str) -> None:
         super().__init__(NAME, namespace, domain=DOMAIN)
-        self.time_ns, self.is_paused, self.drones = 0, False, ["cf0"]
+        self.time_ns, self.is_paused, self.drones = 0, False, ["cf0", "cf1"]
+        self.at_next_tick: list[str] = []  # what it warns of then
         self._clock = self.node.create_publisher(Clock, "clock", 1)
         self.answer(GetParameters, f"{NAME}/get_parameters", self._describe)
         self.answer(GetEntities, f"{NAME}/get_entities", self._list)
@@ -50,9 +52,16 @@ class Simulator(Session):
 
     def serve(self) -> None:
         """Answer what is due, and tell the time after the next tick."""
+        late, self.at_next_tick = self.at_next_tick, []
         self.spin(0.0)
+        for text in late:
+            self.node.get_logger().warning(text)
         self.time_ns += 0 if self.is_paused else PERIOD_NS
         self._clock.publish(Clock(clock=time_of(self.time_ns)))
+
+    def refuse(self, _: Any) -> None:
+        """Have each drone ignore a command at the next tick."""
+        self.at_next_tick = [f"{drone} ignores a speed: it is locked" for drone in self.drones]
 
     def _describe(self, response: Any) -> None:
         drones = ParameterValue(string_array_value=self.drones)
@@ -100,3 +109,20 @@ def test_warnings_of_a_namesake_in_another_namespace_do_not_count(
     client.node.destroy_subscription(subscription)
     client.spin(0.0)
     assert set(client.warnings().split("; ")) == {"of /a"}
+
+
+def test_a_command_that_its_drone_ignores_at_a_later_tick_is_refused(
+    client: SimulatorClient, simulator: Simulator
+) -> None:
+    simulator.node.create_subscription(Twist, "cf1/cmd_vel", simulator.refuse, 1)
+    with pytest.raises(SimulationError, match="^cf1 ignores a speed: it is locked$"):
+        client.graph.publish("cf1/cmd_vel", {})
+
+
+def test_a_command_that_a_drone_ignores_is_no_answer_to_others(
+    client: SimulatorClient, simulator: Simulator
+) -> None:
+    simulator.node.create_subscription(Twist, "cf2/cmd_vel", simulator.refuse, 1)
+    assert client.graph.publish("cf2/cmd_vel", {}) == 1
+    assert client.has_warned("cf1 ignores a speed")
+    assert client.refusal("cf1/arm") == ""
