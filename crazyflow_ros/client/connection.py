@@ -122,6 +122,8 @@ class Connection(Session):
     def sleep(self, seconds: float) -> None:
         """Sleep in simulated time, rounded to ticks when stepping.
 
+        If time jumps back meanwhile, for example at a reset, what is left of it stays the same.
+
         Raises:
             SimulationError: Time does not advance, and this client does not step.
         """
@@ -138,6 +140,7 @@ class Connection(Session):
                     text = f"simulated time does not advance from {before * 1e-9:.3f} s"
                     raise SimulationError(f"{text}; is it paused? Resume or step it")
                 self._spin_once(SLICE)
+            end += min(self.time_ns - before, 0)
 
     def need_time(self) -> None:
         """Check that time advances, or that this client steps it.

@@ -16,12 +16,13 @@ from simulation_interfaces.srv import GetEntities, GetEntityState
 from std_srvs.srv import SetBool
 
 from crazyflow_ros.client import Session, SimulationError, SimulatorClient
-from crazyflow_ros.ros.messages.times import time_of
+from crazyflow_ros.ros.messages.times import NS, time_of
 
 DOMAIN = own_domain(__name__)
 NAME = "crazyflow"
 FREQ = 100  # Hz
-PERIOD_NS = 1_000_000_000 // FREQ
+PERIOD_NS = NS // FREQ
+SOON = 3.0  # s of simulated time, in which a client takes all that is due
 
 
 class Simulator(Session):
@@ -31,6 +32,7 @@ class Simulator(Session):
         super().__init__(NAME, namespace, domain=DOMAIN)
         self.time_ns, self.is_paused, self.drones = 0, False, ["cf0", "cf1"]
         self.at_next_tick: list[str] = []  # what it warns of then
+        self.jumps: dict[int, int] = {}  # when time jumps, and to which time [ns]
         self._clock = self.node.create_publisher(Clock, "clock", 1)
         self.answer(GetParameters, f"{NAME}/get_parameters", self._describe)
         self.answer(GetEntities, f"{NAME}/get_entities", self._list)
@@ -57,6 +59,7 @@ class Simulator(Session):
         for text in late:
             self.node.get_logger().warning(text)
         self.time_ns += 0 if self.is_paused else PERIOD_NS
+        self.time_ns = self.jumps.pop(self.time_ns, self.time_ns)
         self._clock.publish(Clock(clock=time_of(self.time_ns)))
 
     def refuse(self, _: Any) -> None:
@@ -126,3 +129,16 @@ def test_a_command_that_a_drone_ignores_is_no_answer_to_others(
     assert client.graph.publish("cf2/cmd_vel", {}) == 1
     assert client.has_warned("cf1 ignores a speed")
     assert client.refusal("cf1/arm") == ""
+
+
+def test_a_sleep_goes_on_when_time_jumps_back(
+    client: SimulatorClient, simulator: Simulator
+) -> None:
+    """By what is left of it, again and again."""
+    simulator.time_ns = 990 * NS
+    client.wait(lambda: client.time_ns >= 990 * NS, "time has not come")
+    simulator.jumps = {995 * NS: 950 * NS, 951 * NS: 940 * NS}
+    client.sleep(10.0)
+    took = 5.0 + 1.0
+    assert not simulator.jumps
+    assert client.time_ns / NS == pytest.approx(940.0 + 10.0 - took, abs=SOON)
