@@ -79,6 +79,7 @@ class Connection(Session):
         self._log = WarningLog(self.full_name)
         self.node.create_subscription(Log, "/rosout", self._log.note, 100)
         self._heard: float | None = None
+        self._late_ns: int | None = None
         try:
             drones, freq = self._find(timeout)
             self._timekeeper: str = drones.string_array_value[0]
@@ -208,7 +209,7 @@ class Connection(Session):
         if answer.result.result != answer.result.RESULT_OK:  # the entity was deleted
             self._timekeeper = self.drones[0]
             answer = self.call(GetEntityState, name, entity=self._timekeeper)
-        self.time_ns = nanoseconds(answer.state.header.stamp)
+        self.time_ns, self._late_ns = nanoseconds(answer.state.header.stamp), None
 
     def status(self) -> SimulatorStatus:
         """Return what the simulator says of itself, which it does once a second."""
@@ -256,8 +257,10 @@ class Connection(Session):
 
     def _note_clock(self, message: Clock) -> None:
         time_ns = nanoseconds(message.clock)
-        is_late = self.stepping and time_ns < self.time_ns
-        self.time_ns = self.time_ns if is_late else time_ns
+        if not self.stepping or time_ns >= self.time_ns or time_ns == self._late_ns:
+            self.time_ns = time_ns
+        else:  # it was in transit, unless it is repeated: then time has jumped back
+            self._late_ns = time_ns
         self._heard = time.monotonic()
 
 

@@ -91,7 +91,9 @@ class SimulatorClient(Connection):
         Raises:
             SimulationError: The file cannot be read, or does not fit the simulation.
         """
-        return self._checkpoint(name, "load_checkpoint")
+        restored = self._checkpoint(name, "load_checkpoint")
+        self.look_at_time()
+        return restored
 
     def _checkpoint(self, name: str, service: str) -> str:
         self.parameters.set({"checkpoint": name})

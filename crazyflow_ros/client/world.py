@@ -79,11 +79,13 @@ class WorldClient:
         worlds = {name: one.world_resource.uri for name, one in self._worlds().items()}
         uri = _uri(world, worlds, f"there is no world {world!r}")
         answer = self._ask(LoadWorld, "load_world", "world_resource", uri)
+        self._simulation.look_at_time()
         return str(answer.world.name) or Path(uri).stem
 
     def unload(self) -> None:
         """Remove the world; time stands still until one is loaded."""
         self._call(UnloadWorld, "unload_world")
+        self._simulation.look_at_time()
 
     def spawnables(self) -> dict[str, str]:
         """Return the addresses of the objects that the simulator knows, by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,13 @@ from rcl_interfaces.msg import Log, ParameterValue
 from rcl_interfaces.srv import GetParameters
 from ros_client import own_domain
 from rosgraph_msgs.msg import Clock
-from simulation_interfaces.srv import GetEntities, GetEntityState
+from simulation_interfaces.srv import (
+    GetAvailableWorlds,
+    GetEntities,
+    GetEntityState,
+    LoadWorld,
+    UnloadWorld,
+)
 from std_srvs.srv import SetBool
 
 from crazyflow_ros.client import Session, SimulationError, SimulatorClient
@@ -65,6 +72,10 @@ class Simulator(Session):
     def refuse(self, _: Any) -> None:
         """Have each drone ignore a command at the next tick."""
         self.at_next_tick = [f"{drone} ignores a speed: it is locked" for drone in self.drones]
+
+    def rewind(self, _: Any) -> None:
+        """Begin anew."""
+        self.time_ns = 0
 
     def _describe(self, response: Any) -> None:
         drones = ParameterValue(string_array_value=self.drones)
@@ -142,3 +153,37 @@ def test_a_sleep_goes_on_when_time_jumps_back(
     took = 5.0 + 1.0
     assert not simulator.jumps
     assert client.time_ns / NS == pytest.approx(940.0 + 10.0 - took, abs=SOON)
+
+
+@pytest.fixture
+def stepping(stack: object) -> Iterator[tuple[Simulator, SimulatorClient]]:
+    """A client that steps time, at 50 s."""
+    with Simulator("/c") as simulator:
+        simulator.time_ns = 50 * NS
+        with SimulatorClient(namespace="/c", stepping=True, check=simulator.serve) as client:
+            assert client.time_ns >= 50 * NS
+            yield simulator, client
+
+
+def test_a_world_that_is_loaded_or_unloaded_starts_at_time_zero(
+    stepping: tuple[Simulator, SimulatorClient], tmp_path: Path
+) -> None:
+    simulator, client = stepping
+    (world := tmp_path / "world.xml").write_text("<mujoco/>")
+    simulator.answer(GetAvailableWorlds, f"{NAME}/get_available_worlds", lambda _: None)
+    for kind, name in ((LoadWorld, "load_world"), (UnloadWorld, "unload_world")):
+        simulator.answer(kind, f"{NAME}/{name}", simulator.rewind)
+    client.world.load(str(world))
+    assert client.time == 0.0
+    simulator.time_ns = 50 * NS
+    client.look_at_time()
+    client.world.unload()
+    assert client.time == 0.0
+
+
+def test_a_client_that_steps_follows_when_somebody_else_moves_time_back(
+    stepping: tuple[Simulator, SimulatorClient],
+) -> None:
+    simulator, client = stepping
+    simulator.time_ns = 20 * NS
+    client.wait(lambda: client.time_ns == 20 * NS, "time is not known", 10.0)
