@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import GetParameters
 from rclpy.exceptions import InvalidNodeNameException
@@ -34,6 +34,7 @@ from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 COMPILING = 120.0  # s of wall time without a word of a simulator that may be compiling
 STALL = 10.0  # s of wall time without a tick, after which the clock counts as stopped
+_EVERY = 100  # messages in a queue from which none may be lost
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -77,7 +78,10 @@ class Connection(Session):
         super().__init__("crazyflow_client", namespace, check=check)
         self.name, self.time_ns, self.stepping = name, 0, False
         self._log = WarningLog(self.full_name)
-        self.node.create_subscription(Log, "/rosout", self._log.note, 100)
+        self.node.create_subscription(Log, "/rosout", self._log.note, _EVERY)
+        self.node.create_subscription(
+            DiagnosticStatus, f"{name}/flight_events", self._log.note_event, _EVERY
+        )
         self._heard: float | None = None
         self._late_ns: int | None = None
         try:
@@ -183,11 +187,11 @@ class Connection(Session):
         return self._log.has(text)
 
     def refusal(self, what: str, *, is_topic: bool = False) -> str:
-        """Return what the log says against the latest message or request, or an empty string.
+        """Return what has been said against the latest message or request, or an empty string.
 
         The services of crazyswarm2 have empty responses, and topics have none, so a refusal is only
-        in the log. The simulator takes in turn what it is sent: it has logged the refusal before it
-        answers this further request.
+        a flight event or in the log. The simulator takes in turn what it is sent: it has told the
+        refusal before it answers this further request.
 
         Args:
             what: Name of the topic or service.

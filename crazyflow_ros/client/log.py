@@ -1,4 +1,4 @@
-"""Warnings in the log of a simulator, as its clients hear them on /rosout."""
+"""Warnings of a simulator, as its clients hear them on /rosout and ~/flight_events."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ class WarningLog:
         name: Name of the node with its namespace, for example /a/crazyflow.
 
     Attributes:
-        heard: Number of log messages of all nodes so far.
+        heard: Number of flight events, and of log messages of all nodes, so far.
         latest: Text of the latest message of the node, also if it is no warning.
     """
 
     def __init__(self, name: str) -> None:
         self._logger = name.strip("/").replace("/", ".")
         self._warnings: deque[str] = deque(maxlen=_KEPT)
+        self._refused: deque[str] = deque(maxlen=_KEPT)
         self.heard, self.latest = 0, ""
 
     def note(self, message: Any) -> None:
@@ -34,9 +35,17 @@ class WarningLog:
         if message.level >= _WARN:
             self._warnings.append(message.msg)
 
+    def note_event(self, event: Any) -> None:
+        """Receive a message of ~/flight_events, which has the refusals that the log leaves out."""
+        self.heard += 1
+        service, _, why = event.message.partition(": ")
+        if any(value.key == "kind" and value.value == "refused" for value in event.values):
+            self._refused.append(f"{event.name}/{service} is refused: {why}")
+
     def clear(self) -> None:
         """Forget all warnings."""
         self._warnings.clear()
+        self._refused.clear()
 
     def text(self, most: int = 3) -> str:
         """Return the latest warnings as one text."""
@@ -57,5 +66,8 @@ class WarningLog:
         starts = [f"{start} is "]
         if is_topic:
             starts.append(f"{start.rpartition('/')[0]} ignores ")
-        found = [told for told in self._warnings if told.lstrip("/").startswith(tuple(starts))]
-        return "; ".join(dict.fromkeys(found))
+        for all_told in (self._refused, self._warnings):
+            found = [told for told in all_told if told.lstrip("/").startswith(tuple(starts))]
+            if found:
+                return "; ".join(dict.fromkeys(found))
+        return ""

@@ -148,6 +148,14 @@ def test_drones_that_come_and_go(stepped: SimulatorClient) -> None:
     world.remove("new")
 
 
+def test_each_refusal_in_a_row_is_an_error(stepped: SimulatorClient) -> None:
+    cf0 = stepped.drone("cf0")
+    cf0.emergency()
+    for _ in range(3):
+        with pytest.raises(SimulationError, match="^cf0/arm is refused: cf0: it is locked"):
+            cf0.arm()
+
+
 def test_a_checkpoint_is_gone_on_from_at_its_time(stepped: SimulatorClient) -> None:
     cf0 = stepped.drone("cf0")
     cf0.takeoff(0.5)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Twist
 from rcl_interfaces.msg import Log, ParameterValue
 from rcl_interfaces.srv import GetParameters
@@ -24,6 +25,7 @@ from std_srvs.srv import SetBool
 
 from crazyflow_ros.client import Session, SimulationError, SimulatorClient
 from crazyflow_ros.ros.messages.times import NS, time_of
+from crazyflow_ros.throttled_logger import ThrottledLogger
 
 DOMAIN = own_domain(__name__)
 NAME = "crazyflow"
@@ -187,3 +189,26 @@ def test_a_client_that_steps_follows_when_somebody_else_moves_time_back(
     simulator, client = stepping
     simulator.time_ns = 20 * NS
     client.wait(lambda: client.time_ns == 20 * NS, "time is not known", 10.0)
+
+
+def test_a_refusal_counts_again_that_the_log_leaves_out(
+    client: SimulatorClient, simulator: Simulator
+) -> None:
+    """The flight events have each."""
+    services = pytest.importorskip("crazyflie_interfaces.srv", reason="not installed")
+    log = ThrottledLogger(simulator.node.get_logger())
+    events = simulator.node.create_publisher(DiagnosticStatus, f"{NAME}/flight_events", 100)
+    client.wait(events.get_subscription_count, "nobody listens to flight events")
+
+    def refuse(_: Any) -> None:
+        log.warning("cf1/arm is refused: cf1: it is locked")
+        kind = KeyValue(key="kind", value="refused")
+        events.publish(DiagnosticStatus(name="cf1", message="arm: cf1: it is locked", values=[kind]))
+
+    simulator.answer(services.Arm, "cf1/arm", refuse)
+    drone = client.drone("cf1")
+    for _ in range(3):
+        with pytest.raises(SimulationError, match="^cf1/arm is refused: cf1: it is locked$"):
+            drone.arm()
+        with pytest.raises(SimulationError, match="^cf1/arm is refused: cf1: it is locked$"):
+            client.graph.call("/a/cf1/arm", {"arm": True})
