@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,10 +38,16 @@ class WorldClient:
     Args:
         simulation: The connection to the simulator.
         parameters: Its parameters.
+        removed: Called with the name of each drone or object that this removes.
     """
 
-    def __init__(self, simulation: Connection, parameters: ParameterClient) -> None:
-        self._simulation, self._parameters = simulation, parameters
+    def __init__(
+        self,
+        simulation: Connection,
+        parameters: ParameterClient,
+        removed: Callable[[str], object],
+    ) -> None:
+        self._simulation, self._parameters, self._removed = simulation, parameters, removed
 
     def poses(self, *categories: int) -> dict[str, Pose]:
         """Return the poses in the map of all entities, or of some categories, by name.
@@ -147,6 +153,7 @@ class WorldClient:
             hint = suggestion(name, names) or f"there is {', '.join(names)}"
             raise SimulationError(f"there is no drone or object {name!r}; {hint}")
         self._call(DeleteEntity, "delete_entity", entity=name)
+        self._removed(name)
 
     def _object(self, model: str, drone_model: str) -> str:
         if model in list(Drone):

@@ -33,9 +33,7 @@ def domain() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def simulator(
-    domain: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SimulatorProcess]:
+def simulator(domain: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
     folder = tmp_path_factory.mktemp("checkpoints")
     arguments = [f"checkpoint_folder:={folder}"]
     arguments += ["drones:=[cf0,cf1]", "real_time_factor:=4.0", "true_mass:=true"]
@@ -146,13 +144,16 @@ def test_drones_that_come_and_go(stepped: SimulatorClient) -> None:
         stepped.drone("cf0")
     world.spawn("cf0")
     world.remove("new")
+    world.spawn("new", -2.0, 1.0)
+    np.testing.assert_allclose(stepped.drone("new").position[:2], (-2.0, 1.0), atol=CORNER)
+    world.remove("new")
 
 
 def test_each_refusal_in_a_row_is_an_error(stepped: SimulatorClient) -> None:
     cf0 = stepped.drone("cf0")
     cf0.emergency()
     for _ in range(3):
-        with pytest.raises(SimulationError, match="^cf0/arm is refused: cf0: it is locked"):
+        with pytest.raises(SimulationError, match=r"^cf0/arm is refused: cf0: it is locked"):
             cf0.arm()
 
 

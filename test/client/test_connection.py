@@ -7,9 +7,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Twist
+from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import Log, ParameterValue
 from rcl_interfaces.srv import GetParameters
 from ros_client import own_domain
@@ -42,6 +44,7 @@ class Simulator(Session):
         self.time_ns, self.is_paused, self.drones = 0, False, ["cf0", "cf1"]
         self.at_next_tick: list[str] = []  # what it warns of then
         self.jumps: dict[int, int] = {}  # when time jumps, and to which time [ns]
+        self.told: list[tuple[Any, Any]] = []  # publishers, and what they repeat
         self._clock = self.node.create_publisher(Clock, "clock", 1)
         self.answer(GetParameters, f"{NAME}/get_parameters", self._describe)
         self.answer(GetEntities, f"{NAME}/get_entities", self._list)
@@ -70,6 +73,8 @@ class Simulator(Session):
         self.time_ns += 0 if self.is_paused else PERIOD_NS
         self.time_ns = self.jumps.pop(self.time_ns, self.time_ns)
         self._clock.publish(Clock(clock=time_of(self.time_ns)))
+        for publisher, message in self.told:
+            publisher.publish(message)
 
     def refuse(self, _: Any) -> None:
         """Have each drone ignore a command at the next tick."""
@@ -131,7 +136,7 @@ def test_a_command_that_its_drone_ignores_at_a_later_tick_is_refused(
     client: SimulatorClient, simulator: Simulator
 ) -> None:
     simulator.node.create_subscription(Twist, "cf1/cmd_vel", simulator.refuse, 1)
-    with pytest.raises(SimulationError, match="^cf1 ignores a speed: it is locked$"):
+    with pytest.raises(SimulationError, match=r"^cf1 ignores a speed: it is locked$"):
         client.graph.publish("cf1/cmd_vel", {})
 
 
@@ -202,13 +207,43 @@ def test_a_refusal_counts_again_that_the_log_leaves_out(
 
     def refuse(_: Any) -> None:
         log.warning("cf1/arm is refused: cf1: it is locked")
-        kind = KeyValue(key="kind", value="refused")
-        events.publish(DiagnosticStatus(name="cf1", message="arm: cf1: it is locked", values=[kind]))
+        values = [KeyValue(key="kind", value="refused")]
+        text = "arm: cf1: it is locked"
+        events.publish(DiagnosticStatus(name="cf1", message=text, values=values))
 
     simulator.answer(services.Arm, "cf1/arm", refuse)
-    drone = client.drone("cf1")
-    for _ in range(3):
-        with pytest.raises(SimulationError, match="^cf1/arm is refused: cf1: it is locked$"):
-            drone.arm()
-        with pytest.raises(SimulationError, match="^cf1/arm is refused: cf1: it is locked$"):
+    told = "^cf1/arm is refused: cf1: it is locked$"
+    for _ in range(2):
+        with pytest.raises(SimulationError, match=told):
+            client.drone("cf1").arm()
+        with pytest.raises(SimulationError, match=told):
             client.graph.call("/a/cf1/arm", {"arm": True})
+
+
+def test_a_drone_is_heard_once_and_only_while_it_is_there(
+    client: SimulatorClient, simulator: Simulator
+) -> None:
+    def wait_for_listeners(number: int) -> None:
+        found = simulator.node.count_subscribers
+        client.wait(lambda: found("/a/cf9/odom") == number, f"not {number} listen")
+
+    def move(x: float) -> None:
+        message = Odometry()
+        message.pose.pose.position.x = x
+        simulator.told = [(publisher, message)]
+
+    publisher = simulator.node.create_publisher(Odometry, "cf9/odom", 1)
+    simulator.drones.append("cf9")
+    move(1.0)
+    cf9 = client.drone("cf9")
+    assert all(client.drone("cf9") is cf9 for _ in range(3))
+    wait_for_listeners(1)
+    np.testing.assert_array_equal(cf9.position, (1.0, 0.0, 0.0))
+    simulator.drones.remove("cf9")
+    assert client.drone("cf1").name == "cf1"
+    wait_for_listeners(0)
+    simulator.drones.append("cf9")
+    move(2.0)
+    np.testing.assert_array_equal(cf9.position, (2.0, 0.0, 0.0))
+    wait_for_listeners(1)
+    simulator.told.clear()
