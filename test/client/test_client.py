@@ -157,6 +157,17 @@ def test_each_refusal_in_a_row_is_an_error(stepped: SimulatorClient) -> None:
             cf0.arm()
 
 
+@pytest.mark.usefixtures("simulator")
+def test_a_message_that_a_drone_ignores_is_an_error() -> None:
+    with SimulatorClient() as simulation:
+        simulation.reset()
+        simulation.drone("cf1").emergency()
+        with pytest.raises(SimulationError, match=r"^cf1 ignores a .*: it is locked"):
+            simulation.graph.publish("cf1/cmd_pose", {})
+        assert simulation.graph.publish("cf0/cmd_pose", {"pose": {"position": {"z": 0.5}}}) == 1
+        simulation.reset()
+
+
 def test_a_checkpoint_is_gone_on_from_at_its_time(stepped: SimulatorClient) -> None:
     cf0 = stepped.drone("cf0")
     cf0.takeoff(0.5)
