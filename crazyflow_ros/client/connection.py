@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import GetParameters
 from rclpy.exceptions import InvalidNodeNameException
@@ -34,6 +34,7 @@ from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 COMPILING = 120.0  # s of wall time without a word of a simulator that may be compiling
 STALL = 10.0  # s of wall time without a tick, after which the clock counts as stopped
+_EVERY = 100  # messages in a queue from which none may be lost
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -76,9 +77,13 @@ class Connection(Session):
             raise SimulationError(one_line(error)) from None
         super().__init__("crazyflow_client", namespace, check=check)
         self.name, self.time_ns, self.stepping = name, 0, False
-        self._log = WarningLog(name)
-        self.node.create_subscription(Log, "/rosout", self._log.note, 100)
+        self._log = WarningLog(self.full_name)
+        self.node.create_subscription(Log, "/rosout", self._log.note, _EVERY)
+        self.node.create_subscription(
+            DiagnosticStatus, f"{name}/flight_events", self._log.note_event, _EVERY
+        )
         self._heard: float | None = None
+        self._late_ns: int | None = None
         try:
             drones, freq = self._find(timeout)
             self._timekeeper: str = drones.string_array_value[0]
@@ -122,6 +127,8 @@ class Connection(Session):
     def sleep(self, seconds: float) -> None:
         """Sleep in simulated time, rounded to ticks when stepping.
 
+        If time jumps back meanwhile, for example at a reset, what is left of it stays the same.
+
         Raises:
             SimulationError: Time does not advance, and this client does not step.
         """
@@ -138,6 +145,7 @@ class Connection(Session):
                     text = f"simulated time does not advance from {before * 1e-9:.3f} s"
                     raise SimulationError(f"{text}; is it paused? Resume or step it")
                 self._spin_once(SLICE)
+            end += min(self.time_ns - before, 0)
 
     def need_time(self) -> None:
         """Check that time advances, or that this client steps it.
@@ -178,15 +186,16 @@ class Connection(Session):
         """Return whether one of the latest warnings of the simulator contains a text."""
         return self._log.has(text)
 
-    def refusal(self, what: str) -> str:
-        """Return what the log says against the latest message or request, or an empty string.
+    def refusal(self, what: str, *, is_topic: bool = False) -> str:
+        """Return what has been said against the latest message or request, or an empty string.
 
         The services of crazyswarm2 have empty responses, and topics have none, so a refusal is only
-        in the log. The simulator takes in turn what it is sent: it has logged the refusal before it
-        answers this further request.
+        a flight event or in the log. The simulator takes in turn what it is sent: it has told the
+        refusal before it answers this further request.
 
         Args:
             what: Name of the topic or service.
+            is_topic: Whether it is a topic: then the drone may refuse the message some ticks later.
         """
         self.call(GetParameters, f"{self.name}/get_parameters", names=["freq"])
         heard = -1
@@ -194,7 +203,8 @@ class Connection(Session):
             heard = self._log.heard
             self.spin(0.0)
         prefix = self.node.get_namespace().rstrip("/")
-        return self._log.against(self.node.resolve_topic_name(what).removeprefix(prefix))
+        name = self.node.resolve_topic_name(what).removeprefix(prefix)
+        return self._log.against(name, is_topic=is_topic)
 
     def look_at_time(self) -> None:
         """Read the time from a service: earlier clock messages may still be in transit."""
@@ -203,7 +213,7 @@ class Connection(Session):
         if answer.result.result != answer.result.RESULT_OK:  # the entity was deleted
             self._timekeeper = self.drones[0]
             answer = self.call(GetEntityState, name, entity=self._timekeeper)
-        self.time_ns = nanoseconds(answer.state.header.stamp)
+        self.time_ns, self._late_ns = nanoseconds(answer.state.header.stamp), None
 
     def status(self) -> SimulatorStatus:
         """Return what the simulator says of itself, which it does once a second."""
@@ -251,8 +261,10 @@ class Connection(Session):
 
     def _note_clock(self, message: Clock) -> None:
         time_ns = nanoseconds(message.clock)
-        is_late = self.stepping and time_ns < self.time_ns
-        self.time_ns = self.time_ns if is_late else time_ns
+        if not self.stepping or time_ns >= self.time_ns or time_ns == self._late_ns:
+            self.time_ns = time_ns
+        else:  # it was in transit, unless it is repeated: then time has jumped back
+            self._late_ns = time_ns
         self._heard = time.monotonic()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from math import nan
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from nav_msgs.msg import Odometry, Path
@@ -33,8 +35,16 @@ class DroneClient:
     def __init__(self, simulation: Connection, name: str) -> None:
         self.name, self._simulation = name, simulation
         self._odometry: Odometry | None = None
-        self._flight: OngoingFlight | None = None
-        simulation.node.create_subscription(Odometry, f"{name}/odom", self._note, LATEST)
+        self._flights: WeakSet[OngoingFlight] = WeakSet()
+        self._subscriptions: dict[str, Any] = {}
+        self._hear(Odometry, "odom", self._note, LATEST)
+
+    def forget(self) -> None:
+        """Forget what is known of a drone that has gone; it may come back."""
+        for subscription in self._subscriptions.values():
+            self._simulation.node.destroy_subscription(subscription)
+        self._subscriptions.clear()
+        self._odometry = None
 
     @property
     def odometry(self) -> Odometry:
@@ -44,6 +54,7 @@ class DroneClient:
         from a service, without covariances.
         """
         simulation, topic = self._simulation, f"{self.name}/odom"
+        self._hear(Odometry, "odom", self._note, LATEST)
         is_on = simulation.node.count_publishers(topic) > 0
         if self._odometry is None and not (is_on and simulation.stepping):
             with suppress(SimulationError):
@@ -162,20 +173,22 @@ class DroneClient:
         **request: Any,
     ) -> OngoingFlight:
         """Call a service that starts a flight, and watch the drone's plan from then on."""
-        simulation, before = self._simulation, self._flight
-        flight = self._flight = OngoingFlight(self, simulation, to, duration)
-        if before is None:
-            simulation.node.create_subscription(Path, f"{self.name}/plan", self._plan, _PLANS)
-        try:
-            self._call(kind, service, duration=duration_of(duration), **request)
-        except SimulationError:
-            self._flight = before or flight
-            raise
+        flight = OngoingFlight(self, self._simulation, to, duration)
+        self._flights.add(flight)
+        self._hear(Path, "plan", self._plan, _PLANS)
+        self._call(kind, service, duration=duration_of(duration), **request)
         return flight
 
+    def _hear(self, kind: Any, topic: str, note: Callable[[Any], None], qos: QoSProfile) -> None:
+        """Subscribe to a topic of the drone, once."""
+        if topic not in self._subscriptions:
+            self._subscriptions[topic] = self._simulation.node.create_subscription(
+                kind, f"{self.name}/{topic}", note, qos
+            )
+
     def _plan(self, plan: Path) -> None:
-        if self._flight is not None:
-            self._flight.plans.append(plan)
+        for flight in self._flights:
+            flight.plans.append(plan)
 
     def _call(
         self, kind: str, service: str, *, package: str = "crazyflie_interfaces", **request: Any

@@ -23,7 +23,8 @@ from crazyflow_ros.ros.recording.message_definitions import type_of
 _DISCOVERY = 3.0  # s of wall time after which a topic or a service counts as missing
 _DELIVERY = 10.0  # s of wall time for messages to reach their subscribers
 _DEPTH = 100
-_TOLD = 0.5  # s of wall time for the simulator to take a message between two ticks
+_TICKS = 2  # until a drone has surely obeyed a message, or refused it
+_TOLD = 0.5  # s of wall time for the next tick, unless the simulator is paused
 
 
 class Graph:
@@ -116,8 +117,7 @@ class Graph:
                 sent += 1
             if not publisher.wait_for_all_acked(Duration(seconds=_DELIVERY)):
                 raise SimulationError(f"nobody has received the message within {_DELIVERY:g} s")
-            self._wait_for_ticks()
-            if refused := simulation.refusal(full):
+            if refused := self._refusal(full):
                 raise SimulationError(refused)
             return publisher.get_subscription_count()
         finally:
@@ -185,11 +185,22 @@ class Graph:
         offered = [one.qos_profile for one in self._node.get_publishers_info_by_topic(topic)]
         return qos_for(offered, _DEPTH)
 
-    def _wait_for_ticks(self) -> None:
-        """Wait until the simulator has had a tick to carry out a command, unless it is paused."""
-        end, before = time.monotonic() + _TOLD, self._simulation.time_ns
-        while self._simulation.time_ns == before and time.monotonic() < end:
-            self._simulation.spin(SLICE)
+    def _refusal(self, topic: str) -> str:
+        """Return why the simulator refuses the latest message of a topic, or an empty string.
+
+        It does so when it takes the message, or when the drone is to obey: at the tick after the
+        one that may be under way then, unless it is paused.
+        """
+        simulation = self._simulation
+        for _ in range(_TICKS):
+            if refused := simulation.refusal(topic, is_topic=True):
+                return refused
+            before, end = simulation.time_ns, time.monotonic() + _TOLD
+            while simulation.time_ns == before:
+                if time.monotonic() > end:
+                    return ""
+                simulation.spin(SLICE)
+        return simulation.refusal(topic, is_topic=True)
 
 
 def _type(name: str) -> Any:

@@ -33,7 +33,7 @@ class SimulatorClient(Connection):
     @cached_property
     def world(self) -> WorldClient:
         """The simulator's world."""
-        return WorldClient(self, self.parameters)
+        return WorldClient(self, self.parameters, self._forget)
 
     @cached_property
     def transforms(self) -> TransformClient:
@@ -54,17 +54,22 @@ class SimulatorClient(Connection):
         return Graph(self)
 
     def drone(self, name: str) -> DroneClient:
-        """Return a drone.
+        """Return a drone, the same object as before.
 
         Raises:
             SimulationError: There is no drone of this name.
         """
-        if name not in (drones := self.drones):
+        drones = self.drones
+        for gone in self._clients.keys() - set(drones):
+            self._forget(gone)
+        if name not in drones:
             have = f"have {', '.join(drones)}"
             if len(drones) > _FEW:
                 have = suggestion(name, drones) or f"have {', '.join(drones[:_FEW])} and others"
             raise SimulationError(f"there is no drone {name!r}, {have}")
-        return DroneClient(self, name)
+        if name not in self._clients:
+            self._clients[name] = DroneClient(self, name)
+        return self._clients[name]
 
     def reset(self) -> None:
         """Reset all drones to their initial states."""
@@ -91,7 +96,18 @@ class SimulatorClient(Connection):
         Raises:
             SimulationError: The file cannot be read, or does not fit the simulation.
         """
-        return self._checkpoint(name, "load_checkpoint")
+        restored = self._checkpoint(name, "load_checkpoint")
+        self.look_at_time()
+        return restored
+
+    @cached_property
+    def _clients(self) -> dict[str, DroneClient]:
+        return {}
+
+    def _forget(self, name: str) -> None:
+        """Forget a drone that has gone, if it was one."""
+        if name in self._clients:
+            self._clients.pop(name).forget()
 
     def _checkpoint(self, name: str, service: str) -> str:
         self.parameters.set({"checkpoint": name})

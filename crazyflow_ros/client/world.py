@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,10 +38,16 @@ class WorldClient:
     Args:
         simulation: The connection to the simulator.
         parameters: Its parameters.
+        removed: Called with the name of each drone or object that this removes.
     """
 
-    def __init__(self, simulation: Connection, parameters: ParameterClient) -> None:
-        self._simulation, self._parameters = simulation, parameters
+    def __init__(
+        self,
+        simulation: Connection,
+        parameters: ParameterClient,
+        removed: Callable[[str], object],
+    ) -> None:
+        self._simulation, self._parameters, self._removed = simulation, parameters, removed
 
     def poses(self, *categories: int) -> dict[str, Pose]:
         """Return the poses in the map of all entities, or of some categories, by name.
@@ -79,11 +85,13 @@ class WorldClient:
         worlds = {name: one.world_resource.uri for name, one in self._worlds().items()}
         uri = _uri(world, worlds, f"there is no world {world!r}")
         answer = self._ask(LoadWorld, "load_world", "world_resource", uri)
+        self._simulation.look_at_time()
         return str(answer.world.name) or Path(uri).stem
 
     def unload(self) -> None:
         """Remove the world; time stands still until one is loaded."""
         self._call(UnloadWorld, "unload_world")
+        self._simulation.look_at_time()
 
     def spawnables(self) -> dict[str, str]:
         """Return the addresses of the objects that the simulator knows, by name."""
@@ -145,6 +153,7 @@ class WorldClient:
             hint = suggestion(name, names) or f"there is {', '.join(names)}"
             raise SimulationError(f"there is no drone or object {name!r}; {hint}")
         self._call(DeleteEntity, "delete_entity", entity=name)
+        self._removed(name)
 
     def _object(self, model: str, drone_model: str) -> str:
         if model in list(Drone):

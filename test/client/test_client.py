@@ -33,8 +33,10 @@ def domain() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def simulator(domain: None) -> Iterator[SimulatorProcess]:
-    arguments = ["drones:=[cf0,cf1]", "real_time_factor:=4.0", "true_mass:=true"]
+def simulator(domain: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    arguments = [f"checkpoint_folder:={folder}"]
+    arguments += ["drones:=[cf0,cf1]", "real_time_factor:=4.0", "true_mass:=true"]
     with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
         yield process
 
@@ -142,6 +144,40 @@ def test_drones_that_come_and_go(stepped: SimulatorClient) -> None:
         stepped.drone("cf0")
     world.spawn("cf0")
     world.remove("new")
+    world.spawn("new", -2.0, 1.0)
+    np.testing.assert_allclose(stepped.drone("new").position[:2], (-2.0, 1.0), atol=CORNER)
+    world.remove("new")
+
+
+def test_each_refusal_in_a_row_is_an_error(stepped: SimulatorClient) -> None:
+    cf0 = stepped.drone("cf0")
+    cf0.emergency()
+    for _ in range(3):
+        with pytest.raises(SimulationError, match=r"^cf0/arm is refused: cf0: it is locked"):
+            cf0.arm()
+
+
+@pytest.mark.usefixtures("simulator")
+def test_a_message_that_a_drone_ignores_is_an_error() -> None:
+    with SimulatorClient() as simulation:
+        simulation.reset()
+        simulation.drone("cf1").emergency()
+        with pytest.raises(SimulationError, match=r"^cf1 ignores a .*: it is locked"):
+            simulation.graph.publish("cf1/cmd_pose", {})
+        assert simulation.graph.publish("cf0/cmd_pose", {"pose": {"position": {"z": 0.5}}}) == 1
+        simulation.reset()
+
+
+def test_a_checkpoint_is_gone_on_from_at_its_time(stepped: SimulatorClient) -> None:
+    cf0 = stepped.drone("cf0")
+    cf0.takeoff(0.5)
+    place, before = cf0.position, stepped.time
+    stepped.save_checkpoint("hovering.npz")
+    cf0.go_to(1.0, 0.0, 1.0)
+    stepped.restore_checkpoint("hovering.npz")
+    assert stepped.time == before
+    np.testing.assert_array_equal(cf0.position, place)
+    cf0.go_to(0.2, 0.0, 0.5)
 
 
 @pytest.mark.usefixtures("domain")
