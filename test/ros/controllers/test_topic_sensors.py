@@ -48,7 +48,7 @@ class Simulator:
         node: Any = self
         self.other_nodes: Any = SimpleNamespace(follow=id)
         self.regular_calls = RegularCalls(CallbackGuard(get_logger("test")))
-        self.listeners = Listeners(node, self.regular_calls, self.other_nodes)
+        self.listeners = Listeners(node, self.regular_calls, lambda: False)
         self.interfaces = DroneInterfaces(node, Interfaces.each)
         self.for_each_drone = self.interfaces.for_each
         self._topics = SensorTopics(node)
@@ -70,6 +70,9 @@ class Simulator:
             handle=Handle(send),
             get_subscription_count=lambda: int(name in self.existing),
         )
+
+    def get_subscriptions_info_by_topic(self, topic: str) -> list[Any]:
+        return []
 
     def remove_entities(self, prefix: str) -> None:
         self.existing = {name for name in self.existing if not name.startswith(prefix)}
