@@ -47,7 +47,7 @@ class Listeners:
         self._due = 0.0
         self.newly_heard: set[str] = set()
         self._followers: list[Callable[[], None]] = []
-        self._is_paused = is_paused
+        self._is_paused, self._was_paused = is_paused, False
         regular_calls.add(self._look_again, _PERIOD)
 
     def create_publisher(
@@ -78,7 +78,7 @@ class Listeners:
         return self._publishers.get(topic) if self.count(topic) else None
 
     def follow(self, callback: Callable[[], None]) -> None:
-        """Call `callback` after each `look`."""
+        """Call `callback` after each `look`, also when time has begun to stand still."""
         self._followers.append(callback)
 
     def look(self) -> None:
@@ -92,12 +92,14 @@ class Listeners:
             callback()
 
     def _look_again(self) -> None:
-        begin = time.monotonic()
-        if self._is_paused() and begin >= self._due:
+        begin, was_paused = time.monotonic(), self._was_paused
+        self._was_paused = is_paused = self._is_paused()
+        if is_paused and begin >= self._due:
             self._noted |= self._new_readers(t for t in self._publishers if self.count(t))
             end = time.monotonic()
             self._due = end + (end - begin) / _SHARE
-        if self._noted or self._present_counts() != self._counts:
+        stopped = is_paused and not was_paused
+        if stopped or self._noted or self._present_counts() != self._counts:
             self.look()
 
     def _present_counts(self) -> dict[str, int]:
