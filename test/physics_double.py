@@ -18,7 +18,7 @@ RATE = 500
 class Physics:
     """What the thread asks of the node and its physics, and the log."""
 
-    freq, paused = RATE, False
+    freq, paused, stepping = RATE, False, False
 
     def __init__(self) -> None:
         self.physics, self.mirror, self.tick = self, SimpleNamespace(model=None), 0
@@ -59,6 +59,9 @@ class Physics:
             for rate, take in self.take.items():
                 if self.tick % (RATE // rate) == 0:
                     take(self.snapshot)
+
+    def show_to(self, callback: Callable[[Snapshot], None]) -> None:
+        callback(self.snapshot)
 
     def put_back(self, drones: Sequence[str], scope: ResetScope = ResetScope.state) -> None:
         self.tracked.note_reset(ResetEvent(self.snapshot, scope, tuple(drones)))

@@ -84,7 +84,7 @@ class SimulatorNode(GuardedNode):
         self.physics, features = self._started_up(blueprint, door)
         self.on_quit: Callable[[], None] = lambda: None
         self.other_nodes = OtherNodes(self, self.regular_calls)
-        self.listeners = Listeners(self, self.regular_calls, self.other_nodes)
+        self.listeners = Listeners(self, self.regular_calls, lambda: self.physics.paused)
         self._for_all_drones: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
         self.interfaces = DroneInterfaces(self, Interfaces(p.interfaces), p.with_interfaces)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import rclpy
+from physics_helpers import until
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -14,22 +15,26 @@ from std_msgs.msg import Empty
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 
 QOS = QoSProfile(depth=1)
 
 
 class Simulator(Node):
-    """Counts subscriptions, and knows other nodes, which may have its own context."""
+    """Counts subscriptions of nodes, which may have its own context; time may stand still."""
 
     def __init__(self, context: rclpy.Context) -> None:
         self.node = self
         super().__init__("simulator", context=context)
         self.regular_calls = RegularCalls(CallbackGuard(self.get_logger()))
-        others = self.other_nodes = OtherNodes(self, self.regular_calls)
-        self.listeners = Listeners(self, self.regular_calls, others)  # type: ignore[arg-type]
+        self.paused, self.others, node = False, list[Node](), cast(Any, self)
+        self.listeners = Listeners(node, self.regular_calls, lambda: self.paused)
         self.create_timer(PERIOD, self.regular_calls.make)
+
+    def beside(self, name: str) -> Node:
+        """Another node, until the test ends."""
+        self.others.append(node := Node(name, context=self.context))
+        return node
 
     def create_publisher(self, *arguments: Any, recorded: bool = True, **options: Any) -> Any:
         del recorded
@@ -40,7 +45,10 @@ class Simulator(Node):
 def simulator() -> Iterator[Simulator]:
     context = rclpy.Context()
     context.init()
-    yield Simulator(context)
+    simulator = Simulator(context)
+    yield simulator
+    for node in (*simulator.others, simulator):
+        node.destroy_node()  # also after a failure, which keeps them
     context.try_shutdown()
 
 
@@ -62,7 +70,7 @@ def test_it_is_known_who_listens(simulator: Simulator) -> None:
     listeners.create_publisher(Empty, "b", QOS)
     assert listeners.create_publisher(Empty, "a", QOS) is publisher
     assert listeners.heard("a") is None and listeners.heard("c") is None
-    other = Node("other", context=simulator.context)
+    other = simulator.beside("other")
     subscription = other.create_subscription(Empty, "a", lambda message: None, QOS)
     spin(simulator, lambda: looks and looks[-1] == [1, 0])
     assert listeners.heard("a") is publisher and listeners.heard("b") is None
@@ -71,21 +79,36 @@ def test_it_is_known_who_listens(simulator: Simulator) -> None:
     assert listeners.heard("a") is None
 
 
-def test_a_new_subscription_is_noticed_when_another_goes(simulator: Simulator) -> None:
+@pytest.mark.parametrize("is_paused_before", [False, True])
+@pytest.mark.parametrize("other", ["the same", "another"])
+def test_while_time_stands_still_a_subscription_in_place_of_another_is_noticed(
+    simulator: Simulator, other: str, is_paused_before: bool
+) -> None:
     listeners = simulator.listeners
-    listeners.create_publisher(Empty, "a", QOS)
-    other = Node("other", context=simulator.context)
-    first = other.create_subscription(Empty, "a", lambda message: None, QOS)
-    spin(simulator, lambda: listeners.count("a"))
-    simulator.other_nodes.look()
-    listeners.look()
-    newly_heard: list[str] = []
-    listeners.follow(lambda: newly_heard.extend(listeners.newly_heard))
-    another = Node("another", context=simulator.context)
-    another.create_subscription(Empty, "a", lambda message: None, QOS)
-    other.destroy_subscription(first)
-    spin(simulator, lambda: "a" in newly_heard)
-    assert listeners.count("a") == 1
+    for topic in ("a", "b"):
+        listeners.create_publisher(Empty, topic, QOS)
+    first = simulator.beside("first")
+    second = first if other == "the same" else simulator.beside("second")
+    subscription = first.create_subscription(Empty, "a", lambda message: None, QOS)
+    first.create_subscription(Empty, "b", lambda message: None, QOS)
+    simulator.paused = is_paused_before
+    spin(simulator, lambda: listeners.count("a") and listeners.count("b"))
+    looks: list[set[str]] = []
+    listeners.follow(lambda: looks.append(listeners.newly_heard))
+    for _ in range(20):
+        simulator.regular_calls.make()
+    assert not any(looks)  # nobody is new
+    publisher = listeners.create_publisher(Empty, "a", QOS)
+    for _ in range(2):
+        looks.clear()
+        first.destroy_subscription(subscription)
+        subscription = second.create_subscription(Empty, "a", lambda message: None, QOS)
+        first = second
+        # Within one period of the listeners, which have not looked meanwhile.
+        until(lambda: publisher.get_subscription_count() == 1, "one subscription")
+        simulator.paused = True
+        spin(simulator, lambda: {"a"} in looks and listeners.count("a") == 1)
+        assert not any("b" in new for new in looks)
 
 
 def test_who_is_forgotten_is_not_heard(simulator: Simulator) -> None:

@@ -37,31 +37,19 @@ class SensorTopics:
 
     def __init__(self, simulator: Host) -> None:
         self._states = StateInterfaces(simulator.parameters.drone_model)
-        self._listeners = listeners = simulator.listeners
-        states = [(c, state) for c in _COMPONENTS for state in c.states]
-        prototype = StatisticsValues(values=[0.0] * len(states), names_version=_VERSION)
-        paths = [elements("values", len(states))]
-        drones = simulator.parameters.by_door
-        prototypes = [prototype] * len(drones)
-        self._messages = SerialisedMessages(layout(prototypes, paths))
-        self._topics: list[_Topic] = []
-        for i, drone in enumerate(drones):
-            names = [f"state_interface.{c.name(drone)}/{state}" for c, state in states]
-            # The plugin's node has the name of the component in lower case.
-            node = sensors_component(drone).lower()
-            for topic in (node, f"{drone}/{node}"):
-                listeners.create_publisher(StatisticsValues, f"{topic}/values", STATE_QOS)
-                self._topics.append(
-                    _Topic(
-                        simulator.create_publisher(StatisticsNames, f"{topic}/names", STATE_QOS),
-                        StatisticsNames(names=names, names_version=_VERSION),
-                        f"{topic}/values",
-                        i,
-                    )
-                )
+        self._simulator, self._listeners = simulator, simulator.listeners
+        self._drones = simulator.parameters.by_door
+        states = len(_names(""))
+        prototype = StatisticsValues(values=[0.0] * states, names_version=_VERSION)
+        prototypes = [prototype] * len(self._drones)
+        self._messages = SerialisedMessages(layout(prototypes, [elements("values", states)]))
+        self._topics: dict[str, _Topic] = {}
+        for drone in self._drones:
+            self._add("", drone)
+        simulator.for_each_drone(lambda drone: self._add(f"{drone}/", drone))
         self._wanted: list[_Topic] = []
         self._row = Row(self._messages, [])
-        listeners.follow(self._address)
+        self._listeners.follow(self._address)
         simulator.regular_calls.add(self._repeat, _REPEAT_PERIOD)
 
     def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
@@ -70,8 +58,23 @@ class SensorTopics:
             values = self._states.others(snapshot, mirror, level)
             self._row.send(snapshot.time_ns, [values])
 
+    def _add(self, prefix: str, drone: str) -> None:
+        """Create the topics of a drone that a door flies, in place of those that have gone."""
+        if drone not in self._drones:
+            return
+        # The plugin's node has the name of the component in lower case.
+        topic = f"{prefix}{sensors_component(drone).lower()}"
+        values = f"{topic}/values"
+        self._listeners.create_publisher(StatisticsValues, values, STATE_QOS)
+        self._topics[topic] = _Topic(
+            self._simulator.create_publisher(StatisticsNames, f"{topic}/names", STATE_QOS),
+            StatisticsNames(names=_names(drone), names_version=_VERSION),
+            values,
+            self._drones.index(drone),
+        )
+
     def _address(self) -> None:
-        heard = [(topic, self._listeners.heard(topic.values)) for topic in self._topics]
+        heard = [(topic, self._listeners.heard(topic.values)) for topic in self._topics.values()]
         self._row = Row(self._messages, [(t.drone, values) for t, values in heard if values])
         self._wanted = [topic for topic, values in heard if values]
         self._repeat()
@@ -91,6 +94,11 @@ class _Topic(NamedTuple):
     """Topic of the values."""
     drone: int
     """Index of the drone."""
+
+
+def _names(drone: str) -> list[str]:
+    """Return the names of a drone's values."""
+    return [f"state_interface.{c.name(drone)}/{state}" for c in _COMPONENTS for state in c.states]
 
 
 def declare(simulator: Host, door: TopicSource) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain
@@ -65,6 +65,7 @@ class SensorThread:
         self._failed: set[DeviceTopics] = set()  # in this scene, also those below
         self._ready: set[DeviceTopics] = set()  # that have sensed: nothing is compiled any more
         self._wanted: frozenset[int] = frozenset()  # rates of topics with subscribers
+        self._unseen: set[int] = set()  # rates of those with a new one, until a snapshot is queued
         self._scene: Scene | None = None
         self._room = Room()
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
@@ -105,17 +106,18 @@ class SensorThread:
         self._wanted = frozenset(
             rate for rate, kept in self._topics.items() if any(topics.listeners for topics in kept)
         )
-        if self._is_awaited or not self._physics.paused:
+        if self._is_awaited:
             return
-        rates = [
+        self._unseen |= {
             rate
             for rate in self._wanted
             if any(not new.isdisjoint(topics.names(drones)) for topics in self._topics[rate])
-        ]
-        if rates:
+        }
+        if self._physics.paused and self._unseen:
+            rates, self._unseen = self._unseen, set()
             self._physics.show_to(partial(self._show, rates))
 
-    def _show(self, rates: Sequence[int], snapshot: Snapshot) -> None:
+    def _show(self, rates: Iterable[int], snapshot: Snapshot) -> None:
         """Queue the snapshot at which time stands still. Called in the physics thread."""
         for rate in rates:
             if not (self._physics.stepping and snapshot.tick % (self._physics.freq // rate)):
@@ -132,6 +134,7 @@ class SensorThread:
             if len(self._views) == self._views.maxlen and not self._await_room():
                 self._left_out += 1
             self._views.append(self._view(rate, snapshot))
+            self._unseen.discard(rate)
             self._due.set()
 
     def _await_room(self) -> bool:

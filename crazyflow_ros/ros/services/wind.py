@@ -36,7 +36,7 @@ class WindParameters:
             Parameter(name, value=plain(getattr(self._wind, field)))
             for name, field in _NAMES.items()
         ]
-        self._simulator.node.set_parameters(parameters)
+        self._simulator.node.set_parameters_atomically(parameters)  # else each asks for a wind
 
     def _check(self, changes: list[Parameter[Any]]) -> SetParametersResult:
         """Refuse a wind in which the drones of this simulator cannot fly."""

@@ -61,6 +61,8 @@ class Server:
         self.resources = Reader(own, simulator.parameters.world_folders)
         simulator.on_close(self.resources.close)
         self._turns: list[Future[None]] = []
+        self._drones: set[str] = set()
+        simulator.for_all_drones(self._forget_gone)
         self._name_hidden()
 
     def supports(self, *features: str) -> None:
@@ -168,6 +170,12 @@ class Server:
             if poses:
                 await self.change_world(changes)
             return stay
+
+    def _forget_gone(self) -> None:
+        """Forget the info of drones that have gone: others may get their names."""
+        before, self._drones = self._drones, set(self.simulator.drones)
+        for name in before - self._drones:
+            self.info.pop(name, None)
 
     def _name_hidden(self) -> None:
         """Say which bodies of the world are no entities because a drone has their name."""

@@ -144,7 +144,7 @@ class Spawning:
                 self._server.simulator.follow_drones()
             else:
                 await self._server.change_world(self._server.changes.without(motion.name))
-            self._server.info.pop(motion.name, None)
+                self._server.info.pop(motion.name, None)
 
     def _free_name(self, namespace: str, wanted: str, renaming: bool) -> str:
         """Return the full name of a new entity, with a suffix if needed and allowed."""

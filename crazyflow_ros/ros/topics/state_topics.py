@@ -113,6 +113,7 @@ class StateSender:
         self._delivery = Delivery(self._names, [], set())
         self._topics: dict[tuple[str, Any], Addressed] = {}
         self._counts: dict[str, int] = {}
+        self._newcomers: set[str] = set()  # topics with subscribers to whom nothing may be sent yet
         self._is_addressed = True
 
     def put(self, key: tuple[str, Any], topics: Addressed | None) -> None:
@@ -133,18 +134,21 @@ class StateSender:
         counts = {topic: listeners.count(topic) for topic in topics}
         new = {topic for topic, n in counts.items() if n > before.get(topic, 0)}
         new |= listeners.newly_heard.intersection(topics)
+        if not self._delivery.is_sent:  # time may have begun to stand still before it was due
+            new |= self._newcomers
         if self._is_addressed and counts == before and not new:
             return
         heard = {topic for topic, n in counts.items() if n}
         self._delivery = Delivery(self._names, of_types, heard)
         to_newcomers = Delivery(self._names, of_types, new)
-        self._counts, self._is_addressed = counts, True
+        self._counts, self._is_addressed, self._newcomers = counts, True, new
 
         def show(snapshot: Snapshot) -> None:
             if not (self._physics.stepping and snapshot.tick % self._period):
                 to_newcomers.send(snapshot)
 
         if self._physics.paused:
+            self._newcomers = set()
             # In the physics thread: it may be stepping, so that readings of the mirror would belong
             # to a later tick than a snapshot taken here.
             self._physics.show_to(show)
@@ -157,12 +161,15 @@ class Delivery:
         drones: Names of the drones for which the messages are laid out.
         topics: Topics of several types.
         wanted: Names of the topics to send.
+
+    Attributes:
+        is_sent: Whether a state has been sent.
     """
 
     def __init__(
         self, drones: Sequence[str], topics: Sequence[Addressed], wanted: set[str]
     ) -> None:
-        self._drones = drones
+        self._drones, self.is_sent = drones, False
         self._topics = [t for t in topics if not wanted.isdisjoint(t.publishers)]
         if self._topics:
             messages = SerialisedMessages(joined([t.messages for t in self._topics]))
@@ -175,3 +182,4 @@ class Delivery:
         if self._topics and snapshot.names == self._drones:
             blocks = [block for topics in self._topics for block in topics.values(snapshot)]
             self._row.send(snapshot.time_ns, blocks)
+            self.is_sent = True

@@ -66,7 +66,7 @@ class Node(Physics):
         node: Any = self
         # They are not made: who listens changes when this test says so.
         self.regular_calls = RegularCalls(CallbackGuard(get_logger("test")))
-        self.listeners = Listeners(node, node.regular_calls, SimpleNamespace(follow=id))
+        self.listeners = Listeners(node, node.regular_calls, lambda: self.paused)
         self.look = self.listeners.look
         self.node = node
         sensor_threads.declare(node, self.sensor_file)
@@ -82,12 +82,16 @@ class Node(Physics):
     def resolve_topic_name(self, topic: str) -> str:
         return topic
 
+    def get_subscriptions_info_by_topic(self, topic: str) -> list[Any]:
+        return []
+
     def create_publisher(self, kind: Any, topic: str, qos: Any, **_: Any) -> Any:
         def send(payload: bytes) -> None:
             message = deserialize_message(payload, kind)
             self.sent.put((topic, time_ns(message.header.stamp) // WALL_NS, message))
 
         return SimpleNamespace(
+            topic_name=topic,
             handle=Handle(send),
             get_subscription_count=lambda: int(topic not in self.unheard),
         )

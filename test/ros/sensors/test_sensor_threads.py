@@ -31,6 +31,9 @@ class Topics:
     def look(self, drones: Sequence[str]) -> None:
         pass
 
+    def names(self, drones: Sequence[str]) -> list[str]:
+        return [f"{drone}/camera" for drone in drones]
+
     def __str__(self) -> str:
         return "all/bad"
 
@@ -56,12 +59,13 @@ class Topics:
             self.done.set()
 
 
-def thread(physics: Physics, topics: dict[int, Topics], *, is_awaited: bool) -> None:
+def thread(physics: Physics, topics: dict[int, Topics], *, is_awaited: bool) -> SensorThread:
     node: Any = physics
     sensors = SensorThread(node, "sensors", is_awaited=is_awaited)
     for rate, some in topics.items():
         sensors.add(some, rate)  # type: ignore[arg-type]
     sensors.look(physics.drones, set())
+    return sensors
 
 
 @pytest.mark.parametrize("needs_scene", [False, True])
@@ -123,6 +127,23 @@ def test_cameras_are_not_waited_for_and_it_is_said() -> None:
     assert topics.done.wait(TIMEOUT)
     assert topics.told == [("cf0",), *NEW, 1, 2, N]
     assert physics.warnings[0].startswith(f"sensors: readings were left out {N - 3} times so far")
+
+
+def test_a_picture_that_was_not_due_before_time_stands_still_is_taken_then() -> None:
+    physics, topics = Physics(), Topics(needs_scene=True)
+    topics.may.set()
+    camera = thread(physics, {RATE // 10: topics}, is_awaited=False)
+    camera.look(physics.drones, {"cf0/camera"})
+    for last, ticks in ((7, range(1, 8)), (10, range(8, 14)), (16, range(14, 17))):
+        topics.last = last
+        physics.feed(ticks)
+        physics.paused = True
+        new = {"cf0/camera"} if last == 16 else set[str]()
+        camera.look(physics.drones, new)
+        assert topics.done.wait(TIMEOUT)
+        topics.done.clear()
+        physics.paused = False
+    assert topics.told == [("cf0",), *NEW, 7, 10, 16]
 
 
 def test_what_is_left_out_while_a_first_picture_is_prepared_is_no_warning(

@@ -11,16 +11,31 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Vector3
 from paths import ROOT
+from physics_double import Physics
 from simulation_interfaces.msg import (
+    EntityInfo,
     EntityState,
     Resource,
     Result,
     SimulationState,
     SimulatorFeatures,
+    WorldResource,
 )
-from simulation_interfaces.srv import SetEntityState, SetSimulationState
+from simulation_interfaces.srv import (
+    GetEntityInfo,
+    SetEntityInfo,
+    SetEntityState,
+    SetSimulationState,
+)
 
-from crazyflow_ros.ros.simulation_interfaces import entity_states, spawning, states
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.simulation_interfaces import (
+    entities,
+    entity_states,
+    server,
+    spawning,
+    states,
+)
 from crazyflow_ros.ros.simulation_interfaces.frames import WORLD
 from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion
 from crazyflow_ros.ros.simulation_interfaces.resources import Reader, objects, resource_of
@@ -103,6 +118,52 @@ def test_a_world_that_is_loading():
         with pytest.raises(Refusal, match="loading world") as raised:
             finish(server.handlers[SetSimulationState](request, SetSimulationState.Response()))
         assert raised.value.code == SetSimulationState.Response.INCORRECT_TRANSITION
+
+
+class Simulator(Physics):
+    """A node with services; its drones come and go by hand."""
+
+    def __init__(self, *drones: str) -> None:
+        super().__init__()
+        self.parameters = Parameters()
+        self._handlers: dict[str, Any] = {}
+        self._followers: list[Callable[[], None]] = []
+        self.now_with(*drones)
+
+    def now_with(self, *drones: str) -> None:
+        self.use(list(drones))
+        self.drones = drones
+        for follow in self._followers:
+            follow()
+
+    def for_all_drones(self, add: Callable[[], None]) -> None:
+        self._followers.append(add)
+        add()
+
+    def on_close(self, close: Callable[[], None]) -> None:
+        """It is never closed."""
+
+    def create_service(self, kind: Any, name: str, handler: Any) -> None:
+        self._handlers[name] = handler
+
+    def call(self, kind: Any, **fields: Any) -> Any:
+        name, response = service_name(kind), kind.Response()
+        finish(self._handlers[name](kind.Request(**fields), response))
+        return response
+
+
+def test_a_new_drone_has_nothing_of_the_one_whose_name_it_has():
+    simulator: Any = Simulator("cf0", "wasp")
+    served = server.Server(simulator)
+    served.world = WorldResource()
+    entities.declare(served)
+    info = EntityInfo(description="stings", tags=["yellow"])
+    for drone in ("cf0", "wasp"):
+        simulator.call(SetEntityInfo, entity=drone, info=info)
+    simulator.now_with("cf0")
+    simulator.now_with("cf0", "bee", "wasp")
+    assert simulator.call(GetEntityInfo, entity="cf0").info == info  # it has stayed
+    assert simulator.call(GetEntityInfo, entity="wasp").info.tags == ["drone", "cf2x_L250"]
 
 
 def test_names_of_the_services():
