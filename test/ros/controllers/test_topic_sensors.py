@@ -54,7 +54,8 @@ class Simulator:
         self._topics = SensorTopics(node)
         self.listeners.look()
 
-    def resolve_topic_name(self, topic: str) -> str:
+    def resolve_topic_name(self, topic: str, *, only_expand: bool = False) -> str:
+        del only_expand
         return f"/{topic}"
 
     def create_publisher(self, kind: Any, topic: str, qos: Any, **_: Any) -> Any:
