@@ -36,7 +36,7 @@ class News:
         of_changes: Called at the start, and after each request that changed the state.
         of_restores: Called before the state and the time become those of a checkpoint.
         of_disturbances: Called when a disturbance begins; `of_changes` follow.
-        of_settings: Called when a drone gets gains, a controller, another estimate or a pose.
+        of_settings: Called when a `Setting` has taken effect.
     """
 
     def __init__(self, simulation: Simulation, health: Health) -> None:

@@ -90,7 +90,7 @@ class PreparedChanges:
         self._news.of_disturbances.append(callback)
 
     def on_setting(self, callback: Callable[[Setting], None]) -> None:
-        """Call `callback` when gains, a controller, an estimate or a told pose take effect."""
+        """Call `callback` when a `Setting` has taken effect, such as gains or a controller."""
         self._news.of_settings.append(callback)
 
     def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:

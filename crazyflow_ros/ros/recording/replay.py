@@ -52,7 +52,10 @@ from crazyflow_ros.xla.start_up import StartUp
 _TIMEOUT = 600.0  # s of wall time for one step
 _GAP = 60  # s that are flown at once
 _REASON = 300  # characters
-_SETTINGS = ("tune", "untune", "set_controller", "restart_estimate", "tell_pose")
+_SETTINGS = (
+    *("tune", "untune", "set_controller"),
+    *("restart_estimate", "tell_pose", "capture_initial_state"),
+)
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
 _FROM_JOINTS = ("rotor_angle", "rotor_vel")
 

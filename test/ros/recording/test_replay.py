@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import known_recordings
 import mcap_files
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.ros.recording.replay import ReplayError, Report, _messages, replay
-from crazyflow_ros.runtime import DroneState, PhysicsThread, Snapshot
+from crazyflow_ros.runtime import DroneState, PhysicsThread, ResetScope, Snapshot
 
 DOMAIN = own_domain("test_replay")
 T = 120.0  # s, no wait of a test is longer
@@ -301,7 +302,7 @@ def test_what_brings_drones_back_is_replayed_bit_for_bit(tmp_path: Path) -> None
 
 
 def test_what_firmwares_are_told_is_replayed_bit_for_bit(tmp_path: Path) -> None:
-    """Gains, another controller, an estimate that starts again elsewhere, and external poses."""
+    """Gains, another controller, an estimate that starts elsewhere, poses, where resets end."""
     path = tmp_path / "flight.mcap"
     told = Told(path, estimator="kalman", **{"crazyflie.port": 19850})
     physics, step = told.physics, lambda n: told.physics.step(n).result(T)
@@ -320,13 +321,17 @@ def test_what_firmwares_are_told_is_replayed_bit_for_bit(tmp_path: Path) -> None
     physics.tune("cf0", "pid", {"state.kp": [0.3, 0.3, 1.0]}).result(T)
     physics.set_controller("pid").result(T)
     step(300)
+    physics.capture_initial_state().result(T)
+    step(55)
+    physics.reset(ResetScope.state).result(T)
+    step(100)
     told.end()
     report = replay(path)
     assert report.difference == "" and report.states > 200
     assert report.ticks == physics.snapshot.tick
     changes = [payload for topic, _, payload in messages_of(path) if topic == "/node/changes"]
     requests = [i for i, change in enumerate(changes) if b"request" in change]
-    assert len(requests) == 7
+    assert len(requests) == 8
     for missing in set(requests) - {requests[4]}:  # only cf0 has recorded states
         less = tmp_path / f"{missing}.mcap"
         rewritten(path, less, lambda *message, n=missing: message != ("/node/changes", n))
@@ -417,6 +422,18 @@ def with_parameters(path: Path, **parameters: Any) -> Path:
         writer.add_metadata("crazyflow_ros", {"parameters": json.dumps(values)})
         writer.finish()
     return path
+
+
+def test_requests_that_are_no_settings_are_refused(tmp_path: Path) -> None:
+    """A file may come from a newer version, or from a stranger."""
+    path = tmp_path / "strange.mcap"
+    known_recordings.write(
+        path,
+        [known_recordings.change(0, request="stop", arguments={})],
+        values_of(Parameters()),
+    )
+    with pytest.raises(ReplayError, match="there is no request 'stop', only tune, untune, "):
+        replay(path)
 
 
 def test_file_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
