@@ -12,6 +12,7 @@ from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.door import Door, DoorStatus, OnLoss
 from crazyflow_ros.runtime.health import Failure, Statistics
+from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import DroneLives, Life, ResetEvent, ResetScope
@@ -35,6 +36,7 @@ __all__ = [
     "PhysicsThread",
     "ResetEvent",
     "ResetScope",
+    "Setting",
     "SimulationConfig",
     "Snapshot",
     "Statistics",

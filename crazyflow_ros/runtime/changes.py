@@ -102,6 +102,7 @@ class Changes(FirmwareChanges):
             simulation = self._simulation
             simulation.take_commands()
             self._engine.capture_initial_state(simulation.snapshot)
+            self._news.tell_setting("capture_initial_state")
 
         return self._request(carry_out)
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.enum_members import member
+from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.dynamics.forces.floor import contact_points
@@ -102,6 +103,7 @@ class FirmwareChanges(PreparedChanges):
         def carry_out() -> None:
             self._simulation.known([name])  # it may have been removed meanwhile
             self._engine.tune(name, kind, checked)
+            self._news.tell_setting("tune", name=name, controller=kind.value, gains=checked)
 
         return self._request(carry_out)
 
@@ -116,6 +118,7 @@ class FirmwareChanges(PreparedChanges):
         def carry_out() -> None:
             self._simulation.known([name])  # it may have been removed meanwhile
             self._engine.untune(name)
+            self._news.tell_setting("untune", name=name)
 
         return self._request(carry_out)
 
@@ -135,6 +138,7 @@ class FirmwareChanges(PreparedChanges):
         def carry_out() -> None:
             self._simulation.known([name])
             self._engine.restart_estimate(name, start)
+            self._news.tell_setting("restart_estimate", name=name, initial=start)
             self._news.show()
 
         return self._request(carry_out)
@@ -154,6 +158,7 @@ class FirmwareChanges(PreparedChanges):
             ValueError: No such drone, drones without estimators, or an impossible number.
         """
         place = limits.vector("external position", pos, (3,), limits.POSITION)
+        given = plain(quat)  # as it is: of a unit quaternion, `unit_quaternion` may round
         turn = np.zeros(4) if quat is None else limits.unit_quaternion("external attitude", quat)
         for error in std:
             if not _LEAST_STD <= error <= _MOST_STD:
@@ -166,6 +171,7 @@ class FirmwareChanges(PreparedChanges):
         def carry_out() -> None:
             self._simulation.known([name])
             self._engine.tell_pose(name, np.concatenate((place, turn)), std)
+            self._news.tell_setting("tell_pose", name=name, pos=place, quat=given, std=std)
 
         return self._request(carry_out)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from crazyflow_ros.engine.disturbances import Disturbance
 from crazyflow_ros.runtime.checkpoint import Checkpoint
@@ -13,6 +13,15 @@ from crazyflow_ros.runtime.schedule import SnapshotCallback
 from crazyflow_ros.runtime.simulation import Simulation
 
 T = TypeVar("T")
+
+
+class Setting(NamedTuple):
+    """A request that left the state as it was, and changed how it goes on."""
+
+    request: str
+    """Name of the method of `PhysicsThread`."""
+    arguments: Mapping[str, Any]
+    """Its arguments by name."""
 
 
 class News:
@@ -27,6 +36,7 @@ class News:
         of_changes: Called at the start, and after each request that changed the state.
         of_restores: Called before the state and the time become those of a checkpoint.
         of_disturbances: Called when a disturbance begins; `of_changes` follow.
+        of_settings: Called when a `Setting` has taken effect.
     """
 
     def __init__(self, simulation: Simulation, health: Health) -> None:
@@ -35,6 +45,7 @@ class News:
         self.of_changes: list[SnapshotCallback] = []
         self.of_restores: list[Callable[[Checkpoint], None]] = []
         self.of_disturbances: list[Callable[[Disturbance], None]] = []
+        self.of_settings: list[Callable[[Setting], None]] = []
 
     def show(self, tick: int | None = None) -> None:
         """Publish the state, of the present tick or another, at the start and after a change."""
@@ -65,6 +76,10 @@ class News:
     def tell_disturbance(self, disturbance: Disturbance) -> None:
         """Tell everyone that a disturbance begins."""
         self._tell("disturbance callback", self.of_disturbances, disturbance)
+
+    def tell_setting(self, request: str, **arguments: Any) -> None:
+        """Tell everyone of a `Setting` that has taken effect."""
+        self._tell("setting callback", self.of_settings, Setting(request, arguments))
 
     def _tell(self, what: str, callbacks: Sequence[Callable[[T], None]], news: T) -> None:
         for callback in callbacks:

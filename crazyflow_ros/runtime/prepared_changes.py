@@ -25,7 +25,7 @@ from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.loop import Loop
-from crazyflow_ros.runtime.news import News
+from crazyflow_ros.runtime.news import News, Setting
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import ResetEvent
 from crazyflow_ros.runtime.roster import (
@@ -88,6 +88,10 @@ class PreparedChanges:
     def on_disturbance(self, callback: Callable[[Disturbance], None]) -> None:
         """Call `callback` when a disturbance begins; `on_change` follows."""
         self._news.of_disturbances.append(callback)
+
+    def on_setting(self, callback: Callable[[Setting], None]) -> None:
+        """Call `callback` when a `Setting` has taken effect, such as gains or a controller."""
+        self._news.of_settings.append(callback)
 
     def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
         """Add a drone between two ticks, without effect on the others.
@@ -222,6 +226,7 @@ class PreparedChanges:
 
         def then(prepared: PreparedRoster) -> None:
             self._exchange_world(prepared)
+            self._news.tell_setting("set_controller", controller=chosen.value)
             self._news.show()
 
         return self._prepare(wanted, then)

@@ -214,6 +214,7 @@ def test_all_that_a_file_may_say_becomes_events(tmp_path: Path) -> None:
         change(5100 * MS, disturbance={"kind": "Wind", "mean": [3, 0, 0], "gust_intensity": 1.0}),
         change(5200 * MS, disturbance={"kind": "BatteryCharge", "drone": "cf0", "charge": 0.5}),
         change(5300 * MS, names=["cf0", "cf1"], state={"pos": [[2, 0, 0.5], [1, 0, 0.5]]}),
+        change(5350 * MS, request="untune", arguments={"name": "cf0"}),
         change(5400 * MS, disturbance={"kind": "nonsense"}),
         (5500 * MS, "/crazyflow/changes", String(data="{")),
         flight_event(6000 * MS, "cf0", "hit", "hit east at (0.00, 0.00, 0.50) m, and flies on"),

@@ -1,4 +1,4 @@
-"""Recording of everything that affects the simulation: commands, forces, disturbances, changes.
+"""Recording of everything that affects the simulation: commands, forces, settings, changes.
 
 Together with the parameters this determines a flight completely, see `replay`.
 """
@@ -31,6 +31,7 @@ from crazyflow_ros.runtime import (
     PhysicsThread,
     ResetEvent,
     ResetScope,
+    Setting,
     Snapshot,
 )
 
@@ -74,6 +75,7 @@ class RecordedEffects:
         physics.on_restore(self._note_restore)
         self._disturbance: Disturbance | None = None
         physics.on_disturbance(self._note_disturbance)
+        physics.on_setting(self._note_setting)
 
     def with_messages(self, conversion: _Conversion, topic: str, kind: Any) -> _Conversion:
         """Wrap a conversion so that messages are recorded when their setpoints take effect.
@@ -127,6 +129,9 @@ class RecordedEffects:
 
     def _note_disturbance(self, disturbance: Disturbance) -> None:
         self._disturbance = disturbance  # recorded with the next state
+
+    def _note_setting(self, setting: Setting) -> None:
+        self._put_change({"request": setting.request, "arguments": plain(setting.arguments)})
 
     def _note_change(self, now: Snapshot) -> None:
         change: dict[str, Any] = {"names": now.names}

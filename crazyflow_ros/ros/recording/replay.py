@@ -25,7 +25,7 @@ from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState
 
-from crazyflow_ros.checks.limits import open_file, shown
+from crazyflow_ros.checks.limits import open_file, shown, unknown
 from crazyflow_ros.checks.mcap_file import LONGEST, recorded
 from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
@@ -52,6 +52,10 @@ from crazyflow_ros.xla.start_up import StartUp
 _TIMEOUT = 600.0  # s of wall time for one step
 _GAP = 60  # s that are flown at once
 _REASON = 300  # characters
+_SETTINGS = (
+    *("tune", "untune", "set_controller"),
+    *("restart_estimate", "tell_pose", "capture_initial_state"),
+)
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
 _FROM_JOINTS = ("rotor_angle", "rotor_vel")
 
@@ -227,6 +231,12 @@ class _Flight:
         if "command" in change:
             command = change["command"]
             self._command(command["drone"], to_setpoint(command["setpoint"]))
+            return
+        if "request" in change:
+            request = change["request"]
+            if request not in _SETTINGS:
+                raise ValueError(unknown("request", request, _SETTINGS))
+            getattr(self.physics, request)(**change["arguments"]).result(_TIMEOUT)
             return
         if "checkpoint" in change:
             self.compare()

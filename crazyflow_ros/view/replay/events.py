@@ -246,7 +246,7 @@ class EventReader:
         elif "checkpoint" in change:
             text = "a checkpoint was loaded: times jump"
             self._add(time_ns, "", "checkpoint", Group.CHANGE, Severity.WARNING, text)
-        elif "reset" not in change:
+        elif not change.keys() & {"reset", "request"}:
             self._note_moves(time_ns, change)
 
     def _note_moves(self, time_ns: int, change: Mapping[str, Any]) -> None:

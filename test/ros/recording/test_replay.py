@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import known_recordings
 import mcap_files
+import numpy as np
 import pytest
 from crazyflie_interfaces.msg import Hover
 from crazyflow_ros_interfaces.srv import SetBattery, SetMotorEfficiency
@@ -46,7 +48,7 @@ from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.ros.recording.replay import ReplayError, Report, _messages, replay
-from crazyflow_ros.runtime import DroneState, PhysicsThread, Snapshot
+from crazyflow_ros.runtime import DroneState, PhysicsThread, ResetScope, Snapshot
 
 DOMAIN = own_domain("test_replay")
 T = 120.0  # s, no wait of a test is longer
@@ -195,8 +197,8 @@ def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
 class Told:
     """A simulation that other threads tell things, some of them by messages, and records it."""
 
-    def __init__(self, path: Path, wall_time: bool = False) -> None:
-        values = values_of(Parameters()) | {"drones": ["cf0", "cf1"], "start_paused": True}
+    def __init__(self, path: Path, wall_time: bool = False, **others: Any) -> None:
+        values = values_of(Parameters()) | {"drones": ["cf0", "cf1"], "start_paused": True} | others
         parameters = from_values(Parameters, values)
         self.physics = physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
         self.recorder = Recorder(path, values, get_logger("test"), wall_time)
@@ -299,6 +301,43 @@ def test_what_brings_drones_back_is_replayed_bit_for_bit(tmp_path: Path) -> None
     assert report.commands == 5 and report.ticks == physics.snapshot.tick
 
 
+def test_what_firmwares_are_told_is_replayed_bit_for_bit(tmp_path: Path) -> None:
+    """Gains, another controller, an estimate that starts elsewhere, poses, where resets end."""
+    path = tmp_path / "flight.mcap"
+    told = Told(path, estimator="kalman", **{"crazyflie.port": 19850})
+    physics, step = told.physics, lambda n: told.physics.step(n).result(T)
+    physics.fly({"cf0": Takeoff(0.6, 1.0), "cf1": Takeoff(0.4)}).result(T)
+    step(401)
+    physics.tune("cf0", "mellinger", {"state.kp": [0.7, 0.6, 1.5], "attitude.kR": [5e4] * 3})
+    step(203)
+    physics.untune("cf0").result(T)
+    x, y, z = physics.snapshot.pos[0].tolist()
+    physics.restart_estimate("cf0", [x + 0.2, y, z, 0.1]).result(T)
+    step(99)
+    pose = np.array([x, y - 0.1, z], np.float32), np.array([0.1, 0.2, 0.0, 1.1], np.float32)
+    physics.tell_pose("cf0", *pose, (0.01, 0.05)).result(T)
+    physics.tell_pose("cf1", (0.1, 1.0, 0.4), None, (0.02, 0.05)).result(T)
+    step(101)
+    physics.tune("cf0", "pid", {"state.kp": [0.3, 0.3, 1.0]}).result(T)
+    physics.set_controller("pid").result(T)
+    step(300)
+    physics.capture_initial_state().result(T)
+    step(55)
+    physics.reset(ResetScope.state).result(T)
+    step(100)
+    told.end()
+    report = replay(path)
+    assert report.difference == "" and report.states > 200
+    assert report.ticks == physics.snapshot.tick
+    changes = [payload for topic, _, payload in messages_of(path) if topic == "/node/changes"]
+    requests = [i for i, change in enumerate(changes) if b"request" in change]
+    assert len(requests) == 8
+    for missing in set(requests) - {requests[4]}:  # only cf0 has recorded states
+        less = tmp_path / f"{missing}.mcap"
+        rewritten(path, less, lambda *message, n=missing: message != ("/node/changes", n))
+        assert "became" in replay(less).difference
+
+
 def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: Path) -> None:
     """As of a simulator that was killed before it had recorded the state after the change."""
     path, cut = tmp_path / "flight.mcap", tmp_path / "cut.mcap"
@@ -383,6 +422,18 @@ def with_parameters(path: Path, **parameters: Any) -> Path:
         writer.add_metadata("crazyflow_ros", {"parameters": json.dumps(values)})
         writer.finish()
     return path
+
+
+def test_requests_that_are_no_settings_are_refused(tmp_path: Path) -> None:
+    """A file may come from a newer version, or from a stranger."""
+    path = tmp_path / "strange.mcap"
+    known_recordings.write(
+        path,
+        [known_recordings.change(0, request="stop", arguments={})],
+        values_of(Parameters()),
+    )
+    with pytest.raises(ReplayError, match="there is no request 'stop', only tune, untune, "):
+        replay(path)
 
 
 def test_file_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
