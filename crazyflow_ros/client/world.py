@@ -91,7 +91,6 @@ class WorldClient:
     def unload(self) -> None:
         """Remove the world; time stands still until one is loaded."""
         self._call(UnloadWorld, "unload_world")
-        self._simulation.look_at_time()
 
     def spawnables(self) -> dict[str, str]:
         """Return the addresses of the objects that the simulator knows, by name."""

@@ -94,12 +94,12 @@ class Listeners:
             callback()
 
     def _look_again(self) -> None:
-        begin, was_paused = time.monotonic(), self._was_paused
-        self._was_paused = is_paused = self._is_paused()
-        if is_paused and begin >= self._due:
+        was_paused, self._was_paused = self._was_paused, self._is_paused()
+        is_paused = self._was_paused
+        if is_paused and time.monotonic() >= self._due:
+            begin = time.thread_time()  # on a busy machine much more time passes
             self._noted |= self._new_readers(t for t in self._publishers if self.count(t))
-            end = time.monotonic()
-            self._due = end + (end - begin) / _SHARE
+            self._due = time.monotonic() + (time.thread_time() - begin) / _SHARE
         stopped = is_paused and not was_paused
         if stopped or self._noted or self._present_counts() != self._counts:
             self.look()

@@ -95,8 +95,7 @@ class OtherNodes:
             callback()
 
     def _look_again(self) -> None:
-        begin = time.monotonic()
-        if begin >= self._due:
+        if time.monotonic() >= self._due:
+            begin = time.thread_time()  # on a busy machine much more time passes
             self.look()
-            end = time.monotonic()
-            self._due = end + (end - begin) / _SHARE
+            self._due = time.monotonic() + (time.thread_time() - begin) / _SHARE
