@@ -11,7 +11,6 @@ stands still, when nothing else is sent: then the subscriptions themselves are c
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.guarded_node import GuardedNode
-from crazyflow_ros.ros.regular_calls import RegularCalls
+from crazyflow_ros.ros.regular_calls import RegularCalls, Share
 
 _PERIOD = 0.2  # s of wall time, after which a new subscriber is noticed at the latest
 _SHARE = 0.05  # of the executor's time; with many topics, subscriptions are compared less often
@@ -45,7 +44,7 @@ class Listeners:
         self._counts: dict[str, int] = {}
         self._readers: dict[str, set[bytes]] = {}  # the subscriptions of topics, when last read
         self._noted: set[str] = set()  # topics that have another subscription
-        self._due = 0.0
+        self._share = Share(_SHARE)
         self.newly_heard: set[str] = set()
         self._followers: list[Callable[[], None]] = []
         self._is_paused, self._was_paused = is_paused, False
@@ -94,12 +93,11 @@ class Listeners:
             callback()
 
     def _look_again(self) -> None:
-        was_paused, self._was_paused = self._was_paused, self._is_paused()
-        is_paused = self._was_paused
-        if is_paused and time.monotonic() >= self._due:
-            begin = time.thread_time()  # on a busy machine much more time passes
-            self._noted |= self._new_readers(t for t in self._publishers if self.count(t))
-            self._due = time.monotonic() + (time.thread_time() - begin) / _SHARE
+        was_paused, is_paused = self._was_paused, self._is_paused()
+        self._was_paused = is_paused
+        if is_paused and self._share.is_due:
+            with self._share.spent():
+                self._noted |= self._new_readers(t for t in self._publishers if self.count(t))
         stopped = is_paused and not was_paused
         if stopped or self._noted or self._present_counts() != self._counts:
             self.look()

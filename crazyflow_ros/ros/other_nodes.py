@@ -7,12 +7,11 @@ take 13 ms with 40 drones.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from crazyflow_ros.ros.guarded_node import GuardedNode
-from crazyflow_ros.ros.regular_calls import RegularCalls
+from crazyflow_ros.ros.regular_calls import RegularCalls, Share
 
 _PERIOD = 0.5  # s of wall time
 _SHARE = 0.01  # of the executor's time; with many other nodes, they are read less often
@@ -47,7 +46,7 @@ class OtherNodes:
     """
 
     def __init__(self, node: GuardedNode, regular_calls: RegularCalls) -> None:
-        self._node, self._due = node, 0.0
+        self._node, self._share = node, Share(_SHARE)
         self._followers: list[Callable[[], None]] = []
         self.publishers: list[End] = []
         self.subscriptions: list[End] = []
@@ -95,7 +94,6 @@ class OtherNodes:
             callback()
 
     def _look_again(self) -> None:
-        if time.monotonic() >= self._due:
-            begin = time.thread_time()  # on a busy machine much more time passes
-            self.look()
-            self._due = time.monotonic() + (time.thread_time() - begin) / _SHARE
+        if self._share.is_due:
+            with self._share.spent():
+                self.look()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
 
@@ -42,3 +43,26 @@ class RegularCalls:
         for n_periods, call in self._calls:
             if self._n_periods % n_periods == 0:
                 call()
+
+
+class Share:
+    """When to do again what may take only a share of a thread's time.
+
+    Args:
+        share: The share, of wall time.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share, self._due = share, 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough time has passed."""
+        return time.monotonic() >= self._due
+
+    @contextmanager
+    def spent(self) -> Iterator[None]:
+        """Count what the context computes; on a busy machine much more wall time passes."""
+        begin = time.thread_time()
+        yield
+        self._due = time.monotonic() + (time.thread_time() - begin) / self._share
