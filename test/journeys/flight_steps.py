@@ -316,11 +316,11 @@ class Swarm(Step):
 
     def fits(self, walk: Walk) -> bool:
         model = walk.model
-        drones = [model.drones[name] for name in model.pilotable]
-        # Services of all also reach those of which is not clear what they do.
-        clear = all(drone.wild or drone.hovers or drone.stands for drone in drones)
-        is_clear = clear or not self.what.startswith("all/")
-        return bool(self._names(model)) and bool(model.world) and is_clear
+        if self.what.startswith("all/"):  # which also reaches drones of which nothing is sure
+            drones = [model.drones[name] for name in model.pilotable]
+            if not all(drone.wild or drone.hovers or drone.stands for drone in drones):
+                return False
+        return bool(self._names(model)) and bool(model.world)
 
     def _names(self, model: Model) -> list[str]:
         """Those that can do it."""

@@ -23,7 +23,7 @@ from crazyflow_ros.ros.messages.refusals import problem_of
 from journeys.log import is_usual
 from journeys.model import LANES, Model
 from journeys.pilot import fly
-from journeys.sides import EXIT_CODES, Fork, Program
+from journeys.sides import LET_GO, Fork, Program
 from journeys.step import Broken, Step, choose
 from journeys.world_steps import SpawnDrone, guest, pose_of
 
@@ -112,7 +112,7 @@ class StopRecording(Step):
         walk.ask(Trigger, "crazyflow_recorder/stop")
         walk.model.expect("^there is no service /crazyflow_recorder/stop")  # for our client of it
         code = recorder.process.wait()
-        if code not in EXIT_CODES or " messages in " not in recorder.log:
+        if code not in (0, LET_GO) or " messages in " not in recorder.log:
             raise Broken(f"a recorder ends with {code}", recorder.log)
         path = Path(recorder.log.partition("records into ")[2].partition("\n")[0])
         with path.open("rb") as file:

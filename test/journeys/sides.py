@@ -62,9 +62,8 @@ def _forks() -> ForkServerContext:
     return context
 
 
-EXIT_CODES = (0, -signal.SIGTERM, -signal.SIGALRM)
-"""Exit codes of programs that were told to end. Recorders that Fast DDS does not let go have the
-last: their file is whole, see `client.recorder`."""
+LET_GO = -signal.SIGALRM
+"""Exit code of recorders that Fast DDS does not let go; their file is whole, see its module."""
 
 
 class Program:
@@ -98,7 +97,7 @@ class Program:
         code, _ = self.process.end()
         log = self.log
         self.process.__exit__(None, None, None)
-        if code not in EXIT_CODES or BAD.search(log):
+        if code not in (0, -signal.SIGTERM, LET_GO) or BAD.search(log):
             raise Broken(f"a program ends with {code}", log)
 
 
