@@ -6,7 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -69,6 +69,19 @@ def no_signals_stay_blocked() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
+def environment_of_other_modules() -> Iterator[None]:
+    """What a client in this process sets for its middleware is not for tests after it."""
+    with _environment_restored():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def environment_of_other_tests() -> Iterator[None]:
+    with _environment_restored():
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
 def memory_is_returned() -> Iterator[None]:
     """JAX keeps all that a process has ever compiled: gigabytes after some hundred files."""
     yield
@@ -77,6 +90,14 @@ def memory_is_returned() -> Iterator[None]:
         gc.collect()
         with suppress(OSError, AttributeError):  # of another C library
             ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+@contextmanager
+def _environment_restored() -> Iterator[None]:
+    before = os.environ.copy()
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 def _resident() -> int:

@@ -145,11 +145,12 @@ def test_no_key_acts_on_the_page_while_a_control_has_the_focus(keys: Keys, contr
 
 
 def test_space_and_enter_press_what_has_the_focus(keys: Keys) -> None:
-    keys.pressed.clear()
     for key, name in (("Space", "Button"), ("Enter", "Two"), ("Space", "Two")):
+        keys.pressed.clear()
         keys.page.get_by_role("button", name=name, exact=True).focus()
         keys.page.keyboard.press(key)
-    until(lambda: keys.pressed == ["Button", "Two", "Two"], f"three clicks, not {keys.pressed}")
+        until(lambda: keys.pressed, f"a click on {name}")  # viser sends two in 50 ms as one
+        assert keys.pressed == [name]
     within = keys.page.get_by_label("Within")
     for key in ("Enter", "Space"):  # opens and closes
         header = keys.page.get_by_role("button", name="Folded")
