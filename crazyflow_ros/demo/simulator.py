@@ -15,6 +15,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from socket import AF_INET, SOCK_DGRAM, socket
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ PATIENCE = "which takes up to a minute the first time"
 
 
 _ABOVE_INFO = ("[WARN]", "[ERROR]", "[FATAL]")
+_OF_BUSY_MACHINES = "readings were left out"
 _LOG_FORMAT = {
     "RCUTILS_CONSOLE_OUTPUT_FORMAT": "[{severity}] [{time}] [{name}]: {message}",
     "RCUTILS_COLORIZED_OUTPUT": "0",
@@ -33,13 +35,24 @@ _LOG_FORMAT = {
 
 
 def choose_domain() -> None:
-    """Choose a separate ROS domain, on this machine only, unless the user has chosen.
+    """Choose a ROS domain that has no nodes, on this machine only, unless the user has chosen.
 
     Call it before rclpy is imported.
     """
     if not os.environ.get("ROS_DOMAIN_ID"):
-        os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 100)
+        domains = [1 + (os.getpid() + i) % 100 for i in range(100)]
+        os.environ["ROS_DOMAIN_ID"] = str(next(filter(_is_unused, domains), domains[0]))
     stay_on_this_machine()
+
+
+def _is_unused(domain: int) -> bool:
+    """Whether the port of a domain's first node on this machine is free (DDSI-RTPS, 9.6.1)."""
+    with socket(AF_INET, SOCK_DGRAM) as port:
+        try:
+            port.bind(("", 7410 + 250 * domain))
+        except OSError:
+            return False
+    return True
 
 
 class SimulatorError(RuntimeError):
@@ -119,12 +132,18 @@ class SimulatorProcess:
             raise SimulatorError(f"the simulator ended {how}; the end of {self.log}:\n{tail}")
 
     def has_complained(self) -> bool:
-        """Return whether its log has anything above INFO, and print that to standard error."""
+        """Return whether its log has anything above INFO, and print that to standard error.
+
+        That sensors take longer than their period is printed, and no reason to fail: the machine is
+        slow, or other programs use it.
+        """
         lines = self.log.read_text(errors="replace").splitlines()
-        complaints = [line for line in lines if line.startswith(_ABOVE_INFO)]
-        for line in complaints:
-            print(f"FAILED: the simulator's log says {line}", file=sys.stderr)
-        return bool(complaints)
+        has_failed = False
+        for line in (line for line in lines if line.startswith(_ABOVE_INFO)):
+            is_fault = _OF_BUSY_MACHINES not in line
+            print(f"{'FAILED: ' * is_fault}the simulator's log says {line}", file=sys.stderr)
+            has_failed |= is_fault
+        return has_failed
 
     def wait(self, timeout: float) -> None:
         """Wait at most `timeout` seconds for the process to end."""

@@ -427,6 +427,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env=os.environ | {"ROS_DOMAIN_ID": str(own_domain(__name__))},
         )
         started.append(process)
         return process
@@ -536,3 +537,17 @@ def test_death_of_the_simulator_is_reported(demo: Demo) -> None:
     output, _ = process.communicate(timeout=10)
     assert process.returncode == 1
     assert "the simulator ended by signal 9" in output
+
+
+def test_a_busy_machine_is_told_of_and_is_no_fault_of_the_simulator(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    left_out = "[WARN] [1.0] [crazyflow]: sensors: readings were left out 2 times so far: they take"
+    (log := tmp_path / "simulator.log").write_text(f"[INFO] [0.5] [crazyflow]: ready\n{left_out}\n")
+    simulator = SimulatorProcess.__new__(SimulatorProcess)
+    simulator.log = log
+    assert not simulator.has_complained()
+    assert capfd.readouterr().err == f"the simulator's log says {left_out}\n"
+    log.write_text(f"{left_out}\n[ERROR] [2.0] [crazyflow]: cf0 crashed\n")
+    assert simulator.has_complained()
+    assert "FAILED: the simulator's log says [ERROR]" in capfd.readouterr().err

@@ -121,6 +121,15 @@ def test_demonstrations_stay_on_this_machine(domain: str, monkeypatch: pytest.Mo
     assert os.environ[RANGE] == "LOCALHOST" and os.environ["ROS_DOMAIN_ID"] != ""
 
 
+def test_demonstrations_choose_a_domain_without_nodes(
+    finds: Finds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROS_DOMAIN_ID", "")
+    monkeypatch.setattr(os, "getpid", lambda: DOMAIN - 1)
+    choose_domain()
+    assert os.environ["ROS_DOMAIN_ID"] == str(1 + DOMAIN % 100)
+
+
 def test_the_log_says_who_finds_the_node() -> None:
     with SimulatorProcess(DOMAIN) as simulator:
         (line,) = re.findall(r"\[INFO\].*found by programs.*", simulator.log)
