@@ -1,9 +1,8 @@
 """One world of a `Sim` as one function call: packed state, parameters as constants.
 
-A call without JAX takes some 2 us, see `xla.machine_code`; where only JAX can call the function, 20
-us or more, nearly all of it for arguments and results: some 10 us for each NumPy array, less for
-JAX's own arrays. So state and inputs share one array, in memory that both libraries read, and so do
-state and results.
+A call takes 10 us or more besides the computation, nearly all of it for arguments and results:
+some 10 us for each NumPy array, less for JAX's own arrays. So state and inputs share one array, in
+memory that both libraries read, and so do state and results.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from crazyflow_ros.engine.world_function import WorldFunction
 from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.xla import compiled_files
-from crazyflow_ros.xla.machine_code import MachineCode
 
 SHARED = f"plugins.{GUSTS}"
 """Path of the leaf that all drones share although it has three axes; exists only with gusts."""
@@ -44,28 +42,8 @@ class WorldProgram:
 
     layout: object
     """Layout of the obstacles, see `sim.leaves.layout`."""
-    by_jax: Callable[..., Any]
-    code: MachineCode | None = None
-    """The function as it is called without JAX, if possible."""
-
-    def advance(
-        self, arguments: np.ndarray, seen: Array | np.ndarray, rest: Any, obstacles: Any
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Return the results.
-
-        Args:
-            arguments: The first argument.
-            seen: The same for JAX.
-            rest: The other vectors of the state.
-            obstacles: Obstacles, or None.
-        """
-        if self.code is None:
-            packed, rest = self.by_jax(seen, rest, obstacles)
-            return packed, rest
-        self.code.give([arguments, *rest, *jax.tree.leaves(obstacles)])
-        self.code()
-        packed, *rest = self.code.results
-        return packed, tuple(rest)
+    advance: Callable[[Array | np.ndarray, Any, Obstacles | None], tuple[Any, tuple[Any, ...]]]
+    """The function: arguments for JAX, other vectors of the state, and obstacles."""
 
     def is_for(self, obstacles: Obstacles | None) -> bool:
         """Return whether it works with these obstacles."""
@@ -172,8 +150,7 @@ class CompiledWorld:
         if present is not None and present.is_for(obstacles):
             return present
         made = self._compiled(obstacles)
-        zeros = np.zeros_like(self._arguments)
-        made.advance(zeros, jax.device_put(zeros), self._rest, obstacles)
+        made.advance(jax.device_put(np.zeros_like(self._arguments)), self._rest, obstacles)
         return made
 
     def use(self, obstacles: Obstacles | None, program: WorldProgram | None = None) -> None:
@@ -205,8 +182,7 @@ class CompiledWorld:
             self.present_program = self._compiled(self.obstacles)
         counts, n = self._counts, len(stretches)
         counts[0], counts[1], counts[2 : 2 + n] = tick % counted(self.freq), n, stretches
-        given = self._arguments, self._seen, self._rest, self.obstacles
-        packed, self._rest = self.present_program.advance(*given)
+        packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
         rows = self._rows(packed)[:n]
         if self._order is not None:
             self._order[:] = neighbours_together(rows[-1, :, self.form.outputs["pos"]])
@@ -232,11 +208,7 @@ class CompiledWorld:
         program = compiled_files.compiled(
             lambda: self._function.new(), arguments, "advance", self._kind
         )
-        code = None
-        if program.description is not None:
-            zeros = np.zeros_like(self._arguments), self._rest, obstacles
-            code = MachineCode.tried(program.function, zeros, program.description)
-        return WorldProgram(layout(obstacles), program.function, code)
+        return WorldProgram(layout(obstacles), program)
 
     def _rows(self, packed: Array) -> np.ndarray:
         """Store the state, and return the other results as rows."""
