@@ -29,7 +29,6 @@ from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.parameters.policy import described
 from crazyflow_ros.ros.recorded_rotors import record_rotors
 from crazyflow_ros.ros.recording.set_up import new_recorder
 from crazyflow_ros.ros.sensors import sensors_file
@@ -154,6 +153,8 @@ class SimulatorNode(GuardedNode):
         self.physics.start()
         self._start_autopilots()
         if file := self.physics.config.policy:
+            from crazyflow_ros.ros.parameters.policy import described  # with what reads networks
+
             self.log.info(described(file, self.parameters.drone_model))
         self.log.info(who_finds_it(get_rmw_implementation_identifier()))
         p, names = self.parameters, ", ".join(self.drones[:4])
