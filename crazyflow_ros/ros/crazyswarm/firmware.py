@@ -111,7 +111,7 @@ class FirmwareParameters:
                 parameters = self._crazyflies.firmware(owner).parameters
                 if name != CONTROLLER or value != parameters.get(name):
                     parameters.set(name, value)
-            except (TypeError, ValueError) as error:
+            except ValueError as error:
                 return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
 

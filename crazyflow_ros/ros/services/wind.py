@@ -36,7 +36,12 @@ class WindParameters:
             Parameter(name, value=plain(getattr(self._wind, field)))
             for name, field in _NAMES.items()
         ]
-        self._simulator.node.set_parameters_atomically(parameters)  # else each asks for a wind
+        # At once, else each asks for a wind.
+        result = self._simulator.node.set_parameters_atomically(parameters)
+        if not result.successful:
+            self._simulator.log.warning(
+                f"the parameters do not show the wind of the checkpoint: {result.reason}"
+            )
 
     def _check(self, changes: list[Parameter[Any]]) -> SetParametersResult:
         """Refuse a wind in which the drones of this simulator cannot fly."""

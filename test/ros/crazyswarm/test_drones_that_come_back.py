@@ -92,8 +92,9 @@ class Server(GuardedNode):
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    given = ["--ros-args", "-p", f"cf1.params.ring.effect:={GIVEN['ring.effect']}"]
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    effect = getattr(request, "param", GIVEN["ring.effect"])
+    given = ["--ros-args", "-p", f"cf1.params.ring.effect:={effect}"]
     rclpy.init(args=given, domain_id=own_domain(__name__))
     yield Server()
     rclpy.try_shutdown()
@@ -121,6 +122,15 @@ def test_a_crazyflie_that_comes_back_has_its_own_parameters(
         tell(ResetEvent(None, ResetScope.state, ("cf1",)))  # type: ignore[arg-type]
     assert server.held() == server.shown() == first
     assert not server.reports
+
+
+@pytest.mark.parametrize("server", ["[1, 2]", "lively", "[]"], indirect=True)
+def test_what_is_no_number_is_no_parameter_of_the_firmware(server: Server) -> None:
+    own = server.parameters.get("ring.effect")
+    firmware.declare(server)  # type: ignore[arg-type]
+    (report,) = server.reports
+    assert report.startswith("cf1: ring.effect is a uint8, got ")
+    assert server.parameters.get("ring.effect") == own
 
 
 def test_logging_that_was_added_ends_with_the_topics_of_the_drone(server: Server) -> None:
