@@ -27,7 +27,7 @@ from sensor_msgs.msg import JointState
 
 from crazyflow_ros.checks.limits import open_file, shown, unknown
 from crazyflow_ros.checks.mcap_file import LONGEST, recorded
-from crazyflow_ros.checks.mcap_records import Message
+from crazyflow_ros.checks.mcap_records import File, Message
 from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
@@ -105,7 +105,7 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
             if flight.report.difference:
                 break
         else:
-            flight.compare()
+            flight.compare(ends_early=not _is_complete(path))
     finally:
         flight.physics.stop()
     return flight.report
@@ -201,8 +201,15 @@ class _Flight:
             for field, value in zip(_FROM_JOINTS, (joints.position, joints.velocity)):
                 self._recorded[drone, field] = np.array(value)
 
-    def compare(self) -> None:
-        """Compare the state with the latest recorded state of this tick."""
+    def compare(self, *, ends_early: bool = False) -> None:
+        """Compare the state with the latest recorded state of this tick.
+
+        Args:
+            ends_early: The recording was cut off here: the change between the two may be missing.
+        """
+        if ends_early:
+            self._settle()
+            self._recorded.clear()
         for (drone, field), expected in self._recorded.items():
             found = self._found(drone, field)
             if not np.array_equal(found, expected) and not self.report.difference:
@@ -307,6 +314,11 @@ def _messages(path: Path) -> Iterator[Any]:
                     yield parameters
         except ValueError as error:
             raise ReplayError(str(error)) from None
+
+
+def _is_complete(path: Path) -> bool:
+    with open_file(path, sys.maxsize) as file:
+        return File(file).is_complete
 
 
 def _parameters(metadata: Mapping[str, str]) -> tuple[int, Any]:

@@ -355,6 +355,23 @@ def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: P
     assert report.difference == "" and report.ticks == 700
 
 
+def test_a_state_after_a_change_may_end_a_file_that_is_cut_off(tmp_path: Path) -> None:
+    """The state is recorded first; a complete file has the change, too."""
+    path, complete, cut = (tmp_path / f"{name}.mcap" for name in ("flight", "complete", "cut"))
+    told = Told(path)
+    physics = told.physics
+    physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
+    physics.step(700 - physics.snapshot.tick).result(T)
+    physics.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
+    told.end()
+    last = sum(topic == "/node/changes" for topic, *_ in messages_of(path)) - 1
+    rewritten(path, complete, lambda *message: message != ("/node/changes", last))
+    assert "tick 700, pos of cf0: [0.29999" in replay(complete).difference
+    cut.write_bytes(complete.read_bytes()[:-1])
+    report = replay(cut)
+    assert report.difference == "" and report.ticks == 700 and report.states
+
+
 def test_times_of_the_wall_in_a_file_do_not_matter(tmp_path: Path) -> None:
     path = tmp_path / "flight.mcap"
     before = time.time_ns()
