@@ -12,7 +12,7 @@ from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Door, SimulationConfig
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.commands.command_topics import RecordedCommands
+    from crazyflow_ros.ros.commands.command_topics import RecordCommand
     from crazyflow_ros.ros.recording.recorder import Recorder
 
 
@@ -26,8 +26,8 @@ class Equipment:
     """Through which others fly the drones, or None."""
     recorder: Recorder | None
     """Recorder of all published messages, or None."""
-    recorded: RecordedCommands | None
-    """Adds messages to the commands that are recorded; None without a recorder."""
+    record_command: RecordCommand | None
+    """Records a message that commands a drone; None without a recorder."""
 
 
 Features = Callable[[Host, Equipment], None]

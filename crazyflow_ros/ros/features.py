@@ -48,8 +48,8 @@ def add_features(host: Host, equipment: Equipment) -> None:
     display.declare(host)
     robot_description.declare(host, door)
     add_reports(host, equipment)
-    command_topics.declare(host, equipment.recorded)
-    swarm_commands.declare(host, equipment.recorded)
+    command_topics.declare(host, equipment.record_command)
+    swarm_commands.declare(host, equipment.record_command)
     if is_on("flight_services", host.log):
         flight_services.declare(host)
     crazyflie_link.declare(host)

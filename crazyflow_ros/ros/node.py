@@ -38,7 +38,7 @@ from crazyflow_ros.runtime.worker import Worker
 from crazyflow_ros.xla.start_up import StartUp, process_age
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.commands.command_topics import RecordedCommands
+    from crazyflow_ros.ros.commands.command_topics import RecordCommand
     from crazyflow_ros.ros.recording.recorder import Recorder
 
 S = TypeVar("S")
@@ -96,8 +96,8 @@ class SimulatorNode(GuardedNode):
                 f"creating the topics and services of {len(self.drones)} drones; with "
                 f"-p interfaces:={Interfaces.swarm} drones get their own when a node looks for them"
             )
-        recorded = self._recorded_commands()
-        features(self, Equipment(blueprint.sensors, door, self.recorder, recorded))
+        record_command = self._recorded_effects()
+        features(self, Equipment(blueprint.sensors, door, self.recorder, record_command))
         if self.recorder is not None:
             record_rotors(self, self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
@@ -127,14 +127,14 @@ class SimulatorNode(GuardedNode):
                 physics = PhysicsThread(config, p.drones, door, self.log, p.by_door or None)
         return physics, features.result()
 
-    def _recorded_commands(self) -> RecordedCommands | None:
+    def _recorded_effects(self) -> RecordCommand | None:
         """Record commands and changes, if the node records."""
         if self.recorder is None:
             return None
         from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 
         effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
-        return effects.with_messages
+        return effects.record_command
 
     @property
     def own_drones(self) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def add_features(
     display.declare(host)
     robot_description.declare(host)
     add_reports(host, equipment)
-    command_topics.declare(crazyflies, equipment.recorded)
+    command_topics.declare(crazyflies, equipment.record_command)
     crazyflie_link.declare(host, crazyflies.fleet)
     add_control(host, equipment)
     add_external_features(host)

@@ -34,7 +34,7 @@ from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
 from crazyflow_ros.output import in_words
-from crazyflow_ros.ros.commands.command_topics import inputs
+from crazyflow_ros.ros.commands.setpoint_messages import commands
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -139,7 +139,7 @@ class _Flight:
                 self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
         self.physics.start()
         self.report, self._info = Report(), info
-        self._inputs = inputs(self.physics.control, parameters.drone_model)
+        self._commands = commands(self.physics.control, parameters.drone_model)
         self._recorded: dict[tuple[str, str], np.ndarray] = {}
         self._tick = self.physics.snapshot.tick
 
@@ -147,7 +147,7 @@ class _Flight:
         """Apply a message at its tick, or keep it for the comparison."""
         *_, drone, name = topic.split("/")
         is_change = topic.endswith(CHANGES.removeprefix("~"))
-        if not is_change and name not in (*self._inputs, WRENCH, "odom", "joint_states"):
+        if not is_change and name not in (*self._commands, WRENCH, "odom", "joint_states"):
             return  # other topics come from other threads, and time may have jumped
         tick = -(-time_ns * self.physics.freq // 1_000_000_000)
         if tick != self._tick:
@@ -174,9 +174,9 @@ class _Flight:
         self.report.commands += 1
 
     def _take_of(self, drone: str, name: str, payload: bytes) -> None:
-        if name in self._inputs:
-            kind, conversion = self._inputs[name]
-            self._command(drone, conversion(deserialised(payload, kind), drone))
+        if name in self._commands:
+            command = self._commands[name]
+            self._command(drone, command.convert(deserialised(payload, command.type), drone))
         elif name == WRENCH:
             message = deserialised(payload, WrenchStamped).wrench
             wrench = TimedWrench(xyz(message.force), xyz(message.torque), math.inf)
