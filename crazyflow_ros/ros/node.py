@@ -18,13 +18,13 @@ from crazyflow_ros.hosts import SharedThread
 from crazyflow_ros.ros.controllers.opened_door import opened_door
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features
-from crazyflow_ros.ros.external_features import PREFIXES
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.memory import MemoryWatch, limit_memory
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.middleware import who_finds_it
+from crazyflow_ros.ros.optional_features import PREFIXES
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.interfaces import Interfaces

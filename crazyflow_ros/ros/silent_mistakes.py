@@ -192,11 +192,6 @@ class SilentMistakes:
         return f" The drones are {', '.join(drones[:_LISTED])}{others}."
 
 
-def declare(simulator: Host) -> None:
-    """Watch the ROS graph."""
-    SilentMistakes(simulator)
-
-
 def _is_of(info: TopicEndpointInfo, end: End) -> bool:
     """Return whether an endpoint belongs to the node of an end."""
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}" == end.node

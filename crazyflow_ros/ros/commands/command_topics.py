@@ -54,8 +54,3 @@ class CommandTopics:
     def _push(self, drone: str, message: WrenchStamped) -> None:
         wrench = WRENCH.convert(message, drone)
         self._physics.apply_wrench(drone, wrench, key=("topic", drone))
-
-
-def declare(simulator: Host, record: RecordCommand | None) -> None:
-    """Create the subscriptions."""
-    CommandTopics(simulator, record)

@@ -236,8 +236,3 @@ def _emergency(_: str, request: Empty.Request) -> Setpoint:
 def _seconds(duration: Any) -> float:
     seconds = duration.sec + duration.nanosec * 1e-9
     return limits.number("duration", seconds, limits.DURATION)
-
-
-def declare(simulator: Host) -> None:
-    """Create the services and the topic."""
-    FlightServices(simulator)

@@ -70,8 +70,3 @@ def _poses(message: MultiDOFJointState) -> Iterator[PoseStamped]:
 def _twists(message: MultiDOFJointState) -> Iterator[TwistStamped]:
     for twist in message.twist:
         yield TwistStamped(header=message.header, twist=twist)
-
-
-def declare(simulator: Host, record: RecordCommand | None) -> None:
-    """Create the subscriptions."""
-    SwarmCommands(simulator, record)

@@ -20,9 +20,11 @@ from crazyflow_ros.sensors import MotionCaptureSensorCfg, NoiseCfg, ObjRef
 from crazyflow_ros.sensors.sampled import SampledSensor
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
     from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
-    from crazyflow_ros.ros.crazyswarm.parameters import MotionCaptureParameters
+    from crazyflow_ros.ros.crazyswarm.swarm_configuration import (
+        MotionCaptureParameters,
+        SwarmConfiguration,
+    )
     from crazyflow_ros.ros.host import Host
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
 

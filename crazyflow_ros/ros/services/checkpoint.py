@@ -66,8 +66,3 @@ def _write(checkpoint: Checkpoint, path: Path) -> None:
     """Write a file, in a folder that is this user's alone if there is none."""
     path.parent.mkdir(0o700, parents=True, exist_ok=True)
     checkpoint.save(path)
-
-
-def declare(simulator: Host, wind: WindParameters) -> None:
-    """Create the services."""
-    CheckpointServices(simulator, wind)

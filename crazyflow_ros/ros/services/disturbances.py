@@ -40,8 +40,3 @@ class DisturbanceServices:
         change = BatteryCharge(drone, request.charge)
         snapshot = await self._simulator.waiting.result(self._physics.disturb(change))
         return f"the battery of {drone} is at {change.charge:.0%}, from tick {snapshot.tick} on"
-
-
-def declare(simulator: Host) -> None:
-    """Create the services."""
-    DisturbanceServices(simulator)

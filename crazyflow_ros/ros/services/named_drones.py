@@ -91,8 +91,3 @@ class NamedDrones:
 
 def _done(what: str, names: Sequence[str]) -> str:
     return f"{names[0] if len(names) == 1 else f'{len(names)} drones'} {what}"
-
-
-def declare(simulator: Host) -> None:
-    """Create the services."""
-    NamedDrones(simulator)

@@ -53,8 +53,3 @@ class TimeControlServices:
 
 def _at(done: str, snapshot: Snapshot) -> str:
     return f"{done}, at tick {snapshot.tick} ({snapshot.time_ns * 1e-9:.3f} s)"
-
-
-def declare(simulator: Host) -> None:
-    """Create the services."""
-    TimeControlServices(simulator)

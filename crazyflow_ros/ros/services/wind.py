@@ -64,8 +64,3 @@ class WindParameters:
     def _report(self, asked: Future[Snapshot]) -> None:
         if not asked.cancelled() and (error := asked.exception()) is not None:
             self._simulator.log.warning(f"the wind is unchanged: {error}")
-
-
-def declare(simulator: Host) -> WindParameters:
-    """Apply changes of the parameters."""
-    return WindParameters(simulator)

@@ -73,8 +73,3 @@ class DisplayTopics:
             )
         ]
         self._delivery = Delivery(drones, topics, set(self._publishers))
-
-
-def declare(simulator: Host) -> None:
-    """Add the topics."""
-    DisplayTopics(simulator)

@@ -23,7 +23,7 @@ _POINTS = 60
 class PlanTopics:
     """Publishes the plans of the drones when they change, while somebody listens."""
 
-    def __init__(self, simulator: Host, is_recorded: bool) -> None:
+    def __init__(self, simulator: Host, *, is_recorded: bool) -> None:
         self._simulator, self._is_recorded = simulator, is_recorded
         self._published: dict[str, Order | None] = {}  # to present subscribers
         simulator.for_each_drone(self._add)
@@ -75,8 +75,3 @@ def _path(order: Order | None, time_ns: int) -> Path:
         pose.pose.position, pose.pose.orientation = point((x, y, z)), heading(yaw)
         path.poses.append(pose)
     return path
-
-
-def declare(simulator: Host, *, is_recorded: bool) -> None:
-    """Add the topics."""
-    PlanTopics(simulator, is_recorded)

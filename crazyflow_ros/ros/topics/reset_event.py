@@ -39,8 +39,3 @@ class ResetEventTopic:
         message = DiagnosticArray(status=[status])
         message.header.stamp = time_of(event.snapshot.time_ns)
         self._publisher.publish(message)
-
-
-def declare(simulator: Host) -> None:
-    """Add the topic."""
-    ResetEventTopic(simulator)

@@ -35,8 +35,3 @@ class SceneTopic:
         if markers != self._published:  # otherwise only drones have been added or removed
             self._published = markers
             self._publisher.publish(markers)
-
-
-def declare(simulator: Host) -> None:
-    """Add the topic."""
-    SceneTopic(simulator)

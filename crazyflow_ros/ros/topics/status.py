@@ -26,7 +26,7 @@ RecorderStatus = Callable[[], tuple[int, int, str]]
 
 
 class StatusTopic:
-    """Diagnostics of the simulation."""
+    """Diagnostics of the simulation, of the door and of the recorder, if there are any."""
 
     def __init__(self, simulator: Host, door: Door | None, recorder: RecorderStatus | None) -> None:
         self._physics, self._door = simulator.physics, door
@@ -135,8 +135,3 @@ class StatusTopic:
                 left = max(0.0, 1 - drawn / capacity)
                 values[f"battery of {name}"] = f"{volts:.2f} V, {left:.0%}"
         return values
-
-
-def declare(simulator: Host, door: Door | None, recorder: RecorderStatus | None) -> None:
-    """Add the topic; `door` and the status of the `recorder` are part of it, if there are any."""
-    StatusTopic(simulator, door, recorder)

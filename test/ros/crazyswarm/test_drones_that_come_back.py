@@ -14,8 +14,10 @@ from rclpy.parameter import Parameter
 from ros_client import own_domain
 
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters
-from crazyflow_ros.ros.crazyswarm import firmware, log_topics
-from crazyflow_ros.ros.crazyswarm.configuration import LogTopic, SwarmConfiguration
+from crazyflow_ros.ros.crazyswarm.firmware_parameters import FirmwareParameters
+from crazyflow_ros.ros.crazyswarm.log_configuration import LogTopic
+from crazyflow_ros.ros.crazyswarm.log_topics import LogTopics
+from crazyflow_ros.ros.crazyswarm.swarm_configuration import SwarmConfiguration
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.listeners import Listeners
@@ -104,7 +106,7 @@ def test_a_crazyflie_that_comes_back_has_its_own_parameters(
     server: Server, is_another: bool
 ) -> None:
     """Another one is as the first was; after a reset so is the same one."""
-    firmware.declare(server)  # type: ignore[arg-type]
+    FirmwareParameters(server)  # type: ignore[arg-type]
     first = server.held()
     assert first == server.shown() == first | GIVEN
     for name, value in SET.items():
@@ -124,7 +126,7 @@ def test_a_crazyflie_that_comes_back_has_its_own_parameters(
 
 
 def test_logging_that_was_added_ends_with_the_topics_of_the_drone(server: Server) -> None:
-    topics = log_topics.LogTopics(server)  # type: ignore[arg-type]
+    topics = LogTopics(server)  # type: ignore[arg-type]
     more = LogTopic.of("more", 50, ["pm.vbat"], "")
     configured = topics.topics("cf1")
     for _ in range(2):

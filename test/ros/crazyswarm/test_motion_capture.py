@@ -9,8 +9,10 @@ import pytest
 from crazyswarm import configuration
 from physics_double import RATE, Physics
 
-from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
-from crazyflow_ros.ros.crazyswarm.parameters import MotionCaptureParameters
+from crazyflow_ros.ros.crazyswarm.swarm_configuration import (
+    MotionCaptureParameters,
+    SwarmConfiguration,
+)
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors.device_topics import Scene
 from crazyflow_ros.ros.sensors.devices import SensorFile

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.services import wind
+from crazyflow_ros.ros.services.wind import WindParameters
 from crazyflow_ros.runtime import Wind
 
 
@@ -42,7 +42,7 @@ def simulator() -> Iterator[Simulator]:
 
 
 def test_the_wind_of_a_checkpoint_is_shown_and_not_asked_for_again(simulator: Simulator) -> None:
-    parameters = wind.declare(simulator)  # type: ignore[arg-type]
+    parameters = WindParameters(simulator)  # type: ignore[arg-type]
     node = simulator.node
     changes = [Parameter("gust_intensity", value=0.7), Parameter("wind", value=[0.0, 2.0, 0.5])]
     assert node.set_parameters_atomically(changes).successful

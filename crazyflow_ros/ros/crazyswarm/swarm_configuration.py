@@ -1,4 +1,4 @@
-"""The configuration of crazyswarm2: robots, their types, and logging. No ROS.
+"""The configuration of crazyswarm2: robots and their types; and our parameters for it. No ROS.
 
 A robot's own settings take precedence over those of its type, and these over those of all robots.
 """
@@ -9,14 +9,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.plain_values import ParameterError, Spec
 from crazyflow_ros.checks.yaml_files import leaves
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
+from crazyflow_ros.ros.crazyswarm.log_configuration import STEPS, LogTopic, log_topics
 from crazyflow_ros.ros.crazyswarm.tree import (
     POSES_DEADLINE,
     POSES_FRAME,
@@ -52,44 +53,7 @@ _KEY = "drone_model"
 _NO_CONTROLLER = "none"  # drones of crazyswarm2's simulator then jump from setpoint to setpoint
 _TRACKED = ("vendor", "librigidbodytracker")  # kinds of tracking by motion capture
 _WORLD = "world"
-_LONGEST_PERIOD = 255  # of a log block, in steps
-STEPS = 100
-"""Steps per second, in which the periods of log blocks are counted."""
-_SLOWEST = math.ceil(10 * STEPS / _LONGEST_PERIOD) / 10  # Hz
 _DEFAULT_DEADLINE = 100.0  # Hz
-
-
-@dataclass(frozen=True)
-class LogTopic:
-    """A topic with logged values of a drone."""
-
-    name: str
-    period: int
-    """In hundredths of a second, derived from the frequency as in the firmware."""
-    variables: tuple[str, ...] = ()
-    """Names of the log variables; empty for topics with their own message types."""
-
-    @classmethod
-    def of(cls, name: str, frequency: Any, variables: Any, where: str) -> LogTopic:
-        """Check the values of a topic.
-
-        Args:
-            name: Name of the topic.
-            frequency: Frequency [Hz].
-            variables: Names of log variables.
-            where: Name of the topic for error messages.
-
-        Raises:
-            ParameterError: The frequency is out of range, or a variable is not a string.
-        """
-        is_number = type(frequency) in (int, float)
-        if not is_number or not _SLOWEST <= frequency <= STEPS:
-            expected = f"a number from {_SLOWEST:g} to {STEPS} Hz"
-            raise ParameterError(f"{where}.frequency", expected, frequency)
-        names = list(variables) if isinstance(variables, list | tuple) else [variables]
-        if not all(isinstance(variable, str) for variable in names):
-            raise ParameterError(f"{where}.vars", "names such as [acc.x, acc.y]", variables)
-        return cls(name, int(STEPS / frequency), tuple(names))
 
 
 @dataclass(frozen=True)
@@ -302,7 +266,7 @@ class SwarmConfiguration:
             merge(logging, table(layer, "firmware_logging", where + "."))
         if not isinstance(frame, str) or not frame:
             raise ParameterError("reference_frame", "the name of a frame", frame)
-        topics = _log_topics(logging) if logging.get("enabled", False) else ()
+        topics = log_topics(logging) if logging.get("enabled", False) else ()
         return RobotSettings(frame, topics, parameters, tracking in _TRACKED)
 
 
@@ -338,21 +302,31 @@ def _position(where: str, robot: Tree) -> tuple[float, float, float]:
     return x, y, z
 
 
-def _log_topics(logging: Tree) -> tuple[LogTopic, ...]:
-    where, topics = "firmware_logging.", []
-    for name, values in table(logging, "default_topics", where).items():
-        topic = f"{where}default_topics.{name}"
-        if name not in DEFAULT_TOPICS:
-            raise ParameterError(topic, unknown("default topic", name, DEFAULT_TOPICS))
-        frequency = values.get("frequency") if isinstance(values, Mapping) else values
-        topics.append(LogTopic.of(name, frequency, (), topic))
-    for name, values in table(logging, "custom_topics", where).items():
-        topic = f"{where}custom_topics.{name}"
-        if not isinstance(values, Mapping) or "vars" not in values:
-            raise ParameterError(topic, "frequency and vars", values)
-        topics.append(LogTopic.of(name, values.get("frequency"), values["vars"], topic))
-    return tuple(topics)
+@dataclass(frozen=True)
+class MotionCaptureParameters:
+    """Frame, errors and source of the poses on /poses."""
+
+    frame_id: Annotated[
+        str, Spec("Frame of /poses; empty: that of motion_capture.yaml, or else world")
+    ] = ""
+    dropout: Annotated[float, Spec("Probability that a drone is missing", 0.0, 0.99)] = 0.0
+    position_noise: Annotated[float, Spec("Standard deviation of a coordinate [m]", 0.0, 10.0)] = (
+        0.0
+    )
+    attitude_noise: Annotated[
+        float, Spec("Standard deviation of the rotation about an axis [rad]", 0.0, 1.0)
+    ] = 0.0
+    delay: Annotated[float, Spec("Age of the poses [s]", 0.0, 10.0)] = 0.0
+    external: Annotated[
+        bool, Spec("Another node publishes /poses, and the drones measure those")
+    ] = False
 
 
-DEFAULT_TOPICS = ("pose", "scan", "odom", "status", "imu")
-"""Topics with their own message types."""
+@dataclass(frozen=True)
+class ServerParameters:
+    """Parameters of this node in addition to those of the simulator and of crazyswarm2."""
+
+    crazyflies_yaml_file: Annotated[str, Spec("Path of crazyswarm2's crazyflies.yaml")] = ""
+    server_yaml_file: Annotated[str, Spec("Path of crazyswarm2's server.yaml")] = ""
+    motion_capture_yaml_file: Annotated[str, Spec("Path of crazyswarm2's motion_capture.yaml")] = ""
+    motion_capture: MotionCaptureParameters = MotionCaptureParameters()

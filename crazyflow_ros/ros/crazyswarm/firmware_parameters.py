@@ -12,7 +12,7 @@ from rclpy.parameter import Parameter
 
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number, table
 from crazyflow_ros.ros.commands.flight_services import ALL
-from crazyflow_ros.ros.crazyswarm.configuration import CONTROLLER
+from crazyflow_ros.ros.crazyswarm.swarm_configuration import CONTROLLER
 from crazyflow_ros.runtime import ResetEvent, ResetScope
 
 if TYPE_CHECKING:
@@ -152,8 +152,3 @@ class FirmwareParameters:
             node.set_parameters(news)
         finally:
             self._following = False
-
-
-def declare(crazyflies: Crazyflies) -> None:
-    """Declare the parameters."""
-    FirmwareParameters(crazyflies)

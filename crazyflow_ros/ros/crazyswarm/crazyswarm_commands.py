@@ -1,16 +1,22 @@
-"""Command topics as in crazyswarm2's server, with cmd_led and all/cmd_full_state."""
+"""Command topics and flight services as in crazyswarm2's server.
+
+It has more topics, cmd_led and all/cmd_full_state, and one more service, reboot.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crazyflie_interfaces.msg import FullState
+from crazyflie_interfaces.srv import GoTo
 from geometry_msgs.msg import Twist
 from std_msgs.msg import String
+from std_srvs.srv import Empty
 
 from crazyflow_ros.crazyflie.lights import RGB, colour
 from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, CommandTopics, RecordCommand
-from crazyflow_ros.ros.commands.flight_services import ALL
+from crazyflow_ros.ros.commands.flight_services import ALL, Conversion, FlightServices
 from crazyflow_ros.ros.commands.setpoint_messages import Command, full_state
 
 if TYPE_CHECKING:
@@ -52,6 +58,29 @@ class CrazyswarmTopics(CommandTopics):
             self._physics.command(drone, full_state(message))
 
 
-def declare(crazyflies: Crazyflies, record: RecordCommand | None) -> None:
-    """Create the subscriptions."""
-    CrazyswarmTopics(crazyflies, record)
+class CrazyswarmServices(FlightServices):
+    """all/go_to is always relative: commands to all Crazyflies have no flag for it."""
+
+    def __init__(self, crazyflies: Crazyflies) -> None:
+        self._traffic = crazyflies.traffic
+        super().__init__(crazyflies.host)
+
+    def _add(self, owner: str) -> None:
+        self._simulator.create_service(Empty, f"{owner}/reboot", partial(self._reboot, owner))
+        super()._add(owner)
+
+    async def _reboot(self, owner: str, _: Empty.Request, response: Empty.Response) -> Any:
+        """Restart the firmware of a drone, or of all, where they are."""
+        drones = self._physics.names if owner == ALL else [owner]
+        for restarted in [self._physics.restart(drone) for drone in drones]:
+            await self._waiting.result(restarted)
+        return response
+
+    async def _command(
+        self, owner: str, conversion: Conversion, request: Any, response: Any
+    ) -> Any:
+        self._traffic.count(owner)
+        return await super()._command(owner, conversion, request, response)
+
+    def _check_go_to_of_all(self, request: GoTo.Request) -> None:
+        request.relative = True

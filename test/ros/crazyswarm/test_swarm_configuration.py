@@ -12,7 +12,7 @@ import yaml
 from crazyswarm import configuration
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
+from crazyflow_ros.ros.crazyswarm.swarm_configuration import SwarmConfiguration
 from crazyflow_ros.ros.crazyswarm.tree import flattened, read_files, unflattened
 
 

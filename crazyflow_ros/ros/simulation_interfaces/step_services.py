@@ -138,8 +138,3 @@ class _Feedback:
             self._goal.publish_feedback(
                 SimulateSteps.Feedback(completed_steps=done, remaining_steps=remaining)
             )
-
-
-def declare(server: Server) -> None:
-    """Create service and action."""
-    StepServices(server)

@@ -15,14 +15,17 @@ from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.ros.crazyswarm import tree
-from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, SwarmConfiguration
-from crazyflow_ros.ros.crazyswarm.parameters import MotionCaptureParameters, ServerParameters
+from crazyflow_ros.ros.crazyswarm.swarm_configuration import (
+    BRUSHLESS,
+    MotionCaptureParameters,
+    ServerParameters,
+    SwarmConfiguration,
+)
 from crazyflow_ros.ros.equipment import Blueprint, Features
-from crazyflow_ros.ros.external_features import PREFIXES
 from crazyflow_ros.ros.guarded_node import GuardedNode
-from crazyflow_ros.ros.message_packages import if_installed, is_on
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.node import SimulatorNode
+from crazyflow_ros.ros.optional_features import PREFIXES, if_installed, is_on
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -102,7 +105,7 @@ def _simulation_config(parameters: Parameters, mocap: MotionCaptureParameters) -
 
 
 def _features(swarm: SwarmConfiguration, external_poses: bool) -> Features:
-    from crazyflow_ros.ros.crazyswarm.features import add_features
+    from crazyflow_ros.ros.crazyswarm.server_features import add_features
 
     return partial(add_features, swarm, external_poses)
 

@@ -1,4 +1,4 @@
-"""~/get_available_worlds and ~/get_current_world."""
+"""~/get_available_worlds, ~/get_current_world, ~/load_world and ~/unload_world."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from simulation_interfaces.msg import Resource, Result, WorldResource
-from simulation_interfaces.srv import GetAvailableWorlds, GetCurrentWorld, LoadWorld
+from simulation_interfaces.srv import GetAvailableWorlds, GetCurrentWorld, LoadWorld, UnloadWorld
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.simulation_interfaces.resources import (
+from crazyflow_ros.ros.simulation_interfaces.resource_reader import (
     Model,
     Reader,
     check_files,
     check_sources,
     listed,
+    resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
+from crazyflow_ros.ros.simulation_interfaces.world_changes import WorldChanges
 from crazyflow_ros.scene import scene_path, scenes
+from crazyflow_ros.scene.description import Description, read_text
 
 FORMATS = ("mjcf",)
+_EMPTY = '<mujoco model="empty"/>'
+_CODES = LoadWorld.Response
 
 
 class WorldServices:
@@ -50,13 +55,62 @@ class WorldServices:
         response.world = self._server.world
 
 
+class WorldLoading:
+    """Services that replace the scene around the drones."""
+
+    def __init__(self, server: Server) -> None:
+        self._server, self._physics = server, server.physics
+        server.serve(LoadWorld, self._load, "WORLD_LOADING", "WORLD_RESOURCE_STRING")
+        server.serve(UnloadWorld, self._unload, "WORLD_UNLOADING")
+
+    async def _load(self, request: LoadWorld.Request, response: LoadWorld.Response) -> None:
+        async with self._server.alone():
+            resources = self._server.resources
+            wanted = resources.by_name(resource_of(request, "world_resource"), "world", scenes())
+            world = await self._server.work(lambda: resources.read(wanted, _CODES, FORMATS))
+            if request.fail_on_unsupported_element and (world.spec.joints or world.spec.actuators):
+                text = "only drones can move, but the world has joints or actuators"
+                raise Refusal(_CODES.UNSUPPORTED_ELEMENTS, text)
+            self._server.loading = True
+            try:
+                await self._exchange(world_message(world), world.description)
+            finally:
+                self._server.loading = False
+            response.world = world_message(world)
+
+    async def _unload(self, _request: UnloadWorld.Request, response: UnloadWorld.Response) -> None:
+        async with self._server.alone():
+            if self._server.world is None:
+                raise Refusal(response.NO_WORLD_LOADED, "no world is loaded")
+            await self._exchange(None, read_text(_EMPTY))
+
+    async def _exchange(self, world: WorldResource | None, scene: Description) -> None:
+        """Hold time, replace the scene and reset everything; on failure change nothing."""
+        server, physics = self._server, self._physics
+        runs = not physics.paused
+        await server.wait(physics.hold("a world is being loaded"))
+        try:
+            await server.change_world(WorldChanges(), scene)
+            server.world, runs = world, False
+        except ValueError as error:
+            raise Refusal(_CODES.RESOURCE_PARSE_ERROR, str(error)) from None
+        finally:
+            if server.world is None:
+                await server.wait(physics.hold("no world is loaded"))
+            else:
+                await server.wait(physics.release())
+                if runs:
+                    await server.wait(physics.resume())
+        await server.stop()
+
+
 def read_world(reader: Reader, path: Path) -> WorldResource:
     """Read the description of a world.
 
     Raises:
         Refusal: The description is invalid, see `Reader.read`.
     """
-    return world_message(reader.read(Resource(uri=str(path)), LoadWorld.Response, FORMATS))
+    return world_message(reader.read(Resource(uri=str(path)), _CODES, FORMATS))
 
 
 def world_message(world: Model) -> WorldResource:
@@ -91,7 +145,7 @@ def _files(reader: Reader, sources: Iterable[str], *, skip_bad: bool) -> Iterato
     """Yield the given MJCF files, and those in the given folders."""
     for source in sources:
         try:
-            path = reader.path_of(source, LoadWorld.Response)
+            path = reader.path_of(source, _CODES)
         except Refusal:
             if skip_bad:
                 continue
@@ -104,8 +158,3 @@ def _files(reader: Reader, sources: Iterable[str], *, skip_bad: bool) -> Iterato
             raise Refusal(
                 Result.RESULT_NOT_FOUND, f"there is no file or folder {limits.shown(source)!r}"
             )
-
-
-def declare(server: Server) -> None:
-    """Create the services."""
-    WorldServices(server)
