@@ -19,8 +19,8 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.memory import advice
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.memory_limit import advice
+from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.runtime import InvalidState
 from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 

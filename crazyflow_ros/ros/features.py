@@ -8,34 +8,32 @@ from __future__ import annotations
 
 from functools import partial
 
-from crazyflow_ros.ros import crazyflie_link, robot_description, viewer
+from crazyflow_ros.ros import crazyflie_link, mujoco_viewer, robot_description
 from crazyflow_ros.ros.commands.command_topics import CommandTopics
 from crazyflow_ros.ros.commands.swarm_commands import SwarmCommands
-from crazyflow_ros.ros.controllers import gamepad, topic_hardware
+from crazyflow_ros.ros.controllers import topic_hardware
+from crazyflow_ros.ros.controllers.opened_door import add_gamepad
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.equipment import Equipment
 from crazyflow_ros.ros.host import Host
 from crazyflow_ros.ros.optional_features import add_external_features, if_installed, is_on
 from crazyflow_ros.ros.sensors import sensor_threads
-from crazyflow_ros.ros.services.checkpoint import CheckpointServices
-from crazyflow_ros.ros.services.time_control import TimeControlServices
-from crazyflow_ros.ros.services.wind import WindParameters
+from crazyflow_ros.ros.services.checkpoint_services import CheckpointServices
+from crazyflow_ros.ros.services.time_services import TimeControlServices
+from crazyflow_ros.ros.services.wind_parameters import WindParameters
 from crazyflow_ros.ros.silent_mistakes import SilentMistakes
-from crazyflow_ros.ros.topics import states
+from crazyflow_ros.ros.topics import drone_states
 from crazyflow_ros.ros.topics.clock import ClockTopic
-from crazyflow_ros.ros.topics.display import DisplayTopics
-from crazyflow_ros.ros.topics.plan import PlanTopics
-from crazyflow_ros.ros.topics.reset_event import ResetEventTopic
-from crazyflow_ros.ros.topics.scene import SceneTopic
+from crazyflow_ros.ros.topics.diagnostics import ResetEventTopic, StatusTopic
+from crazyflow_ros.ros.topics.display import DisplayTopics, PlanTopics, SceneTopic
 from crazyflow_ros.ros.topics.state_topics import StateTopics
-from crazyflow_ros.ros.topics.status import StatusTopic
 
 with if_installed("tf"):
     from crazyflow_ros.ros.topics import tf
 with if_installed("flight_services"):
     from crazyflow_ros.ros.commands.flight_services import FlightServices
 with if_installed("disturbances"):
-    from crazyflow_ros.ros.services.disturbances import DisturbanceServices
+    from crazyflow_ros.ros.services.disturbance_services import DisturbanceServices
 with if_installed("named_drones"):
     from crazyflow_ros.ros.services.named_drones import NamedDrones
 with if_installed("mujoco_ros2_control"):
@@ -53,7 +51,7 @@ def add_features(host: Host, equipment: Equipment) -> None:
     topics = StateTopics(host)
     if is_on("tf", host.log):
         host.for_all_drones(partial(tf.declare, host, topics, sensors))
-    states.declare(host, topics)
+    drone_states.declare(host, topics)
     DisplayTopics(host)
     robot_description.declare(host, door)
     add_reports(host, equipment)
@@ -90,9 +88,9 @@ def add_control(host: Host, equipment: Equipment) -> None:
     )
     if is_on("mujoco_ros2_control", host.log):
         MujocoServices(host, world.put_keyframe if world else None)
-    viewer.declare(host)
+    mujoco_viewer.declare(host)
     SilentMistakes(host)
-    gamepad.declare(host, door)
+    add_gamepad(host, door)
     if isinstance(door, TopicSource):
         topic_hardware.declare(host, door)
         if is_on("topic_sensors", host.log):

@@ -17,21 +17,19 @@ from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.hosts import SharedThread
 from crazyflow_ros.ros.controllers.opened_door import opened_door
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
-from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features
+from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features, new_recorder
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.memory import MemoryWatch, limit_memory
+from crazyflow_ros.ros.memory_limit import MemoryWatch, limit_memory
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.middleware import who_finds_it
 from crazyflow_ros.ros.optional_features import PREFIXES
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.parameters.policy import described
-from crazyflow_ros.ros.recorded_rotors import record_rotors
-from crazyflow_ros.ros.recording.set_up import new_recorder
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
+from crazyflow_ros.ros.parameters.policy_parameter import described
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import Door, PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
@@ -98,8 +96,10 @@ class SimulatorNode(GuardedNode):
             )
         record_command = self._recorded_effects()
         features(self, Equipment(blueprint.sensors, door, self.recorder, record_command))
-        if self.recorder is not None:
-            record_rotors(self, self.recorder)
+        if self.recorder is not None and p.publish_rates.joint_states:
+            from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+
+            RotorTransforms(self, self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
 

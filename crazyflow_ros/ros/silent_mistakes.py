@@ -16,7 +16,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from crazyflow_ros.ros.commands import twists
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.near_names import NearNames
 from crazyflow_ros.ros.other_nodes import End
 

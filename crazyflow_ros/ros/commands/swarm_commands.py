@@ -6,20 +6,22 @@ as by a message on its own topic, <drone>/cmd_pose or <drone>/cmd_vel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from sensor_msgs.msg import MultiDOFJointState
 
+from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, RecordCommand
-from crazyflow_ros.ros.commands.names import check_names, refusal
 from crazyflow_ros.ros.commands.setpoint_messages import POSE, VELOCITY, Command
 
 if TYPE_CHECKING:
     from crazyflow_ros.flight import Setpoint
     from crazyflow_ros.ros.host import Host
+
+_LISTED = 5  # drones in a message
 
 Split = Callable[[MultiDOFJointState], Iterator[Any]]
 """Yields the message of each drone."""
@@ -70,3 +72,27 @@ def _poses(message: MultiDOFJointState) -> Iterator[PoseStamped]:
 def _twists(message: MultiDOFJointState) -> Iterator[TwistStamped]:
     for twist in message.twist:
         yield TwistStamped(header=message.header, twist=twist)
+
+
+def check_names(field: str, names: Sequence[str], present: Sequence[str]) -> None:
+    """Refuse names of drones that are missing, unknown or duplicate.
+
+    Raises:
+        ValueError: They are; the message names the field.
+    """
+    if not names:
+        raise ValueError(f"{field} is empty, expected names of drones")
+    known = frozenset(present)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{field}: {limits.unknown('drone', name, present)}")
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"{field}: {twice} is there twice")
+
+
+def refusal(refused: Sequence[str], n_drones: int) -> str:
+    """Return a message with the first refusals of drones, when the others are commanded."""
+    more = f"; and {len(refused) - _LISTED} more" if len(refused) > _LISTED else ""
+    others = "; the others are commanded" if len(refused) < n_drones else ""
+    return f"{'; '.join(refused[:_LISTED])}{more}{others}"

@@ -19,7 +19,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.other_nodes import TWIN
 
 if TYPE_CHECKING:

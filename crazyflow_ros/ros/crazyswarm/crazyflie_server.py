@@ -27,8 +27,8 @@ from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.node import SimulatorNode
 from crazyflow_ros.ros.optional_features import PREFIXES, if_installed, is_on
 from crazyflow_ros.ros.parameters.declaration import declare
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import SimulationConfig
 

@@ -16,7 +16,7 @@ from crazyflow_ros.ros.host import Host
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.optional_features import add_external_features, if_installed, is_on
 from crazyflow_ros.ros.robot_description import NAME, describe_each
-from crazyflow_ros.ros.topics import states
+from crazyflow_ros.ros.topics import drone_states
 from crazyflow_ros.ros.topics.clock import ClockTopic
 from crazyflow_ros.ros.topics.display import DisplayTopics
 from crazyflow_ros.ros.topics.state_topics import StateTopics
@@ -45,7 +45,7 @@ def add_features(
     topics = StateTopics(host)
     if is_on("transforms", host.log):
         host.for_all_drones(lambda: _add_transforms(crazyflies, topics, equipment))
-    states.declare(host, topics)
+    drone_states.declare(host, topics)
     DisplayTopics(host)
     _describe_robots(host)
     add_reports(host, equipment)

@@ -17,8 +17,8 @@ from mujoco_ros2_control_msgs.srv import (
     StepSimulation,
 )
 
-from crazyflow_ros.ros.calls.waiting import SLOWEST_TICK
 from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.service_calls import SLOWEST_TICK
 from crazyflow_ros.ros.services.mujoco_ros2_control_states import Edit, StateEditor
 from crazyflow_ros.runtime import InvalidState, TimedWrench
 

@@ -15,8 +15,8 @@ from crazyflow_ros_interfaces.srv import ChangeHeight, CommandDrones
 from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
 from crazyflow_ros.flight import Setpoint
-from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT
-from crazyflow_ros.ros.commands.names import check_names, refusal
+from crazyflow_ros.ros.commands.swarm_commands import check_names, refusal
+from crazyflow_ros.ros.service_calls import LOADING_TIMEOUT
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

@@ -21,7 +21,7 @@ from crazyflow_ros.ros.crazyswarm.swarm_configuration import SwarmConfiguration
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 from crazyflow_ros.runtime import ResetEvent, ResetScope
 
 GIVEN = {"led.bitmask": 3, "ring.effect": 9}

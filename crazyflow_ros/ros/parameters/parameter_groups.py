@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated
 
 from crazyflow_ros.checks.plain_values import Spec
 from crazyflow_ros.crazyflie.link import LEAST_PORT, MOST_PORT, LinkConfig
 from crazyflow_ros.engine.config import MAX_RATE, rate
 from crazyflow_ros.runtime import OnLoss
+
+
+class Interfaces(StrEnum):
+    """When a drone has topics and services of its own."""
+
+    each = "each"
+    """Always."""
+    swarm = "swarm"
+    """While another node publishes, subscribes or calls below the name of the drone."""
+    none = "none"
+    """Never."""
 
 
 def _topic_rate(what: str) -> Spec:

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.services.wind import WindParameters
+from crazyflow_ros.ros.services.wind_parameters import WindParameters
 from crazyflow_ros.runtime import Wind
 
 

@@ -15,7 +15,7 @@ from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, own_domain
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.ros.viewer import BACKSPACE, EQUAL, MINUS, RIGHT, SPACE, ViewerControls
+from crazyflow_ros.ros.mujoco_viewer import BACKSPACE, EQUAL, MINUS, RIGHT, SPACE, ViewerControls
 from crazyflow_ros.runtime import TimedWrench
 from crazyflow_ros.scene import MirrorState, build_spec
 from crazyflow_ros.scene.viewer import Input, ViewerScene

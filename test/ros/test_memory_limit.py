@@ -12,7 +12,7 @@ import pytest
 GIB = 1 << 30
 LIMIT = """
 import resource
-from crazyflow_ros.ros.memory import advice, limit_memory
+from crazyflow_ros.ros.memory_limit import advice, limit_memory
 limit_memory({limit})
 """
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.sensors.rviz_config import expand
+from crazyflow_ros.ros.rviz_files import expand
 from crazyflow_ros.ros.sensors.sensors_file import load
 
 TEMPLATE = resource("rviz", "crazyflow.rviz").read_text()

@@ -16,7 +16,7 @@ from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.files import save
 from crazyflow_ros.policy.observation import Observation
-from crazyflow_ros.ros.parameters.policy import described, usable_policy
+from crazyflow_ros.ros.parameters.policy_parameter import described, usable_policy
 
 DOMAIN = own_domain("test_policy")
 OFF = 0.1  # m: foundation-policy has a steady error of up to 7 cm

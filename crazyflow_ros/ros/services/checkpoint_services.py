@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.ros.services.wind import WindParameters
+from crazyflow_ros.ros.services.wind_parameters import WindParameters
 from crazyflow_ros.runtime import Checkpoint
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""~/status: diagnostics of the simulation."""
+"""~/status, diagnostics of the simulation, and ~/reset_event, a message after each reset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from crazyflow_ros.flight import FlightState
 from crazyflow_ros.ros.messages.times import time_of
-from crazyflow_ros.runtime import Door, Statistics
+from crazyflow_ros.runtime import Door, ResetEvent, Statistics
 from crazyflow_ros.sim.actuation import Battery
 
 if TYPE_CHECKING:
@@ -135,3 +135,31 @@ class StatusTopic:
                 left = max(0.0, 1 - drawn / capacity)
                 values[f"battery of {name}"] = f"{volts:.2f} V, {left:.0%}"
         return values
+
+
+class ResetEventTopic:
+    """Publishes resets in the physics thread, before any message of a later state."""
+
+    def __init__(self, simulator: Host) -> None:
+        self._name = f"{simulator.get_fully_qualified_name()}: reset"
+        self._publisher = simulator.create_publisher(DiagnosticArray, "~/reset_event", 10)
+        simulator.physics.on_reset(self._publish)
+
+    def _publish(self, event: ResetEvent) -> None:
+        scopes = ", ".join(scope.name or "" for scope in event.scope)
+        values = {
+            "scope": scopes,
+            "drones": ", ".join(event.drones),
+            "epoch": str(event.snapshot.epoch),
+            "tick": str(event.snapshot.tick),
+        }
+        status = DiagnosticStatus(
+            level=DiagnosticStatus.OK,
+            name=self._name,
+            message=f"{scopes} reset",
+            hardware_id="crazyflow_ros",
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
+        )
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = time_of(event.snapshot.time_ns)
+        self._publisher.publish(message)
