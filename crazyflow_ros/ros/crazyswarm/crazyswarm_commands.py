@@ -16,7 +16,7 @@ from std_srvs.srv import Empty
 
 from crazyflow_ros.crazyflie.lights import RGB, colour
 from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, CommandTopics, RecordCommand
-from crazyflow_ros.ros.commands.flight_services import ALL, Conversion, FlightServices
+from crazyflow_ros.ros.commands.flight_services import ALL, FlightServices
 from crazyflow_ros.ros.commands.setpoint_messages import Command, full_state
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class CrazyswarmTopics(CommandTopics):
 
     def _add_drone(self, drone: str) -> None:
         super()._add_drone(drone)
-        self._subscribe(drone, "cmd_led", String, self._light)
+        light = partial(self._light, drone)
+        self._simulator.create_subscription(String, f"{drone}/cmd_led", light, COMMAND_QOS)
 
     def _command(self, command: Command, drone: str, message: Any) -> None:
         if type(message).__module__.startswith("crazyflie_interfaces."):
@@ -76,11 +77,9 @@ class CrazyswarmServices(FlightServices):
             await self._waiting.result(restarted)
         return response
 
-    async def _command(
-        self, owner: str, conversion: Conversion, request: Any, response: Any
-    ) -> Any:
+    async def _command(self, owner: str, request: Any) -> None:
         self._traffic.count(owner)
-        return await super()._command(owner, conversion, request, response)
+        await super()._command(owner, request)
 
     def _check_go_to_of_all(self, request: GoTo.Request) -> None:
         request.relative = True

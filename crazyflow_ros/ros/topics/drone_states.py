@@ -57,6 +57,7 @@ def messages_of_each(read_range: Callable[[], np.ndarray]) -> dict[str, StateMes
     Args:
         read_range: Reads the range sensors at the time of the snapshot, (M,) [m].
     """
+    down = Range(radiation_type=Range.INFRARED, field_of_view=FIELD_OF_VIEW, max_range=MAX_RANGE)
     return {
         "odom": StateMessage(_odometry, ODOMETRY, _motion),
         "pose": StateMessage(
@@ -70,7 +71,7 @@ def messages_of_each(read_range: Callable[[], np.ndarray]) -> dict[str, StateMes
             lambda snapshot: (snapshot.quat, snapshot.ang_vel, snapshot.specific_force),
         ),
         "range": StateMessage(
-            stamped(_range(), frame_ids.range_link), [["range"]], lambda _: (read_range(),)
+            stamped(down, frame_ids.range_link), [["range"]], lambda _: (read_range(),)
         ),
         "joint_states": StateMessage(lambda drone: _rotors([drone]), _rotor_paths(1), _turning),
     }
@@ -104,10 +105,6 @@ def _odometry(drone: str) -> Odometry:
 
 def _motion(snapshot: Snapshot) -> Sequence[np.ndarray]:
     return snapshot.pos, snapshot.quat, snapshot.body_vel, snapshot.ang_vel
-
-
-def _range() -> Range:
-    return Range(radiation_type=Range.INFRARED, field_of_view=FIELD_OF_VIEW, max_range=MAX_RANGE)
 
 
 def _rotors(drones: Sequence[str]) -> JointState:
