@@ -14,7 +14,7 @@ from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
 from crazyflow_ros.ros.messages.times import STEADY
 from crazyflow_ros.ros.parameters.declaration import ParameterNode
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
-from crazyflow_ros.ros.service_calls import Answers, Retirement, Waiting
+from crazyflow_ros.ros.service_answers import Answers, Retirement, Waiting
 from crazyflow_ros.throttled_logger import ThrottledLogger
 
 

@@ -18,7 +18,7 @@ from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.regular_calls import RegularCalls
-from crazyflow_ros.ros.service_calls import Answers, Waiting
+from crazyflow_ros.ros.service_answers import Answers, Waiting
 from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
 from crazyflow_ros.throttled_logger import ThrottledLogger

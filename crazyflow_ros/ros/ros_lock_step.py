@@ -20,7 +20,7 @@ from std_srvs.srv import Trigger
 
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import Advance, Endpoint, Reached
 from crazyflow_ros.lockstep.script import Extension, LockStep, Script
-from crazyflow_ros.ros.service_calls import LOADING_TIMEOUT
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT
 from crazyflow_ros.runtime import InvalidState
 
 if TYPE_CHECKING:

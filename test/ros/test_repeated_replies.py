@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from rclpy.exceptions import InvalidHandle
 
-from crazyflow_ros.ros.service_calls import Answers
+from crazyflow_ros.ros.service_answers import Answers
 
 DROPPED = "failed to send response (timeout): client will not receive response"
 

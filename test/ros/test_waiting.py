@@ -15,7 +15,7 @@ from rclpy.node import Node
 from ros_client import TIMEOUT, Client, own_domain
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.ros.service_calls import Waiting
+from crazyflow_ros.ros.service_answers import Waiting
 
 DOMAIN = own_domain("test_waiting")
 LIMIT = 0.2  # s

@@ -33,7 +33,7 @@ from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import SimulationConfig
 
 with if_installed("motion_capture"):
-    from crazyflow_ros.ros.crazyswarm import motion_capture
+    from crazyflow_ros.ros.crazyswarm.mocap_poses import with_poses
 
 NODE = "crazyflie_server"
 
@@ -72,7 +72,7 @@ def read(node: GuardedNode) -> Blueprint:
         raise ParameterError("hosts.name", "must be empty, this server is alone", name)
     sensors = sensors_file.read(parameters)
     if is_on("motion_capture", node.log):
-        sensors = motion_capture.with_poses(sensors, mocap, swarm, parameters)
+        sensors = with_poses(sensors, mocap, swarm, parameters)
     config = _simulation_config(parameters, mocap)
     return Blueprint(parameters, config, sensors, partial(_features, swarm, mocap.external))
 

@@ -6,7 +6,7 @@ from crazyflow_ros.description.urdf import urdf
 from crazyflow_ros.ros import crazyflie_link
 from crazyflow_ros.ros.crazyswarm.crazyflies import ConnectionStatisticsTopics, Crazyflies
 from crazyflow_ros.ros.crazyswarm.crazyswarm_commands import CrazyswarmServices, CrazyswarmTopics
-from crazyflow_ros.ros.crazyswarm.firmware_parameters import FirmwareParameters
+from crazyflow_ros.ros.crazyswarm.drone_parameters import FirmwareParameters
 from crazyflow_ros.ros.crazyswarm.log_topics import LogTopics
 from crazyflow_ros.ros.crazyswarm.swarm_configuration import SwarmConfiguration
 from crazyflow_ros.ros.crazyswarm.tree import ROBOT_DESCRIPTION
@@ -24,7 +24,7 @@ from crazyflow_ros.ros.topics.state_topics import StateTopics
 with if_installed("transforms"):
     from crazyflow_ros.ros.topics.tf import Edge, add_moving, publish_static
 with if_installed("motion_capture"):
-    from crazyflow_ros.ros.crazyswarm import motion_capture
+    from crazyflow_ros.ros.crazyswarm.mocap_poses import ExternalPoses
 
 
 def add_features(
@@ -40,7 +40,7 @@ def add_features(
     """
     crazyflies = Crazyflies(host, swarm)
     if external_poses and is_on("motion_capture", host.log):
-        motion_capture.ExternalPoses(crazyflies)
+        ExternalPoses(crazyflies)
     ClockTopic(host)
     topics = StateTopics(host)
     if is_on("transforms", host.log):

@@ -18,7 +18,7 @@ from mujoco_ros2_control_msgs.srv import (
 )
 
 from crazyflow_ros.ros.messages.geometry import xyz
-from crazyflow_ros.ros.service_calls import SLOWEST_TICK
+from crazyflow_ros.ros.service_answers import SLOWEST_TICK
 from crazyflow_ros.ros.services.mujoco_ros2_control_states import Edit, StateEditor
 from crazyflow_ros.runtime import InvalidState, TimedWrench
 

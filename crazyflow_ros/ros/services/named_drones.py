@@ -16,7 +16,7 @@ from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.ros.commands.swarm_commands import check_names, refusal
-from crazyflow_ros.ros.service_calls import LOADING_TIMEOUT
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.ros.service_calls import SLOWEST_TICK, TIMEOUT
+from crazyflow_ros.ros.service_answers import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:

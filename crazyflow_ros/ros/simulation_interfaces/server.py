@@ -13,7 +13,7 @@ from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, Wor
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.service_calls import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.resource_reader import Reader, objects
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
 from crazyflow_ros.ros.simulation_interfaces.world_changes import WorldChanges

@@ -19,7 +19,7 @@ from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities
 from crazyflow_ros.checks import limits
 from crazyflow_ros.drones import Drone, model_name
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.service_calls import LOADING_TIMEOUT
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.entities import named
 from crazyflow_ros.ros.simulation_interfaces.entity_motion import frame, motions
 from crazyflow_ros.ros.simulation_interfaces.resource_reader import (

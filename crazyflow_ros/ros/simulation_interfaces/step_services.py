@@ -12,7 +12,7 @@ from simulation_interfaces.srv import StepSimulation
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import SERVICE_QOS, Refusal
-from crazyflow_ros.ros.service_calls import SLOWEST_TICK, TIMEOUT
+from crazyflow_ros.ros.service_answers import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.ros.services.paced_actions import PacedActionServer
 from crazyflow_ros.ros.simulation_interfaces.server import Server, service_name
 from crazyflow_ros.runtime import Steps

@@ -22,7 +22,7 @@ ROBOTS = ("cf1", "cf2")
 
 
 def test_poses_outlast_a_reader_that_leaves_while_they_are_sampled() -> None:
-    motion_capture = pytest.importorskip("crazyflow_ros.ros.crazyswarm.motion_capture")
+    motion_capture = pytest.importorskip("crazyflow_ros.ros.crazyswarm.mocap_poses")
     swarm, parameters = SwarmConfiguration(configuration(*ROBOTS)), Parameters(freq=RATE)
     given = MotionCaptureParameters()
     file = motion_capture.with_poses(
