@@ -19,13 +19,13 @@ from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight.plan import Advice
 from crazyflow_ros.hosts import Hosts
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
-from crazyflow_ros.ros.parameters.groups import (
+from crazyflow_ros.ros.parameters.parameter_groups import (
     AutopilotProcesses,
     CrazyflieLink,
+    Interfaces,
     PublishRates,
     Ros2Control,
 )
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.sim.cascade import modes_of
@@ -286,7 +286,9 @@ class Parameters(RealisticOptions):
         if self.estimator != Estimator.none:
             values["positioning"] = self._positioning()
         if self.policy:
-            from crazyflow_ros.ros.parameters.policy import usable_policy  # what reads networks
+            from crazyflow_ros.ros.parameters.policy_parameter import (
+                usable_policy,  # what reads networks
+            )
 
             values["policy"] = usable_policy(
                 self.policy,

@@ -11,9 +11,14 @@ from sensor_msgs.msg import LaserScan, PointCloud2, Range
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
 from crazyflow_ros.ros.messages.numeric_message import elements
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
-from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.sensors.device_topics import (
+    MARKERS,
+    DeviceTopics,
+    Scene,
+    marker_array,
+    put_header,
+)
 from crazyflow_ros.ros.sensors.devices import DRONE, Device, Topic
-from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import LidarPatternCfg, ShapeRecorder
 from crazyflow_ros.sensors.backends.state import StateBackend
