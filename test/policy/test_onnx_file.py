@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.checked import ActionNumbers, LayerNames, Specification, plain
+from crazyflow_ros.policy.checked import LayerNames, Specification, plain
 from crazyflow_ros.policy.files import load
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import Observation
@@ -28,9 +28,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402
 from crazyflow_ros.network_files.onnx_model import read  # noqa: E402
 
 RNG = np.random.default_rng(0)
-SPECIFICATION = Specification(
-    Observation(), ActionNumbers.of(Action.of("cf2x_L250")), 50, "cf2x_L250"
-)
+SPECIFICATION = Specification(Observation(), Action.of("cf2x_L250"), 50, "cf2x_L250")
 SIZES = {"w0": (8, 13), "b0": (8,), "w1": (8, 8), "b1": (8,), "w2": (4, 8), "b2": (4,)}
 SIZES |= {"wide": (8, 8), "wide_bias": (8,), "value": (1, 8), "value_bias": (1,), "mean": (1, 13)}
 CONSTANTS = {name: RNG.normal(size=size).astype(np.float32) / 3 for name, size in SIZES.items()}
