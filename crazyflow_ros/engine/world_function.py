@@ -33,7 +33,7 @@ from crazyflow_ros.engine.holding_step import HoldingStep
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels, levels_of
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.policy.files import load
+from crazyflow_ros.policy import load
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery, WeakMotors

@@ -12,7 +12,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
-from crazyflow_ros.envs.configuration import Autoreset, Configuration
+from crazyflow_ros.envs.environment_options import Autoreset, Configuration
 from crazyflow_ros.envs.eyes import MOUNT, Eyes
 from crazyflow_ros.envs.tasks import CourseTask, Flight, Task, Verdict
 from crazyflow_ros.policy.action import SIZE

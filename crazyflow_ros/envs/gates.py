@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import sin_cos
-from crazyflow_ros.envs.tasks import Flight, Start, Verdict, check, length, side_by_side, within
+from crazyflow_ros.envs.tasks import Flight, PlainTask, Start, Verdict, length, side_by_side, within
 from crazyflow_ros.raytracing import Frames
 from crazyflow_ros.scene import read_scene
 
@@ -66,7 +66,7 @@ through its centre [rad]."""
 
 
 @dataclass(frozen=True)
-class Race:
+class Race(PlainTask):
     """Fly through the gates of a scene in their order. Each metre towards the next is rewarded.
 
     A gate adds 1. Touching the floor or the frame of a gate, or being too far away, ends the
@@ -88,6 +88,8 @@ class Race:
             rest at the start.
     """
 
+    may_be_zero = ("shift", "turn")
+
     seconds: float = 30.0
     scene: str = "race_track"
     laps: int = 1
@@ -103,11 +105,9 @@ class Race:
         """Check the fields.
 
         Raises:
-            ValueError: A length or time is not positive, or the scene has no gates.
+            ValueError: A number is out of range, or the scene has no gates.
         """
-        check(self, "spread")
-        check(self, "shift", "turn", lowest=-1e-9)
-        check(self, "seconds", "laps", "height", "limit", "speed", lowest=0)
+        super().__post_init__()
         _ = self.gates
 
     @cached_property

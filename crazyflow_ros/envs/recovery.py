@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.dynamics.components import sin_cos, split
-from crazyflow_ros.envs.tasks import Hover, Start, check, side_by_side
+from crazyflow_ros.envs.tasks import Hover, Start, side_by_side
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Recovery(Hover):
         scene: Name or path of the MJCF scene in pictures, of which drones touch only the floor.
     """
 
+    may_be_zero = ("angle", "speed", "rate", "rotor_vel")
+
     point: tuple[float, float, float] = (0.0, 0.0, 3.0)
     limit: float = 5.0
     angle: float = pi
@@ -43,11 +45,9 @@ class Recovery(Hover):
         """Check the fields.
 
         Raises:
-            ValueError: A length or time is not positive, a number is not finite, or an angle is
-                above pi.
+            ValueError: A number is out of range; the message names the field.
         """
         super().__post_init__()
-        check(self, "angle", "speed", "rate", "rotor_vel", lowest=-1e-9)
         if self.angle > pi:
             raise ValueError(f"Recovery: angle must be at most pi, got {self.angle}")
 

@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.envs.configuration import Autoreset
 from crazyflow_ros.envs.environment import OBSERVATION, Environment
+from crazyflow_ros.envs.environment_options import Autoreset
 from crazyflow_ros.envs.tasks import Task
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.sim import Sim

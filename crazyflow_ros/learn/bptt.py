@@ -22,6 +22,7 @@ from jax import Array
 
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
+from crazyflow_ros.learn.batch import PICTURE, Batch, batch
 from crazyflow_ros.learn.costs import Approach, Cost
 from crazyflow_ros.learn.learner import (
     Settings,
@@ -31,7 +32,6 @@ from crazyflow_ros.learn.learner import (
     new_network,
     together,
 )
-from crazyflow_ros.learn.worlds import PICTURE, Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
 

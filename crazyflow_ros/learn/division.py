@@ -19,8 +19,8 @@ from jax import Array
 from jax.experimental.multihost_utils import process_allgather, sync_global_devices
 from jax.sharding import NamedSharding, PartitionSpec
 
+from crazyflow_ros.learn.batch import NO_AXIS
 from crazyflow_ros.learn.learner import Learner
-from crazyflow_ros.learn.worlds import NO_AXIS
 from crazyflow_ros.sim.worlds import inferring
 from crazyflow_ros.xla import compiled_files
 

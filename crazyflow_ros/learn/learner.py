@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.learn.worlds import Batch, Scales, Spread
+from crazyflow_ros.learn.batch import Batch, Scales, Spread
 from crazyflow_ros.network_files import GRU
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.network import Dense, Gru, Layer, Network, Patches

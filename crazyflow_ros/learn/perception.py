@@ -25,6 +25,7 @@ from jax import Array
 
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
+from crazyflow_ros.learn.batch import Batch, TrainingWorlds
 from crazyflow_ros.learn.costs import square
 from crazyflow_ros.learn.learner import (
     Settings,
@@ -36,7 +37,6 @@ from crazyflow_ros.learn.learner import (
     seeing,
     together,
 )
-from crazyflow_ros.learn.worlds import Batch, TrainingWorlds
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import PARTS

@@ -19,6 +19,7 @@ from jax import Array
 
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
+from crazyflow_ros.learn.batch import Batch, batch
 from crazyflow_ros.learn.costs import Cost
 from crazyflow_ros.learn.learner import (
     CHUNK,
@@ -28,7 +29,6 @@ from crazyflow_ros.learn.learner import (
     new_network,
     together,
 )
-from crazyflow_ros.learn.worlds import Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
 

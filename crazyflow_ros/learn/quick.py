@@ -19,8 +19,7 @@ from jax.sharding import Mesh
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, no_wrench, split, stack
-from crazyflow_ros.learn.costs import Approach, Cost, square
-from crazyflow_ros.learn.worlds import (
+from crazyflow_ros.learn.batch import (
     FASTEST,
     NO_AXIS,
     Spread,
@@ -29,6 +28,7 @@ from crazyflow_ros.learn.worlds import (
     scale_of,
     varied,
 )
+from crazyflow_ros.learn.costs import Approach, Cost, square
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.sim.arguments import whole

@@ -15,13 +15,13 @@ from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
+from crazyflow_ros.learn.batch import Batch, Spread
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings
 from crazyflow_ros.learn.costs import Approach, Cost, Descent, Passage
 from crazyflow_ros.learn.learner import Learner
 from crazyflow_ros.learn.perception import Perception, PerceptionSettings
 from crazyflow_ros.learn.ppo import Ppo, PpoSettings
 from crazyflow_ros.learn.quick import QuickHover
-from crazyflow_ros.learn.worlds import Batch, Spread
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.policy import Policy
 

@@ -1,4 +1,4 @@
-"""Training with any algorithm: progress, checkpoints that continue to the bit, curves."""
+"""Training with any algorithm: progress, exact checkpoints, learning curves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +16,15 @@ import numpy as np
 from crazyflow_ros.checks.archive import read_arrays, write_arrays
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file, shown_path
+from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.division import Division, others_answer, whole_array
 from crazyflow_ros.learn.learner import CHUNK, Learner
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.sim.worlds import put
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST_BYTES = 256 * 1024 * 1024  # of a checkpoint
 
@@ -118,6 +122,23 @@ def policy_of(learner: Learner, network: Network) -> Policy:
         dynamics=worlds.dynamics,
         about=f"{task}, {kind}, seed {learner.settings.seed}",
     )
+
+
+def learning_curve(progress: Sequence[Progress], title: str) -> Figure:
+    """Return a plot of the cost over the samples, on a logarithmic axis with plain numbers."""
+    with extra("learn"):
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    drawn = Figure(figsize=(6, 3.5), layout="constrained")
+    axes = drawn.subplots()
+    axes.plot([p.samples / 1e6 for p in progress], [p.cost for p in progress], marker=".")
+    axes.set(xlabel="samples, million", ylabel="mean cost of a step", yscale="log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_title(title)
+    axes.grid(visible=True, which="both", alpha=0.3)
+    return drawn
 
 
 def _about(division: Division) -> str:

@@ -1,4 +1,4 @@
-"""Policies that are built from numbers of files, all of which are checked."""
+"""Policies built from the content of files, every value of which is checked."""
 
 from __future__ import annotations
 

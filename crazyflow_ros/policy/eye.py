@@ -11,15 +11,15 @@ from jax import Array
 from crazyflow_ros.checks.limits import unknown
 
 CHANNELS = {"depth": 1, "rgb": 3}
-"""Numbers of a pixel, by kind of picture."""
+"""Numbers per pixel of each kind of picture."""
 
 MOST_PIXELS = 4096
-"""Most pixels of a picture in an observation."""
+"""Largest number of pixels of a picture."""
 
 
 @dataclass(frozen=True)
 class Eye:
-    """A camera of the drone, and what an observation contains of its pictures."""
+    """A camera of the drone, whose pictures are part of the observation."""
 
     kind: str = "depth"
     """"depth" or "rgb"."""
@@ -52,7 +52,7 @@ class Eye:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Rows, columns and numbers of a pixel."""
+        """Rows, columns, and numbers per pixel."""
         return self.height, self.width, CHANNELS[self.kind]
 
     @property
@@ -62,7 +62,7 @@ class Eye:
         return height * width * channels
 
     def seen(self, picture: Array) -> Array:
-        """Return what an observation contains of a picture, numbers from 0 to 1.
+        """Return a picture as the numbers from 0 to 1 that an observation contains.
 
         Args:
             picture: (..., height, width, 1) depth [m], infinite where there is nothing; or

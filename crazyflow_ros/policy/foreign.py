@@ -125,7 +125,7 @@ def read_network(
     Args:
         kind: Name of the module of `network_files` that reads it.
         content: The file.
-        options: Of that module.
+        options: Options of that module.
 
     Raises:
         ValueError: It is another kind of file, is damaged, or takes too much to read.

@@ -19,8 +19,8 @@ from policies import motions, policy_of_layers
 from crazyflow_ros.checks.archive import read_arrays
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.network_files import MOST_BYTES
+from crazyflow_ros.policy import load, save
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.files import load, save
 from crazyflow_ros.policy.network import ACTIVATIONS, Dense, Gru, column_by_column, mlp
 from crazyflow_ros.policy.observation import PARTS, Observation
 from crazyflow_ros.policy.policy import Policy

@@ -22,7 +22,7 @@ from hostile_policies import KINDS, PolicyFiles, damaged  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from crazyflow_ros.network_files import MOST_BYTES, MOST_NODES, onnx_model, rltools  # noqa: E402
-from crazyflow_ros.policy.files import load  # noqa: E402
+from crazyflow_ros.policy import load  # noqa: E402
 from crazyflow_ros.policy.foreign import read_network  # noqa: E402
 
 WEIGHTS = np.linspace(-1, 1, 4 * 22, dtype=np.float32).reshape(4, 22)

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from crazyflow_ros.policy import load
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.checked import LayerNames, Specification, plain
-from crazyflow_ros.policy.files import load
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import Observation
 

@@ -54,12 +54,12 @@ def save(policy: Policy, path: str | Path) -> None:
 
 
 def load(path: str | Path, drone: AnyDrone | None = None) -> Policy:
-    """Read a policy. Its content is not trusted.
+    """Read a policy from a file, whose content is not trusted.
 
     Args:
-        path: A file that `save` wrote; of the package foundation-policy, which ends in `.h5`; or of
-            ONNX, which ends in `.onnx`.
-        drone: The drone to fly. Files of foundation-policy need it, because they fly any drone.
+        path: A file written by `save`, a checkpoint of the package foundation-policy (`.h5`), or an
+            ONNX model (`.onnx`).
+        drone: The drone to fly; required for foundation-policy, which flies any drone.
 
     Raises:
         ValueError: The file is missing or is not a policy; the message says what is wrong.
@@ -86,7 +86,7 @@ def _read_about(array: np.ndarray | None) -> Any:
 
 
 def _policy(values: Any, arrays: dict[str, np.ndarray]) -> Policy:
-    """Return the policy of the values of JSON and arrays, all of which are checked."""
+    """Return the policy of JSON values and arrays, all of which are checked."""
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise ValueError(f"it is not a {FORMAT}")
     about: _About = convert(values, _About, "about")
