@@ -21,14 +21,14 @@ class Recovery(Hover):
         seconds: Length of an episode.
         point: The point to hover at, m.
         spread: Half the sides of the box around it in which drones start, m.
-        tolerance: Distance at which the drone counts as there, m.
-        limit: Distance at which the drone is lost, m; that costs 1.
+        tolerance: Distance within which the drone counts as there, m.
+        limit: Distance beyond which the drone is lost, which costs 1, m.
         angle: Largest initial angle between the drone's z axis and the vertical, rad. All attitudes
             within it are equally probable; pi includes every attitude.
         speed: Largest initial velocity along each axis, m/s.
         rate: Largest initial body rate about each axis, rad/s.
         rotor_vel: Smallest and largest initial speed of a rotor, RPM.
-        scene: Name or path of the MJCF scene in pictures, of which drones touch only the floor.
+        scene: Name or path of the MJCF scene in pictures; drones collide only with the floor.
     """
 
     may_be_zero = ("angle", "speed", "rate", "rotor_vel")

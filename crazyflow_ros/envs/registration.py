@@ -29,12 +29,12 @@ def register() -> None:
 
 
 def make(num_envs: int, kind: str, **options: Any) -> QuadrotorVectorEnv:
-    """Return an environment with a given kind of task.
+    """Return an environment with a kind of task.
 
     Args:
         num_envs: Number of worlds.
         kind: Name of the task's class.
-        **options: Fields of the task, or the `task`; and arguments of `QuadrotorVectorEnv`.
+        **options: Fields of the task, or the `task`, and arguments of `QuadrotorVectorEnv`.
 
     Raises:
         ValueError: An option is out of range, or the task is of another kind.

@@ -47,7 +47,7 @@ class Flight(NamedTuple):
     vel: Array
     """(N, 3) m/s."""
     error: Array
-    """(N, 3) from the drone to its goal, m."""
+    """(N, 3) vector from the drone to its goal, m."""
     vel_error: Array
     """(N, 3) velocity of the goal relative to the drone, m/s."""
     origin: Array
@@ -75,7 +75,7 @@ class Task(Protocol):
         ...
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
-        """Return a `Start`, or its first fields, for the n drones of a world."""
+        """Return a `Start`, or its first two fields, for the n drones of a world."""
         ...
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
@@ -103,14 +103,14 @@ class CourseTask(Task, Protocol):
 
 @runtime_checkable
 class FurnishedTask(Task, Protocol):
-    """A task that places what is in the scene, in each world where it likes."""
+    """A task that moves objects of the scene, in each world differently."""
 
     def furnished(self, geoms: Frames, bodies: Sequence[str], origin: Array) -> Frames:
-        """Return where the geoms of N worlds are, for pictures.
+        """Return the poses of the geoms in N worlds, for pictures.
 
         Args:
-            geoms: Their places in the scene's file, (1, ngeom, ...).
-            bodies: Name of the body, among those in the world itself, that carries each geom.
+            geoms: Their poses in the scene's file, (1, ngeom, ...).
+            bodies: Name of the top-level body that carries each geom.
             origin: (N, k) of the first drone of each world.
         """
         ...
@@ -122,7 +122,7 @@ def within(key: Array, n: int, centre: tuple[float, ...], spread: tuple[float, .
 
 
 def side_by_side(points: Array) -> Array:
-    """Return (n, 3) points, shifted to a grid of 1 m."""
+    """Return (n, 3) points, each shifted to its place on a grid of 1 m."""
     return points + jnp.asarray(np.pad(grid_2d(len(points)), ((0, 0), (0, 1))), points.dtype)
 
 
@@ -174,8 +174,8 @@ class Hover(PlainTask):
         seconds: Length of an episode.
         point: The point, m.
         spread: Half the sides of the box around it in which drones start, m.
-        tolerance: Distance at which the drone counts as there, m.
-        limit: Distance at which the drone is lost, m; that costs 1.
+        tolerance: Distance within which the drone counts as there, m.
+        limit: Distance beyond which the drone is lost, which costs 1, m.
     """
 
     seconds: float = 5.0
@@ -189,7 +189,7 @@ class Hover(PlainTask):
         return side_by_side(within(key, n, self.point, self.spread)), side_by_side(point)
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`. A drone succeeds while it is there."""
+        """A drone succeeds while it is there."""
         del before
         distance = length(after.error)
         lost = (distance > self.limit) | (after.pos[:, 2] <= 0)
@@ -221,12 +221,12 @@ class Velocity(PlainTask):
         return pos, jnp.concatenate([pos, vel], axis=-1)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`. The position of the goal moves at its velocity."""
+        """The position of the goal moves at its velocity."""
         pos, vel = origin[:, :3], origin[:, 3:]
         return pos + vel * time, vel
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`. A drone succeeds while it has the velocity; the floor costs 1."""
+        """A drone succeeds while it has the velocity; the floor costs 1."""
         del before
         difference, crashed = length(after.vel_error), after.pos[:, 2] <= 0
         reward = jnp.exp(-difference) - 1.0 * crashed
@@ -299,7 +299,7 @@ class FigureEight(PlainTask):
         return origin + offset, rate * vel
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`. A drone succeeds as long as it is not lost."""
+        """A drone succeeds as long as it is not lost."""
         del before
         distance = length(after.error)
         lost = (distance > self.limit) | (after.pos[:, 2] <= 0)

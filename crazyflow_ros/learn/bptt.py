@@ -1,11 +1,11 @@
 """Back-propagation through time: the gradient of the cost of a flight, through its physics.
 
-All drones fly `horizon` actions from where the last update left them, and the policy follows the
+All drones fly `horizon` actions from where the last update left them, and an update follows the
 exact gradient of their mean cost. Short windows keep the gradient from exploding (Xu et al.,
 "Accelerated Policy Learning with Parallel Differentiable Simulation", ICLR 2022,
 https://arxiv.org/abs/2204.07137); their critics are not needed here, because the costs contain the
-velocity at which to fly to the goal. For quadrotors: Heeg et al., "Learning Quadrotor Control From
-Visual Features Using Differentiable Simulation", https://arxiv.org/abs/2410.15979.
+velocity at which to approach the goal. For quadrotors: Heeg et al., "Learning Quadrotor Control
+From Visual Features Using Differentiable Simulation", https://arxiv.org/abs/2410.15979.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BpttSettings(Settings):
     clip: float = 1.0
     """Largest norm of a gradient."""
     clip_action: float = 20.0
-    """Largest norm of the gradient of a flight's summed cost with respect to one action."""
+    """Largest norm of the gradient of the summed cost of a flight with respect to one action."""
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
@@ -75,7 +75,7 @@ bounded.defvjp(_bounded_forward, _bounded_backward)
 
 
 class BpttState(NamedTuple):
-    """What an update changes."""
+    """State of a training."""
 
     weights: Array
     optimizer: Any
@@ -98,11 +98,11 @@ class Bptt:
         Args:
             env: The environment, or a batch of drones with its own costs.
             settings: Size and rates of the training.
-            cost: Cost of a step in the environment; None for its reward, times -1, if that has a
+            cost: Cost of a step in the environment; None for its negative reward, which must have a
                 gradient.
 
         Raises:
-            ValueError: The environment is not suitable for learning, see `Worlds`.
+            ValueError: The environment is not suitable for training, see `TrainingWorlds`.
         """
         self.settings, self.worlds = settings, batch(env, cost, settings.scales)
         check_shards(settings, self.worlds)
@@ -121,7 +121,7 @@ class Bptt:
         return BpttState(self._weights, self._optimizer.init(self._weights), first)
 
     def inputs(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Return which episodes end, (CHUNK, num_envs) bool."""
+        """Return which episodes end after each update of a chunk, (CHUNK, num_envs) bool."""
         return ends_of_episodes(rngs, self.worlds.num_envs, self.settings.episode)
 
     def cost(self, weights: Array, state: Any) -> tuple[Array, Any]:

@@ -1,4 +1,4 @@
-"""The devices and processes of the command: options, the mesh, and the end of a process."""
+"""Devices and processes of the command: their options, the mesh, and the end of a process."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def mesh_of(arguments: argparse.Namespace) -> Mesh | None:
-    """Return the devices of all processes, None for one alone, and join the other processes.
+    """Join the other processes and return the devices of all, or None for a single device.
 
-    Nothing may have been computed before.
+    JAX must not have computed anything before.
 
     Raises:
-        ValueError: An option is out of range, lacks another one, or there are fewer devices.
+        ValueError: An option is out of range or lacks another one, or there are too few devices.
         ConnectionError: The other processes were not found in time.
     """
     import jax
@@ -91,7 +91,7 @@ def _join(hosts: str, host: int | None, coordinator: str | None) -> None:
 
 
 def leave(code: int) -> int:
-    """Return an exit code; if it is an error that other processes wait for, end at once with it.
+    """Return an exit code, or end at once if it is an error and other processes are connected.
 
     Otherwise JAX would wait for them, and they for this process.
     """

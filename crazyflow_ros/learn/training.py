@@ -30,15 +30,15 @@ _MOST_BYTES = 256 * 1024 * 1024  # of a checkpoint
 
 
 class Progress(NamedTuple):
-    """A line of progress."""
+    """Progress after a chunk of updates."""
 
     updates: int
     samples: int
     """Actions of all drones."""
     cost: float
-    """Mean of the chunk."""
+    """Mean cost of a step in the chunk."""
     seconds: float
-    """Since `train` was called, compilation included."""
+    """Time since `train` was called, including compilation."""
 
 
 class Training(NamedTuple):
@@ -62,17 +62,17 @@ def train(
         learner: The algorithm.
         report: Called after each chunk of updates.
         checkpoint: File that is written after each chunk.
-        resume: Continue from that file: the result is the same, to the bit, as without a pause.
+        resume: Continue from that file. The result is bitwise equal to that without a pause.
             Devices and processes may have changed, see `Settings.shards`.
-        compiled: Called before the first update with the seconds that compiling took.
+        compiled: Called before the first update with the time that compilation took [s].
         what: Everything that the learner depends on besides this package, if the process keeps
             compiled code: values whose `repr` shows any difference. Without them, the learner is
             traced to find its code.
 
-    With several processes, all have to make the same call; the first one writes the checkpoint.
+    If there are several processes, all must make the same call; the first writes the checkpoint.
 
     Raises:
-        ValueError: The checkpoint is damaged, or of other settings.
+        ValueError: The checkpoint is damaged, or was written with other settings.
         OSError: The checkpoint cannot be written.
         FloatingPointError: No update of a chunk has a finite cost.
         ConnectionError: Another process has ended, or cannot be reached.
@@ -142,7 +142,7 @@ def learning_curve(progress: Sequence[Progress], title: str) -> Figure:
 
 
 def _about(division: Division) -> str:
-    """Return what must be the same before and after a pause, as far as it can be compared."""
+    """Return what must be the same before and after a pause, as far as that can be compared."""
     learner, worlds = division.learner, division.learner.worlds
     n = (division.n_worlds, division.n_drones)
     about = {
@@ -161,7 +161,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _write(path: str | Path, division: Division, now: Any, progress: list[Progress]) -> None:
-    """Write a checkpoint, the same for any number of processes, in the first of them."""
+    """Write a checkpoint, in the first process; it does not depend on how many there are."""
     leaves = [jax.random.key_data(x) if _is_key(x) else x for x in jax.tree.leaves(now)]
     arrays = {f"{i}": whole_array(x) for i, x in enumerate(leaves)}
     about = np.array(_about(division))
