@@ -25,9 +25,9 @@ from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.batch import PICTURE, Batch, batch
 from crazyflow_ros.learn.costs import Approach, Cost
 from crazyflow_ros.learn.learner import (
+    Learner,
     Settings,
-    check_shards,
-    ends_of_episodes,
+    drones_of_shard,
     flat,
     new_network,
     together,
@@ -82,10 +82,8 @@ class BpttState(NamedTuple):
     worlds: Any
 
 
-class Bptt:
+class Bptt(Learner):
     """Back-propagation through time, a `Learner`."""
-
-    axes = 1
 
     def __init__(
         self,
@@ -105,7 +103,7 @@ class Bptt:
             ValueError: The environment is not suitable for training, see `TrainingWorlds`.
         """
         self.settings, self.worlds = settings, batch(env, cost, settings.scales)
-        check_shards(settings, self.worlds)
+        drones_of_shard(settings, self.worlds)
         sizes = (len(self.worlds.scale), settings.hidden, settings.hidden, SIZE)
         bias = np.arctanh(self.worlds.hover_action)
         eye = self.worlds.observation.eye
@@ -119,10 +117,6 @@ class Bptt:
     def begin(self, shards: Sequence[int] = (0,)) -> BpttState:
         first = self.worlds.begin(self.settings.seed, self.settings.spread, shards)
         return BpttState(self._weights, self._optimizer.init(self._weights), first)
-
-    def inputs(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Return which episodes end after each update of a chunk, (CHUNK, num_envs) bool."""
-        return ends_of_episodes(rngs, self.worlds.num_envs, self.settings.episode)
 
     def cost(self, weights: Array, state: Any) -> tuple[Array, Any]:
         """Return the mean cost of a horizon, and the state after it."""

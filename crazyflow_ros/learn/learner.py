@@ -73,7 +73,7 @@ class Settings:
 
 
 class Learner(Protocol):
-    """A learning algorithm.
+    """A learning algorithm, whose only random inputs are by default the ends of episodes.
 
     Attributes:
         settings: A `Settings`.
@@ -83,7 +83,7 @@ class Learner(Protocol):
 
     settings: Any
     worlds: Batch
-    axes: Any
+    axes: Any = 1
 
     def begin(self, shards: Sequence[int] = (0,)) -> Any:
         """Return the state of the training: a named tuple of pytrees of arrays.
@@ -99,8 +99,13 @@ class Learner(Protocol):
 
         Args:
             rngs: Random numbers of each shard.
+
+        Returns:
+            By default, which episodes end after each update, (CHUNK, num_envs) bool.
         """
-        ...
+        shape = CHUNK, self.worlds.num_envs // len(rngs)
+        numbers = np.concatenate([rng.random(shape) for rng in rngs], axis=1)
+        return numbers < 1 / self.settings.episode
 
     def update(self, now: Any, inputs: Any) -> tuple[Any, Array]:
         """Return the state after an update, and the mean cost of its steps."""
@@ -129,11 +134,12 @@ def together(x: T, worlds: Batch, weight: Array | None = None) -> T:
     return jax.tree.map(lambda x: x / most, jax.lax.psum(share, axes))
 
 
-def check_shards(settings: Settings, worlds: Batch) -> None:
-    """Check that the worlds of each device consist of whole shards of equal size.
+def drones_of_shard(settings: Settings, worlds: Batch, minibatches: int = 1) -> int:
+    """Return the number of drones in each shard, which must be a multiple of the minibatches.
 
     Raises:
-        ValueError: They do not.
+        ValueError: It is not, or the worlds of a device do not consist of whole shards of equal
+            size.
     """
     devices = 1 if worlds.mesh is None else worlds.mesh.size
     if settings.shards % devices or worlds.num_envs * devices % settings.shards:
@@ -141,36 +147,12 @@ def check_shards(settings: Settings, worlds: Batch) -> None:
             f"shards must be a multiple of the number of devices ({devices}) and a divisor of that "
             f"of worlds ({worlds.num_envs * devices}), got {settings.shards}"
         )
-
-
-def drones_of_shard(settings: Settings, worlds: Batch, minibatches: int) -> int:
-    """Return the number of drones in each shard, which must be a multiple of the minibatches.
-
-    Raises:
-        ValueError: It is not, or see `check_shards`.
-    """
-    check_shards(settings, worlds)
-    n = worlds.n * (1 if worlds.mesh is None else worlds.mesh.size) // settings.shards
+    n = worlds.n * devices // settings.shards
     if n % minibatches:
         each = "" if settings.shards == 1 else " of each shard"
         parts = f"the number of drones{each} ({n}) must be a multiple of minibatches"
         raise ValueError(f"{parts}, got {minibatches}")
     return n
-
-
-def ends_of_episodes(
-    rngs: Sequence[np.random.Generator], num_envs: int, episode: int
-) -> np.ndarray:
-    """Return which episodes end after each update of a chunk, (CHUNK, num_envs) bool.
-
-    Args:
-        rngs: Random numbers of each shard.
-        num_envs: Number of worlds.
-        episode: Mean number of updates of an episode.
-    """
-    shape = CHUNK, num_envs // len(rngs)
-    numbers = np.concatenate([rng.random(shape) for rng in rngs], axis=1)
-    return numbers < 1 / episode
 
 
 def new_network(

@@ -29,10 +29,10 @@ from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.batch import Batch, TrainingWorlds
 from crazyflow_ros.learn.costs import square
 from crazyflow_ros.learn.learner import (
+    Learner,
     Settings,
     dense_layers,
     drones_of_shard,
-    ends_of_episodes,
     flat,
     recurrent_layer,
     seeing,
@@ -75,10 +75,8 @@ class PerceptionState(NamedTuple):
     updates: Array
 
 
-class Perception:
+class Perception(Learner):
     """A `Learner` of what its teacher is told; the cost is the squared relative error."""
-
-    axes = 1
 
     def __init__(
         self, env: Environment, teacher: Policy, settings: PerceptionSettings = PerceptionSettings()
@@ -136,10 +134,6 @@ class Perception:
         optimizer = self._optimizer.init(self._weights)
         memory = jnp.zeros((self.worlds.n, self.settings.memory), self._weights.dtype)
         return PerceptionState(self._weights, optimizer, first, memory, jnp.int32(0))
-
-    def inputs(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Return which episodes end after each update of a chunk, (CHUNK, num_envs) bool."""
-        return ends_of_episodes(rngs, self.worlds.num_envs, self.settings.episode)
 
     def _flown(self, now: PerceptionState) -> tuple[Any, Array, tuple[Array, Array, Array]]:
         """Return the worlds and memories after a horizon, and samples of it, (horizon, N, ...).

@@ -23,6 +23,7 @@ from crazyflow_ros.learn.batch import Batch, batch
 from crazyflow_ros.learn.costs import Cost
 from crazyflow_ros.learn.learner import (
     CHUNK,
+    Learner,
     Settings,
     drones_of_shard,
     flat,
@@ -181,7 +182,7 @@ def clipped_objective(ratio: Array, advantage: Array, clip: float) -> Array:
     return jnp.minimum(ratio * advantage, bounded * advantage)
 
 
-class Ppo:
+class Ppo(Learner):
     """Proximal policy optimisation, a `Learner`."""
 
     axes: Any = RandomInputs(ends=1, action=2, order=2)  # type: ignore[arg-type]

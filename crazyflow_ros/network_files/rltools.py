@@ -19,21 +19,9 @@ from crazyflow_ros.network_files import DENSE, GRU, MOST_LAYERS
 _MOST_NUMBERS = 1_000_000  # of an array, and of a chunk
 _ERRORS = (AttributeError, KeyError, OSError, OverflowError, RuntimeError, TypeError)  # of h5py
 _MOST_TEXT = 100  # bytes of an attribute
-_STORED = {
-    "dense": dict(zip(DENSE, ("weights", "biases"))),
-    "gru": dict(
-        zip(
-            GRU,
-            (
-                "weights_input",
-                "weights_hidden",
-                "biases_input",
-                "biases_hidden",
-                "initial_hidden_state",
-            ),
-        )
-    ),
-}
+_DENSE = ("weights", "biases")
+_GRU = (*(f"{kind}_{of}" for kind in _DENSE for of in ("input", "hidden")), "initial_hidden_state")
+_STORED = {"dense": dict(zip(DENSE, _DENSE)), "gru": dict(zip(GRU, _GRU))}
 """Name in the file of each array of each kind of layer."""
 
 
