@@ -42,15 +42,15 @@ def mesh_of(arguments: argparse.Namespace) -> Mesh | None:
     import jax
 
     devices, hosts = arguments.devices, arguments.hosts
+    for name in ("host", "coordinator"):
+        if hosts is None and getattr(arguments, name) is not None:
+            raise ValueError(f"--{name} needs --hosts, the number of processes")
     if devices is None and hosts is None:
-        _refuse_alone(arguments)
         return None
     each = 1 if devices is None else devices
     if not 1 <= each <= _MOST_DEVICES:
         raise ValueError(f"--devices must be from 1 to {_MOST_DEVICES}, got {each}")
-    if hosts is None:
-        _refuse_alone(arguments)
-    else:
+    if hosts is not None:
         _join(hosts, arguments.host, arguments.coordinator)
     jax.config.update("jax_num_cpu_devices", each)
     if len(jax.local_devices()) < each:
@@ -60,12 +60,6 @@ def mesh_of(arguments: argparse.Namespace) -> Mesh | None:
         by_process.setdefault(device.process_index, []).append(device)
     chosen = [device for own in by_process.values() for device in own[:each]]
     return jax.make_mesh((len(chosen),), ("worlds",), devices=chosen)
-
-
-def _refuse_alone(arguments: argparse.Namespace) -> None:
-    for name in ("host", "coordinator"):
-        if getattr(arguments, name) is not None:
-            raise ValueError(f"--{name} needs --hosts, the number of processes")
 
 
 def _join(hosts: str, host: int | None, coordinator: str | None) -> None:
