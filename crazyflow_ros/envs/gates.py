@@ -190,7 +190,7 @@ class Race(PlainTask):
         return Frames(pos, (turn[..., None] * geoms.axes[..., None, :, :]).sum(-2))
 
     def _crossing(self, before: Flight, after: Flight) -> tuple[Array, Array]:
-        """Return whether drones have flown through the next gate, and into its frame."""
+        """Return whether drones have flown through the next gate, and whether into its frame."""
         axes = self._axes(after.origin)
         # Position in the axes of the gate.
         then, now = (-(axes * flight.error[:, None]).sum(-1) for flight in (before, after))

@@ -107,7 +107,7 @@ def train(
 
 
 def policy_of(learner: Learner, network: Network) -> Policy:
-    """Return a policy with a network, for a file."""
+    """Return the policy that flies as a learner does, with a network that it has trained."""
     worlds, scale = learner.worlds, learner.worlds.scale
     mean: Any = np.zeros_like(scale)
     kind, task = type(learner).__name__.lower(), worlds.about["task"]

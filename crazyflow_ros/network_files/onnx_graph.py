@@ -1,7 +1,6 @@
-"""An ONNX graph, of which what depends on constants and shapes alone is evaluated.
+"""An ONNX graph, in which everything that depends only on constants and shapes is evaluated.
 
-ONNX's own rules give the shape of each value before anything is computed, and ONNX's own evaluator
-computes it.
+ONNX's own rules give the shape of each value before ONNX's own evaluator computes it.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def is_known(node: NodeProto) -> bool:
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Turn errors, of which ONNX raises many kinds, into ValueErrors whose messages begin so."""
+    """Turn ONNX's many kinds of errors into ValueErrors whose messages begin with `what`."""
     try:
         yield
     except MemoryError:
@@ -136,14 +135,14 @@ class OnnxGraph:
         return tuple(abs(dim.dim_value) for dim in self._types[name].tensor_type.shape.dim)
 
     def run(self, node: NodeProto, given: Sequence[np.ndarray | None]) -> list[np.ndarray]:
-        """Return what ONNX's own evaluator makes of the inputs of a node."""
+        """Return the outputs of a node for some inputs, by ONNX's own evaluator."""
         feeds = {name: x for name, x in zip(node.input, given) if x is not None}
         own = make_function("", "own", [*feeds], node.output, [node], self._opsets)
         with np.errstate(all="ignore"):
             return [np.asarray(x) for x in ReferenceEvaluator(own).run(None, feeds, {})]
 
     def _inferred(self, node: NodeProto) -> dict[str, TypeProto]:
-        """Return the types of what a node makes; none if that is not known."""
+        """Return the types of the outputs of a node; none if an input or the node is unknown."""
         names = {name for name in node.input if name}
         if not (is_known(node) and names <= self._types.keys()):
             return {}

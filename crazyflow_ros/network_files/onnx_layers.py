@@ -1,4 +1,4 @@
-"""The dense layers of an ONNX graph: the steps from the observation to the action, put together."""
+"""The dense layers of an ONNX graph, put together from the steps that lead to the action."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def chain_of(graph: OnnxGraph, observation: str, action: str) -> Chain:
 
 
 def _chains(graph: OnnxGraph, node: NodeProto, before: dict[str, Chain]) -> list[Chain] | None:
-    """Return the chains that a node makes of earlier ones; None if it is no step."""
+    """Return the chains of the outputs of a node; None if it is no step of a chain."""
     most = max(math.prod(graph.shape(name)) for name in node.output if name)
     if most > MOST_UNITS:
         raise ValueError(f"expected at most {MOST_UNITS} units, got {most}")
@@ -229,7 +229,7 @@ class _Layer:
 
 
 def layers_of(chain: Chain, n: int) -> tuple[list[dict[str, str]], dict[str, np.ndarray]]:
-    """Return kind and activation of each layer, of which the first has `n` inputs, and all arrays.
+    """Return the kind and activation of each layer, and all arrays; the first has `n` inputs.
 
     Raises:
         ValueError: There are too many layers or weights.

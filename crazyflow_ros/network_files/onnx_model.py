@@ -1,7 +1,7 @@
-"""Models of ONNX: networks of dense layers, one after the other, as PyTorch and others make them.
+"""Models of ONNX: sequences of dense layers, as PyTorch and others export them.
 
-Exporters surround these layers with much else: casts, shapes, normalisation, values, logarithms of
-probabilities. Only what the action is made of is read, see `onnx_layers`.
+Exporters add much else: casts, shapes, normalisation, values, logarithms of probabilities. Only the
+nodes on which the action depends are read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SAMPLES = 16
 
 
 def read(content: bytes, output: str = "") -> tuple[list[dict[str, str]], dict[str, np.ndarray]]:
-    """Return kind and activation of each layer, and arrays: those of all, samples, specification.
+    """Return the kind and activation of each layer, and all arrays; see `network_files`.
 
     Args:
         content: The file.
@@ -84,7 +84,7 @@ def _model(content: bytes) -> ModelProto:
 
 
 def _named_output(specification: str) -> str:
-    """Return the output that a specification names; all else in it is checked elsewhere."""
+    """Return the output that a specification names; the rest of it is checked elsewhere."""
     try:
         values = json.loads(specification)
     except (ValueError, RecursionError):
@@ -105,7 +105,7 @@ def _action(graph: GraphProto, output: str) -> ValueInfoProto:
 def _observation(
     graph: GraphProto, nodes: Sequence[NodeProto], tensors: Sequence[TensorProto]
 ) -> tuple[ValueInfoProto, tuple[int, ...]]:
-    """Return the input that nodes use, and the shape of one observation, alone in its batch."""
+    """Return the input that nodes use, and its shape for a batch of one observation."""
     constants = {tensor.name: tensor.dims for tensor in tensors}
     used = {name for node in nodes for name in node.input} - constants.keys()
     inputs = [value for value in graph.input if value.name in used]
@@ -124,7 +124,7 @@ def _observation(
 
 
 def _columns(constants: dict[str, Any], nodes: Sequence[NodeProto]) -> Iterator[int]:
-    """Yield the numbers of inputs of the layers."""
+    """Yield the number of inputs of each layer."""
     for node in nodes:
         if node.op_type in ("Gemm", "MatMul") and len(constants.get(node.input[1], ())) == 2:
             is_turned = any(a.name == "transB" and a.i for a in node.attribute)

@@ -72,7 +72,7 @@ def read_foundation(content: bytes, drone: AnyDrone | None) -> Policy:
 
 
 def read_onnx(content: bytes, sidecar: Path) -> Policy:
-    """Return the policy of an ONNX file: dense layers, one after the other.
+    """Return the policy of an ONNX file, a sequence of dense layers.
 
     ONNX says what the network computes; what it observes and commands is JSON, see `Specification`:
     in the model's metadata under the key `crazyflow_ros`, or in a file of the same name that ends
