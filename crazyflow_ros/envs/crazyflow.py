@@ -26,6 +26,7 @@ from crazyflow_ros.dynamics.components import sin_cos
 from crazyflow_ros.envs.tasks import Flight, Start, Verdict, length, within
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 from crazyflow_ros.policy.action import Action
+from crazyflow_ros.policy.observation import PARTS
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.randomize import ResetStage
 
@@ -33,19 +34,12 @@ Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]
 """Lowest and highest values."""
 
 _MOTION = {"pos": "position", "quat": "attitude", "vel": "velocity", "ang_vel": "body_rates"}
-_SIZES = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3}
 _AT_REST: Bounds = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 
 def _drawn(key: Array, n: int, bounds: Bounds) -> Array:
     low, high = np.asarray(bounds, float)
     return within(key, n, tuple((low + high) / 2), tuple((high - low) / 2))
-
-
-def thrust_limits(drone: AnyDrone) -> tuple[float, float]:
-    """Return the least and the largest thrust of all four rotors, N."""
-    figures = load_drone(drone)
-    return 4 * figures["thrust_min"], 4 * figures["thrust_max"]
 
 
 @dataclass(frozen=True)
@@ -167,10 +161,12 @@ class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
         self.device = jax.devices(device)[0]
         if reset_randomization is not None:
             fields |= {"pos": _AT_REST, "vel": _AT_REST}
-        least, most = thrust_limits(drone)
+        figures = load_drone(drone)
+        least, most = 4 * figures["thrust_min"], 4 * figures["thrust_max"]
         offset = (0.0, 0.0, 0.0, (most + least) / 2)
         scale = (pi / 2, pi / 2, pi / 2, (most - least) / 2)
         self._offset, self._scale = (np.array(x, np.float32) for x in (offset, scale))
+        parts = _MOTION | (dict([self._goal]) if self._goal else {})
         with jax.default_device(self.device):
             self.worlds = QuadrotorVectorEnv(
                 num_envs,
@@ -179,14 +175,14 @@ class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
                 dynamics=dynamics,
                 action_freq=freq,
                 action=Action(Control.attitude, offset, scale),
-                observation=(*_MOTION.values(), *([self._goal[1]] if self._goal else [])),
+                observation=tuple(parts.values()),
                 randomizers=() if reset_randomization is None else (reset_randomization,),
                 max_episode_steps=ceil(max_episode_time * freq - 1e-6),
                 power_distribution=PowerDistribution.clipped,
             )
         self.num_envs, self.freq, self.max_episode_time = num_envs, freq, max_episode_time
         self.metadata = self.worlds.metadata
-        self._sizes = _SIZES | ({self._goal[0]: 3} if self._goal else {})
+        self._sizes = {name: PARTS[part].size for name, part in parts.items()}
         low, high = self._offset - self._scale, self._offset + self._scale
         self.single_action_space = Box(low, high, dtype=np.float32)
         self.single_observation_space = Dict(

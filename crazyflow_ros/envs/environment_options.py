@@ -39,7 +39,11 @@ _EXACT = EyeErrors()
 
 @dataclass(frozen=True)
 class Configuration:
-    """Drones, rates, actions, observations and episodes of an environment."""
+    """Drones, rates, actions, observations and episodes of an environment.
+
+    Raises:
+        ValueError: An option is out of range.
+    """
 
     drone: AnyDrone = DEFAULT_DRONE
     """A `Drone`, or the path of a drone's folder."""
@@ -90,11 +94,6 @@ class Configuration:
     """An `Autoreset`."""
 
     def __post_init__(self) -> None:
-        """Check the options that `Sim` does not check.
-
-        Raises:
-            ValueError: An option is out of range; the message names it.
-        """
         whole("n_drones", self.n_drones)
         whole("freq", self.freq)
         _ = self.ticks, self.delay, self.frame_noise, self.actions

@@ -102,11 +102,6 @@ class Race(PlainTask):
     anywhere: bool = False
 
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A number is out of range, or the scene has no gates.
-        """
         super().__post_init__()
         _ = self.gates
 

@@ -42,11 +42,6 @@ class Recovery(Hover):
     scene: str = "floor"
 
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A number is out of range; the message names the field.
-        """
         super().__post_init__()
         if self.angle > pi:
             raise ValueError(f"Recovery: angle must be at most pi, got {self.angle}")

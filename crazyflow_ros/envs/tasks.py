@@ -138,16 +138,14 @@ class PlainTask:
     Attributes:
         may_be_zero: Names of the fields that must be at least 0. Other single numbers must be above
             0, and the numbers of tuples finite.
+
+    Raises:
+        ValueError: A number is out of range; the message names the field.
     """
 
     may_be_zero: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A number is out of range; the message names the field.
-        """
         for field in fields(self):
             value, rule = getattr(self, field.name), ""
             if not any(kind in str(field.type) for kind in ("float", "int")):

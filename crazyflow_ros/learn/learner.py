@@ -30,7 +30,11 @@ _MOST = 10_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of all algorithms."""
+    """Settings of all algorithms.
+
+    Raises:
+        ValueError: A number is out of range.
+    """
 
     seed: int = 0
     horizon: int = 50
@@ -52,11 +56,6 @@ class Settings:
     result depends on them, but not on how devices and processes share them, except for rounding."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: One is out of range; the message names it.
-        """
         for item in fields(self):
             value = getattr(self, item.name)
             lowest = 0 if item.name == "seed" else 1

@@ -66,11 +66,6 @@ class PpoSettings(Settings):
     """Standard deviation of the actions in the last update; between them it falls exponentially."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: One is out of range; the message names it.
-        """
         super().__post_init__()
         for name in ("discount", "trace"):
             if getattr(self, name) >= 1:

@@ -23,7 +23,11 @@ Four = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Action:
-    """A pure function from actions to commands of a control mode: `offset` + `scale` * action."""
+    """A pure function from actions to commands of a control mode: `offset` + `scale` * action.
+
+    Raises:
+        ValueError: The control mode is `state`, or a number is not finite.
+    """
 
     control: Control
     """Control mode of the command; any but `state`."""
@@ -33,12 +37,6 @@ class Action:
     """Change of the command as the action rises from 0 to 1."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: The control mode is `state`, or a number is not finite; the message names
-                it.
-        """
         if self.control is Control.state:
             raise ValueError("actions are 4 numbers, but setpoints of control mode state are 16")
         for name in ("offset", "scale"):

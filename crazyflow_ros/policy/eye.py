@@ -19,7 +19,11 @@ MOST_PIXELS = 4096
 
 @dataclass(frozen=True)
 class Eye:
-    """A camera of the drone, whose pictures are part of the observation."""
+    """A camera of the drone, whose pictures are part of the observation.
+
+    Raises:
+        ValueError: A number is out of range, or the kind is unknown.
+    """
 
     kind: str = "depth"
     """"depth" or "rgb"."""
@@ -35,11 +39,6 @@ class Eye:
     """Name of the camera in the drone's drawing, which mounts it."""
 
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A number is out of range, or there is no such kind; the message names it.
-        """
         if self.kind not in CHANNELS:
             raise ValueError(unknown("kind of picture", self.kind, CHANNELS))
         if min(self.width, self.height) < 1 or self.width * self.height > MOST_PIXELS:

@@ -118,7 +118,11 @@ DEFAULT_PARTS = ("position_error", "velocity_error", "attitude", "body_rates")
 
 @dataclass(frozen=True)
 class Observation:
-    """Composition of an observation: a pure function of the motion and the observation before."""
+    """Composition of an observation: a pure function of the motion and the observation before.
+
+    Raises:
+        ValueError: A part is unknown, or a number is out of range.
+    """
 
     parts: tuple[str, ...] = DEFAULT_PARTS
     """Names in `PARTS`, in order."""
@@ -134,11 +138,6 @@ class Observation:
     """Camera whose current picture follows the frames; None for no picture."""
 
     def __post_init__(self) -> None:
-        """Check the parts.
-
-        Raises:
-            ValueError: A part is unknown, or a number out of range; the message names it.
-        """
         if not self.parts:
             raise ValueError(f"an observation needs at least one part, from {', '.join(PARTS)}")
         for part in self.parts:
