@@ -8,7 +8,7 @@ from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import model_name
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.policy.files import load
+from crazyflow_ros.policy import load
 
 _PLACE = ("position", "position_error")
 

@@ -13,8 +13,8 @@ from policies import policy_of_layers
 from ros_client import Client, SimulatorProcess, numbers, own_domain
 
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.policy import save
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.files import save
 from crazyflow_ros.policy.observation import Observation
 from crazyflow_ros.ros.parameters.policy_parameter import described, usable_policy
 

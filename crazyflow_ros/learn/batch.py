@@ -1,4 +1,4 @@
-"""Environments as algorithms see them: a batch of drones with scaled observations and costs."""
+"""Environments as algorithms see them: batches of drones with scaled observations and costs."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ SCALES = {
     "body_goal_acceleration": 5.0,
     "body_rates": 8.0,
 }
-"""Numbers by which parts of observations are divided, if not 1."""
+"""Numbers by which parts of observations are divided; other parts are not."""
 
 Scales = Mapping[str, float]
-"""Scales of other parts, or other scales of these parts."""
+"""Scales of further parts, or other scales of these parts."""
 
 Spread = Mapping[str, tuple[float, float]]
 """Smallest and largest factor of parameters of the dynamics."""
 
 PICTURE = "picture"
-"""Name of pictures in `jax.checkpoint`, so that they are not taken again."""
+"""Name of pictures in `jax.checkpoint`, which stores them so that they are not taken twice."""
 
 NO_AXIS = -1
-"""In place of an axis: all worlds share the array."""
+"""Stands for an axis of worlds where all worlds share an array."""
 
 FASTEST = 40.0
-"""Body rate [rad/s] above which a drone is of no use."""
+"""Body rate [rad/s] above which a drone is lost."""
 
 
 class Step(NamedTuple):
@@ -77,12 +77,12 @@ class Batch(Protocol):
     Attributes:
         n: Number of drones.
         num_envs: Number of worlds.
-        mesh: Devices, each of which has so many worlds; None for one.
-        has_cost: Whether the costs are other than the reward of an environment, times -1.
+        mesh: Devices, each of which has this many worlds; None for one.
+        has_cost: Whether the costs are others than the negative reward of an environment.
         scale: (size,) numbers by which observations are divided.
         hover_action: (4,) action with which a drone approximately hovers.
         observation, action, freq, drone, dynamics: Those of a `Policy`.
-        about: What else a checkpoint must have in common with a training.
+        about: Further properties that a checkpoint shares with its training.
     """
 
     n: int
@@ -103,9 +103,9 @@ class Batch(Protocol):
 
         Args:
             seed: Seed of all episodes, and of the drones.
-            spread: How much the drones differ, during all episodes. Factors are uniform in their
-                logarithms.
-            shards: Numbers of the shards, see `Settings.shards`, that the worlds consist of.
+            spread: How much the drones differ, in all episodes alike. The logarithms of the factors
+                are uniformly distributed.
+            shards: Indices of the shards of these worlds, see `Settings.shards`.
 
         Raises:
             ValueError: The dynamics have no such parameter, or its range is empty.
@@ -114,7 +114,7 @@ class Batch(Protocol):
 
     @property
     def drones(self) -> Any:
-        """What the functions read in addition to the state: a pytree of arrays."""
+        """Arrays that the functions read in addition to the state, as a pytree."""
         ...
 
     def with_drones(self, drones: Any) -> Self:
@@ -122,7 +122,7 @@ class Batch(Protocol):
         ...
 
     def axes(self, state: Any, drones: Any) -> tuple[Any, Any]:
-        """Return for each array of both its axis of worlds, or `NO_AXIS`."""
+        """Return the axis of worlds, or `NO_AXIS`, of each array of both."""
         ...
 
     def observe(self, state: Any) -> Array:
@@ -134,10 +134,9 @@ class Batch(Protocol):
         ...
 
     def ended(self, state: Any, worlds: Array) -> Any:
-        """Return the state, in which the episodes of some worlds (num_envs,) end.
+        """Return the state after the episodes of some worlds, (num_envs,) bool, have ended.
 
-        New ones begin in these worlds, and where episodes have ended, at the latest in the next
-        step.
+        New episodes begin in all worlds without one, in the next step at the latest.
         """
         ...
 
@@ -150,7 +149,7 @@ class TrainingWorlds:
 
         Args:
             env: The environment.
-            cost: Cost of a step; None for the reward of the environment, times -1.
+            cost: Cost of a step; None for the negative reward of the environment.
             scales: Scales of parts of observations, where they differ from `SCALES`.
 
         Raises:
@@ -172,7 +171,7 @@ class TrainingWorlds:
         _ = env.ended(env.sim.default_data, jnp.zeros(env.num_envs, bool))
 
     def begin(self, seed: int, spread: Spread, shards: Sequence[int] = (0,)) -> SimData:
-        """See `Batch`. The first step begins the episodes."""
+        """The first step begins the episodes."""
         key = jax.random.key(seed)
         keys, each = [key if k == 0 else jax.random.fold_in(key, k) for k in shards], self.num_envs
         parts = [jax.random.split(key, each // len(shards)) for key in keys]
@@ -182,21 +181,19 @@ class TrainingWorlds:
 
     @property
     def drones(self) -> None:
-        """See `Batch`. The state holds everything."""
+        """The state holds everything."""
         return None
 
     def with_drones(self, drones: None) -> Self:
-        """See `Batch`."""
         del drones
         return self
 
     def axes(self, state: SimData, drones: None) -> tuple[Any, None]:
-        """See `Batch`."""
         axes = [0 if own else NO_AXIS for own in self.env.sim.owned(state)]
         return jax.tree.unflatten(jax.tree.structure(state), axes), drones
 
     def observe(self, state: SimData) -> Array:
-        """See `Batch`. Pictures have no derivatives."""
+        """Pictures have no derivatives."""
         eyes, picture = self.env.eyes, None
         if eyes is not None:
             taken = jax.lax.stop_gradient(eyes(state)).reshape(self.n, *eyes.eye.shape)
@@ -205,7 +202,7 @@ class TrainingWorlds:
         return self.observation.with_picture(frames, picture) / self.scale
 
     def step(self, state: SimData, action: Array) -> tuple[SimData, Step]:
-        """See `Batch`. A step that begins an episode has no other effect."""
+        """A step that begins an episode has no other effect."""
         env, n_drones = self.env, self.env.config.n_drones
         shape = (env.num_envs, SIZE) if n_drones == 1 else (env.num_envs, n_drones, SIZE)
         begins = self._of_drones(state.plugins[ENDED])
@@ -224,11 +221,10 @@ class TrainingWorlds:
         return after, Step(cost, ended, failed, late, begins)
 
     def ended(self, state: SimData, worlds: Array) -> SimData:
-        """See `Batch`."""
         return self.env.ended(state, worlds)
 
     def _finite(self, useless: Array, before: SimData, after: SimData) -> SimData:
-        """Return a state that has earlier numbers where the new ones are of no use."""
+        """Return the state after a step, or the one before it where the new one is of no use."""
 
         def choose(old: Array, new: Array) -> Array:
             return jnp.where(useless[:, None, None], old, new)
@@ -248,7 +244,7 @@ class TrainingWorlds:
 
 
 def batch(env: Environment | Batch, cost: Cost | None, scales: Scales) -> Batch:
-    """Return an environment as a batch of drones, or a batch as it is."""
+    """Return an environment as a batch of drones; a batch is returned as it is."""
     return TrainingWorlds(env, cost, scales) if isinstance(env, Environment) else env
 
 
@@ -281,7 +277,7 @@ def hover_action(drone: AnyDrone, action: Action) -> np.ndarray:
 def varied(
     params: P, drones: tuple[int, ...], seed: int, spread: Spread, shards: Sequence[int] = (0,)
 ) -> P:
-    """Return parameters that differ from drone to drone, see `Batch.begin`."""
+    """Return parameters that differ between drones, see `Batch.begin`."""
     rngs = [np.random.default_rng([seed, 1, shard]) for shard in shards]
     changes: dict[str, np.ndarray] = {}
     nominal = vars(params)

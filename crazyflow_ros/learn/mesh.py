@@ -1,4 +1,4 @@
-"""The devices and processes of the command: options, the mesh, and the end of a process."""
+"""Devices and processes of the command: their options, the mesh, and the end of a process."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def mesh_of(arguments: argparse.Namespace) -> Mesh | None:
-    """Return the devices of all processes, None for one alone, and join the other processes.
+    """Join the other processes and return the devices of all, or None for a single device.
 
-    Nothing may have been computed before.
+    JAX must not have computed anything before.
 
     Raises:
-        ValueError: An option is out of range, lacks another one, or there are fewer devices.
+        ValueError: An option is out of range or lacks another one, or there are too few devices.
         ConnectionError: The other processes were not found in time.
     """
     import jax
 
     devices, hosts = arguments.devices, arguments.hosts
+    for name in ("host", "coordinator"):
+        if hosts is None and getattr(arguments, name) is not None:
+            raise ValueError(f"--{name} needs --hosts, the number of processes")
     if devices is None and hosts is None:
-        _refuse_alone(arguments)
         return None
     each = 1 if devices is None else devices
     if not 1 <= each <= _MOST_DEVICES:
         raise ValueError(f"--devices must be from 1 to {_MOST_DEVICES}, got {each}")
-    if hosts is None:
-        _refuse_alone(arguments)
-    else:
+    if hosts is not None:
         _join(hosts, arguments.host, arguments.coordinator)
     jax.config.update("jax_num_cpu_devices", each)
     if len(jax.local_devices()) < each:
@@ -60,12 +60,6 @@ def mesh_of(arguments: argparse.Namespace) -> Mesh | None:
         by_process.setdefault(device.process_index, []).append(device)
     chosen = [device for own in by_process.values() for device in own[:each]]
     return jax.make_mesh((len(chosen),), ("worlds",), devices=chosen)
-
-
-def _refuse_alone(arguments: argparse.Namespace) -> None:
-    for name in ("host", "coordinator"):
-        if getattr(arguments, name) is not None:
-            raise ValueError(f"--{name} needs --hosts, the number of processes")
 
 
 def _join(hosts: str, host: int | None, coordinator: str | None) -> None:
@@ -91,7 +85,7 @@ def _join(hosts: str, host: int | None, coordinator: str | None) -> None:
 
 
 def leave(code: int) -> int:
-    """Return an exit code; if it is an error that other processes wait for, end at once with it.
+    """Return an exit code, or end at once if it is an error and other processes are connected.
 
     Otherwise JAX would wait for them, and they for this process.
     """

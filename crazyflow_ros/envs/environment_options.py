@@ -24,14 +24,14 @@ from crazyflow_ros.sim.stages import Stage
 
 
 class Autoreset(StrEnum):
-    """When a world whose episode has ended begins another one."""
+    """When a world begins the next episode after one has ended."""
 
     next_step = "next_step"
     """In the next step, which ignores its action and returns the first observation."""
     same_step = "same_step"
     """In the same step, which returns the first observation together with the final one."""
     disabled = "disabled"
-    """Never: a world that has ended flies on until it is reset."""
+    """Never: after the end of an episode, a world flies on until it is reset."""
 
 
 _EXACT = EyeErrors()
@@ -39,7 +39,11 @@ _EXACT = EyeErrors()
 
 @dataclass(frozen=True)
 class Configuration:
-    """Drones, rates, actions, observations and episodes of an environment."""
+    """Drones, rates, actions, observations and episodes of an environment.
+
+    Raises:
+        ValueError: An option is out of range.
+    """
 
     drone: AnyDrone = DEFAULT_DRONE
     """A `Drone`, or the path of a drone's folder."""
@@ -53,27 +57,27 @@ class Configuration:
     """Actions per second; must divide `freq`. An action is repeated for `freq / action_freq` ticks.
     """
     action: str | Action = "attitude"
-    """What actions mean: a control mode except `state`, or an `Action`."""
+    """Meaning of actions: a control mode except `state`, or an `Action`."""
     max_tilt: float = 0.5
-    """Roll and pitch of the action 1 in the mode attitude, rad; below pi / 2."""
+    """Roll and pitch for an action of 1 in the mode attitude, rad; below pi / 2."""
     max_rate: float = 10.0
-    """Body rate of the action 1 in the mode body_rate, rad/s."""
+    """Body rate for an action of 1 in the mode body_rate, rad/s."""
     thrust_range: float = 0.6
-    """Largest deviation from the hover thrust, as a share of it, at most 1. Not for rotor_vel."""
+    """Largest deviation from the hover thrust, as a fraction of it; not for rotor_vel."""
     action_delay: float = 0.0
-    """Time until an action takes effect, s; a multiple of the tick. Until the first action takes
-    effect, it is 0."""
+    """Time until an action takes effect, s; a multiple of the tick. Until the first one does, the
+    action is 0."""
     observation: Sequence[str] = DEFAULT_PARTS
     """Parts of an observation, names in `PARTS`."""
     history: int = 1
     """Number of steps whose observations are stacked, the newest first; zeros before the first."""
     eye: Eye | None = None
-    """The camera of each drone, whose pictures the observations contain; None for no pictures."""
+    """Camera of each drone, whose pictures the observations contain; None for no pictures."""
     eye_errors: EyeErrors = _EXACT
-    """How the cameras differ between episodes, and the noise of their depths; colors have none."""
+    """Errors of the cameras, and of their depths; colors have no noise."""
     observation_noise: float | Mapping[str, float] = field(default=0.0, hash=False)
-    """Standard deviation of Gaussian noise on all numbers of an observation except pictures, or by
-    part."""
+    """Standard deviation of the Gaussian noise of all numbers of an observation except pictures, or
+    by part."""
     stages: tuple[Stage, ...] = ()
     """Stages of a tick, inserted before the integration."""
     forces: tuple[External, ...] | None = None
@@ -83,18 +87,13 @@ class Configuration:
     scene: str | None = None
     """Name or path of the MJCF scene in pictures; None for that of the task, or `floor`."""
     randomizers: tuple[ResetStage, ...] = ()
-    """Stages that draw what differs between episodes, such as `randomize_mass(0.3)`."""
+    """Stages that draw differences between episodes, such as `randomize_mass(0.3)`."""
     max_episode_steps: int | None = None
     """Steps after which an episode is truncated; None for the task's `seconds`."""
     autoreset: str = Autoreset.next_step
     """An `Autoreset`."""
 
     def __post_init__(self) -> None:
-        """Check the options that `Sim` does not check.
-
-        Raises:
-            ValueError: An option is out of range; the message names it.
-        """
         whole("n_drones", self.n_drones)
         whole("freq", self.freq)
         _ = self.ticks, self.delay, self.frame_noise, self.actions
@@ -149,7 +148,7 @@ class Configuration:
 
     @property
     def frame_noise(self) -> np.ndarray:
-        """Standard deviation of each number of an observation's newest frame."""
+        """Standard deviation of the noise of each number in the newest frame of an observation."""
         noise, parts = self.observation_noise, self.observations.parts
         by_part = noise if isinstance(noise, Mapping) else dict.fromkeys(parts, noise)
         for part, deviation in by_part.items():

@@ -1,6 +1,6 @@
 """Policies as files: a NumPy archive of arrays, one of which holds JSON. Nothing is unpickled.
 
-`load` also reads the files of other projects, see `foundation` and `onnx_file`.
+`load` also reads the files of other projects, see `foreign`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,8 @@ from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.drones import AnyDrone
 from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.output import in_words
-from crazyflow_ros.policy import foundation, onnx_file
-from crazyflow_ros.policy.checked import (
-    LayerNames,
-    Specification,
-    layer_arrays,
-    parsed,
-    plain,
-)
+from crazyflow_ros.policy.checked import LayerNames, Specification, layer_arrays, parsed, plain
+from crazyflow_ros.policy.foreign import read_foundation, read_onnx
 from crazyflow_ros.policy.policy import Policy
 
 FORMAT = "crazyflow_ros policy 1"
@@ -60,12 +54,12 @@ def save(policy: Policy, path: str | Path) -> None:
 
 
 def load(path: str | Path, drone: AnyDrone | None = None) -> Policy:
-    """Read a policy. Its content is not trusted.
+    """Read a policy from a file, whose content is not trusted.
 
     Args:
-        path: A file that `save` wrote; of the package foundation-policy, which ends in `.h5`; or of
-            ONNX, which ends in `.onnx`.
-        drone: The drone to fly. Files of foundation-policy need it, because they fly any drone.
+        path: A file written by `save`, a checkpoint of the package foundation-policy (`.h5`), or an
+            ONNX model (`.onnx`).
+        drone: The drone to fly; required for foundation-policy, which flies any drone.
 
     Raises:
         ValueError: The file is missing or is not a policy; the message says what is wrong.
@@ -75,9 +69,9 @@ def load(path: str | Path, drone: AnyDrone | None = None) -> Policy:
         content = read_bytes(path, MOST_BYTES)
         match Path(path).suffix.lower():
             case ".h5":
-                return foundation.read(content, drone)
+                return read_foundation(content, drone)
             case ".onnx":
-                return onnx_file.read(content, Path(path).with_suffix(".json"))
+                return read_onnx(content, Path(path).with_suffix(".json"))
         arrays = read_arrays(io.BytesIO(content), MOST_BYTES)
         return _policy(_read_about(arrays.pop("about", None)), arrays)
     except (OSError, ValueError, TypeError) as error:
@@ -92,7 +86,7 @@ def _read_about(array: np.ndarray | None) -> Any:
 
 
 def _policy(values: Any, arrays: dict[str, np.ndarray]) -> Policy:
-    """Return the policy of the values of JSON and arrays, all of which are checked."""
+    """Return the policy of JSON values and arrays, all of which are checked."""
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise ValueError(f"it is not a {FORMAT}")
     about: _About = convert(values, _About, "about")
