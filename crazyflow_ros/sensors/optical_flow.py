@@ -8,14 +8,19 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.drones.instruments import NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.builtin import BuiltinSensorCfg
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.builtin import add_sensor, columns_of
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.patterns import GridPatternCfg
 from crazyflow_ros.sensors.raycast import RayCastSensorCfg
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
 from crazyflow_ros.sensors.visualizer import Visualizer
+
+_KINDS = {
+    "velocimeter": mujoco.mjtSensor.mjSENS_VELOCIMETER,
+    "gyro": mujoco.mjtSensor.mjSENS_GYRO,
+}
 
 
 @dataclass(kw_only=True)
@@ -67,10 +72,6 @@ class OpticalFlowSensor(SampledSensor[OpticalFlowSensorCfg, OpticalFlowData]):
 
     def __init__(self, cfg: OpticalFlowSensorCfg) -> None:
         super().__init__(cfg)
-        self._velocity, self._gyro = (
-            BuiltinSensorCfg(name=f"{cfg.name}/{kind}", sensor_type=kind, obj=cfg.frame).build()
-            for kind in ("velocimeter", "gyro")
-        )
         self._ray = RayCastSensorCfg(
             name=cfg.name,
             frame=cfg.frame,
@@ -88,14 +89,14 @@ class OpticalFlowSensor(SampledSensor[OpticalFlowSensorCfg, OpticalFlowData]):
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """Add a velocimeter and a gyroscope."""
-        self._velocity.edit_spec(spec)
-        self._gyro.edit_spec(spec)
+        for kind, sensor_type in _KINDS.items():
+            add_sensor(spec, f"{self.cfg.name}/{kind}", sensor_type, self.cfg.frame)
 
     def initialize(self, backend: Backend) -> None:
         """Find the sensors and prepare the ray."""
         super().initialize(backend)
-        for part in (self._velocity, self._gyro, self._ray):
-            part.initialize(backend)
+        self._vel, self._turn = (columns_of(backend, f"{self.cfg.name}/{k}") for k in _KINDS)
+        self._ray.initialize(backend)
         self._errors = self._noise(self.cfg.noise, 2)
 
     def debug_vis(self, visualizer: Visualizer) -> None:
@@ -103,10 +104,9 @@ class OpticalFlowSensor(SampledSensor[OpticalFlowSensorCfg, OpticalFlowData]):
         self._ray.debug_vis(visualizer)
 
     def _measure(self, dt: float) -> np.ndarray:
-        self._velocity.update(dt)
-        self._gyro.update(dt)
         self._ray.sense()
-        velocity, turn = np.asarray(self._velocity.data), np.asarray(self._gyro.data)
+        read = np.asarray(self.backend.sensordata())
+        velocity, turn = read[:, self._vel], read[:, self._turn]
         distance = np.asarray(self._ray.data.distances)
         sharp = (distance > 0.0) & (distance >= self.cfg.min_range)
         distance = np.where(sharp, distance, np.nan)

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.drones.instruments import VL53L1X, NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.patterns import Rays, Vector
 from crazyflow_ros.sensors.raycast import RayCastSensorCfg
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg

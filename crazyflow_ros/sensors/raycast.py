@@ -11,7 +11,7 @@ import numpy as np
 
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.scene.frames import quat_from_matrix, xyzw_to_wxyz
-from crazyflow_ros.sensors.backends.backend import Array, Backend
+from crazyflow_ros.sensors.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef, subtree
 from crazyflow_ros.sensors.patterns import GridPatternCfg, PatternCfg

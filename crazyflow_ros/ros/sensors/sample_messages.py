@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,8 @@ def imu(device: Device[sensors.ImuSensorCfg]) -> list[SampleMessage]:
         angular_velocity_covariance=_covariance(device, device.cfg.gyro),
         linear_acceleration_covariance=_covariance(device, device.cfg.accelerometer),
     )
-    template = stamped(message, device.frame)
-
-    def values(data: Any) -> tuple[np.ndarray, ...]:
-        return data.angular_velocity, data.linear_acceleration
-
-    return [SampleMessage(template, READINGS, values, suffix="/data_raw")]
+    values = attrgetter("angular_velocity", "linear_acceleration")
+    return [SampleMessage(stamped(message, device.frame), READINGS, values, suffix="/data_raw")]
 
 
 def magnetometer(device: Device[sensors.MagnetometerSensorCfg]) -> list[SampleMessage]:

@@ -25,8 +25,8 @@ from crazyflow_ros.sensors import (
     RangerSensorCfg,
     RayCastSensorCfg,
 )
-from crazyflow_ros.sensors.backends.state import StateBackend
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
+from crazyflow_ros.sensors.state_backend import StateBackend
 
 NAMES = ["cf0", "cf1", "cf2"]
 PLACE = {"pos": [0.02, -0.03, 0.05], "quat": [0.5, 0.1, -0.7, 0.5]}

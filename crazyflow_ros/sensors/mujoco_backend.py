@@ -8,7 +8,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.backends.backend import (
+from crazyflow_ros.sensors.backend import (
     Contacts,
     RayCaster,
     check_not_mocap,
