@@ -51,9 +51,6 @@ class TerrainHeightSensor(RayCastSensor):
 
     cfg: TerrainHeightSensorCfg
 
-    def __init__(self, cfg: TerrainHeightSensorCfg) -> None:
-        super().__init__(cfg)
-
     def initialize(self, backend: Backend) -> None:
         """Prepare the rays.
 

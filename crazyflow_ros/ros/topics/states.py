@@ -28,6 +28,7 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState, MultiDOFJointState, Range
 from std_msgs.msg import Header
 
+from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW, VL53L1X_RANGE
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
 from crazyflow_ros.ros.messages.numeric_message import (
@@ -41,7 +42,6 @@ from crazyflow_ros.ros.messages.numeric_message import (
 )
 from crazyflow_ros.ros.topics.state_topics import ALL, StateTopics
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW, MAX_RANGE
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -107,7 +107,8 @@ def _motion(snapshot: Snapshot) -> Sequence[np.ndarray]:
 
 
 def _range() -> Range:
-    return Range(radiation_type=Range.INFRARED, field_of_view=FIELD_OF_VIEW, max_range=MAX_RANGE)
+    view, farthest = VL53L1X_FIELD_OF_VIEW, VL53L1X_RANGE[1]
+    return Range(radiation_type=Range.INFRARED, field_of_view=view, max_range=farthest)
 
 
 def _rotors(drones: Sequence[str]) -> JointState:
