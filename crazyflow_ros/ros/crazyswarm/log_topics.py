@@ -34,7 +34,6 @@ from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, as_ctype
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.crazyswarm.log_configuration import STEPS, LogTopic
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages
 from crazyflow_ros.ros.messages.numeric_message import (
     ODOMETRY,
     POSE,
@@ -43,7 +42,7 @@ from crazyflow_ros.ros.messages.numeric_message import (
     elements,
     stamped,
 )
-from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.outbox import Row, SerialisedMessages
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.frames import rotation_matrix, world_to_body

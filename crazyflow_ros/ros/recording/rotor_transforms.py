@@ -11,8 +11,9 @@ import numpy as np
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.description.urdf import rotor_joints
-from crazyflow_ros.ros.messages.cdr import XYZW, SerialisedMessages, layout
+from crazyflow_ros.ros.messages.cdr import XYZW, layout
 from crazyflow_ros.ros.messages.numeric_message import elements, in_elements
+from crazyflow_ros.ros.messages.outbox import SerialisedMessages
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.ros.topics import tf
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS

@@ -27,7 +27,7 @@ from crazyflow_ros.sensors import (
     ContactSensorCfg,
     ShapeRecorder,
 )
-from crazyflow_ros.sensors.backends.mirror import MirrorBackend
+from crazyflow_ros.sensors.mirror_backend import MirrorBackend
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

@@ -41,7 +41,6 @@ from crazyflow_ros.ros.messages.numeric_message import (
 )
 from crazyflow_ros.ros.topics.state_topics import ALL, StateTopics
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW, MAX_RANGE
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -57,7 +56,8 @@ def messages_of_each(read_range: Callable[[], np.ndarray]) -> dict[str, StateMes
     Args:
         read_range: Reads the range sensors at the time of the snapshot, (M,) [m].
     """
-    down = Range(radiation_type=Range.INFRARED, field_of_view=FIELD_OF_VIEW, max_range=MAX_RANGE)
+    view, farthest = VL53L1X_FIELD_OF_VIEW, VL53L1X_RANGE[1]
+    down = Range(radiation_type=Range.INFRARED, field_of_view=view, max_range=farthest)
     return {
         "odom": StateMessage(_odometry, ODOMETRY, _motion),
         "pose": StateMessage(

@@ -4,18 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.frames import rotation_matrix
-from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster
-from crazyflow_ros.sensors.backends.motion import INERTIAL, InertialSensor, RigidMotion
-from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
+from crazyflow_ros.sensors.backend import Array, Contacts, RayCaster
+from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.objects import ObjRef, subtree
 
 _SENSOR = mujoco.mjtSensor
+_INERTIAL = (_SENSOR.mjSENS_GYRO, _SENSOR.mjSENS_VELOCIMETER, _SENSOR.mjSENS_ACCELEROMETER)
+
+
+class RigidMotion(NamedTuple):
+    """Motion of B bodies; arrays of NumPy or of JAX."""
+
+    axes: Array
+    """Axes of the bodies in the world as columns, shape (B, 3, 3)."""
+    vel: Array
+    """Velocity of the origin in the world [m/s], shape (B, 3)."""
+    ang_vel: Array
+    """Angular velocity in body axes [rad/s], shape (B, 3)."""
+    acc: Array
+    """Acceleration of the origin in the world [m/s^2], shape (B, 3)."""
+    ang_acc: Array
+    """Time derivative of `ang_vel` [rad/s^2], shape (B, 3)."""
+    gravity: Array
+    """Gravity in world axes [m/s^2], shape (3,) or (B, 3)."""
+
+
+class InertialSensor:
+    """MuJoCo's gyroscope, velocimeter or accelerometer on a rigid body, in closed form.
+
+    Args:
+        model: A model with the sensor.
+        sensor: Its id; see `of`.
+    """
+
+    def __init__(self, model: mujoco.MjModel, sensor: int) -> None:
+        site = model.sensor_objid[sensor]
+        self._kind = _SENSOR(model.sensor_type[sensor])
+        self._place, self._cutoff = model.site_pos[site].copy(), float(model.sensor_cutoff[sensor])
+        mujoco.mju_quat2Mat(axes := np.zeros(9), model.site_quat[site])
+        self._axes = axes.reshape(3, 3)
+        x, y, z = self._place
+        self._arm = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])  # v @ arm: v x place
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel, sensor: int, body: int) -> InertialSensor | None:
+        """Return a sensor of a model, None if it is of another type or not on this body."""
+        is_inertial = _SENSOR(model.sensor_type[sensor]) in _INERTIAL
+        on_body = is_inertial and model.site_bodyid[model.sensor_objid[sensor]] == body
+        return cls(model, sensor) if on_body else None
+
+    def read(self, motion: RigidMotion) -> Array:
+        """Return the readings, shape (B, 3)."""
+        turn, place = motion.ang_vel, self._place
+        if self._kind == _SENSOR.mjSENS_GYRO:
+            reading = turn
+        elif self._kind == _SENSOR.mjSENS_VELOCIMETER:
+            reading = (motion.vel[:, None] @ motion.axes)[:, 0] + turn @ self._arm
+        else:
+            spin = turn * (turn @ place)[:, None] - place * (turn * turn).sum(axis=1)[:, None]
+            force = ((motion.acc - motion.gravity)[:, None] @ motion.axes)[:, 0]
+            reading = force + motion.ang_acc @ self._arm + spin
+        reading = reading @ self._axes
+        return reading.clip(-self._cutoff, self._cutoff) if self._cutoff else reading
 
 
 class StateBackend:
@@ -183,16 +240,15 @@ class StateBackend:
 
     def check_sensor(self, sensor: int) -> None:
         """Refuse all but gyroscope, accelerometer and velocimeter at a site of the drone."""
-        model, kind = self.model, _SENSOR(self.model.sensor_type[sensor])
-        site = model.sensor_objid[sensor]
-        if kind not in INERTIAL or model.site_bodyid[site] != self._root:
+        model = self.model
+        found = InertialSensor.of(model, sensor, self._root)
+        if found is None:
             raise ValueError(
                 f"sensor {model.sensor(sensor).name!r}: the state of a drone gives gyroscope, "
-                f"accelerometer and velocimeter at its sites, not {kind.name}"
+                "accelerometer and velocimeter at its sites, not "
+                f"{_SENSOR(model.sensor_type[sensor]).name}"
             )
-        place, axes = model.site_pos[site], self._at_origin.data[0].site_xmat[site].reshape(3, 3)
-        cutoff = float(model.sensor_cutoff[sensor])
-        self._inertial[int(model.sensor_adr[sensor])] = InertialSensor(kind, place, axes, cutoff)
+        self._inertial[int(model.sensor_adr[sensor])] = found
 
     def poses(self, world: int) -> mujoco.MjData:
         """The scene with all drones."""

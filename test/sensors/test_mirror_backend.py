@@ -27,7 +27,7 @@ from crazyflow_ros.sensors import (
     SensorSet,
     ShapeRecorder,
 )
-from crazyflow_ros.sensors.backends.mirror import MirrorBackend
+from crazyflow_ros.sensors.mirror_backend import MirrorBackend
 
 DRONE, FREQ, G = "cf2x_L250", 500, 9.81
 NAMES = ("cf0", "cf1", "cf2")

@@ -8,8 +8,8 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.state import DroneIndex, MirrorState
-from crazyflow_ros.sensors.backends.backend import Contacts
-from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
+from crazyflow_ros.sensors.backend import Contacts
+from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.objects import subtree
 
 

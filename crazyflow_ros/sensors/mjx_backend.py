@@ -12,13 +12,12 @@ from jax import Array
 
 from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.state import compute_frames
-from crazyflow_ros.sensors.backends.backend import (
+from crazyflow_ros.sensors.backend import (
     Contacts,
     RayCaster,
     check_not_mocap,
     motions_of,
 )
-from crazyflow_ros.sensors.backends.mjx_normals import SHAPES, surface_normals
 from crazyflow_ros.sensors.objects import ObjRef
 
 with extra("mjx"):
@@ -27,12 +26,17 @@ with extra("mjx"):
     from crazyflow_ros.scene.mjx_internals import contact_forces, contacts
     from crazyflow_ros.scene.mjx_scene import lacks_sensor
 
-_PASSED = (
-    mujoco.mjtGeom.mjGEOM_HFIELD,
-    mujoco.mjtGeom.mjGEOM_CYLINDER,
-    mujoco.mjtGeom.mjGEOM_SDF,
-)
+_GEOM = mujoco.mjtGeom
+_PASSED = (_GEOM.mjGEOM_HFIELD, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_SDF)
 """Types of geoms that rays of MJX silently pass through."""
+_SMOOTH = (
+    _GEOM.mjGEOM_PLANE,
+    _GEOM.mjGEOM_SPHERE,
+    _GEOM.mjGEOM_CAPSULE,
+    _GEOM.mjGEOM_ELLIPSOID,
+    _GEOM.mjGEOM_BOX,
+)
+"""Types of geoms whose surface normals are known; MJX's rays do not return them."""
 
 
 class MjxBackend:
@@ -186,21 +190,46 @@ class MjxBackend:
         """Refuse geoms that rays pass through; return names of those without normals."""
         model = self.model
         meant = (groups[model.geom_group] > 0) & ~np.isin(model.geom_bodyid, list(excluded))
-        _check_rays_hit(model, meant)
-        rough = np.flatnonzero(meant & ~np.isin(model.geom_type, list(map(int, SHAPES))))
-        return [model.geom(i).name or f"number {i}" for i in rough]
+
+        def names(geoms: np.ndarray) -> list[str]:
+            return [model.geom(i).name or f"number {i}" for i in np.flatnonzero(meant & geoms)]
+
+        if passed := names(np.isin(model.geom_type, list(map(int, _PASSED)))):
+            raise ValueError(
+                f"MJX's rays pass through cylinders, height fields and SDFs: {', '.join(passed)}. "
+                "Leave their groups out, or use C MuJoCo"
+            )
+        return names(~np.isin(model.geom_type, list(map(int, _SMOOTH))))
 
 
-def _check_rays_hit(model: mujoco.MjModel, meant: np.ndarray) -> None:
-    """Check that rays hit all geoms that they are meant to hit, (ngeom,) bool.
+def surface_normals(model: mjx.Model, data: mjx.Data, geoms: Array, points: Array) -> Array:
+    """Return outward unit normals of geoms at points of their surfaces, in one world.
 
-    Raises:
-        ValueError: Rays would pass through some of them; the message names these.
+    Args:
+        model: The model.
+        data: Frames of the world.
+        geoms: Ids of geoms of the types `_SMOOTH`, shape (...); the normal of -1 is zero.
+        points: Points in the world [m], shape (..., 3).
+
+    Returns:
+        Shape (..., 3), world axes.
     """
-    passed = np.flatnonzero(meant & np.isin(model.geom_type, list(map(int, _PASSED))))
-    if passed.size:
-        names = [model.geom(int(i)).name or f"number {i}" for i in passed]
-        raise ValueError(
-            f"MJX's rays pass through cylinders, height fields and SDFs: {', '.join(names)}. Leave "
-            "their groups out, or use C MuJoCo"
-        )
+    axes, size = data.geom_xmat[geoms].reshape(*geoms.shape, 3, 3), model.geom_size[geoms]
+    local = jnp.einsum("...ji,...j->...i", axes, points - data.geom_xpos[geoms])
+    up = jnp.array([0.0, 0.0, 1.0])
+    along = jnp.clip(local[..., 2], -size[..., 1], size[..., 1])
+    face = jnp.abs(local) / jnp.where(size > 0.0, size, 1.0)
+    vectors = {
+        _GEOM.mjGEOM_PLANE: jnp.broadcast_to(up, local.shape),
+        _GEOM.mjGEOM_SPHERE: local,
+        _GEOM.mjGEOM_CAPSULE: local - along[..., None] * up,
+        _GEOM.mjGEOM_ELLIPSOID: local / jnp.where(size > 0.0, size, 1.0) ** 2,
+        _GEOM.mjGEOM_BOX: jnp.sign(local) * (face == face.max(axis=-1, keepdims=True)),
+    }
+    kinds = jnp.asarray(model.geom_type)[geoms][..., None]
+    normal = jnp.zeros_like(local)
+    for kind in _SMOOTH:
+        normal = jnp.where(kinds == int(kind), vectors[kind], normal)
+    normal = normal / jnp.linalg.norm(normal, axis=-1, keepdims=True)
+    world = jnp.einsum("...ij,...j->...i", axes, normal)
+    return jnp.where(geoms[..., None] >= 0, world, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Literal
 
-from crazyflow_ros.sensors.backends.backend import Array, Contacts
+from crazyflow_ros.sensors.backend import Array, Contacts
 
 Reduction = Literal["none", "mindist", "maxforce", "netforce"]
 

@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from crazyflow_ros.drones.instruments import MULTI_RANGER
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
 from crazyflow_ros.scene.state import DroneIndex
 from crazyflow_ros.sensors import (
@@ -25,8 +26,7 @@ from crazyflow_ros.sensors import (
     RangerSensorCfg,
     RayCastSensorCfg,
 )
-from crazyflow_ros.sensors.backends.state import StateBackend
-from crazyflow_ros.sensors.ranger import MULTI_RANGER
+from crazyflow_ros.sensors.state_backend import StateBackend
 
 NAMES = ["cf0", "cf1", "cf2"]
 PLACE = {"pos": [0.02, -0.03, 0.05], "quat": [0.5, 0.1, -0.7, 0.5]}

@@ -9,7 +9,7 @@ import pytest
 
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import quat_from_rpy
-from crazyflow_ros.scene.rangefinder import Rangefinder
+from crazyflow_ros.scene.rays import Rangefinder
 
 BELOW = 0.003  # m, from the centre of mass to the sensor
 NAMES = ["a", "b"]

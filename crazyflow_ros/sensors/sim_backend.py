@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +12,9 @@ from jax import Array
 
 from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.frames import rotation_matrix
-from crazyflow_ros.sensors.backends.mjx import MjxBackend
-from crazyflow_ros.sensors.backends.motion import INERTIAL, InertialSensor, RigidMotion
-from crazyflow_ros.sensors.backends.sim_motions import carriers, motions_in_sim
+from crazyflow_ros.sensors.mjx_backend import MjxBackend
+from crazyflow_ros.sensors.sim_pictures import carriers, motions_in_sim
+from crazyflow_ros.sensors.state_backend import InertialSensor, RigidMotion
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.data import SimData
 
@@ -41,7 +40,7 @@ class SimBackend(MjxBackend):
         super().__init__(sim.mj_model, sim.mjx_model, sim.mjx_data)
         self.sim = sim
         self._sensed: mjx.Data | None = None
-        self._inertial: dict[int, _Inertial] = {}
+        self._inertial: dict[int, tuple[int, InertialSensor]] = {}  # with the drone
         self._sense = self._compiled()
 
     def worlds(self) -> mjx.Data:
@@ -67,28 +66,18 @@ class SimBackend(MjxBackend):
         Raises:
             ValueError: The sensor needs one of these.
         """
-        inertial = self._inertial_of(sensor)
-        if inertial is not None:
-            self._inertial[int(self.model.sensor_adr[sensor])] = inertial
-            self._sense, self._sensed = self._compiled(), None
-            return
+        for drone in range(self.sim.n_drones):
+            body = self.model.body(f"drone:{drone}").id
+            if inertial := InertialSensor.of(self.model, sensor, body):
+                self._inertial[int(self.model.sensor_adr[sensor])] = drone, inertial
+                self._sense, self._sensed = self._compiled(), None
+                return
         super().check_sensor(sensor)
         if self.model.sensor_needstage[sensor] != mujoco.mjtStage.mjSTAGE_POS:
             raise ValueError(
                 f"sensor {self.model.sensor(sensor).name!r}: a Sim has no velocities and forces in "
                 "MuJoCo, take them from sim.data"
             )
-
-    def _inertial_of(self, sensor: int) -> _Inertial | None:
-        model, site = self.model, self.model.sensor_objid[sensor]
-        kind = mujoco.mjtSensor(model.sensor_type[sensor])
-        drones = [model.body(f"drone:{i}").id for i in range(self.sim.n_drones)]
-        if kind not in INERTIAL or model.site_bodyid[site] not in drones:
-            return None
-        mujoco.mju_quat2Mat(axes := np.zeros(9), model.site_quat[site])
-        drone = drones.index(model.site_bodyid[site])
-        place, cutoff = model.site_pos[site].copy(), float(model.sensor_cutoff[sensor])
-        return _Inertial(drone, InertialSensor(kind, place, axes.reshape(3, 3), cutoff))
 
     def _compiled(self) -> Callable[[mjx.Model, mjx.Data, SimData], Array]:
         # A new function each time, because JAX reuses the trace of an equal one.
@@ -105,10 +94,3 @@ class SimBackend(MjxBackend):
             reading = sensor.read(motion)
             readings = readings.at[:, start : start + 3].set(reading.astype(readings.dtype))
         return readings
-
-
-class _Inertial(NamedTuple):
-    """A sensor that is computed from the state of a drone."""
-
-    drone: int
-    sensor: InertialSensor

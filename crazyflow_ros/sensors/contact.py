@@ -10,9 +10,9 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.sensors.backends.backend import Array, Backend
-from crazyflow_ros.sensors.contact.match import ContactMatch
-from crazyflow_ros.sensors.contact.reduction import Reduction, reduce_contacts
+from crazyflow_ros.sensors.backend import Array, Backend
+from crazyflow_ros.sensors.contact_match import ContactMatch
+from crazyflow_ros.sensors.contact_reduction import Reduction, reduce_contacts
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 

@@ -28,10 +28,9 @@ from crazyflow_ros.sensors import (
     SensorSet,
     TerrainHeightSensorCfg,
 )
-from crazyflow_ros.sensors.backends.mjx import MjxBackend
-from crazyflow_ros.sensors.backends.mjx_normals import surface_normals
-from crazyflow_ros.sensors.backends.sim import SimBackend
 from crazyflow_ros.sensors.battery import BatterySensorCfg
+from crazyflow_ros.sensors.mjx_backend import MjxBackend, surface_normals
+from crazyflow_ros.sensors.sim_backend import SimBackend
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import Battery
 

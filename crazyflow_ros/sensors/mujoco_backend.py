@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.backends.backend import (
+from crazyflow_ros.scene.rays import FrameRays
+from crazyflow_ros.sensors.backend import (
     Contacts,
     RayCaster,
     check_not_mocap,
     motions_of,
 )
 from crazyflow_ros.sensors.objects import ObjRef
-
-_PASS = 1e-9  # m, past the surface of an excluded geom
 
 
 class MujocoBackend:
@@ -95,29 +93,14 @@ class MujocoBackend:
         one_origin: bool,
     ) -> RayCaster:
         """`mj_multiRay` where the rays of a frame have one origin, else `mj_ray`."""
-        casters = [_FrameRays(self.model, bodies, groups) for bodies in excluded]
-        passed = np.array([caster.excluded for caster in casters])
+        rays = FrameRays(self.model, excluded, groups)
 
         def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            origins = np.broadcast_to(origins, directions.shape)
-            distances, normals = np.empty(directions.shape[:-1]), np.empty(directions.shape)
-            hit = np.empty(distances.shape, np.int32)
-
-            def rays(*at: int) -> _Rays:
-                arrays = (origins, directions, distances, normals, hit)
-                return _Rays(self.data[at[0]], *(array[at] for array in arrays))
-
-            for world, frame in np.ndindex(hit.shape[:2]):
-                if one_origin:
-                    casters[frame].from_one_origin(rays(world, frame))
-                else:
-                    casters[frame].from_each(rays(world, frame))
-            within = passed[np.arange(len(casters))[:, None], hit].any(axis=-1)
-            for world, frame in np.argwhere(within):
-                casters[frame].pass_excluded(rays(world, frame))
+            worlds = zip(self.data, np.broadcast_to(origins, directions.shape), directions)
+            found = [rays.cast(*world, one_origin=one_origin) for world in worlds]
+            distances, normals = (np.stack(parts) for parts in zip(*found))
             missed = (distances < 0.0) | (distances > max_distance)
-            distances[missed] = -1.0
-            normals[missed] = 0.0
+            distances[missed], normals[missed] = -1.0, 0.0
             return distances, normals
 
         return RayCaster(cast)
@@ -152,71 +135,3 @@ def stack_contacts(worlds: Sequence[Contacts]) -> Contacts:
 
     geoms, *others = zip(*worlds)
     return Contacts(padded(geoms, -1), *(padded(parts, 0.0) for parts in others))
-
-
-class _Rays(NamedTuple):
-    """Rays of one frame in one world; casting fills in the last three fields."""
-
-    data: mujoco.MjData
-    origins: np.ndarray
-    """Shape (R, 3) [m]."""
-    directions: np.ndarray
-    """Unit vectors, shape (R, 3)."""
-    distances: np.ndarray
-    """Shape (R,) [m], negative for a miss."""
-    normals: np.ndarray
-    """Shape (R, 3)."""
-    hit: np.ndarray
-    """Geoms, (R,) int32; -1 for a miss."""
-
-
-class _FrameRays:
-    """Casts the rays of one frame.
-
-    Attributes:
-        excluded: Whether rays pass through each geom, (ngeom + 1,); the last stands for no geom.
-    """
-
-    def __init__(self, model: mujoco.MjModel, excluded: Sequence[int], groups: np.ndarray) -> None:
-        self._model = model
-        self._groups = groups
-        self._first = excluded[0] if excluded else -1  # MuJoCo itself excludes one body
-        self.excluded = np.zeros(model.ngeom + 1, bool)
-        self.excluded[:-1] = np.isin(model.geom_bodyid, list(excluded))
-
-    def from_one_origin(self, rays: _Rays) -> None:
-        """Cast all at once."""
-        mujoco.mj_multiRay(
-            m=self._model,
-            d=rays.data,
-            pnt=rays.origins[0],
-            vec=rays.directions.reshape(-1),
-            geomgroup=self._groups,
-            flg_static=True,
-            bodyexclude=self._first,
-            geomid=rays.hit,
-            dist=rays.distances,
-            normal=rays.normals.reshape(-1),
-            nray=len(rays.hit),
-            cutoff=mujoco.mjMAXVAL,  # less is faster, but then 3.17 misses nearer geoms, too
-        )
-
-    def from_each(self, rays: _Rays) -> None:
-        """Cast one by one."""
-        for i, (origin, direction) in enumerate(zip(rays.origins, rays.directions)):
-            rays.distances[i] = mujoco.mj_ray(
-                self._model, rays.data, origin, direction, self._groups, True, self._first,
-                rays.hit[i : i + 1], rays.normals[i],
-            )  # fmt: skip
-
-    def pass_excluded(self, rays: _Rays) -> None:
-        """Continue rays that have hit an excluded geom behind it."""
-        for i in np.flatnonzero(self.excluded[rays.hit]):
-            direction = rays.directions[i]
-            while self.excluded[rays.hit[i]]:
-                start = rays.distances[i] + _PASS
-                further = mujoco.mj_ray(
-                    self._model, rays.data, rays.origins[i] + start * direction, direction,
-                    self._groups, True, self._first, rays.hit[i : i + 1], rays.normals[i],
-                )  # fmt: skip
-                rays.distances[i] = start + further if further >= 0 else -1.0
