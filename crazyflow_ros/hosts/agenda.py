@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from crazyflow_ros.hosts.messages import MOST_BYTES, MOST_REQUESTS, Word
+from crazyflow_ros.hosts.words import MOST_BYTES, MOST_REQUESTS, Word
 from crazyflow_ros.runtime.requests import InvalidState
 
 CarryOut = Callable[[str, dict[str, Any]], "Future[Any] | None"]

@@ -54,7 +54,7 @@ class CrazyswarmTopics(CommandTopics):
     def _command_all(self, message: FullState) -> None:
         message.header.frame_id = ""
         self._traffic.count(ALL)
-        for drone in self._physics.names:
+        for drone in self._physics.snapshot.names:
             super()._command(setpoint_messages.full_state, drone, message)
 
 

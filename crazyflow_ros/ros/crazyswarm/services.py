@@ -27,8 +27,8 @@ class CrazyswarmServices(FlightServices):
 
     async def _reboot(self, owner: str, _: Empty.Request, response: Empty.Response) -> Any:
         """Restart the firmware of a drone, or of all, where they are."""
-        drones = self._physics.names if owner == ALL else [owner]
-        for restarted in [self._physics.restart(drone) for drone in drones]:
+        drones = self._physics.snapshot.names if owner == ALL else [owner]
+        for restarted in [self._physics.firmware.restart(drone) for drone in drones]:
             await self._waiting.result(restarted)
         return response
 

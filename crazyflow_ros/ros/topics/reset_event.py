@@ -19,7 +19,7 @@ class ResetEventTopic:
     def __init__(self, simulator: Host) -> None:
         self._name = f"{simulator.get_fully_qualified_name()}: reset"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/reset_event", 10)
-        simulator.physics.on_reset(self._publish)
+        simulator.physics.news.on_reset(self._publish)
 
     def _publish(self, event: ResetEvent) -> None:
         scopes = ", ".join(scope.name or "" for scope in event.scope)
