@@ -294,7 +294,7 @@ def test_a_drone_that_bounces_off_within_a_tick(
 
 def test_a_drone_whose_battery_is_empty(physics: PhysicsThread, watch: Watch) -> None:
     def drain(_: Snapshot) -> None:  # nobody can do this from outside
-        world = physics._simulation._engine.world
+        world = physics.simulation.engine.world
         leaves = world.leaves
         leaves["plugins.battery"][0, 0] = 0.98 * Battery.of("cf2x_L250").capacity
         world.leaves = leaves

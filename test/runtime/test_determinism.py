@@ -178,7 +178,7 @@ def test_a_script_that_is_late_gives_others(flight: Flight) -> None:
 def test_commands_of_many_control_periods_at_once_give_the_bits_of_single_steps(
     flight: Flight, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = flight.physics._simulation._engine
+    engine = flight.physics.simulation.engine
     advance, calls = engine.advance, []
 
     def noted(tick: int, stretches: list[int], epoch: int, *told: Any) -> list[Snapshot]:

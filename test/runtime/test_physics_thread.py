@@ -152,15 +152,15 @@ def test_step_is_exact_and_needs_a_pause(running):
 
 def test_a_step_is_aborted_by_whatever_stops_or_starts_time(running):
     physics = running(start_paused=True)
-    for interrupt in ("resume", "reset", "pause"):
+    for interrupt in (physics.resume, physics.state.reset, physics.pause):
         before = physics.snapshot.tick
         step = physics.step(10_000_000)
         until(lambda step=step: step.ticks_done, "the first ticks")
-        after = getattr(physics, interrupt)().result(T)
+        after = interrupt().result(T)
         with pytest.raises(StepAborted, match="step aborted: the simulation was") as aborted:
             step.result(T)
         assert f", after {step.ticks_done} of 10000000 ticks" in str(aborted)
-        if interrupt != "resume":
+        if interrupt != physics.resume:
             assert after.tick == before + step.ticks_done
         physics.pause().result(T)
         tick = physics.snapshot.tick

@@ -3,6 +3,7 @@
 import gc
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -48,7 +49,7 @@ def physics(shared):
     """As at the start, but for what is compiled."""
     shared.world.set_scene().result(T)
     shared.state.reset(ResetScope.all).result(T)
-    shared.set_state(_state(shared, STANDS)).result(T)
+    _put(shared, STANDS)
     shared.state.capture_initial_state().result(T)
     shared.resume().result(T)
     return shared
@@ -179,7 +180,7 @@ def test_what_was_prepared_for_another_state_is_prepared_anew(physics):
     assert held.begun.wait(T)
     pose = np.array([1.0, 2.0, 0.5, 0.0, 0.0, 1.0, 0.0])
     physics.pause().result(T)
-    physics.set_state(_state(physics, pose)).result(T)
+    _put(physics, pose)
     physics.state.capture_initial_state().result(T)  # the model's keyframe is to have it
     held.gate.set()
     change.result(T)
@@ -187,26 +188,22 @@ def test_what_was_prepared_for_another_state_is_prepared_anew(physics):
     np.testing.assert_allclose(physics.mirror.keyframe("home").pos[0], pose[:3], atol=1e-6)
 
 
-def _state(physics, pose):
-    now = physics.snapshot
-    fields = {
-        name: np.array(getattr(now, name))
-        for name in ("vel", "ang_vel", "acc", "ang_acc", "rotor_angle", "rotor_vel")
-    }
-    kind = type(now).__mro__[1]
-    return kind(time_ns=now.time_ns, pos=pose[None, :3], quat=pose[None, 3:], **fields)
+def _put(physics, pose):
+    """Put the drones there as they are."""
+    moved = {"pos": pose[None, :3], "quat": pose[None, 3:]}
+    physics.state.edit_state(lambda: lambda now: replace(now, **moved)).result(T)
 
 
 def test_a_drone_without_a_pose_is_put_where_there_is_room_in_the_end(physics, monkeypatch):
     """Another one came to that place while it was prepared."""
-    roster, moved = physics._roster, []
+    roster, moved = physics.world._roster, []
     prepare = roster.prepare
 
     def prepare_and_move(plan, before=None):
         prepared = prepare(plan, before)
         if not moved:
             moved.append(plan.poses["guest"])
-            physics.set_state(_state(physics, moved[0])).result(T)
+            _put(physics, moved[0])
         return prepared
 
     physics.pause().result(T)

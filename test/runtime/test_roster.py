@@ -192,7 +192,7 @@ def test_drones_collide_with_objects_wherever_those_are_put(physics):
 
 def test_what_a_drone_is_told_while_it_goes_is_dropped(physics):
     """Whoever tells it has seen it, and the drone goes before it is written down."""
-    simulation, push = physics._simulation, TimedWrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 9.0)
+    simulation, push = physics.simulation, TimedWrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 9.0)
     physics.world.despawn("cf1").result(T)
     simulation.commands.post({"cf1": Pose((0, 0, 1), 0.0)})
     pushed = simulation.wrenches.post("cf1", push, "key")
@@ -208,7 +208,7 @@ class Overtaking:
 
     def __init__(self, physics, monkeypatch):
         self._physics, self._gate, self._entered = physics, threading.Event(), threading.Event()
-        roster = physics._roster
+        roster = physics.world._roster
         prepare = roster.prepare
 
         def prepare_and_hold(*args):
@@ -228,7 +228,7 @@ class Overtaking:
         self._entered.clear()
         future = change()
         assert self._entered.wait(T)
-        until(self._physics._loop._requests.pending, "the change to be prepared")
+        until(self._physics.loop.requests.pending, "the change to be prepared")
         return future
 
     async def result(self, future, timeout):
