@@ -55,7 +55,7 @@ class Agenda:
         return bool(self._todo or self._under_way)
 
     def ask(self, request: dict[str, Any], future: Future[Any], *, once_here: bool) -> None:
-        """Add a request, see `Rounds.ask`."""
+        """Add a request, see `SharedRequests.put`."""
         size = len(json.dumps(request))
         if size <= _ROOM:
             self._outbox.append(_Request(request, size, future, once_here))

@@ -88,7 +88,7 @@ class Rounds:
         simulation, start = self._simulation, self._simulation.snapshot.tick
         if self._felt < start:  # otherwise the commands looked at it when they were taken up
             simulation.commands.feel([simulation.snapshot])
-        tick = int(min(simulation.next_event(), start + limit, self._until))
+        tick = int(min(simulation.event_after(start), start + limit, self._until))
         simulation.run([tick], start + limit)
         return tick - start
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Protocol
 
 from crazyflow_ros.engine.snapshot import Snapshot
@@ -15,7 +17,7 @@ from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState, Requests
 from crazyflow_ros.runtime.schedule import Pacer
 from crazyflow_ros.runtime.simulation import Simulation
-from crazyflow_ros.runtime.steps import StepQueue, Steps
+from crazyflow_ros.runtime.steps import Steps
 
 _IDLE_CHECK = 0.5  # s, after which a waiting thread checks for work without having been woken
 _ENDED = "the simulation has ended"
@@ -61,6 +63,7 @@ class Loop:
     Args:
         simulation: The simulation to advance.
         requests: What other threads ask for.
+        preparation: What they ask for and takes long to prepare.
         pacer: The schedule of the ticks.
         news: Tells others if the thread fails.
         health: Records failures, and watches the thread.
@@ -71,7 +74,7 @@ class Loop:
             start.
         requests: As given.
         pacer: As given.
-        preparation: Makes changes that take long to prepare.
+        preparation: As given.
         paused: Time stands still.
         held: Why it must not run; empty if it may.
         failed: The exception that ended the thread, if one did.
@@ -81,19 +84,20 @@ class Loop:
         self,
         simulation: Simulation,
         requests: Requests,
+        preparation: Preparation,
         pacer: Pacer,
         news: News,
         health: Health,
         *,
         paused: bool,
     ) -> None:
-        self.requests, self._simulation, self._news = requests, simulation, news
+        self.requests, self.preparation = requests, preparation
+        self._simulation, self._news = simulation, news
         self._health, self.pacer, self.paused = health, pacer, paused
         self.held = ""
         self.driver: Driver = simulation
         self.failed: BaseException | None = None
-        self._steps = StepQueue()
-        self.preparation = Preparation(requests.ask)
+        self._steps: deque[Steps] = deque()  # the first ones are under way
         self._thread = threading.Thread(target=self._main, name="physics", daemon=True)
 
     # From any thread.
@@ -133,23 +137,23 @@ class Loop:
 
     def enqueue(self, steps: Steps) -> None:
         """Carry out steps after those that were requested before."""
-        self.requests.put(lambda: self._add(steps), steps)
+        self.requests.put(partial(self._add, steps), steps)
 
     @property
     def busy(self) -> bool:
         """Whether requests, or changes that take long to prepare, are under way."""
-        return self.requests.open or bool(self.preparation.under_way())
+        return self.requests.open or self.preparation.under_way
 
     # In the physics thread, called by requests.
 
     @property
     def stepping(self) -> bool:
         """Whether steps are under way."""
-        return self._steps.current() is not None
+        return bool(self._steps)
 
     def pause(self) -> None:
         """Stop time, and abort steps under way."""
-        self._steps.abort("the simulation was paused")
+        self._abort_steps("the simulation was paused")
         self._set_paused(True)
         self.pacer.pause()
 
@@ -161,24 +165,26 @@ class Loop:
         """
         if self.held:
             raise InvalidState(self.held)
-        self._steps.abort("the simulation was resumed")
+        self._abort_steps("the simulation was resumed")
         self._set_paused(False)
         self._anchor()
 
     def hold(self, reason: str) -> None:
         """Pause, and refuse to resume and to step for a reason; an empty one ends the refusal."""
         if reason:
-            self._steps.abort(reason)
+            self._abort_steps(reason)
             self.pause()
         self.held = reason
 
     def drop(self, steps: Steps) -> None:
         """Cancel steps, if they are not done."""
-        self._steps.drop(steps)
+        if steps in self._steps:
+            self._steps.remove(steps)
+            steps.drop()
 
     def jump(self, reason: str) -> None:
         """Record that the state, and perhaps the tick, has changed; steps are aborted."""
-        self._steps.abort(reason)
+        self._abort_steps(reason)
         self.pacer.restart(self._simulation.snapshot.tick)
 
     def set_factor(self, factor: float) -> None:
@@ -197,8 +203,8 @@ class Loop:
             while not requests.stopping:
                 health.doing, health.beats = "a request", health.beats + 1
                 requests.serve()
-                if steps := self._steps.current():
-                    self._advance_steps(steps)
+                if self._steps:
+                    self._advance_steps(self._steps[0])
                 elif self.paused:
                     self._wait(_IDLE_CHECK)
                 else:
@@ -207,7 +213,7 @@ class Loop:
             self.failed = error
             self._news.on_failure.tell(error)
         finally:
-            self._steps.abort(_ENDED)
+            self._abort_steps(_ENDED)
             requests.close(_ENDED)
             health.stop()
             self._close()
@@ -218,7 +224,7 @@ class Loop:
 
     def _advance(self) -> None:
         simulation, pacer = self._simulation, self.pacer
-        wait = pacer.wait(simulation.next_event()) if pacer.factor else 0.0
+        wait = pacer.wait(simulation.event_after(simulation.snapshot.tick)) if pacer.factor else 0.0
         # At a small factor the next event may be hours away, longer than a thread can wait.
         if wait > 0 and (not self._wait(min(wait, _IDLE_CHECK)) or wait > _IDLE_CHECK):
             return
@@ -232,7 +238,8 @@ class Loop:
         steps.ticks_done += n_ticks
         if steps.progress is not None:
             self._health.call("progress of a step", steps.progress, steps.ticks_done)
-        self._steps.settle(self._simulation.snapshot)
+        if steps.left == 0:
+            self._steps.popleft().set_result(self._simulation.snapshot)
 
     def _wait(self, timeout: float) -> bool:
         self.driver.idle()
@@ -245,7 +252,11 @@ class Loop:
         elif not self.paused:
             steps.set_exception(InvalidState("the simulation is not paused"))
         else:
-            self._steps.add(steps)
+            self._steps.append(steps)
+
+    def _abort_steps(self, reason: str) -> None:
+        while self._steps:
+            self._steps.popleft().abort(reason)
 
     def _set_paused(self, paused: bool) -> None:
         self.paused = paused

@@ -22,6 +22,7 @@ from crazyflow_ros.runtime.health import Health, Statistics
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.mirror_inputs import MirrorInputs
 from crazyflow_ros.runtime.news import News
+from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState, Requests
 from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.schedule import Pacer, SnapshotCallback
@@ -91,10 +92,11 @@ class PhysicsThread:
         self.simulation = simulation = Simulation(
             config, engine, roster, guard, news, health, requests.pending
         )
+        preparation, paused = Preparation(roster, simulation, requests), config.start_paused
         self.loop = loop = Loop(
-            simulation, requests, pacer, news, health, paused=config.start_paused
+            simulation, requests, preparation, pacer, news, health, paused=paused
         )
-        self.world = WorldChanges(config, simulation, roster, loop.preparation, news)
+        self.world = WorldChanges(config, simulation, roster, preparation, news)
         self.state = StateChanges(simulation, roster, self.world, loop, news)
         self.firmware = DroneFirmware(config, simulation, requests, news)
         self.config, self.freq = config, config.freq
@@ -231,6 +233,7 @@ class PhysicsThread:
 
         Returns:
             Done when the wrench has ended. Fails with `InvalidState` if a reset ends it.
+            Cancelling it ends the wrench.
 
         Raises:
             ValueError: There is no such drone.

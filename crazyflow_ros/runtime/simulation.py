@@ -108,20 +108,12 @@ class Simulation:
         drones = self._config.drone_collisions
         return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
 
-    def next_event(self) -> int:
+    def event_after(self, tick: int) -> int:
         """Tick of the next event; nothing reads or changes the state before it."""
-        return self._event_after(self.snapshot.tick, commanded=self._commands_change)
-
-    @property
-    def _commands_change(self) -> bool:
-        """Whether commands may change each time the controllers run, besides those of a door."""
-        return bool(self.commands.moving or self.wrenches)
-
-    def _event_after(self, tick: int, *, commanded: bool) -> int:
         periods = self.events.periods
         if self.door is not None:
             periods = periods | {self.door.period}
-        if commanded or not periods:
+        if self.commands.moving or self.wrenches or not periods:  # each time controllers run
             periods = periods | {self.control_period}
         event = min((tick // period + 1) * period for period in periods)
         return int(min(event, self.wrenches.next_end))
@@ -211,16 +203,16 @@ class Simulation:
 
     def _due_events(self, due: float, last: float) -> list[int]:
         """Ticks of the next event and, as long as commands are known, of further due events."""
-        commands, acting, commanded = self.commands, self.events.acting, self._commands_change
+        commands, acting = self.commands, self.events.acting
         is_known = self.door is None and not self.wrenches
         most = min(self._burst, self.engine.world.max_stretches) if is_known else 1
-        ticks = [int(min(self._event_after(self.snapshot.tick, commanded=commanded), last))]
+        ticks = [int(min(self.event_after(self.snapshot.tick), last))]
         while len(ticks) < most and ticks[-1] < last:
             if any(ticks[-1] % period == 0 for period in acting):
                 break
             if commands.moving and self.engine.time_ns(ticks[-1]) >= commands.changes_ns:
                 break
-            event = int(min(self._event_after(ticks[-1], commanded=commanded), last))
+            event = int(min(self.event_after(ticks[-1]), last))
             if event > due:
                 break
             ticks.append(event)

@@ -65,7 +65,7 @@ class StateChanges:
         def then(prepared: PreparedRoster) -> None:
             self._reset(scope, drones, states, prepared=prepared)
 
-        return self._world.prepare(wanted, then)
+        return self._loop.preparation.put(wanted, then)
 
     def set_drone_states(self, states: Mapping[str, DroneState]) -> Future[Snapshot]:
         """Set the states of some drones, all at once.
@@ -176,7 +176,9 @@ class StateChanges:
         def wanted() -> RosterPlan:
             return replace(self._roster.plan(), gusts=gusts)
 
-        return self._world.prepare(wanted, lambda prepared: self._restore(checkpoint, prepared))
+        return self._loop.preparation.put(
+            wanted, lambda prepared: self._restore(checkpoint, prepared)
+        )
 
     # In the physics thread.
 

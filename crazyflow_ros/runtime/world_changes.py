@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +24,6 @@ from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.roster import (
     PreparedRoster,
     Roster,
-    RosterChange,
     RosterPlan,
     SceneEdit,
     SceneSource,
@@ -104,7 +102,7 @@ class WorldChanges:
                 place = checked_pose("pose", pose)
             return replace(present, poses={**present.poses, name: place})
 
-        return self.prepare(wanted, self._exchange)
+        return self._preparation.put(wanted, self._exchange)
 
     def despawn(self, *names: str) -> Future[Snapshot]:
         """Remove drones between two ticks.
@@ -126,7 +124,7 @@ class WorldChanges:
                 raise InvalidState(f"{last} cannot be removed")
             return replace(present, poses=rest)
 
-        return self.prepare(wanted, self._exchange)
+        return self._preparation.put(wanted, self._exchange)
 
     def set_scene(
         self, scene: str | Path | Description | None = None, edit: SceneEdit | None = None
@@ -144,7 +142,9 @@ class WorldChanges:
         """
         wanted = self._roster.plan().scene.description if scene is None else scene
         source = SceneSource(wanted) if edit is None else SceneSource(wanted, edit)
-        return self.prepare(lambda: replace(self._roster.plan(), scene=source), self._exchange)
+        return self._preparation.put(
+            lambda: replace(self._roster.plan(), scene=source), self._exchange
+        )
 
     def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
         """Let the drones collide with these obstacles instead of the scene's, now and later.
@@ -156,7 +156,7 @@ class WorldChanges:
         def wanted() -> RosterPlan:
             return replace(self._roster.plan(), obstacles=arrays, heeds_scene=False)
 
-        return self.prepare(wanted, self._exchange)
+        return self._preparation.put(wanted, self._exchange)
 
     def disturb(self, disturbance: Disturbance) -> Future[Snapshot]:
         """Change the wind, a motor or a battery from the next tick on.
@@ -180,7 +180,7 @@ class WorldChanges:
             self._news.on_disturbance.tell(disturbance)
             self._simulation.show()
 
-        return self.prepare(wanted, then)
+        return self._preparation.put(wanted, then)
 
     def set_controller(self, controller: str) -> Future[Snapshot]:
         """Let all drones fly with a controller from the next tick on, as in its first run.
@@ -211,18 +211,7 @@ class WorldChanges:
             self._news.on_setting.tell(setting)
             self._simulation.show()
 
-        return self.prepare(wanted, then)
-
-    def prepare(
-        self, wanted: Callable[[], RosterPlan], then: Callable[[PreparedRoster], object]
-    ) -> Future[Snapshot]:
-        """Prepare the wanted roster; `then` changes to it. The future has the state after it."""
-
-        def carry_out(prepared: PreparedRoster) -> Snapshot:
-            then(prepared)
-            return self._simulation.snapshot
-
-        return self._preparation.put(RosterChange(self._roster, wanted, carry_out))
+        return self._preparation.put(wanted, then)
 
     # In the physics thread.
 

@@ -104,16 +104,7 @@ class Wrenches:
         return bool(self._active)
 
     def post(self, name: str, wrench: TimedWrench, key: Hashable) -> Future[None]:
-        """Apply a wrench from the next tick on, instead of the one with the same key.
-
-        Args:
-            name: Name of the drone.
-            wrench: Force and torque.
-            key: Identifies the wrench.
-
-        Returns:
-            Done when the wrench has ended. Fails with `InvalidState` if a reset ends it.
-            Cancelling it ends the wrench.
+        """See `PhysicsThread.apply_wrench`; the key identifies the wrench.
 
         Raises:
             InvalidState: Too many wrenches are active already.

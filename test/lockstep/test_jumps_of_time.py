@@ -100,7 +100,7 @@ def test_a_pause_or_a_jump_while_time_runs_ends_no_script(tick: int | None, done
         physics.tick = tick or physics.tick
         steps.set_exception(StepAborted("by somebody"))
 
-    physics.world.disturb = [abort, abort]
+    physics.disturb = [abort, abort]
     advance(lock_step, 3.0)
     assert physics.stepped == 900 and not said
 
@@ -114,7 +114,7 @@ def test_time_that_others_let_run_is_paused_and_is_none_of_the_script() -> None:
         physics.paused = False
         physics.tick += 50
 
-    physics.world.disturb = [resume]
+    physics.disturb = [resume]
     advance(lock_step, 1.0)
     assert physics.paused and physics.stepped == 600
     text = "lock-step: others let time run, which only the script may: it is paused again"
@@ -128,7 +128,7 @@ def test_a_script_waits_while_time_is_held_and_is_told_why_once() -> None:
     def hold(why: str) -> Callable[[Steps], None]:
         return lambda _: setattr(physics, "held", why)
 
-    physics.world.disturb = [*map(hold, ("loading", "loading", "no world", "")), lambda _: None]
+    physics.disturb = [*map(hold, ("loading", "loading", "no world", "")), lambda _: None]
     before = lock_step.now
     answers = advance(lock_step, 0.5)
     assert [answer.now_ns for answer in answers[:3]] == [before] * 3  # so that it may end meanwhile
@@ -145,7 +145,7 @@ def test_a_simulation_that_has_failed_ends_the_script() -> None:
         physics.failed = ZeroDivisionError("in a tick")
         steps.set_exception(StepAborted("the simulation has ended"))
 
-    physics.world.disturb = [fail]
+    physics.disturb = [fail]
     with pytest.raises(RuntimeError, match="the simulation has failed: ZeroDivisionError"):
         advance(lock_step, 1.0)
     assert not said
