@@ -56,7 +56,7 @@ class Rounds:
         self._begun = False
         self._view, self._round = "", 0
         self._word: Word | None = None  # what this simulator has said in the round
-        self._forced = False  # a round is needed although time stands still
+        self._forced = False  # a round is needed before time goes on, and although it stands still
         self._words: dict[str, deque[Word]] = {}
         self._since: float | None = None  # wall time since when the round waits
         self._waiting_for = "the other simulators"
@@ -118,7 +118,8 @@ class Rounds:
             self._begun = True
             self._members.begin()
         while self._is_carried_out():
-            if not paused and self._simulation.snapshot.tick < self._until:
+            tick = self._simulation.snapshot.tick  # which a request may have set back
+            if tick < self._until and not (paused or self._forced):
                 return True
             words = self._words_of_all(due=due) if self._is_complete() else None
             if words is None:
