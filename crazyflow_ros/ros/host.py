@@ -34,6 +34,7 @@ class Host(Protocol):
     Attributes:
         physics: The running simulation.
         parameters: Parameter values at the start.
+        owns: Whether this simulator commands a drone; others may own some.
         drones: Names of the drones for which there are rows in the messages of all drones.
         interfaces: Knows which of them have topics and services of their own.
         log: Logger, which says the same thing only now and then.
@@ -54,6 +55,7 @@ class Host(Protocol):
 
     physics: PhysicsThread
     parameters: Parameters
+    owns: Callable[[str], bool]
     drones: tuple[str, ...]
     interfaces: DroneInterfaces
     log: ThrottledLogger

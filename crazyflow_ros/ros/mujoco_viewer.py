@@ -83,7 +83,7 @@ class ViewerControls:
         elif key == RIGHT:
             physics.step(self._step_ticks())  # refused unless paused
         elif key == BACKSPACE:
-            physics.reset()
+            physics.state.reset()
         elif key == EQUAL:
             self._set_factor(0.0 if factor == 0 or factor > _FASTEST / 2 else factor * 2)
         elif key == MINUS:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
@@ -64,6 +64,7 @@ class SimulatorNode(GuardedNode):
         self, name: str, read: Callable[[SimulatorNode], Blueprint], tap: Tap | None = None
     ) -> None:
         self.worker = Worker("worker")
+        self.owns: Callable[[str], bool] = lambda _: True
         self.recorder: Recorder | None = None
         self._on_destroy: list[Callable[[], None]] = []  # needed when a parameter is refused
         super().__init__(name, tap)
@@ -121,7 +122,8 @@ class SimulatorNode(GuardedNode):
         Thread(target=load, name="imports", daemon=True).start()
         with StartUp.of_cache(self.log.info).compiling(*p.compiled_for(config)):
             if p.hosts.name:
-                physics: PhysicsThread = SharedThread(config, p.drones, p.hosts, self.log)
+                shared = SharedThread(config, p.drones, p.hosts, self.log)
+                self.owns, physics = shared.owns, cast(PhysicsThread, shared)
             else:
                 physics = PhysicsThread(config, p.drones, door, self.log, p.by_door or None)
         return physics, features.result()
@@ -138,7 +140,8 @@ class SimulatorNode(GuardedNode):
     @property
     def own_drones(self) -> tuple[str, ...]:
         """Those of `drones` that can have topics and services of their own."""
-        return tuple(name for name in self.physics.own_drones if name in self.drones)
+        present = self.physics.snapshot.names
+        return tuple(name for name in present if name in self.drones and self.owns(name))
 
     @property
     def node(self) -> Node:
@@ -197,7 +200,7 @@ class SimulatorNode(GuardedNode):
         Called in the executor's thread. After a change of drones, messages with a row for each
         drone are published only once this has run.
         """
-        before, self.drones = self.drones, self.physics.names
+        before, self.drones = self.drones, self.physics.snapshot.names
         if before == self.drones:
             return
         for add in self._for_all_drones:

@@ -219,7 +219,7 @@ class _Process:
                 get_logger("crazyflow").fatal(str(error))
                 self.end(WRONG_USAGE)
                 return
-            simulator.physics.on_failure(self._fail)
+            simulator.physics.news.on_failure(self._fail)
             simulator.on_quit = lambda: self.end(STOPPED)
             gc.freeze()
             gc.enable()

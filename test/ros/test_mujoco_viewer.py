@@ -30,6 +30,7 @@ class Physics:
 
     def __init__(self) -> None:
         self.paused, self.factor, self.asked = False, 1.0, []  # type: tuple[bool, float, list]
+        self.state = self
 
     def statistics(self) -> Any:
         return SimpleNamespace(requested_factor=self.factor)

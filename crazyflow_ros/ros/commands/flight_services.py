@@ -6,7 +6,6 @@ logged, and published as flight events: the log leaves out what recurs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +102,7 @@ class FlightServices:
         self._memories: dict[str, TrajectoryMemory] = {}
         simulator.for_all_drones(self._remember)
         self._events = simulator.create_publisher(DiagnosticStatus, "~/flight_events", _EVENTS)
-        simulator.physics.on_flight_event(self._publish)
+        simulator.physics.news.on_flight_event(self._publish)
         simulator.for_each_drone(self._add)
         self._add(ALL)
 
@@ -144,7 +143,9 @@ class FlightServices:
             raise
 
     async def _command(self, owner: str, request: Any) -> None:
-        drones: Sequence[str] = self._physics.own_drones if owner == ALL else [owner]
+        drones = [owner]
+        if owner == ALL:
+            drones = [d for d in self._physics.snapshot.names if self._simulator.owns(d)]
         if owner == ALL and isinstance(request, GoTo.Request):
             self._check_go_to_of_all(request)
         setpoints, refused = {}, []

@@ -44,7 +44,7 @@ class SwarmCommands:
         if len(given := getattr(message, field)) != len(names):
             expected = f"as many {field} as joint_names"
             raise ValueError(f"expected {expected}, {len(names)}, got {len(given)}")
-        check_names("joint_names", names, self._physics.names)
+        check_names("joint_names", names, self._physics.snapshot.names)
         setpoints: dict[str, Setpoint] = {}
         refused = []
         for drone, one in zip(names, split(message)):

@@ -55,7 +55,7 @@ class CrazyswarmTopics(CommandTopics):
 
     def _command_all(self, message: FullState) -> None:
         self._traffic.count(ALL)
-        for drone in self._physics.names:
+        for drone in self._physics.snapshot.names:
             self._physics.command(drone, full_state(message))
 
 
@@ -72,8 +72,8 @@ class CrazyswarmServices(FlightServices):
 
     async def _reboot(self, owner: str, _: Empty.Request, response: Empty.Response) -> Any:
         """Restart the firmware of a drone, or of all, where they are."""
-        drones = self._physics.names if owner == ALL else [owner]
-        for restarted in [self._physics.restart(drone) for drone in drones]:
+        drones = self._physics.snapshot.names if owner == ALL else [owner]
+        for restarted in [self._physics.firmware.restart(drone) for drone in drones]:
             await self._waiting.result(restarted)
         return response
 

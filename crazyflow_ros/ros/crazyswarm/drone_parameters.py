@@ -40,7 +40,7 @@ class FirmwareParameters:
         defaults = {entry.full_name: entry.default for entry in table()}
         self._declare(ALL, defaults)
         simulator.for_each_drone(self._add)
-        simulator.physics.on_reset(self._configure_again)
+        simulator.physics.news.on_reset(self._configure_again)
         self._node.add_on_set_parameters_callback(self._set)
         self._node.add_post_set_parameters_callback(self._pass_on)
         crazyflies.fleet.on_change.append(self._note)

@@ -64,16 +64,16 @@ class RecordedEffects:
         self._acting: dict[str, np.ndarray] = {}
         self._obstacles: dict[str, Any] | None = None
         recorder.time_ns = lambda: physics.snapshot.time_ns
-        physics.on_command(self._note_command)
-        physics.on_wrench(self._note_wrenches)
+        physics.news.on_command(self._note_command)
+        physics.news.on_wrench(self._note_wrenches)
         self._reset: ResetEvent | None = None
         self._epoch = 0
-        physics.on_change(self._note_change)
-        physics.on_reset(self._note_reset)
-        physics.on_restore(self._note_restore)
+        physics.news.on_change(self._note_change)
+        physics.news.on_reset(self._note_reset)
+        physics.news.on_restore(self._note_restore)
         self._disturbance: Disturbance | None = None
-        physics.on_disturbance(self._note_disturbance)
-        physics.on_setting(self._note_setting)
+        physics.news.on_disturbance(self._note_disturbance)
+        physics.news.on_setting(self._note_setting)
 
     def record_command(self, drone: str, topic: str, message: Any, setpoint: Setpoint) -> None:
         """Record a message when its setpoint takes effect; call it before the setpoint is posted.
@@ -131,7 +131,7 @@ class RecordedEffects:
         if self._disturbance is not None:
             change["disturbance"] = from_disturbance(self._disturbance)
         change["state"] = {field: getattr(now, field).tolist() for field in STATE}
-        obstacles = self._physics.obstacles
+        obstacles = self._physics.world.obstacles
         values = None if obstacles is None else plain(vars(obstacles))
         if values != self._obstacles:
             self._obstacles = change["obstacles"] = values

@@ -47,10 +47,10 @@ from crazyflow_ros.xla.start_up import StartUp
 _TIMEOUT = 600.0  # s of wall time for one step
 _GAP = 60  # s that are flown at once
 _REASON = 300  # characters
-_SETTINGS = (
-    *("tune", "untune", "set_controller"),
-    *("restart_estimate", "tell_pose", "capture_initial_state"),
+_PART_OF = {"capture_initial_state": "state", "set_controller": "world"} | dict.fromkeys(
+    ("tune", "untune", "restart_estimate", "tell_pose"), "firmware"
 )
+"""The part of the physics thread that has a method, for each `Setting`."""
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
 _FROM_JOINTS = ("rotor_angle", "rotor_vel")
 
@@ -149,7 +149,7 @@ class _Flight:
             self._go_on(tick)
         if is_change:
             self._change(change_of(payload))
-        elif drone in self.physics.names:
+        elif drone in self.physics.snapshot.names:
             self._take_of(drone, name, payload)
 
     def _go_on(self, tick: int) -> None:
@@ -226,40 +226,37 @@ class _Flight:
             self._command(change["command"]["drone"], to_setpoint(change["command"]["setpoint"]))
             return
         if "request" in change:
-            request = change["request"]
-            if request not in _SETTINGS:
-                raise ValueError(unknown("request", request, _SETTINGS))
-            getattr(self.physics, request)(**change["arguments"]).result(_TIMEOUT)
+            self._request(change["request"], change["arguments"])
             return
         if "checkpoint" in change:
             self.compare()
             checkpoint = Checkpoint.load(BytesIO(b64decode(change["checkpoint"])))
-            self._tick = self.physics.restore(checkpoint).result(_TIMEOUT).tick
+            self._tick = self.physics.state.restore(checkpoint).result(_TIMEOUT).tick
             return
         self._settle()
         names = tuple(change["names"])
         state = {field: np.array(change["state"][field]) for field in STATE}
         if change.get("charged") is not None:
             (name,) = change["drones"]
-            self.physics.restart(name, charged=change["charged"]).result(_TIMEOUT)
+            self.physics.firmware.restart(name, charged=change["charged"]).result(_TIMEOUT)
         elif "reset" in change:
             scope = ResetScope(0)
             for part in change["reset"]:
                 scope |= ResetScope[part]
-            self.physics.reset(scope, change["drones"]).result(_TIMEOUT)
+            self.physics.state.reset(scope, change["drones"]).result(_TIMEOUT)
         else:
             self._change_drones(names, np.hstack((state["pos"], state["quat"])))
-        if names != self.physics.names:
-            raise ValueError(f"drones are {', '.join(self.physics.names)}, not {', '.join(names)}")
+        if names != (here := self.physics.snapshot.names):
+            raise ValueError(f"drones are {', '.join(here)}, not {', '.join(names)}")
         if "disturbance" in change:
             disturbance = to_disturbance(change["disturbance"])
-            self.physics.disturb(disturbance).result(_TIMEOUT)
+            self.physics.world.disturb(disturbance).result(_TIMEOUT)
         if "obstacles" in change:
             given = change["obstacles"]
             arrays: dict[str, Any] = {
                 name: None if v is None else jnp.asarray(v) for name, v in (given or {}).items()
             }
-            self.physics.set_obstacles(given and Obstacles(**arrays)).result(_TIMEOUT)
+            self.physics.world.set_obstacles(given and Obstacles(**arrays)).result(_TIMEOUT)
         # What is left of the states recorded before the change is that of after it.
         self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
         now = self.physics.snapshot
@@ -267,14 +264,21 @@ class _Flight:
             return
         zeros = np.zeros((len(names), 3))
         moved = MirrorState(time_ns=0, acc=zeros, ang_acc=zeros, **state)
-        self.physics.set_state(moved).result(_TIMEOUT)
+        self.physics.state.edit_state(lambda: lambda _: moved).result(_TIMEOUT)
+
+    def _request(self, name: str, arguments: dict[str, Any]) -> None:
+        if name not in _PART_OF:
+            raise ValueError(unknown("request", name, _PART_OF))
+        part = getattr(self.physics, _PART_OF[name])
+        getattr(part, name)(**arguments).result(_TIMEOUT)
 
     def _change_drones(self, names: tuple[str, ...], poses: np.ndarray) -> None:
-        for name in set(self.physics.names).difference(names):
-            self.physics.despawn(name).result(_TIMEOUT)
+        world, before = self.physics.world, self.physics.snapshot.names
+        for name in set(before).difference(names):
+            world.despawn(name).result(_TIMEOUT)
         for name, pose in zip(names, poses):
-            if name not in self.physics.names:
-                self.physics.spawn(name, pose).result(_TIMEOUT)
+            if name not in before:
+                world.spawn(name, pose).result(_TIMEOUT)
 
 
 def _messages(path: Path) -> Iterator[Any]:

@@ -30,7 +30,7 @@ class CheckpointServices:
 
     async def _save(self, _request: Trigger.Request, _response: Trigger.Response) -> str:
         path, waiting = self._path(), self._simulator.waiting
-        checkpoint = await waiting.result(self._physics.checkpoint())
+        checkpoint = await waiting.result(self._physics.state.checkpoint())
         await waiting.result(self._simulator.worker.ask(lambda: _write(checkpoint, path)))
         return f"{path} written, at tick {checkpoint.about['tick']}"
 
@@ -41,7 +41,7 @@ class CheckpointServices:
             raise ValueError(f"{unknown('checkpoint', path.name, names)} in {self._folder}")
         read = self._simulator.worker.ask(lambda: Checkpoint.load(path))
         checkpoint = await waiting.result(read)
-        snapshot = await waiting.result(self._physics.restore(checkpoint))
+        snapshot = await waiting.result(self._physics.state.restore(checkpoint))
         self._wind.follow_checkpoint()
         return f"{path} loaded, at tick {snapshot.tick}"
 

@@ -30,7 +30,7 @@ class DisturbanceServices:
         self, drone: str, request: SetMotorEfficiency.Request, _: SetMotorEfficiency.Response
     ) -> str:
         change = MotorEfficiency(drone, request.motor, request.efficiency)
-        snapshot = await self._simulator.waiting.result(self._physics.disturb(change))
+        snapshot = await self._simulator.waiting.result(self._physics.world.disturb(change))
         now = f"motor {change.motor} of {drone} has an efficiency of {change.efficiency:g}"
         return f"{now}, from tick {snapshot.tick} on"
 
@@ -38,5 +38,5 @@ class DisturbanceServices:
         self, drone: str, request: SetBattery.Request, _: SetBattery.Response
     ) -> str:
         change = BatteryCharge(drone, request.charge)
-        snapshot = await self._simulator.waiting.result(self._physics.disturb(change))
+        snapshot = await self._simulator.waiting.result(self._physics.world.disturb(change))
         return f"the battery of {drone} is at {change.charge:.0%}, from tick {snapshot.tick} on"

@@ -94,7 +94,7 @@ class MujocoServices:
 
         plan()  # refuses before anything changes
         stay = await self._put_bodies(name)
-        edit = self._physics.edit_state(plan, reset=True, to_keyframe=bool(name))
+        edit = self._physics.state.edit_state(plan, reset=True, to_keyframe=bool(name))
         await self._waiting.result(edit, _TIMEOUT)
         state = f"'{name}'" if name else "initial"
         text = f"Successfully reset the MuJoCo world to the {state} state."
@@ -117,7 +117,7 @@ class MujocoServices:
     ) -> str:
         free_joints = request.free_joints
         if free_joints:
-            edit = self._physics.edit_state(
+            edit = self._physics.state.edit_state(
                 lambda: StateEditor(self._physics.mirror).free_joints(free_joints)
             )
             await self._waiting.result(edit, _TIMEOUT)

@@ -66,7 +66,7 @@ class NamedDrones:
         return await self._fly(request.drones, change(request.height, duration))
 
     async def _fly(self, names: Sequence[str], setpoint: Setpoint) -> str:
-        check_names("drones", names, self._physics.names)
+        check_names("drones", names, self._physics.snapshot.names)
         flown = self._physics.fly(dict.fromkeys(names, setpoint))
         outcome = await self._simulator.waiting.result(flown)
         for note in outcome.notes:
@@ -76,14 +76,14 @@ class NamedDrones:
         return _done("commanded", names)
 
     async def _reset(self, request: CommandDrones.Request, _: CommandDrones.Response) -> str:
-        check_names("drones", request.drones, self._physics.names)
-        reset = self._physics.reset(drones=list(request.drones))
+        check_names("drones", request.drones, self._physics.snapshot.names)
+        reset = self._physics.state.reset(drones=list(request.drones))
         await self._simulator.waiting.result(reset)
         return _done("reset", request.drones)
 
     async def _delete(self, request: CommandDrones.Request, _: CommandDrones.Response) -> str:
-        check_names("drones", request.drones, self._physics.names)
-        gone = self._physics.despawn(*request.drones)
+        check_names("drones", request.drones, self._physics.snapshot.names)
+        gone = self._physics.world.despawn(*request.drones)
         await self._simulator.waiting.result(gone, LOADING_TIMEOUT)
         self._simulator.follow_drones()
         return _done("deleted", request.drones)

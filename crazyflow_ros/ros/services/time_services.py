@@ -42,12 +42,12 @@ class TimeControlServices:
         return _at(f"{ticks} ticks done", snapshot)
 
     async def _reset(self, _: Trigger.Request, _response: Trigger.Response) -> str:
-        return _at("all drones reset", await self._waiting.result(self._physics.reset()))
+        return _at("all drones reset", await self._waiting.result(self._physics.state.reset()))
 
     async def _reset_drone(
         self, drone: str, _: Trigger.Request, _response: Trigger.Response
     ) -> str:
-        reset = self._physics.reset(drones=[drone])
+        reset = self._physics.state.reset(drones=[drone])
         return _at(f"{drone} reset", await self._waiting.result(reset))
 
 

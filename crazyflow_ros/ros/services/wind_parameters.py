@@ -24,14 +24,14 @@ class WindParameters:
 
     def __init__(self, simulator: Host) -> None:
         self._simulator, self._physics = simulator, simulator.physics
-        self._wind = self._physics.wind
+        self._wind = self._physics.world.wind
         self._asked: Future[Snapshot] | None = None
         simulator.node.add_on_set_parameters_callback(self._check)
         simulator.node.add_post_set_parameters_callback(self._apply)
 
     def follow_checkpoint(self) -> None:
         """Set the parameters to the present wind."""
-        self._wind = self._physics.wind
+        self._wind = self._physics.world.wind
         parameters = [
             Parameter(name, value=plain(getattr(self._wind, field)))
             for name, field in _NAMES.items()
@@ -63,7 +63,7 @@ class WindParameters:
             return
         if self._asked is not None:
             self._asked.cancel()  # preparing the first gusts is slow; only the latest wind matters
-        self._wind, self._asked = wind, self._physics.disturb(wind)
+        self._wind, self._asked = wind, self._physics.world.disturb(wind)
         self._asked.add_done_callback(self._report)
 
     def _report(self, asked: Future[Snapshot]) -> None:

@@ -174,7 +174,7 @@ class EntityStates:
         motion, origin = named(server, request.entity), frame(server, request.state)
         state = _drone_state(motion, origin, request)
         if motion.is_drone:
-            await server.wait(server.physics.set_drone_states({motion.name: state}))
+            await server.wait(server.physics.state.set_drone_states({motion.name: state}))
             return
         _check_standing(motion, request)
         if state.pos is None or state.quat is None:

@@ -119,7 +119,7 @@ class Server:
 
     async def reset(self, scope: ResetScope) -> Snapshot:
         """Reset the simulation including its objects."""
-        reset = self.physics.reset(scope)
+        reset = self.physics.state.reset(scope)
         if self.changes:
             async with self.alone():
                 state, spawned = ResetScope.state in scope, ResetScope.spawned in scope
@@ -149,7 +149,7 @@ class Server:
         Raises:
             ValueError: The scene cannot be compiled; nothing has changed.
         """
-        await self.wait(self.physics.set_scene(scene, changes.apply), LOADING_TIMEOUT)
+        await self.wait(self.physics.world.set_scene(scene, changes.apply), LOADING_TIMEOUT)
         self.changes = changes
         if scene is not None:
             self._name_hidden()
@@ -185,7 +185,7 @@ class Server:
 
     def _name_hidden(self) -> None:
         """Say which bodies of the world are no entities because a drone has their name."""
-        for name in sorted(self.scenery.poses().keys() & set(self.physics.names)):
+        for name in sorted(self.scenery.poses().keys() & set(self.physics.snapshot.names)):
             self.simulator.log.warning(
                 f"the body {name!r} of the world is no entity, because a drone has its name: "
                 "rename one of them"

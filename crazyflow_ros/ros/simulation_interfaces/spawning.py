@@ -126,7 +126,7 @@ class Spawning:
             raise Refusal(SpawnResult.NAME_INVALID, f"name of a drone: {error}") from None
         origin = frame(self._server, wish.initial_pose)
         pose = origin.pose(wish.initial_pose.pose, SpawnResult.INVALID_POSE)
-        spawned = self._server.physics.spawn(name, np.concatenate(pose))
+        spawned = self._server.physics.world.spawn(name, np.concatenate(pose))
         await self._server.wait(spawned, LOADING_TIMEOUT)
         self._server.simulator.follow_drones()
         return name
@@ -138,7 +138,7 @@ class Spawning:
             self._server.need_world()
             motion = named(self._server, request.entity)
             if motion.is_drone:
-                gone = self._server.physics.despawn(motion.name)
+                gone = self._server.physics.world.despawn(motion.name)
                 await self._server.wait(gone, LOADING_TIMEOUT)
                 self._server.simulator.follow_drones()
             else:

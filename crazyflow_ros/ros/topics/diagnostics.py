@@ -67,7 +67,7 @@ class StatusTopic:
                 name=f"{node}: {drone}",
                 message=f"{state}; it lies there until it is reset",
             )
-            for drone, state in self._physics.flight_states.items()
+            for drone, state in self._physics.commands.states.items()
             if state.needs_reset and drone not in now.faults
         ]
         return lost + down + failing
@@ -89,9 +89,9 @@ class StatusTopic:
             "failed_inputs": str(self._guard.failed),
             "resent_answers": str(self._answers.resent),
         }
-        told = self._physics.flight_states
+        told = self._physics.commands.states
         states = Counter(map(str, told.values()))
-        idle = len(set(self._physics.names) - {*self._by_door} - told.keys())
+        idle = len(set(self._physics.snapshot.names) - {*self._by_door} - told.keys())
         states["idle"] += idle
         values["flight_states"] = ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
         values |= self._drones()
@@ -123,7 +123,7 @@ class StatusTopic:
 
     def _drones(self) -> dict[str, str]:
         """Return state and battery of each drone."""
-        now, told = self._physics.snapshot, self._physics.flight_states
+        now, told = self._physics.snapshot, self._physics.commands.states
         states = dict.fromkeys(now.names, str(FlightState.idle))
         if self._door is not None:
             states |= dict.fromkeys(self._by_door, f"obeys {self._door.name}")
@@ -143,7 +143,7 @@ class ResetEventTopic:
     def __init__(self, simulator: Host) -> None:
         self._name = f"{simulator.get_fully_qualified_name()}: reset"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/reset_event", 10)
-        simulator.physics.on_reset(self._publish)
+        simulator.physics.news.on_reset(self._publish)
 
     def _publish(self, event: ResetEvent) -> None:
         scopes = ", ".join(scope.name or "" for scope in event.scope)

@@ -45,9 +45,8 @@ class Server(GuardedNode):
         self.interfaces = DroneInterfaces(node, Interfaces.each)
         self.for_each_drone = self.interfaces.for_each
         self.resets: list[Callable[[ResetEvent], None]] = []
-        self.physics = SimpleNamespace(
-            on_reset=self.resets.append, every=lambda *_, **__: None, freq=500
-        )
+        news = SimpleNamespace(on_reset=self.resets.append)
+        self.physics = SimpleNamespace(news=news, every=lambda *_, **__: None, freq=500)
         content = configuration("cf1")
         content["all"]["firmware_params"]["led"] = {"bitmask": GIVEN["led.bitmask"]}
         self.swarm = SwarmConfiguration(content)

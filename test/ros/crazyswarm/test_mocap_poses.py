@@ -37,7 +37,7 @@ def test_poses_outlast_a_reader_that_leaves_while_they_are_sampled() -> None:
     poses = motion_capture.PosesTopic(simulator, file, device)
     scene = Scene(simulator.mirror.model, ROBOTS, Room())
     poses.initialize(scene)
-    poses.reset(dict.fromkeys(ROBOTS, simulator.lives["cf0"]))
+    poses.reset(dict.fromkeys(ROBOTS, simulator.lives.current["cf0"]))
     period = RATE // device.rate
     for n, topics in enumerate((heard, {}, heard), 1):
         simulator.listeners.heard = topics.get

@@ -259,7 +259,7 @@ def test_what_drones_are_told_without_messages_is_replayed_bit_for_bit(tmp_path:
     step(407)
     physics.fly({"cf0": Land(), "cf1": Emergency()}).result(T)
     step(1401)
-    assert physics.flight_states == {"cf0": "landed", "cf1": "locked"}
+    assert physics.commands.states == {"cf0": "landed", "cf1": "locked"}
     told.end()
     report = replay(path)
     assert report.difference == ""
@@ -279,11 +279,11 @@ def test_what_brings_drones_back_is_replayed_bit_for_bit(tmp_path: Path) -> None
     physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
     step(601)
     fallen = DroneState(pos=(0.3, 0.1, 0.05), quat=(1.0, 0.0, 0.0, 0.1), vel=(0.0, 0.0, 0.0))
-    physics.set_drone_states({"cf0": fallen}).result(T)
+    physics.state.set_drone_states({"cf0": fallen}).result(T)
     step(703)
-    assert physics.flight_states["cf0"] == "crashed"
-    assert physics.set_upright("cf0").result(T)
-    assert not physics.set_upright("cf0").result(T)  # it stands
+    assert physics.commands.states["cf0"] == "crashed"
+    assert physics.firmware.set_upright("cf0").result(T)
+    assert not physics.firmware.set_upright("cf0").result(T)  # it stands
     assert not physics.fly({"cf0": Recover()}).result(T).refused
     step(51)
     assert not physics.fly({"cf0": Takeoff(1.2, 1.5)}).result(T).refused
@@ -291,7 +291,7 @@ def test_what_brings_drones_back_is_replayed_bit_for_bit(tmp_path: Path) -> None
     physics.fly({"cf0": SwitchOff()}).result(T)
     step(199)
     assert physics.snapshot.vel[0, 2] < -0.5
-    physics.restart("cf0", charged=True).result(T)
+    physics.firmware.restart("cf0", charged=True).result(T)
     assert physics.snapshot.vel[0, 2] < -0.5  # it falls on
     step(501)
     physics.fly({"cf0": Takeoff(0.4, 1.0)}).result(T)
@@ -310,22 +310,24 @@ def test_what_firmwares_are_told_is_replayed_bit_for_bit(tmp_path: Path) -> None
     physics, step = told.physics, lambda n: told.physics.step(n).result(T)
     physics.fly({"cf0": Takeoff(0.6, 1.0), "cf1": Takeoff(0.4)}).result(T)
     step(401)
-    physics.tune("cf0", "mellinger", {"state.kp": [0.7, 0.6, 1.5], "attitude.kR": [5e4] * 3})
+    physics.firmware.tune(
+        "cf0", "mellinger", {"state.kp": [0.7, 0.6, 1.5], "attitude.kR": [5e4] * 3}
+    )
     step(203)
-    physics.untune("cf0").result(T)
+    physics.firmware.untune("cf0").result(T)
     x, y, z = physics.snapshot.pos[0].tolist()
-    physics.restart_estimate("cf0", [x + 0.2, y, z, 0.1]).result(T)
+    physics.firmware.restart_estimate("cf0", [x + 0.2, y, z, 0.1]).result(T)
     step(99)
     pose = np.array([x, y - 0.1, z], np.float32), np.array([0.1, 0.2, 0.0, 1.1], np.float32)
-    physics.tell_pose("cf0", *pose, (0.01, 0.05)).result(T)
-    physics.tell_pose("cf1", (0.1, 1.0, 0.4), None, (0.02, 0.05)).result(T)
+    physics.firmware.tell_pose("cf0", *pose, (0.01, 0.05)).result(T)
+    physics.firmware.tell_pose("cf1", (0.1, 1.0, 0.4), None, (0.02, 0.05)).result(T)
     step(101)
-    physics.tune("cf0", "pid", {"state.kp": [0.3, 0.3, 1.0]}).result(T)
-    physics.set_controller("pid").result(T)
+    physics.firmware.tune("cf0", "pid", {"state.kp": [0.3, 0.3, 1.0]}).result(T)
+    physics.world.set_controller("pid").result(T)
     step(300)
-    physics.capture_initial_state().result(T)
+    physics.state.capture_initial_state().result(T)
     step(55)
-    physics.reset(ResetScope.state).result(T)
+    physics.state.reset(ResetScope.state).result(T)
     step(100)
     told.end()
     report = replay(path)
@@ -347,7 +349,7 @@ def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: P
     physics = told.physics
     physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
     physics.step(700 - physics.snapshot.tick).result(T)
-    physics.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
+    physics.state.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
     told.end()
     states = [time for topic, time, _ in messages_of(path) if topic == "/cf0/odom"]
     assert states[-2:] == [1_400_000_000] * 2  # before the change, and after it
@@ -364,7 +366,7 @@ def test_a_state_after_a_change_may_end_a_file_that_is_cut_off(tmp_path: Path) -
     physics = told.physics
     physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
     physics.step(700 - physics.snapshot.tick).result(T)
-    physics.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
+    physics.state.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
     told.end()
     last = sum(topic == "/node/changes" for topic, *_ in messages_of(path)) - 1
     rewritten(path, complete, lambda *message: message != ("/node/changes", last))

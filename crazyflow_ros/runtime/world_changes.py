@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,80 +16,61 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
-from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.initial_poses import checked_pose, free_place
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.door import DoorGuard
-from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.news import News, Setting
+from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.runtime.resets import ResetEvent
 from crazyflow_ros.runtime.roster import (
     PreparedRoster,
     Roster,
-    RosterChange,
     RosterPlan,
     SceneEdit,
     SceneSource,
 )
-from crazyflow_ros.runtime.schedule import SnapshotCallback
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.scene.description import Description
 
-T = TypeVar("T")
 
+class WorldChanges:
+    """Requests that concern who and what there is. Time goes on while they are prepared.
 
-class PreparedChanges:
-    """Requests that other threads queue. The simulation flies on while they are prepared.
+    Any thread may ask, unless a method says otherwise.
 
     Args:
         config: The simulation's configuration.
         simulation: The simulation to change.
-        engine: Its engine.
         roster: Its drones and scene.
-        loop: Carries the requests out between two ticks.
-        door: Through which others fly drones, instead of `simulation.commands`; None if there is
-            none.
-        health: Logs failures of callbacks.
-        news: Tells others of changes.
+        preparation: Prepares the changes.
+        news: Tells others of them.
     """
 
     def __init__(
         self,
         config: SimulationConfig,
         simulation: Simulation,
-        engine: Engine,
         roster: Roster,
-        loop: Loop,
-        door: DoorGuard | None,
-        health: Health,
+        preparation: Preparation,
         news: News,
     ) -> None:
-        self.config, self._simulation, self._engine = config, simulation, engine
-        self._roster, self._loop, self._door, self._health = roster, loop, door, health
-        self._news = news
+        self._config, self._simulation, self._roster = config, simulation, roster
+        self._engine, self._door = simulation.engine, simulation.door
+        self._preparation, self._news = preparation, news
 
-    def on_reset(self, callback: Callable[[ResetEvent], None]) -> None:
-        """Call `callback` after each reset, before anyone sees the new state."""
-        self._news.of_resets.append(callback)
+    @property
+    def obstacles(self) -> Obstacles | None:
+        """Obstacles of the drones, besides the floor z = 0 and each other."""
+        return self._engine.world.obstacles
 
-    def on_restore(self, callback: Callable[[Checkpoint], None]) -> None:
-        """Call `callback` before the state and the time become those of a checkpoint."""
-        self._news.of_restores.append(callback)
+    @property
+    def controller(self) -> Controller:
+        """Position and attitude controller of all drones."""
+        return self._engine.world.controller
 
-    def on_change(self, callback: SnapshotCallback) -> None:
-        """Call `callback` at the start, and after each request that changed the state."""
-        self._news.of_changes.append(callback)
-
-    def on_disturbance(self, callback: Callable[[Disturbance], None]) -> None:
-        """Call `callback` when a disturbance begins; `on_change` follows."""
-        self._news.of_disturbances.append(callback)
-
-    def on_setting(self, callback: Callable[[Setting], None]) -> None:
-        """Call `callback` when a `Setting` has taken effect, such as gains or a controller."""
-        self._news.of_settings.append(callback)
+    @property
+    def wind(self) -> Wind:
+        """The present wind."""
+        return self._engine.wind
 
     def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
         """Add a drone between two ticks, without effect on the others.
@@ -114,16 +93,16 @@ class PreparedChanges:
             present = self._roster.plan()
             if name in present.poses:
                 raise ValueError(f"there is a drone {name!r} already")
-            most, n_drones = max(limits.DRONES, self.config.max_drones), len(present.poses)
+            most, n_drones = max(limits.DRONES, self._config.max_drones), len(present.poses)
             if n_drones >= most:
                 raise ValueError(f"there are {n_drones} drones already, of at most {most}")
             if pose is None:
-                place = free_place(self.config, self._simulation.snapshot.pos)
+                place = free_place(self._config, self._simulation.snapshot.pos)
             else:
                 place = checked_pose("pose", pose)
             return replace(present, poses={**present.poses, name: place})
 
-        return self._prepare(wanted, self._exchange)
+        return self._preparation.put(wanted, self._exchange)
 
     def despawn(self, *names: str) -> Future[Snapshot]:
         """Remove drones between two ticks.
@@ -145,7 +124,7 @@ class PreparedChanges:
                 raise InvalidState(f"{last} cannot be removed")
             return replace(present, poses=rest)
 
-        return self._prepare(wanted, self._exchange)
+        return self._preparation.put(wanted, self._exchange)
 
     def set_scene(
         self, scene: str | Path | Description | None = None, edit: SceneEdit | None = None
@@ -163,7 +142,9 @@ class PreparedChanges:
         """
         wanted = self._roster.plan().scene.description if scene is None else scene
         source = SceneSource(wanted) if edit is None else SceneSource(wanted, edit)
-        return self._prepare(lambda: replace(self._roster.plan(), scene=source), self._exchange)
+        return self._preparation.put(
+            lambda: replace(self._roster.plan(), scene=source), self._exchange
+        )
 
     def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
         """Let the drones collide with these obstacles instead of the scene's, now and later.
@@ -175,7 +156,7 @@ class PreparedChanges:
         def wanted() -> RosterPlan:
             return replace(self._roster.plan(), obstacles=arrays, heeds_scene=False)
 
-        return self._prepare(wanted, self._exchange)
+        return self._preparation.put(wanted, self._exchange)
 
     def disturb(self, disturbance: Disturbance) -> Future[Snapshot]:
         """Change the wind, a motor or a battery from the next tick on.
@@ -194,12 +175,12 @@ class PreparedChanges:
             return replace(present, gusts=present.gusts or disturbance.gust_intensity > 0)
 
         def then(prepared: PreparedRoster) -> None:
-            self._exchange_world(prepared)
+            self.exchange_world(prepared)
             self._engine.disturb(disturbance)
-            self._news.tell_disturbance(disturbance)
-            self._news.show()
+            self._news.on_disturbance.tell(disturbance)
+            self._simulation.show()
 
-        return self._prepare(wanted, then)
+        return self._preparation.put(wanted, then)
 
     def set_controller(self, controller: str) -> Future[Snapshot]:
         """Let all drones fly with a controller from the next tick on, as in its first run.
@@ -225,42 +206,31 @@ class PreparedChanges:
             return replace(self._roster.plan(), controller=chosen)
 
         def then(prepared: PreparedRoster) -> None:
-            self._exchange_world(prepared)
-            self._news.tell_setting("set_controller", controller=chosen.value)
-            self._news.show()
+            self.exchange_world(prepared)
+            setting = Setting("set_controller", {"controller": chosen.value})
+            self._news.on_setting.tell(setting)
+            self._simulation.show()
 
-        return self._prepare(wanted, then)
-
-    def _prepare(
-        self, wanted: Callable[[], RosterPlan], then: Callable[[PreparedRoster], None]
-    ) -> Future[Snapshot]:
-        """Prepare the wanted roster; `then` changes to it. The future has the state after it."""
-
-        def carry_out(prepared: PreparedRoster) -> Snapshot:
-            then(prepared)
-            return self._simulation.snapshot
-
-        return self._loop.preparation.put(RosterChange(self._roster, wanted, carry_out))
+        return self._preparation.put(wanted, then)
 
     # In the physics thread.
 
-    def _exchange(self, prepared: PreparedRoster) -> None:
-        """Replace the roster."""
-        self._exchange_quietly(prepared)
-        self._news.show()
-
-    def _exchange_quietly(self, prepared: PreparedRoster) -> None:
+    def exchange(self, prepared: PreparedRoster) -> None:
         """Replace the roster, without publishing the new state."""
         simulation, drones = self._simulation, prepared.plan.poses
         # Also what was posted for a drone that went and is back: it was meant for the one before.
         other = set(simulation.snapshot.names).symmetric_difference(drones)
         self._roster.exchange(prepared)
-        simulation.commands.clear(other)
-        simulation.wrenches.clear(other)
+        simulation.drop_commands(other)
         simulation.refresh(simulation.snapshot.tick)
         simulation.lives.note_drones(simulation.snapshot)
 
-    def _exchange_world(self, prepared: PreparedRoster) -> None:
+    def exchange_world(self, prepared: PreparedRoster) -> None:
         """Continue in the prepared world, if it is another one; nothing else changes."""
         if prepared.world is not self._engine.world:
             self._roster.exchange(prepared)
+
+    def _exchange(self, prepared: PreparedRoster) -> None:
+        """Replace the roster, and publish the new state."""
+        self.exchange(prepared)
+        self._simulation.show()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
-from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.firmware_changes import FirmwareChanges
-from crazyflow_ros.runtime.resets import ResetEvent, ResetScope
-from crazyflow_ros.runtime.roster import PreparedRoster, RosterPlan
-from crazyflow_ros.runtime.schedule import SnapshotCallback
-from crazyflow_ros.runtime.simulation import FIRST_TICK
+from crazyflow_ros.runtime.checkpoint import Checkpoint, about
+from crazyflow_ros.runtime.loop import Loop
+from crazyflow_ros.runtime.news import News, Setting
+from crazyflow_ros.runtime.resets import ResetScope
+from crazyflow_ros.runtime.roster import PreparedRoster, Roster, RosterPlan
+from crazyflow_ros.runtime.simulation import FIRST_TICK, Simulation
+from crazyflow_ros.runtime.world_changes import WorldChanges
 from crazyflow_ros.runtime.wrenches import MIRROR
 from crazyflow_ros.scene import MirrorState
 
@@ -23,8 +24,22 @@ StateEdit = Callable[[Snapshot], MirrorState]
 """Maps the present state to the one to continue from."""
 
 
-class Changes(FirmwareChanges):
-    """Requests that other threads queue; for the arguments see `PreparedChanges`."""
+class StateChanges:
+    """Requests for another state of the drones. Any thread may ask, unless a method says otherwise.
+
+    Args:
+        simulation: The simulation to change.
+        roster: Its drones.
+        world: Exchanges them.
+        loop: Carries the requests out between two ticks.
+        news: Tells others of them.
+    """
+
+    def __init__(
+        self, simulation: Simulation, roster: Roster, world: WorldChanges, loop: Loop, news: News
+    ) -> None:
+        self._simulation, self._engine, self._door = simulation, simulation.engine, simulation.door
+        self._roster, self._world, self._loop, self._news = roster, world, loop, news
 
     def reset(
         self,
@@ -42,7 +57,7 @@ class Changes(FirmwareChanges):
         The future raises ValueError for an unknown drone or an impossible state.
         """
         if ResetScope.spawned not in scope:
-            return self._request(lambda: self._reset(scope, drones, states))
+            return self._loop.change(lambda: self._reset(scope, drones, states))
 
         def wanted() -> RosterPlan:
             return replace(self._roster.plan(), poses=self._roster.start)
@@ -50,7 +65,7 @@ class Changes(FirmwareChanges):
         def then(prepared: PreparedRoster) -> None:
             self._reset(scope, drones, states, prepared=prepared)
 
-        return self._prepare(wanted, then)
+        return self._loop.preparation.put(wanted, then)
 
     def set_drone_states(self, states: Mapping[str, DroneState]) -> Future[Snapshot]:
         """Set the states of some drones, all at once.
@@ -61,10 +76,10 @@ class Changes(FirmwareChanges):
         def carry_out() -> None:
             for name, values in self._checked(states, self._simulation.snapshot.names).items():
                 self._engine.put([name], values)
-            self._news.show()
+            self._simulation.show()
             self._simulation.commands.moved(states, self._simulation.snapshot)
 
-        return self._request(carry_out)
+        return self._loop.change(carry_out)
 
     def edit_state(
         self, plan: Callable[[], StateEdit], *, reset: bool = False, to_keyframe: bool = False
@@ -86,11 +101,11 @@ class Changes(FirmwareChanges):
             else:
                 before = self._simulation.snapshot
                 self._put(edit(before))
-                self._news.show()
+                self._simulation.show()
                 after = self._simulation.snapshot
                 self._simulation.commands.moved(_moved(before, after), after)
 
-        return self._request(carry_out)
+        return self._loop.change(carry_out)
 
     def capture_initial_state(self) -> Future[Snapshot]:
         """Make the present state, and the commands in force, the initial ones.
@@ -99,32 +114,20 @@ class Changes(FirmwareChanges):
         """
 
         def carry_out() -> None:
-            simulation = self._simulation
-            simulation.take_commands()
-            self._engine.capture_initial_state(simulation.snapshot)
-            self._news.tell_setting("capture_initial_state")
+            self._loop.driver.take_up()
+            self._engine.capture_initial_state(self._simulation.snapshot)
+            self._news.on_setting.tell(Setting("capture_initial_state", {}))
 
-        return self._request(carry_out)
+        return self._loop.change(carry_out)
 
     def notify_reset(self) -> Future[Snapshot]:
         """End the mirror's wrenches and run its reset callback; the state stays."""
-        simulation = self._simulation
 
         def carry_out() -> None:
-            simulation.wrenches.replace({}, instead_of=[(MIRROR,)])
-            notify = simulation.mirror.notify_reset
-            self._health.call("reset callback of the mirror", notify, False)
+            self._simulation.wrenches.replace({}, instead_of=[(MIRROR,)])
+            self._simulation.notify_mirror(False)
 
-        return self._request(carry_out)
-
-    def show_to(self, callback: SnapshotCallback) -> Future[Snapshot]:
-        """Call `callback` between two ticks, with the state that the mirror also has."""
-
-        def carry_out() -> None:
-            what = "callback that is shown the state"
-            self._health.call(what, callback, self._simulation.snapshot)
-
-        return self._request(carry_out)
+        return self._loop.change(carry_out)
 
     # Checkpoints.
 
@@ -133,11 +136,32 @@ class Changes(FirmwareChanges):
 
         The future raises ValueError if a drone follows a setpoint that cannot be stored.
         """
-        return self._loop.ask(self.capture)
+        return self._loop.requests.ask(self.capture)
 
     def capture(self) -> Checkpoint:
-        """Capture a checkpoint at once. Physics thread only."""
-        return self._simulation.capture()
+        """Capture a checkpoint at once. Physics thread only.
+
+        Raises:
+            ValueError: See `checkpoint`.
+        """
+        simulation, engine = self._simulation, self._engine
+        self._loop.driver.take_up()
+        return Checkpoint(
+            engine.capture(),
+            about(
+                engine.config,
+                engine.names,
+                tick=simulation.snapshot.tick,
+                epoch=simulation.epoch,
+                orders=simulation.commands.capture(),
+                wrenches=simulation.wrenches.capture(),
+                lives=simulation.lives.capture(),
+                wind=asdict(engine.wind),
+                gusts=engine.world.gusts,
+                gains=engine.tuned,
+                by_door=self._by_door(),
+            ),
+        )
 
     def restore(self, checkpoint: Checkpoint) -> Future[Snapshot]:
         """Continue from a checkpoint bit for bit; time and epoch become those of the checkpoint.
@@ -152,7 +176,9 @@ class Changes(FirmwareChanges):
         def wanted() -> RosterPlan:
             return replace(self._roster.plan(), gusts=gusts)
 
-        return self._prepare(wanted, lambda prepared: self._restore(checkpoint, prepared))
+        return self._loop.preparation.put(
+            wanted, lambda prepared: self._restore(checkpoint, prepared)
+        )
 
     # In the physics thread.
 
@@ -187,12 +213,13 @@ class Changes(FirmwareChanges):
             names = tuple(self._roster.start)
         fields = self._checked({} if states is None else states, names)
         if prepared is not None:
-            self._exchange_quietly(prepared)
+            self._world.exchange(prepared)
         tick = FIRST_TICK if ResetScope.time in scope else simulation.snapshot.tick
         if drones is None:
             simulation.epoch += 1
         if ResetScope.state in scope:
-            self._forget(names, everything=drones is None)
+            simulation.drop_commands(names)
+            self._engine.reset(names if drones is not None else None)
         else:
             names = ()
         if ResetScope.time in scope:
@@ -206,20 +233,20 @@ class Changes(FirmwareChanges):
             self._put(edit(simulation.evaluate(tick)))
         simulation.refresh(tick)
         everything = drones is None
-        event = ResetEvent(simulation.snapshot, scope, names)
         is_of_mirror = everything and ResetScope.state in scope
-        self._news.tell_reset(event, fill_initial_state if is_of_mirror else None)
+        fill = fill_initial_state if is_of_mirror else None
+        simulation.tell_reset(scope, names, fill_initial_state=fill)
         if everything:
             self._loop.jump("the simulation was reset")
 
     def _restore(self, checkpoint: Checkpoint, prepared: PreparedRoster) -> None:
         simulation, engine, kept = self._simulation, self._engine, checkpoint.about
         here = engine.config, simulation.control, engine.names, engine.capture()
-        checkpoint.check(*here, simulation.by_door)
+        checkpoint.check(*here, self._by_door())
         wind = Wind(**kept["wind"])
         engine.check_wind(wind)
-        self._news.tell_restore(checkpoint)
-        self._exchange_world(prepared)
+        self._news.on_restore.tell(checkpoint)
+        self._world.exchange_world(prepared)
         engine.restore(checkpoint.arrays)
         engine.tuned = kept.get("gains", {})  # checkpoints of version 0.1 contain none
         engine.disturb(wind)
@@ -230,7 +257,7 @@ class Changes(FirmwareChanges):
             self._door.forget(engine.names)
         simulation.note_lost()
         simulation.epoch = kept["epoch"]
-        self._news.show(kept["tick"])
+        simulation.show(kept["tick"])
         self._loop.jump("the simulation was restored")
 
     def _put(self, state: MirrorState) -> None:
@@ -240,10 +267,8 @@ class Changes(FirmwareChanges):
         if state.rotor_command is not None:
             self._engine.command_rotors(names, state.rotor_command)
 
-    def _forget(self, names: tuple[str, ...], *, everything: bool) -> None:
-        """Reset drones to their initial state, and drop their commands."""
-        self._drop_commands(names)
-        self._engine.reset(None if everything else names)
+    def _by_door(self) -> list[str]:
+        return [] if self._door is None else list(self._door.drones)
 
     def _checked(
         self, states: Mapping[str, DroneState], known: Sequence[str]
