@@ -96,7 +96,7 @@ class Simulation:
             neighbour=self._neighbour,
             surroundings=lambda: roster.surroundings,
         )
-        self.wrenches = Wrenches(config.freq, news)
+        self.wrenches = Wrenches(config.freq, news.on_wrench)
         self.events = Events(config.freq, health)
 
     def _ability(self, now: Snapshot) -> Ability:
