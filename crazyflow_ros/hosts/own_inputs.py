@@ -19,10 +19,9 @@ class OwnInputs(MirrorInputs):
     """
 
     def __init__(self, physics: PhysicsThread, state: StateChanges) -> None:
-        loop, news, health = physics.loop, physics.news, physics.health
-        super().__init__(physics.simulation, state, loop.requests, news, health)
+        super().__init__(physics.simulation, state, physics.loop.requests)
         self._physics = physics
-        news.on_reset(self._forget)
+        physics.news.on_reset(self._forget)
 
     def apply_controls(self, names: Sequence[str], controls: Controls) -> None:
         """See `MirrorInputs`; those of drones of other simulators must be zero.

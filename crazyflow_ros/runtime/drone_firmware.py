@@ -15,11 +15,10 @@ from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.dynamics.forces.floor import contact_points
-from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
 from crazyflow_ros.flight import FlightState
 from crazyflow_ros.flight.tumbling import TUMBLED, lies, upright_pose, uprightness
-from crazyflow_ros.runtime.news import News, Setting
+from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.requests import Requests
 from crazyflow_ros.runtime.resets import ResetScope
 from crazyflow_ros.runtime.simulation import Simulation
@@ -35,17 +34,12 @@ class DroneFirmware:
     All raise ValueError if there is no such drone; if it has gone by then, the future does.
 
     Args:
-        config: The simulation's configuration.
         simulation: The simulation to change.
         requests: The queue of requests.
-        news: Tells others of them.
     """
 
-    def __init__(
-        self, config: SimulationConfig, simulation: Simulation, requests: Requests, news: News
-    ) -> None:
-        self._config, self._simulation, self._news = config, simulation, news
-        self._requests = requests
+    def __init__(self, simulation: Simulation, requests: Requests) -> None:
+        self._simulation, self._requests, self._config = simulation, requests, simulation.config
         self._engine, self._door = simulation.engine, simulation.door
 
     def restart(self, name: str, *, charged: bool = False) -> Future[Snapshot]:
@@ -206,5 +200,5 @@ class DroneFirmware:
 
     def _told(self, request: str, **arguments: Any) -> Snapshot:
         """Tell others of a setting, and return the state."""
-        self._news.on_setting.tell(Setting(request, arguments))
+        self._simulation.news.on_setting.tell(Setting(request, arguments))
         return self._simulation.snapshot

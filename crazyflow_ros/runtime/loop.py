@@ -11,8 +11,6 @@ from functools import partial
 from typing import Protocol
 
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState, Requests
 from crazyflow_ros.runtime.schedule import Pacer
@@ -65,9 +63,6 @@ class Loop:
         requests: What other threads ask for.
         preparation: What they ask for and takes long to prepare.
         pacer: The schedule of the ticks.
-        news: Tells others if the thread fails.
-        health: Records failures, and watches the thread.
-        paused: Whether time stands still initially.
 
     Attributes:
         driver: Decides when the simulation goes on; by default the simulation. Set before the
@@ -86,14 +81,10 @@ class Loop:
         requests: Requests,
         preparation: Preparation,
         pacer: Pacer,
-        news: News,
-        health: Health,
-        *,
-        paused: bool,
     ) -> None:
-        self.requests, self.preparation = requests, preparation
-        self._simulation, self._news = simulation, news
-        self._health, self.pacer, self.paused = health, pacer, paused
+        self.requests, self.preparation, self.pacer = requests, preparation, pacer
+        self._simulation, self._health = simulation, simulation.health
+        self.paused = simulation.config.start_paused
         self.held = ""
         self.driver: Driver = simulation
         self.failed: BaseException | None = None
@@ -211,7 +202,7 @@ class Loop:
                     self._advance()
         except BaseException as error:
             self.failed = error
-            self._news.on_failure.tell(error)
+            self._simulation.news.on_failure.tell(error)
         finally:
             self._abort_steps(_ENDED)
             requests.close(_ENDED)

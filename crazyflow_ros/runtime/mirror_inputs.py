@@ -13,8 +13,6 @@ import numpy as np
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Raw
-from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.requests import Requests
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.state_changes import StateChanges, StateEdit
@@ -30,20 +28,11 @@ class MirrorInputs:
         simulation: The simulation.
         state: Changes its state.
         requests: The queue of requests.
-        news: Tells others of commands.
-        health: Logs rotor speeds without effect.
     """
 
-    def __init__(
-        self,
-        simulation: Simulation,
-        state: StateChanges,
-        requests: Requests,
-        news: News,
-        health: Health,
-    ) -> None:
-        self._simulation, self._engine, self._health = simulation, simulation.engine, health
-        self._edit_state, self._requests, self._news = state.edit_state, requests, news
+    def __init__(self, simulation: Simulation, state: StateChanges, requests: Requests) -> None:
+        self._simulation, self._engine, self._requests = simulation, simulation.engine, requests
+        self._edit_state = state.edit_state
         self.reset, self.notify_reset = state.reset, state.notify_reset
         self.capture_initial_state = state.capture_initial_state
         self._lock = threading.Lock()  # guards what is posted
@@ -125,7 +114,7 @@ class MirrorInputs:
         command = now.rotor_command.copy()
         for i in np.flatnonzero(is_new).tolist():
             command[now.names.index(names[i])] = speeds[i]
-            self._news.on_command.tell(names[i], Raw(speeds[i] / RPM), now.tick)
+            self._simulation.news.on_command.tell(names[i], Raw(speeds[i] / RPM), now.tick)
         if is_new.any():
             self._simulation.accept(replace(now, rotor_command=command))
 
@@ -137,7 +126,7 @@ class MirrorInputs:
         if (speeds != self.controls(names).rotor_speed).any():
             self._told = True
             why = "a door" if self._simulation.door else "the controllers of the drones"
-            self._health.inform(
+            self._simulation.health.inform(
                 f"ctrl of the mirror has no effect: {why} command the rotors; start without a door "
                 "and with control=rotor_vel to command them"
             )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVarTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,8 @@ from crazyflow_ros.engine.disturbances import Disturbance
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightEvent, Setpoint
 from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.health import Health
+from crazyflow_ros.runtime.health import Callbacks, Health
 from crazyflow_ros.runtime.resets import ResetEvent
-
-Ts = TypeVarTuple("Ts")
 
 
 class Setting(NamedTuple):
@@ -24,31 +22,6 @@ class Setting(NamedTuple):
     """Name of the method that carries it out, such as `tune`."""
     arguments: Mapping[str, Any]
     """Its arguments by name."""
-
-
-class Callbacks(Generic[*Ts]):
-    """Functions that the physics thread calls; call this object with a function to add it.
-
-    Functions are added before the thread starts, and must not wait for a request. If one fails, the
-    failure is logged and the others are still called.
-
-    Args:
-        what: What these functions are, in messages.
-        health: Logs failures.
-    """
-
-    def __init__(self, what: str, health: Health) -> None:
-        self._what, self._health = what, health
-        self._callbacks: list[Callable[[*Ts], object]] = []
-
-    def __call__(self, callback: Callable[[*Ts], object]) -> None:
-        """Add a function."""
-        self._callbacks.append(callback)
-
-    def tell(self, *news: *Ts) -> None:
-        """Call all functions. Physics thread."""
-        for callback in self._callbacks:
-            self._health.call(self._what, callback, *news)
 
 
 class News:

@@ -78,9 +78,8 @@ class PhysicsThread:
         pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
         logger = logger or logging.getLogger("crazyflow_ros")
         self.health = health = Health(logger, config.watchdog_timeout)
-        self.news = news = News(health)
-        scene = Roster.checked_scene(config)
-        guard = None
+        self.news = News(health)
+        scene, guard = Roster.checked_scene(config), None
         if door is not None:
             flown = names if door_drones is None else door_drones
             guard = DoorGuard(door, flown, names, health)
@@ -90,15 +89,13 @@ class PhysicsThread:
         roster = Roster(config, names, engine, health, scene)
         requests = Requests(health.note_failure, guard.interrupt if guard else lambda: None)
         self.simulation = simulation = Simulation(
-            config, engine, roster, guard, news, health, requests.pending
+            config, engine, roster, guard, self.news, health, requests.pending
         )
-        preparation, paused = Preparation(roster, simulation, requests), config.start_paused
-        self.loop = loop = Loop(
-            simulation, requests, preparation, pacer, news, health, paused=paused
-        )
-        self.world = WorldChanges(config, simulation, roster, preparation, news)
-        self.state = StateChanges(simulation, roster, self.world, loop, news)
-        self.firmware = DroneFirmware(config, simulation, requests, news)
+        preparation = Preparation(roster, simulation, requests)
+        self.loop = Loop(simulation, requests, preparation, pacer)
+        self.world = WorldChanges(simulation, roster, preparation)
+        self.state = StateChanges(simulation, roster, self.world, self.loop)
+        self.firmware = DroneFirmware(simulation, requests)
         self.config, self.freq = config, config.freq
         self.control: Control = simulation.control
         self.control_period = simulation.control_period
@@ -107,7 +104,7 @@ class PhysicsThread:
         if guard is not None:
             self.masters = dict.fromkeys(guard.drones, f"the door {guard.name}")
         self.mirror = simulation.mirror
-        self.mirror.requests = MirrorInputs(simulation, self.state, requests, news, health)
+        self.mirror.requests = MirrorInputs(simulation, self.state, requests)
 
     # The thread.
 

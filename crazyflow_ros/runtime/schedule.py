@@ -118,11 +118,6 @@ class Events:
 
     def fire(self, snapshot: Snapshot, *, every: bool = False) -> None:
         """Call the callbacks that are due, or all, in the order in which they were added."""
-        health = self._health
         for period, callback, name in self._events:
             if every or snapshot.tick % period == 0:
-                health.doing = name
-                try:
-                    callback(snapshot)
-                except Exception as error:
-                    health.note_failure(name, error)
+                self._health.call(name, callback, snapshot)

@@ -47,8 +47,11 @@ class Simulation:
         interrupted: Whether the thread has something else to do than to wait for the door.
 
     Attributes:
+        config: As given.
         engine: As given.
         door: As given.
+        news: As given.
+        health: As given.
         mirror: The MuJoCo side, written before each event.
         snapshot: The latest state.
         epoch: Number of resets so far.
@@ -70,8 +73,8 @@ class Simulation:
         health: Health,
         interrupted: Callable[[], bool],
     ) -> None:
-        self._config, self.engine, self.door = config, engine, door
-        self._news, self._health, self._interrupted = news, health, interrupted
+        self.config, self.engine, self.door = config, engine, door
+        self.news, self.health, self._interrupted = news, health, interrupted
         self._mass = load_drone(config.drone_model)["mass"]
         self.control: Control = engine.control
         alone = door is not None and door.flies_all
@@ -93,7 +96,7 @@ class Simulation:
             neighbour=self._neighbour,
             surroundings=lambda: roster.surroundings,
         )
-        self.wrenches = Wrenches(config.freq, news)
+        self.wrenches = Wrenches(config.freq, news.on_wrench)
         self.events = Events(config.freq, health)
 
     def _ability(self, now: Snapshot) -> Ability:
@@ -105,7 +108,7 @@ class Simulation:
         """Name what a drone touches in a state of the present drones."""
         if state.names != self.mirror.names:  # drones have just come or gone
             return "something"
-        drones = self._config.drone_collisions
+        drones = self.config.drone_collisions
         return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
 
     def event_after(self, tick: int) -> int:
@@ -193,8 +196,8 @@ class Simulation:
     def add_supervisor(self) -> None:
         """Supervise the flights from now on, once all other events are known."""
         if self.door is None or not self.door.flies_all:
-            rate = next(rate for rate in range(RATE, 0, -1) if self._config.freq % rate == 0)
-            self.events.add(rate, partial(self._supervise, self._config.freq // rate), "supervisor")
+            rate = next(rate for rate in range(RATE, 0, -1) if self.config.freq % rate == 0)
+            self.events.add(rate, partial(self._supervise, self.config.freq // rate), "supervisor")
 
     def _supervise(self, period: int, now: Snapshot) -> None:
         # Events also fire where a user steps to or sets a state, on which no flight may depend.
@@ -249,14 +252,14 @@ class Simulation:
     def accept(self, snapshot: Snapshot) -> None:
         """Make a snapshot the state that others see."""
         self.snapshot = snapshot
-        self._health.doing = "the mirror"
+        self.health.doing = "the mirror"
         self.mirror.write(snapshot)
 
     def show(self, tick: int | None = None) -> None:
         """Publish the engine's state, of the present tick or another, after a change of it."""
         self.refresh(self.snapshot.tick if tick is None else tick)
         self._hand_out(every=True)
-        self._news.on_change.tell(self.snapshot)
+        self.news.on_change.tell(self.snapshot)
 
     def tell_reset(
         self,
@@ -276,16 +279,16 @@ class Simulation:
         """
         event = ResetEvent(self.snapshot, scope, drones, charged)
         self.lives.note_reset(event)
-        self._news.on_reset.tell(event)
+        self.news.on_reset.tell(event)
         self._hand_out(every=True)
         if fill_initial_state is not None:
             self.notify_mirror(fill_initial_state)
-        self._news.on_change.tell(self.snapshot)
+        self.news.on_change.tell(self.snapshot)
 
     def notify_mirror(self, fill_initial_state: bool) -> None:
         """Run the mirror's reset callback."""
         notify = self.mirror.notify_reset
-        self._health.call("reset callback of the mirror", notify, fill_initial_state)
+        self.health.call("reset callback of the mirror", notify, fill_initial_state)
 
     def drop_commands(self, names: Collection[str]) -> None:
         """Drop the commands of drones, and end the forces on them."""
@@ -301,7 +304,7 @@ class Simulation:
         for name in lost.keys() - self._failed.keys():
             self._failed[name] = _NO_ACTION if self.engine.policy_failed(name) else _NO_DRONE
         self.commands.lose(self._failed)
-        self._health.note_faults(
+        self.health.note_faults(
             {
                 name: f"lost by {tick / freq:.3f} s: {self._failed[name]}. "
                 "It is held where it was before, rotors stopped, until it is reset"
@@ -324,7 +327,7 @@ class Simulation:
 
     def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:
         """Advance as `Engine.advance` does, and note lost drones."""
-        health, engine = self._health, self.engine
+        health, engine = self.health, self.engine
         health.doing = "the compiled step"
         snapshots = engine.advance(tick, stretches, self.epoch, *changing)
         if engine.lost.keys() != health.faults.keys():

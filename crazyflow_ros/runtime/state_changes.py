@@ -12,7 +12,7 @@ from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.loop import Loop
-from crazyflow_ros.runtime.news import News, Setting
+from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.resets import ResetScope
 from crazyflow_ros.runtime.roster import PreparedRoster, Roster, RosterPlan
 from crazyflow_ros.runtime.simulation import FIRST_TICK, Simulation
@@ -32,14 +32,13 @@ class StateChanges:
         roster: Its drones.
         world: Exchanges them.
         loop: Carries the requests out between two ticks.
-        news: Tells others of them.
     """
 
     def __init__(
-        self, simulation: Simulation, roster: Roster, world: WorldChanges, loop: Loop, news: News
+        self, simulation: Simulation, roster: Roster, world: WorldChanges, loop: Loop
     ) -> None:
-        self._simulation, self._engine, self._door = simulation, simulation.engine, simulation.door
-        self._roster, self._world, self._loop, self._news = roster, world, loop, news
+        self._simulation, self._roster, self._world, self._loop = simulation, roster, world, loop
+        self._engine, self._door, self._news = simulation.engine, simulation.door, simulation.news
 
     def reset(
         self,

@@ -14,11 +14,10 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
 from crazyflow_ros.engine.initial_poses import checked_pose, free_place
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.runtime.news import News, Setting
+from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.roster import (
@@ -38,24 +37,15 @@ class WorldChanges:
     Any thread may ask, unless a method says otherwise.
 
     Args:
-        config: The simulation's configuration.
         simulation: The simulation to change.
         roster: Its drones and scene.
         preparation: Prepares the changes.
-        news: Tells others of them.
     """
 
-    def __init__(
-        self,
-        config: SimulationConfig,
-        simulation: Simulation,
-        roster: Roster,
-        preparation: Preparation,
-        news: News,
-    ) -> None:
-        self._config, self._simulation, self._roster = config, simulation, roster
+    def __init__(self, simulation: Simulation, roster: Roster, preparation: Preparation) -> None:
+        self._simulation, self._roster, self._preparation = simulation, roster, preparation
         self._engine, self._door = simulation.engine, simulation.door
-        self._preparation, self._news = preparation, news
+        self._config, self._news = simulation.config, simulation.news
 
     @property
     def obstacles(self) -> Obstacles | None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +15,9 @@ from numpy.typing import ArrayLike
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.runtime.health import Callbacks
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.scene.frames import body_to_world
-
-if TYPE_CHECKING:
-    from crazyflow_ros.runtime.news import News
 
 _MOST = 1000  # maximum number of wrenches at a time
 
@@ -85,11 +83,11 @@ class Wrenches:
 
     Args:
         freq: Ticks per simulated second.
-        news: Tells others when forces or torques change.
+        told: Told when forces or torques change, see `News.on_wrench`.
     """
 
-    def __init__(self, freq: int, news: News) -> None:
-        self._freq, self._news = freq, news
+    def __init__(self, freq: int, told: Callbacks[Snapshot, np.ndarray]) -> None:
+        self._freq, self._told = freq, told
         self._lock = threading.Lock()  # guards the two below
         self._active: dict[Hashable, _Active] = {}  # only the physics thread changes it
         self._posted: dict[Hashable, tuple[str, TimedWrench | None, Future[None]]] = {}
@@ -234,7 +232,7 @@ class Wrenches:
         for active in self._active.values():
             i = now.names.index(active.name)
             total[i] += self._at(active, now.tick, now.quat[i])
-        self._news.on_wrench.tell(now, total)
+        self._told.tell(now, total)
         return total
 
     def _at(self, active: _Active, tick: int, quat: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ from crazyflow_ros.runtime import (
     SimulationConfig,
     StepAborted,
     TimedWrench,
+    former_names,
 )
 from crazyflow_ros.scene import MirrorState
 
@@ -564,3 +565,11 @@ def test_a_drone_that_the_floor_has_held_lifts_off_from_where_it_is(running):
     physics.step(900).result(T)
     # On the old course, whose point moves away, it tilts more and more.
     assert max(tilts) > 0.4 and tilts[-1] < 0.1
+
+
+def test_members_of_version_0_2_are_found_with_a_warning_that_says_where(running):
+    physics = running(start_paused=True)
+    for name, place in former_names.NOW.items():
+        with pytest.warns(DeprecationWarning, match=f"{name} is now {place}"):
+            getattr(physics, name)
+    assert not hasattr(physics, "restrat")
