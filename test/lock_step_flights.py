@@ -91,7 +91,7 @@ class Flights:
             if "uri_from_env" not in text:
                 text = text.replace(address, f"udp://127.0.0.1:{self._port + i}")
         (folder / "script.py").write_text(text)
-        self.physics.reset(ResetScope.time | ResetScope.state).result(T)
+        self.physics.state.reset(ResetScope.time | ResetScope.state).result(T)
         self._seen.clear()
         log = Log()
         lock_step = LockStep(self.physics, log)

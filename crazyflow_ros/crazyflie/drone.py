@@ -325,7 +325,9 @@ class Crazyflie:
         if self._pilot.estimates:
             stds = [float(self.parameters.get(f"locSrv.ext{of}StdDev")) for of in ("Pos", "Quat")]
             known = None if quat is None else rotation
-            self._pilot.physics.tell_pose(self._pilot.name, checked, known, (stds[0], stds[1]))
+            self._pilot.physics.firmware.tell_pose(
+                self._pilot.name, checked, known, (stds[0], stds[1])
+            )
 
     def take_gains(self, tuned: Tuned) -> None:
         """Adopt the gains of the drone in a checkpoint, from any thread."""
@@ -356,7 +358,7 @@ class Crazyflie:
             raise ValueError(f"{name} must be {_KALMAN} (Kalman), got {value}")
         if name == "kalman.resetEstimation" and value and self._pilot.estimates:
             start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
-            self._pilot.physics.restart_estimate(self._pilot.name, start)
+            self._pilot.physics.firmware.restart_estimate(self._pilot.name, start)
         if name == "stabilizer.stop" and value:
             self.supervision.ask(flight.Emergency())
         elif name == "hlCommander.groupmask":

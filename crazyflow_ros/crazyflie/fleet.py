@@ -53,9 +53,9 @@ class Fleet:
         self._crazyflies: dict[str, Crazyflie] = {}
         self.on_change: list[Changed] = []
         self.on_report: list[Report] = []
-        physics.on_change(self._forget)
-        physics.on_reset(self._restart)
-        physics.on_restore(self._take_gains)
+        physics.news.on_change(self._forget)
+        physics.news.on_reset(self._restart)
+        physics.news.on_restore(self._take_gains)
 
     def get(self, name: str, number: int) -> Crazyflie:
         """Return the Crazyflie of a drone.
@@ -70,7 +70,7 @@ class Fleet:
         with self._lock:
             found = self._crazyflies.get(name)
         if found is None:
-            if name not in self._physics.names:
+            if name not in self._physics.snapshot.names:
                 raise ValueError(f"there is no drone {name!r}")
             new = self._switched_on(name, number)  # takes too long to hold the lock
             with self._lock:
@@ -134,7 +134,7 @@ class Fleet:
             text = f"all drones fly with the controller {controller} now"
             self.report(name, text if error is None else str(error))
 
-        self._physics.set_controller(controller).add_done_callback(finish)
+        self._physics.world.set_controller(controller).add_done_callback(finish)
         with self._lock:
             others = {k: v for k, v in self._crazyflies.items() if k != name}
         for crazyflie in others.values():

@@ -79,7 +79,7 @@ class LockStepServer(CrazyflieServer):
     def serve(self, snapshot: Snapshot) -> list[Datagram]:
         """See `Exchange`."""
         if snapshot is not self._latest[0]:
-            self._latest = snapshot, self._physics.flights()
+            self._latest = snapshot, self._physics.commands.flights(snapshot.names)
         if self._logging and snapshot.tick % self._period == 0 and snapshot.tick > self._logged:
             self._logged = snapshot.tick
             ranges = self._physics.mirror.ranges() if self._ranging else None

@@ -61,11 +61,11 @@ class Pilot:
 
     def tune(self, controller: Controller, gains: Mapping[str, np.ndarray]) -> Future[Snapshot]:
         """Change gains of a controller of the drone, see `PhysicsThread.tune`."""
-        return self.physics.tune(self.name, controller, gains)
+        return self.physics.firmware.tune(self.name, controller, gains)
 
     def untune(self) -> Future[Snapshot]:
         """Give the drone the controllers' own gains."""
-        return self.physics.untune(self.name)
+        return self.physics.firmware.untune(self.name)
 
     def ask(self, setpoint: Setpoint) -> Future[Response]:
         """Command the drone; the result says whether it refused."""
@@ -73,8 +73,8 @@ class Pilot:
 
     def set_upright(self, *, if_crashed: bool) -> Future[bool]:
         """Turn the drone upright where it lies, see `PhysicsThread.set_upright`."""
-        return self.physics.set_upright(self.name, if_crashed=if_crashed)
+        return self.physics.firmware.set_upright(self.name, if_crashed=if_crashed)
 
     def restart(self, *, charged: bool) -> Future[Snapshot]:
         """Switch the drone on where it lies, see `PhysicsThread.restart`."""
-        return self.physics.restart(self.name, charged=charged)
+        return self.physics.firmware.restart(self.name, charged=charged)

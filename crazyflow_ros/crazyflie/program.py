@@ -85,7 +85,7 @@ def run(
         fleet = Fleet(physics, config.drone_model, link.decks, logger, storage)
         server = CrazyflieServer(physics, link, fleet, logger, ports)
         stack.callback(server.close)
-        physics.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))
+        physics.news.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))
         physics.start()
         server.start()
         signals.keep()

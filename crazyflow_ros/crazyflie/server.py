@@ -86,14 +86,15 @@ class CrazyflieServer:
         self._changed: dict[tuple[str, str], tuple[str, int] | None] = {}
         # The client whose packet is carried out, and the thread that does so.
         self._serving: tuple[tuple[str, int], int] | None = None
-        self._latest = physics.snapshot, physics.flights()
+        now = physics.snapshot
+        self._latest = now, physics.commands.flights(now.names)
         self._passage = PacketPassage(config, clock, self._wake)
         self._logging = self._ranging = False  # read by the physics thread
         self._ending = False
         self._thread = threading.Thread(target=self._main, name="crazyflie", daemon=True)
-        self._follow(physics.names)
+        self._follow(now.names)
         self._watch()
-        physics.on_flight_event(lambda event: self._show(event.drone, event.text))
+        physics.news.on_flight_event(lambda event: self._show(event.drone, event.text))
         fleet.on_report.append(self._show_refusal)
         fleet.on_change.append(self._note_change)
 
@@ -136,7 +137,7 @@ class CrazyflieServer:
 
     def _observe(self, snapshot: Snapshot) -> None:
         """Pass the state on to the server's thread."""
-        flights = self._physics.flights()
+        flights = self._physics.commands.flights(snapshot.names)
         before, self._latest = self._latest, (snapshot, flights)
         if self._logging:
             ranges = self._physics.mirror.ranges() if self._ranging else None

@@ -281,7 +281,7 @@ def _run(autopilot: Autopilot, given: Namespace) -> int:
             view.start()
             print(f"the page is at {view.viewer.url}", flush=True)
         ends = threading.Event()
-        physics.on_failure(lambda _: ends.set())
+        physics.news.on_failure(lambda _: ends.set())
         on_end(ends.set)
         physics.start()
         if started is None:

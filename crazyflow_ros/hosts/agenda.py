@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from crazyflow_ros.hosts.messages import MOST_BYTES, MOST_REQUESTS, Word
+from crazyflow_ros.hosts.words import MOST_BYTES, MOST_REQUESTS, Word
 from crazyflow_ros.runtime.requests import InvalidState
 
 CarryOut = Callable[[str, dict[str, Any]], "Future[Any] | None"]
@@ -55,7 +55,7 @@ class Agenda:
         return bool(self._todo or self._under_way)
 
     def ask(self, request: dict[str, Any], future: Future[Any], *, once_here: bool) -> None:
-        """Add a request, see `Rounds.ask`."""
+        """Add a request, see `SharedRequests.put`."""
         size = len(json.dumps(request))
         if size <= _ROOM:
             self._outbox.append(_Request(request, size, future, once_here))

@@ -1,18 +1,33 @@
-"""Who shares the time: the simulators that are present, and have been compared."""
+"""Who shares the time: the simulators that are present and alike, and their drones."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from hashlib import blake2b
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
-from crazyflow_ros.checks.limits import shown
-from crazyflow_ros.hosts.messages import PROTOCOL, Hello, packed
+import jax
+import mujoco
+
+from crazyflow_ros.checks.limits import read_bytes, shown
+from crazyflow_ros.checks.plain_values import plain
+from crazyflow_ros.drones.folders import FIGURES, folder_of
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.hosts.settings import Hosts
 from crazyflow_ros.hosts.transport import Transport
+from crazyflow_ros.hosts.words import PROTOCOL, Hello, packed
+from crazyflow_ros.network_files import MOST_BYTES
+from crazyflow_ros.runtime import PhysicsThread
 
 _REPEAT = 1.0  # s between greetings, as long as some have not answered
+_FREE = ("real_time_factor", "start_paused", "watchdog_timeout")
+_FILES = ("drone_model", "scene", "policy")  # in other folders on other hosts
 
 
 class Members:
@@ -61,7 +76,7 @@ class Members:
     def view(self) -> str:
         """Identifies who is present; differs from all former ones."""
         lives = [self._life, *(self._lives[name][0] for name in self._peers)]
-        return blake2b(" ".join(sorted(lives)).encode(), digest_size=8).hexdigest()
+        return hashlib.blake2b(" ".join(sorted(lives)).encode(), digest_size=8).hexdigest()
 
     def begin(self) -> None:
         """Be present."""
@@ -103,7 +118,7 @@ class Members:
             self._warn(self.refusal)
 
     def owners(self) -> dict[str, str]:
-        """Return the owner of each drone, once nobody is missing."""
+        """Return the owner of each drone at the start, once nobody is missing."""
         hellos = {name: hello for name, (_, hello) in self._hellos.items()} | {
             self.own: self._hello
         }
@@ -161,3 +176,60 @@ class Members:
                 n = owned.count(drone) or "none"
                 return f"hosts.drones: each drone needs one simulator that owns it, {drone} has {n}"
         return ""
+
+
+class Owners:
+    """Who owns which drone: commands it, and puts forces on it. Physics thread.
+
+    Args:
+        own: Name of this simulator.
+        drones: Those that it owns at the start.
+        physics: Its physics thread, which refuses commands of its users to other drones.
+    """
+
+    def __init__(self, own: str, drones: Sequence[str], physics: PhysicsThread) -> None:
+        self._own, self._physics = own, physics
+        self._owners: dict[str, str] = {}  # none as long as some have not said what they own
+        others = set(physics.snapshot.names).difference(drones)
+        physics.masters = dict.fromkeys(others, "another simulator")
+
+    def __bool__(self) -> bool:
+        """Whether all have said what they own."""
+        return bool(self._owners)
+
+    def use(self, owners: Mapping[str, str]) -> None:
+        """Replace the owners of all drones."""
+        self._owners = dict(owners)
+        others = {drone: name for drone, name in owners.items() if name != self._own}
+        self._physics.masters = {drone: f"the simulator {name}" for drone, name in others.items()}
+
+    def add(self, drone: str, owner: str) -> None:
+        """Note who owns a drone that has come."""
+        self.use(self._owners | {drone: owner})
+
+    def own(self, owner: str, drone: str) -> bool:
+        """Whether a simulator owns a drone."""
+        return self._owners.get(drone) == owner
+
+    def drones_of(self, owner: str) -> list[str]:
+        """Return the present drones of a simulator, in the order of all drones."""
+        return [drone for drone in self._physics.snapshot.names if self.own(owner, drone)]
+
+
+def configuration(config: SimulationConfig, drones: Sequence[str]) -> dict[str, Any]:
+    """Return all that the flights depend on, by name, as JSON values."""
+    values = {name: value for name, value in asdict(config).items() if name not in _FREE}
+    values |= {name: Path(values[name]).name for name in _FILES}
+    values |= {
+        "drones": list(drones),
+        "initial_poses": initial_poses(config, len(drones)),
+        "figures": _digest((folder_of(config.drone_model) / FIGURES).read_bytes()),
+        "weights": _digest(read_bytes(config.policy, MOST_BYTES)) if config.policy else "",
+        "versions": f"jax {jax.__version__}, mujoco {mujoco.__version__}",
+    }
+    plain_values: dict[str, Any] = json.loads(json.dumps(plain(values), default=str))
+    return plain_values
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

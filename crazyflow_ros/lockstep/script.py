@@ -144,9 +144,9 @@ class LockStep:
             RuntimeError: The simulation has failed.
         """
         pause = _SHORTEST
-        while self._physics.busy:
+        while self._physics.loop.busy:
             self._finish(self._physics.pause())  # after all other requests
-            if self._physics.busy:  # something is being compiled
+            if self._physics.loop.busy:  # something is being compiled
                 time.sleep(pause)
                 pause = min(2 * pause, _LOOK)
 

@@ -13,13 +13,12 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
-from crazyflow_ros.ros.calls.repeated_replies import Answers
-from crazyflow_ros.ros.calls.waiting import Waiting
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.regular_calls import RegularCalls
+from crazyflow_ros.ros.service_answers import Answers, Waiting
 from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
 from crazyflow_ros.throttled_logger import ThrottledLogger
@@ -35,6 +34,7 @@ class Host(Protocol):
     Attributes:
         physics: The running simulation.
         parameters: Parameter values at the start.
+        owns: Whether this simulator commands a drone; others may own some.
         drones: Names of the drones for which there are rows in the messages of all drones.
         interfaces: Knows which of them have topics and services of their own.
         log: Logger, which says the same thing only now and then.
@@ -55,6 +55,7 @@ class Host(Protocol):
 
     physics: PhysicsThread
     parameters: Parameters
+    owns: Callable[[str], bool]
     drones: tuple[str, ...]
     interfaces: DroneInterfaces
     log: ThrottledLogger

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
@@ -22,10 +23,9 @@ from crazyflow_ros.flight.supervisor import Ability, FleetObservation, Superviso
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
 from crazyflow_ros.runtime.health import Health
+from crazyflow_ros.runtime.news import News
 
-CommandCallback = Callable[[str, Setpoint, int], None]
-"""Takes the drone, its setpoint, and the tick from which the drone follows the setpoint."""
-EventCallback = Callable[[FlightEvent], None]
+Start = Callable[[str], StartState]  # finds the motion from which a drone plans
 
 
 class Response(NamedTuple):
@@ -43,12 +43,18 @@ class DroneCommands:
     Args:
         rules: Limits and figures of all drones.
         control: Control mode of the commands.
-        period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, only at
-            its multiples; how often `take` is called in between depends on the callers.
-        health: Logs failed callbacks, drones that fell, and doubtful setpoints.
+        period: Ticks between runs of the controllers; courses end, and setpoints lapse, only there.
+        news: Tells others of setpoints that take effect, and of flight events.
+        health: Logs drones that fell, and doubtful setpoints.
         ability: Returns what the drones can do.
         neighbour: Takes a state and the row of a drone that touches something, and names it.
         surroundings: Returns the obstacles of the world.
+
+    Attributes:
+        changes_ns: Simulated time until which commands depend on time alone [ns].
+        stopped: Drones whose rotors are to stop; whoever stops them empties it.
+        failed: Drones whose setpoint failed, and why, to be taken out of service; likewise.
+        states: States of the drones that were commanded; a new dictionary after each change.
     """
 
     def __init__(
@@ -56,30 +62,25 @@ class DroneCommands:
         rules: Rules,
         control: Control,
         period: int,
+        news: News,
         health: Health,
         ability: Callable[[Snapshot], Ability],
         neighbour: Callable[[Snapshot, int], str],
         surroundings: Callable[[], Surroundings],
     ) -> None:
-        self.rules, self._period, self._health = rules, period, health
+        self.rules, self._period, self._news, self._health = rules, period, news, health
         self._ability, self._neighbour, self._surroundings = ability, neighbour, surroundings
         self._supervisor = Supervisor(rules)
         self._idle = Commander(rules).flight
-        self._commanders: dict[str, Commander] = {}
+        self._commanders = defaultdict[str, Commander](partial(Commander, rules))
         self._lock = threading.Lock()  # guards what is posted
         self._posted: dict[str, Setpoint] = {}
-        self.callbacks: list[CommandCallback] = []
-        """Called when a setpoint takes effect."""
-        self.event_callbacks: list[EventCallback] = []
-        """Called when something happened to a drone."""
         self._felt = np.zeros(0)  # largest contact of each drone since controllers ran [N]
-        self._failed: dict[str, str] = {}
-        self._stopped: set[str] = set()
         self._courses, self._level = Courses(control), Level[control.name]
         self.changes_ns: float = 0
-        """Simulated time until which commands depend on time alone [ns]."""
+        self.stopped: set[str] = set()
+        self.failed: dict[str, str] = {}
         self.states: dict[str, FlightState] = {}
-        """States of the drones that were commanded; a new dictionary after each change."""
 
     @property
     def moving(self) -> bool:
@@ -98,14 +99,13 @@ class DroneCommands:
 
     def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""
-        response, sight, places = Response([], []), self._sight(now), _places(now)
+        response, start, present = Response([], []), self._start(now), set(now.names)
         for name, setpoint in setpoints.items():
-            if name not in places:  # it was removed meanwhile
+            if name not in present:  # it was removed meanwhile
                 response.refused.append(f"{name} has gone")
                 continue
-            commander = self._commander(name)
             try:
-                plan = commander.command(setpoint, sight.start(places[name]))
+                plan = self._commanders[name].command(setpoint, start(name))
             except ValueError as error:
                 response.refused.append(f"{name}: {error}")
                 continue
@@ -124,7 +124,7 @@ class DroneCommands:
                 self._posted.pop(name, None)
                 self._commanders.pop(name, None)
                 self._courses.drop(name)
-                self._stopped.discard(name)
+                self.stopped.discard(name)
         self._show_states()
 
     def rewind(self, time_ns: int) -> None:
@@ -171,10 +171,9 @@ class DroneCommands:
         with self._lock:
             posted, self._posted = self._posted, {}
         if posted:
-            sight, places = self._sight(now), _places(now)
+            start, present = self._start(now), set(now.names)
             for name, setpoint in posted.items():
-                if name in places:  # else it was removed meanwhile
-                    start = partial(sight.start, places[name])
+                if name in present:  # else it was removed meanwhile
                     self._put_into_force(name, setpoint, start, now)
             self._show_states()
         self.feel([now])
@@ -184,10 +183,9 @@ class DroneCommands:
         return list(constant), np.array(list(constant.values()))
 
     def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
-        """Compute the commands that change with time, after `take`.
+        """Compute the commands that change with time, after `take`, at times (n,) [ns].
 
-        Args:
-            times_ns: (n,) simulated times [ns]; only the first may be later than `changes_ns`.
+        Only the first time may be later than `changes_ns`.
 
         Returns:
             The names of these drones, and their commands (n, m, k + 1) with levels.
@@ -195,11 +193,6 @@ class DroneCommands:
         if not self.moving:
             return [], NO_COMMANDS
         return self._courses.commands(times_ns, self.rules.drag)
-
-    def tell(self, name: str, setpoint: Setpoint, now: Snapshot) -> None:
-        """Tell everyone that a setpoint has taken effect."""
-        for callback in self.callbacks:
-            self._health.call("command callback", callback, name, setpoint, now.tick)
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
         """Record what drones touch, each time their controllers run."""
@@ -211,49 +204,38 @@ class DroneCommands:
             self._felt = np.maximum(self._felt, now.impact) if same else now.impact
             if now.tick % self._period == 0:
                 impact = np.maximum(self._felt, np.abs(now.contact[:, :3]).max(axis=1))
-                neighbour = partial(self._neighbour, now)
-                contacts = (impact, now.names, now.pos)
-                self._supervisor.note_contacts(*contacts, self._commanders, neighbour)
+                self._supervisor.note_contacts(
+                    impact, now.names, now.pos, self._commanders, partial(self._neighbour, now)
+                )
                 self._felt = np.zeros(len(now.names))
-
-    def take_failed(self) -> dict[str, str]:
-        """Return the drones whose setpoint failed, and why, each once."""
-        failed, self._failed = self._failed, {}
-        return failed
-
-    def take_stopped(self) -> set[str]:
-        """Return the drones whose rotors are to stop, each once."""
-        stopped, self._stopped = self._stopped, set()
-        return stopped
 
     def lose(self, lost: Mapping[str, str]) -> None:
         """Drop the setpoints of drones that are out of service, each with a reason."""
         for name, why in lost.items():
-            if (commander := self._commander(name)).state is not FlightState.lost:
+            if (commander := self._commanders[name]).state is not FlightState.lost:
                 commander.stop(FlightState.lost, why)
                 self._courses.drop(name)
         self._show_states()
 
     def moved(self, names: Iterable[str], now: Snapshot) -> None:
         """Restart the courses of drones that were put elsewhere, where they are now."""
-        sight, places = self._sight(now), _places(now)
+        start = self._start(now)
         for name in names:
             commander = self._commanders.get(name)
-            if commander is not None and commander.restart(sight.start(places[name])):
+            if commander is not None and commander.restart(start(name)):
                 self._follow(name)
 
     def supervise(self, now: Snapshot) -> None:
         """Detect drones that fell, and restart the courses of drones that lost them."""
-        before = {name: commander.order for name, commander in self._commanders.items()}
+        commanders, neighbour = self._commanders, partial(self._neighbour, now)
+        before = {name: commander.order for name, commander in commanders.items()}
         if not any(before.values()):
             return
-        sight, neighbour = self._sight(now), partial(self._neighbour, now)
+        sight = self._sight(now)
         courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
-        for event in self._supervisor.check(sight, self._commanders, courses, neighbour):
+        for event in self._supervisor.check(sight, commanders, courses, neighbour):
             self._announce(event)
-        changed = [
-            name for name, order in before.items() if self._commanders[name].order is not order
-        ]
+        changed = [name for name, order in before.items() if commanders[name].order is not order]
         for name in changed:  # not all changes are events
             self._follow(name)
         if changed:
@@ -261,19 +243,11 @@ class DroneCommands:
 
     def _announce(self, event: FlightEvent) -> None:
         self._health.warn(f"{event.drone}: {event.text}")
-        for callback in self.event_callbacks:
-            self._health.call("flight event callback", callback, event)
+        self._news.on_flight_event.tell(event)
 
-    def _commander(self, name: str) -> Commander:
-        if name not in self._commanders:
-            self._commanders[name] = Commander(self.rules)
-        return self._commanders[name]
-
-    def _put_into_force(
-        self, name: str, setpoint: Setpoint, start: Callable[[], StartState], now: Snapshot
-    ) -> None:
+    def _put_into_force(self, name: str, setpoint: Setpoint, start: Start, now: Snapshot) -> None:
         try:
-            plan = self._commander(name).command(setpoint, start())
+            plan = self._commanders[name].command(setpoint, start(name))
         except ValueError as error:
             self._health.warn(f"{name} ignores {setpoint.title}: {error}")
         except Exception as error:  # of this drone alone
@@ -288,12 +262,11 @@ class DroneCommands:
         if plan is not None:
             self._follow(name)
             self._health.call("check of a setpoint", self._doubt, name)
-        self.tell(name, setpoint, now)
+        self._news.on_command.tell(name, setpoint, now.tick)
 
     def _doubt(self, name: str) -> None:
         """Warn if the setpoint that a drone follows now is doubtful."""
-        order = self._commanders[name].order
-        if order is not None:
+        if (order := self._commanders[name].order) is not None:
             for doubt in doubts(order, self.rules, self._surroundings()):
                 self._health.warn(f"{name}: {doubt}")
 
@@ -301,48 +274,42 @@ class DroneCommands:
         """Look at a commander in the next `take`."""
         if self._commanders[name].order is None:
             self._courses.drop(name)
-            self._stopped.add(name)
+            self.stopped.add(name)
         else:
             self._courses.add(name)
-            self._stopped.discard(name)
+            self.stopped.discard(name)
         self.changes_ns = 0
 
     def _refresh(self, now: Snapshot) -> dict[str, np.ndarray]:
-        """Look up the pieces of the courses that change, from now on, and how long they hold.
+        """Look up the pieces of the courses that change, and how long they hold.
 
-        Returns:
-            Commands that do not change with time from now on, by drone.
+        Returns the commands that do not change with time from now on, by drone.
         """
         constant: dict[str, np.ndarray] = {}
         if due := self._courses.due(now.time_ns):
-            sight, places = self._sight(now), _places(now)
+            start = self._start(now)
             states = [self._commanders[name].state for name in due]
             for name in due:
-                self._look_at(name, now, partial(sight.start, places[name]), constant)
+                self._look_at(name, now, start, constant)
             if states != [self._commanders[name].state for name in due]:
                 self._show_states()
         self.changes_ns = min(self._courses.changes.values(), default=inf)
         return constant
 
     def _look_at(
-        self,
-        name: str,
-        now: Snapshot,
-        motion: Callable[[], StartState],
-        constant: dict[str, np.ndarray],
+        self, name: str, now: Snapshot, start: Start, constant: dict[str, np.ndarray]
     ) -> None:
         """Look up the present piece of a drone's course; see `_refresh`."""
         commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
         try:
             is_due = now.tick % self._period == 0
-            if is_due and (text := commander.update(time_ns, motion)):
+            if is_due and (text := commander.update(time_ns, lambda: start(name))):
                 self._announce(FlightEvent(time_ns, name, "no setpoint", text))
         except Exception as error:  # of this drone alone
             self._fail(name, error)
             return
         if (order := commander.order) is None:
-            courses.drop(name)
-            self._stopped.add(name)
+            self._follow(name)
             return
         change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
         if order.plan.command is not None:
@@ -358,19 +325,25 @@ class DroneCommands:
         self._health.note_failure(f"the setpoint of {name}", error)
         self._commanders[name].stop(FlightState.crashed, "its setpoint failed")
         self._courses.drop(name)
-        self._failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
+        self.failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
 
     def _sight(self, now: Snapshot) -> FleetObservation:
         return FleetObservation(
-            *(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery),
-            None if now.believed is None else now.believed[:3],
-            self._ability(now),
+            now.time_ns,
+            now.names,
+            now.pos,
+            now.quat,
+            now.vel,
+            now.contact,
+            battery=now.battery,
+            believed=now.believed and now.believed[:3],
+            ability=self._ability(now),
         )
+
+    def _start(self, now: Snapshot) -> Start:
+        """Return what finds the motion from which a drone plans now."""
+        sight, rows = self._sight(now), {name: row for row, name in enumerate(now.names)}
+        return lambda name: sight.start(rows[name])
 
     def _show_states(self) -> None:
         self.states = {name: commander.state for name, commander in self._commanders.items()}
-
-
-def _places(now: Snapshot) -> dict[str, int]:
-    """Return the row of each drone."""
-    return {name: i for i, name in enumerate(now.names)}

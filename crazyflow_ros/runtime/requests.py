@@ -21,13 +21,16 @@ class Requests:
     Args:
         note_failure: Called when an action fails with an exception that is not a refusal. The
             thread goes on.
+        interrupt: Interrupts whatever else the thread waits for; called after each request.
 
     Attributes:
         stopping: Whether the thread is to end.
     """
 
-    def __init__(self, note_failure: Callable[[str, Exception], None]) -> None:
-        self._note_failure = note_failure
+    def __init__(
+        self, note_failure: Callable[[str, Exception], None], interrupt: Callable[[], None]
+    ) -> None:
+        self._note_failure, self._interrupt = note_failure, interrupt
         self._wake = threading.Condition()  # guards the four below
         self._queue: deque[tuple[Callable[[], None], Future[Any]]] = deque()
         self._serving = False
@@ -67,6 +70,7 @@ class Requests:
             else:
                 self._queue.append((action, future))
                 self._wake.notify_all()
+        self._interrupt()
 
     @property
     def open(self) -> bool:
@@ -79,6 +83,7 @@ class Requests:
         with self._wake:
             self.stopping = True
             self._wake.notify_all()
+        self._interrupt()
 
     # In the thread that serves.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from crazyflow_ros.engine.blocks import slots_for
 from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health
@@ -299,42 +298,3 @@ class Roster:
             if why not in self._ignored:
                 self._health.warn(why)
         self._ignored = ignored
-
-
-@dataclass
-class RosterChange:
-    """A change of the roster, a `preparation.Change`.
-
-    Args:
-        roster: The roster to change.
-        wanted: Returns the wanted roster, for the present one. May refuse.
-        then: Carries out the prepared change, and returns the state after it.
-    """
-
-    roster: Roster
-    wanted: Callable[[], RosterPlan]
-    then: Callable[[PreparedRoster], Snapshot]
-    _prepared: PreparedRoster | None = field(default=None, init=False)
-
-    def is_ready(self) -> bool:
-        """Whether the prepared roster is the one wanted now. Physics thread."""
-        plan = self.wanted()
-        if self._prepared is None or not self._prepared.plan.is_like(plan):
-            at_once = self.roster.at_once(plan)
-            self._prepared = at_once or self._prepared
-            return at_once is not None
-        return True
-
-    def prepare(self) -> None:
-        """Prepare the roster wanted now. In the worker."""
-        self._prepared = self.roster.prepare(self.wanted(), self._prepared)
-
-    def carry_out(self) -> Snapshot:
-        """Make the change, and return the state after it. Physics thread."""
-        assert self._prepared is not None
-        return self.then(self._prepared)
-
-    def finish(self) -> None:
-        """Free the objects that were replaced. In the worker."""
-        self._prepared = None
-        self.roster.retired.clear()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,17 +15,16 @@ from numpy.typing import ArrayLike
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.scene.frames import body_to_world
+
+if TYPE_CHECKING:
+    from crazyflow_ros.runtime.news import News
 
 _MOST = 1000  # maximum number of wrenches at a time
 
 MIRROR = "mirror"
 """Beginning of the keys of the wrenches that are applied to the mirror; drone and part follow."""
-
-WrenchCallback = Callable[[Snapshot, np.ndarray], None]
-"""Takes a snapshot, and the forces and torques from then on, as `Wrenches.take` returns them."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +85,14 @@ class Wrenches:
 
     Args:
         freq: Ticks per simulated second.
-        health: Logs failed callbacks.
+        news: Tells others when forces or torques change.
     """
 
-    def __init__(self, freq: int, health: Health) -> None:
-        self._freq, self._health = freq, health
+    def __init__(self, freq: int, news: News) -> None:
+        self._freq, self._news = freq, news
         self._lock = threading.Lock()  # guards the two below
         self._active: dict[Hashable, _Active] = {}  # only the physics thread changes it
         self._posted: dict[Hashable, tuple[str, TimedWrench | None, Future[None]]] = {}
-        self.callbacks: list[WrenchCallback] = []
-        """Called when forces or torques change."""
 
     @property
     def next_end(self) -> float:
@@ -107,16 +104,7 @@ class Wrenches:
         return bool(self._active)
 
     def post(self, name: str, wrench: TimedWrench, key: Hashable) -> Future[None]:
-        """Apply a wrench from the next tick on, instead of the one with the same key.
-
-        Args:
-            name: Name of the drone.
-            wrench: Force and torque.
-            key: Identifies the wrench.
-
-        Returns:
-            Done when the wrench has ended. Fails with `InvalidState` if a reset ends it.
-            Cancelling it ends the wrench.
+        """See `PhysicsThread.apply_wrench`; the key identifies the wrench.
 
         Raises:
             InvalidState: Too many wrenches are active already.
@@ -246,8 +234,7 @@ class Wrenches:
         for active in self._active.values():
             i = now.names.index(active.name)
             total[i] += self._at(active, now.tick, now.quat[i])
-        for callback in self.callbacks:
-            self._health.call("wrench callback", callback, now, total)
+        self._news.on_wrench.tell(now, total)
         return total
 
     def _at(self, active: _Active, tick: int, quat: np.ndarray) -> np.ndarray:

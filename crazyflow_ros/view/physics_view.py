@@ -49,7 +49,7 @@ class PhysicsView:
         self._model: mujoco.MjModel | None = None
         self._ended = threading.Event()
         self.viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
-        physics.on_flight_event(self._note)
+        physics.news.on_flight_event(self._note)
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
 
     def start(self) -> None:

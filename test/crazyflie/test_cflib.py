@@ -50,7 +50,7 @@ def served() -> Iterator[Crazyflies]:
 @pytest.fixture(autouse=True)
 def calm(served: Crazyflies) -> None:
     """All drones stand, and follow nobody."""
-    served.physics.reset().result(T)
+    served.physics.state.reset().result(T)
     until(lambda: served.physics.snapshot.pos[:, 2].max() < 0.1, "on the floor")
     SEEN.clear()
 
@@ -63,12 +63,12 @@ def connected(served: Crazyflies, tmp_path: Path, i: int = 0) -> Iterator[Crazyf
 
 
 def state(served: Crazyflies, i: int = 0) -> FlightState:
-    return served.physics.flight_states.get(f"cf{i}", FlightState.idle)
+    return served.physics.commands.states.get(f"cf{i}", FlightState.idle)
 
 
 def flown(served: Crazyflies, height: float = 1.0) -> None:
     """Let all drones hover."""
-    names = served.physics.names
+    names = served.physics.snapshot.names
     assert not served.physics.fly({name: Takeoff(height) for name in names}).result(T).refused
     until(lambda: served.physics.snapshot.pos[:, 2].min() > 0.95 * height, "in the air")
 
@@ -563,7 +563,7 @@ def test_gains_change_the_flight(tmp_path: Path) -> None:
     with crazyflies(2, controller="pid") as served, connected(served, tmp_path) as cf:
         flown(served)
         assert cf.param.get_value("posCtlPid.zKp") == "2.0"
-        checkpoint = served.physics.checkpoint().result(T)
+        checkpoint = served.physics.state.checkpoint().result(T)
         slow = {"posCtlPid.zKp": "0.25", "posCtlPid.zKi": "0.0"}
         for name, value in slow.items():
             cf.param.set_value(name, value)
@@ -595,9 +595,9 @@ def test_gains_change_the_flight(tmp_path: Path) -> None:
         kept = "cf0: parameter pid_attitude.attFiltCut is kept, and has no effect in the simulator"
         until(lambda: kept in served.log, "a note")
         # A checkpoint has its gains, and the parameters show them.
-        served.physics.restore(checkpoint).result(T)
+        served.physics.state.restore(checkpoint).result(T)
         until(lambda: cf.param.get_value("posCtlPid.zKp") == "2.0", "the gain of the checkpoint")
-        assert served.physics.checkpoint().result(T).about["gains"] == {}
+        assert served.physics.state.checkpoint().result(T).about["gains"] == {}
 
 
 def test_stored_parameters_survive_a_restart(tmp_path: Path) -> None:
@@ -620,7 +620,7 @@ def test_stored_parameters_survive_a_restart(tmp_path: Path) -> None:
             assert asked(cf.param.persistent_store, name) is True
         state = asked(cf.param.persistent_get_state, "ring.effect")
         assert (state.is_stored, state.default_value, state.stored_value) == (True, 6, 9)
-        served.physics.reset().result(T)
+        served.physics.state.reset().result(T)
     assert json.loads((folder / "cf0.json").read_text()) == {"ctrlMel.kp_z": 2.5, "ring.effect": 9}
     (folder / "cf1.json").write_text('{"ring.effect": 300, "no.such": 1, "ring.solidRed": "x"}')
 

@@ -105,7 +105,7 @@ def compiles_nothing(served: Crazyflies) -> Iterator[None]:
 
 @pytest.fixture
 def scf(served: Crazyflies, tmp_path: Path) -> Iterator[SyncCrazyflie]:
-    served.physics.reset().result(T)
+    served.physics.state.reset().result(T)
     with SyncCrazyflie(served.uris[0], cf=Crazyflie(rw_cache=str(tmp_path / "cache"))) as scf:
         scf.wait_for_params()
         yield scf
@@ -120,7 +120,7 @@ def logged(scf: SyncCrazyflie, *names: str) -> dict[str, float]:
 
 
 def test_a_script_that_resets_the_estimator_flies(served: Crazyflies, tmp_path: Path) -> None:
-    served.physics.reset().result(T)
+    served.physics.state.reset().result(T)
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     program = served.run(script, served.uris[0], tmp_path)
@@ -149,7 +149,7 @@ def test_the_log_shows_the_estimate_and_its_variances(
 
 
 def test_first_commands_are_followed_at_once(served: Crazyflies, tmp_path: Path) -> None:
-    served.physics.reset().result(T)  # and nothing is compiled, see above
+    served.physics.state.reset().result(T)  # and nothing is compiled, see above
     script = tmp_path / "script.py"
     script.write_text(FIRST_COMMANDS)
     program = served.run(script, served.uris[0], tmp_path)
@@ -186,11 +186,11 @@ def test_a_restarted_estimator_begins_where_the_drone_is(
     """Whatever it believed before; so do the parameters with its initial position."""
     half = 0.4  # of the heading
     there = DroneState(pos=(1.2, -0.7, 0.02), quat=(0.0, 0.0, np.sin(half), np.cos(half)))
-    served.physics.set_drone_states({"cf0": there}).result(T)
+    served.physics.state.set_drone_states({"cf0": there}).result(T)
     scf.cf.param.set_value("kalman.initialX", -3.0)
     scf.cf.param.set_value("kalman.resetEstimation", 1)
     until(lambda: served.physics.snapshot.believed.pos[0, 0] < -2.0, "a wrong belief")
-    served.physics.restart("cf0").result(T)
+    served.physics.firmware.restart("cf0").result(T)
     believed = served.physics.snapshot.believed
     np.testing.assert_allclose(believed.pos[0, :2], (1.2, -0.7), atol=0.01)
     assert float(yaw(believed.quat[0])) == pytest.approx(2 * half, abs=0.01)

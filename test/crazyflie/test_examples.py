@@ -59,7 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
                 done.output[name] = f"killed after {_TIMEOUT} s\n" + program.communicate()[0]
             done.codes[name] = program.returncode
         done.log = list(served.log)
-        done.states = {name: str(state) for name, state in served.physics.flight_states.items()}
+        done.states = {name: str(state) for name, state in served.physics.commands.states.items()}
     return done
 
 

@@ -52,7 +52,7 @@ def served() -> Iterator[Crazyflies]:
 
 @pytest.fixture(autouse=True)
 def on_the_floor(served: Crazyflies) -> None:
-    served.physics.reset().result(T)
+    served.physics.state.reset().result(T)
     served.log.clear()
 
 
@@ -68,7 +68,7 @@ def step(served: Crazyflies, seconds: float) -> None:
 
 
 def state(served: Crazyflies) -> FlightState:
-    return served.physics.flight_states.get("cf0", FlightState.idle)
+    return served.physics.commands.states.get("cf0", FlightState.idle)
 
 
 def hover(served: Crazyflies) -> None:
@@ -81,7 +81,7 @@ def crash(served: Crazyflies, quat: tuple[float, ...] = UPSIDE_DOWN, height: flo
     """Let cf0 fall down at a place, and lie there."""
     hover(served)
     fallen = DroneState(pos=(*LIES, height), quat=quat, vel=np.zeros(3), ang_vel=np.zeros(3))
-    served.physics.set_drone_states({"cf0": fallen}).result(T)
+    served.physics.state.set_drone_states({"cf0": fallen}).result(T)
     step(served, 2.0)
     assert state(served) is FlightState.crashed
 
@@ -161,7 +161,7 @@ def test_it_has_to_lie_still(served: Crazyflies, tmp_path: Path) -> None:
     with connected(served, tmp_path) as cf:
         crash(served)
         falls = DroneState(pos=(*LIES, 2.2), quat=UPSIDE_DOWN, ang_vel=(3.0, 1.0, 0.0))
-        served.physics.set_drone_states({"cf0": falls}).result(T)
+        served.physics.state.set_drone_states({"cf0": falls}).result(T)
         step(served, 0.2)
         assert state(served) is FlightState.crashed and served.physics.snapshot.pos[0, 2] > 1.5
         recover = cf.supervisor.send_crash_recovery_request
@@ -180,7 +180,7 @@ def test_a_drone_that_fell_on_its_feet_recovers_as_it_is(
     with connected(served, tmp_path) as cf:
         crash(served)
         there = DroneState(pos=(*LIES, rest_height(MODEL)), quat=(0.0, 0.0, 0.0, 1.0))
-        served.physics.set_drone_states({"cf0": there}).result(T)
+        served.physics.state.set_drone_states({"cf0": there}).result(T)
         request = CRTPPacket()
         request.set_header(CRTPPort.PLATFORM, 0)
         request.data = (2,)
@@ -240,7 +240,7 @@ def test_a_restarted_drone_lies_where_it_lay_and_knows_what_it_stored(
     served: Crazyflies, tmp_path: Path
 ) -> None:
     """All else that its firmware knew is gone. It keeps the charge of its battery."""
-    served.physics.disturb(BatteryCharge("cf0", 0.6)).result(T)
+    served.physics.world.disturb(BatteryCharge("cf0", 0.6)).result(T)
     with stored(served, tmp_path, "ctrlMel.kd_xy", 0.31):
         with connected(served, tmp_path) as cf:
             put(cf, "ctrlMel.kp_z", 0.4)
@@ -298,7 +298,7 @@ def test_a_drone_that_loses_its_power_in_flight_falls(served: Crazyflies, tmp_pa
 def test_a_drone_that_is_off_is_not_found_and_comes_back_charged(
     served: Crazyflies, tmp_path: Path
 ) -> None:
-    served.physics.disturb(BatteryCharge("cf0", 0.3)).result(T)
+    served.physics.world.disturb(BatteryCharge("cf0", 0.3)).result(T)
     step(served, 0.1)
     with closing(Link(served.uris[0])) as link:
         link.send(PROBE)
@@ -339,7 +339,7 @@ def test_a_reset_is_a_power_cycle_for_parameters(
     """Drones with wild gains fly after a reset as they did before anybody changed their gains."""
 
     def flown(cf: Crazyflie) -> np.ndarray:
-        served.physics.reset(drones=drones).result(T)
+        served.physics.state.reset(drones=drones).result(T)
         until(lambda: float(cf.param.get_value("ctrlMel.kp_z")) == pytest.approx(KP_Z), "a gain")
         assert not served.physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T).refused
         way = []
@@ -350,14 +350,14 @@ def test_a_reset_is_a_power_cycle_for_parameters(
 
     with connected(served, tmp_path) as cf:
         before = flown(cf)
-        served.physics.reset().result(T)
+        served.physics.state.reset().result(T)
         for name, value in {**WILD, "ctrlMel.kp_z": 30.0}.items():
             put(cf, name, value)
         served.physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
         step(served, 2.0)
         assert not np.allclose(served.physics.snapshot.pos[0], before[-1], atol=0.05)
         np.testing.assert_array_equal(flown(cf), before)
-        assert served.physics.checkpoint().result(T).about["gains"] == {}
+        assert served.physics.state.checkpoint().result(T).about["gains"] == {}
 
 
 def test_a_reset_of_one_drone_leaves_the_gains_of_others(
@@ -365,16 +365,16 @@ def test_a_reset_of_one_drone_leaves_the_gains_of_others(
 ) -> None:
     with connected(served, tmp_path) as cf:
         put(cf, "ctrlMel.kp_z", 1.6)
-        served.physics.reset(drones=["cf1"]).result(T)
-        served.physics.reset(ResetScope.time).result(T)
-        kept = served.physics.checkpoint().result(T).about["gains"]
+        served.physics.state.reset(drones=["cf1"]).result(T)
+        served.physics.state.reset(ResetScope.time).result(T)
+        kept = served.physics.state.checkpoint().result(T).about["gains"]
         assert kept["cf0"]["mellinger"]["state.kp"][2] == pytest.approx(1.6)
         assert float(cf.param.get_value("ctrlMel.kp_z")) == pytest.approx(1.6)
 
 
 def test_stored_gains_act_after_a_reset(served: Crazyflies, tmp_path: Path) -> None:
     with stored(served, tmp_path, "ctrlMel.kp_z", 1.6):
-        served.physics.reset().result(T)
-        gains = served.physics.checkpoint().result(T).about["gains"]
+        served.physics.state.reset().result(T)
+        gains = served.physics.state.checkpoint().result(T).about["gains"]
         assert gains["cf0"]["mellinger"]["state.kp"][2] == pytest.approx(1.6)
         assert set(gains) == {"cf0"}

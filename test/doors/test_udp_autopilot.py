@@ -126,7 +126,7 @@ def test_a_reset_puts_the_drones_back_and_the_autopilots_take_off_again(start: S
     flight.pilot(0)
     flight.pilot(1)
     before = flight.physics.step(1000).result(T)
-    after = flight.physics.reset().result(T)
+    after = flight.physics.state.reset().result(T)
     assert (after.tick, after.epoch) == (before.tick, 1)
     assert after.pos[:, 2].max() < 0.05 < before.pos[:, 2].min()
     again = flight.physics.step(1000).result(T)

@@ -75,14 +75,14 @@ def test_the_physics_thread_spawns_one_and_resumes_from_its_checkpoint(tmp_path:
     physics = PhysicsThread(config, ("cf0",))
     physics.start()
     try:
-        physics.spawn("cf1", (1.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0)).result(T)
+        physics.world.spawn("cf1", (1.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0)).result(T)
         for name, x in (("cf0", 0.0), ("cf1", 1.0)):
             physics.command(name, Pose((x, 0.0, 1.0), 0.0))
         physics.step(1000).result(T)
-        physics.checkpoint().result(T).save(tmp_path / "flight")
+        physics.state.checkpoint().result(T).save(tmp_path / "flight")
         flown = physics.step(1000).result(T)
         np.testing.assert_allclose(flown.pos, [[0, 0, 1], [1, 0, 1]], atol=0.1)
-        physics.restore(Checkpoint.load(tmp_path / "flight")).result(T)
+        physics.state.restore(Checkpoint.load(tmp_path / "flight")).result(T)
         np.testing.assert_array_equal(physics.step(1000).result(T).pos, flown.pos)
     finally:
         physics.stop()

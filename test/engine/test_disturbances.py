@@ -59,8 +59,8 @@ def windy() -> Engine:
 @pytest.fixture
 def engine(windy: Engine) -> Engine:
     """The drones high in the air and far from each other, with rotors at rest."""
-    windy.reset()
-    windy.disturb(Wind())
+    windy.state.reset()
+    windy.world.disturb(Wind())
     put(windy)
     return windy
 
@@ -280,16 +280,16 @@ def test_gusts_come_to_a_simulation_that_runs_and_go_on_in_another() -> None:
     physics, other = paused(), paused()
     try:
         with pytest.raises(ValueError, match="the drones have no batteries"):
-            physics.disturb(BatteryCharge("cf0", 0.5)).result(T)
+            physics.world.disturb(BatteryCharge("cf0", 0.5)).result(T)
         with pytest.raises(ValueError, match="there is no drone 'cf9', only cf0"):
-            physics.disturb(MotorEfficiency("cf9", 0, 0.5)).result(T)
+            physics.world.disturb(MotorEfficiency("cf9", 0, 0.5)).result(T)
         physics.command("cf0", Pose((0.0, 0.0, 1.0), 0.0))
         physics.step(500).result(T)
         wind = Wind((2.0, 0.0, 0.0), 0.4)
-        physics.disturb(wind).result(T)
-        physics.disturb(MotorEfficiency("cf0", 0, 0.95)).result(T)
+        physics.world.disturb(wind).result(T)
+        physics.world.disturb(MotorEfficiency("cf0", 0, 0.95)).result(T)
         physics.step(505).result(T)
-        content = physics.checkpoint().result(T).to_bytes()
+        content = physics.state.checkpoint().result(T).to_bytes()
         end = physics.step(505).result(T)
         other.restore(Checkpoint.load(BytesIO(content))).result(T)
         assert other.wind == wind
@@ -304,9 +304,9 @@ def test_wind_needs_drag_and_failures_need_motors() -> None:
     physics = paused(dynamics="so_rpy")
     try:
         with pytest.raises(ValueError, match=r"wind needs dynamics .*, got so_rpy"):
-            physics.disturb(Wind((1.0, 0.0, 0.0))).result(T)
+            physics.world.disturb(Wind((1.0, 0.0, 0.0))).result(T)
         with pytest.raises(ValueError, match=r"dynamics so_rpy have no motors"):
-            physics.disturb(MotorEfficiency("cf0", 0, 0.0)).result(T)
+            physics.world.disturb(MotorEfficiency("cf0", 0, 0.0)).result(T)
     finally:
         physics.stop()
     with pytest.raises(ValueError, match="wind needs dynamics"):

@@ -114,7 +114,7 @@ def test_drones_at_all_levels_fly_as_each_would_alone():
     moved = fly(together, [200])[-1].pos - AIR[:, :3]
     alone = Engine(config(), ["cf0"], by_door=["cf0"])
     for i, level in enumerate(levels):
-        alone.reset()
+        alone.state.reset()
         alone.command[:], alone.level[:] = COMMANDS.get(level, 0), level
         by_itself = fly(alone, [200])[-1].pos - AIR[:1, :3]
         np.testing.assert_allclose(moved[i], by_itself[0], atol=1e-3)
@@ -177,7 +177,7 @@ def test_the_source_is_asked_on_its_grid_and_shown_the_state_first(running):
     physics.step(24).result(T)
     assert source.ticks == [5, 10, 15, 20]
     assert [tick for tick, _ in source.shown] == [1, 5, 10, 15, 20, 25]
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     assert source.shown[-1] == (25, 1)
     assert source.paused is True
     physics.resume().result(T)

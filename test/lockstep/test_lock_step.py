@@ -208,7 +208,7 @@ def test_an_object_is_prepared_while_a_controller_flies(simulator, name):
             assert time.monotonic() < deadline
             controller.post((Level.attitude, HOVER))
 
-    change = physics.set_scene(edit=add_box)
+    change = physics.world.set_scene(edit=add_box)
     answer_until(begun.is_set)
     tick = physics.snapshot.tick
     answer_until(lambda: physics.snapshot.tick > tick + 100)
@@ -545,7 +545,7 @@ def test_scribbles_all_over_the_memory_are_said_and_the_drones_obey_again(
             assert physics.pause().result(T).epoch == 0
             assert np.isfinite(physics.snapshot.pos).all()
             physics.resume().result(T)
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     physics.resume().result(T)
     fly(True)
     levels = controllers[0].view["states"]["drones"]["level"]
@@ -626,7 +626,7 @@ def test_a_pause_and_a_reset_get_through_while_a_command_is_awaited(simulator, n
     physics.resume().result(T)
     assert physics.pause().result(T).tick == 1
     assert physics.resume().result(T).tick == 1
-    assert physics.reset().result(T).epoch == 1
+    assert physics.state.reset().result(T).epoch == 1
     until(lambda: controller.stamp == (1, 1), "the state after the reset")
     # An answer to the state before the reset lets time run, but the drone is held.
     controller.post((Level.attitude, HOVER), stamp=(1, 0))
@@ -735,7 +735,7 @@ def test_ranges_are_measured_at_their_own_rate_and_after_a_change_by_hand(simula
             assert distance == pytest.approx(seen[tick // 10 * 10][1] + below, abs=1e-6), tick
     assert len({distance for distance, _ in seen.values()}) == 3
     moved = {"cf0": DroneState(pos=(0.0, 0.0, 2.0))}
-    assert physics.set_drone_states(moved).result(T).tick == max(seen)
+    assert physics.state.set_drone_states(moved).result(T).tick == max(seen)
     assert controller.drones["range"][0] == pytest.approx(2.0 + below, abs=1e-6)
     controller.close()
 

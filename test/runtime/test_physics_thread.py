@@ -152,15 +152,15 @@ def test_step_is_exact_and_needs_a_pause(running):
 
 def test_a_step_is_aborted_by_whatever_stops_or_starts_time(running):
     physics = running(start_paused=True)
-    for interrupt in ("resume", "reset", "pause"):
+    for interrupt in (physics.resume, physics.state.reset, physics.pause):
         before = physics.snapshot.tick
         step = physics.step(10_000_000)
         until(lambda step=step: step.ticks_done, "the first ticks")
-        after = getattr(physics, interrupt)().result(T)
+        after = interrupt().result(T)
         with pytest.raises(StepAborted, match="step aborted: the simulation was") as aborted:
             step.result(T)
         assert f", after {step.ticks_done} of 10000000 ticks" in str(aborted)
-        if interrupt != "resume":
+        if interrupt != physics.resume:
             assert after.tick == before + step.ticks_done
         physics.pause().result(T)
         tick = physics.snapshot.tick
@@ -196,12 +196,12 @@ def test_reset_restores_the_state_and_time_goes_on(running):
     physics = running(
         start_paused=True, events=[(1, lambda s: epochs_told.append((s.epoch, len(resets))))]
     )
-    physics.on_reset(resets.append)
+    physics.news.on_reset(resets.append)
     initial = state_of(physics.snapshot)
     hover(physics)
     flown = physics.step(1000).result(T)
     assert (flown.pos[:, 2] > 0.3).all()
-    back = physics.reset().result(T)
+    back = physics.state.reset().result(T)
     np.testing.assert_array_equal(state_of(back), initial)
     assert back.tick == flown.tick and back.epoch == 1
     (event,) = resets
@@ -215,18 +215,18 @@ def test_a_reset_flight_repeats_bit_for_bit(running):
     physics = running(start_paused=True)
     flights = []
     physics.step(4).result(T)  # to a multiple of the controllers' period
-    physics.reset().result(T)  # on the floor it has moved by less than a nanometre, but moved
+    physics.state.reset().result(T)  # on the floor it has moved by less than a nanometre, but moved
     for _ in range(2):
         hover(physics)
         flights.append(state_of(physics.step(700).result(T)))
-        physics.reset().result(T)
+        physics.state.reset().result(T)
     np.testing.assert_array_equal(*flights)
 
 
 def test_commands_from_before_a_reset_are_dropped(running):
     physics = running(start_paused=True)
     hover(physics)  # posted, not applied: there was no tick
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     assert not physics.step(100).result(T).rotor_vel.any()
 
 
@@ -306,7 +306,7 @@ def test_a_request_that_fails_is_survived(running):
         raise KeyError("a bug")
 
     with pytest.raises(KeyError):
-        physics.edit_state(plan).result(T)
+        physics.state.edit_state(plan).result(T)
     assert physics.statistics().failures["a request"].count == 1
     assert physics.step(5).result(T).tick == 6
 
@@ -326,7 +326,7 @@ def test_an_exception_in_the_simulation_ends_the_thread_and_is_told(monkeypatch)
             raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(physics.mirror, "write", write)
-    physics.on_failure(failures.append)
+    physics.news.on_failure(failures.append)
     physics.start()
     step = physics.step(1000)
     with pytest.raises(InvalidState, match="the simulation has ended"):
@@ -356,7 +356,7 @@ def test_many_threads_stepping_pausing_and_resetting(running):
             for _ in range(40):
                 match rng.integers(4):
                     case 0:
-                        physics.reset().result(T)
+                        physics.state.reset().result(T)
                     case 1:
                         hover(physics)
                     case 2:
@@ -419,7 +419,7 @@ def test_a_reset_with_an_edit_is_seen_once(running):
     seen, resets = [], []
     physics = running(events=[(500, seen.append)], start_paused=True)
     physics.step(10).result(T)
-    physics.on_reset(resets.append)
+    physics.news.on_reset(resets.append)
     seen.clear()
 
     def above(state):
@@ -427,7 +427,7 @@ def test_a_reset_with_an_edit_is_seen_once(running):
         fields["pos"][:, 2] += 1.0
         return MirrorState(**fields | {"time_ns": state.time_ns})
 
-    after = physics.edit_state(lambda: above, reset=True).result(T)
+    after = physics.state.edit_state(lambda: above, reset=True).result(T)
     assert len(seen) == len(resets) == 1 and seen[0].tick == after.tick == 11
     for state in (after, seen[0], resets[0].snapshot):
         assert state.pos[:, 2].min() > 1.0 and state.epoch == 1
@@ -446,7 +446,7 @@ def test_a_captured_state_keeps_its_command(running):
     assert captured.rotor_vel[0].min() > 1000 and not after.rotor_vel[1].any()
     physics.command("cf0", Raw([0.0] * 4))
     physics.step(3000).result(T)
-    again = physics.reset().result(T)
+    again = physics.state.reset().result(T)
     np.testing.assert_allclose(again.rotor_vel, captured.rotor_vel)
 
 
@@ -486,7 +486,7 @@ def test_a_drone_whose_setpoint_fails_is_lost_alone(running, problem):
             else:
                 assert "lost by 0.1" in faults["cf0"]
             assert not snapshot.rotor_vel[0].any() and not snapshot.vel[0].any()
-            physics.reset(drones=["cf0"]).result(T)
+            physics.state.reset(drones=["cf0"]).result(T)
             assert not physics.statistics().faults
             physics.command("cf0", Pose((*snapshot.pos[0, :2], 1.0), 0.0))
             assert physics.step(2000).result(T).pos[0, 2] == pytest.approx(1.0, abs=0.1)

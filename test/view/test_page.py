@@ -229,7 +229,7 @@ def test_a_simulation_without_ros_is_shown(browser: Any, tmp_path: Path) -> None
         hide(tab, "Names", "Trails", "Shadows")
 
         def put_at(*pos: float) -> None:
-            physics.set_drone_states({"cf0": DroneState(pos=pos)}).result(60)
+            physics.state.set_drone_states({"cf0": DroneState(pos=pos)}).result(60)
 
         empty = without_drones(tab, lambda: put_at(0.0, 0.0, 50.0))
         for place in (np.array([0.1, 0.1, 0.4]), np.array([0.1, -0.3, 0.2])):
@@ -237,12 +237,12 @@ def test_a_simulation_without_ros_is_shown(browser: Any, tmp_path: Path) -> None
             wait_until_seen(tab, empty, in_picture(place, tab.size))
         physics.fly({"cf0": Takeoff(0.5)}).result(60)
         upside_down = DroneState(pos=(0.1, 0.1, 0.1), quat=(1.0, 0.0, 0.0, 0.0))
-        physics.set_drone_states({"cf0": upside_down}).result(60)
+        physics.state.set_drone_states({"cf0": upside_down}).result(60)
         physics.step(500).result(60)
         tab.page.get_by_text("cf0: crashed at (0.10, 0.1").wait_for()
         scene = tmp_path / "ball.xml"
         scene.write_text(BALL)
-        physics.set_scene(scene).result(60)
+        physics.world.set_scene(scene).result(60)
         ball = np.array([0.0, 0.0, 0.5])
         until(lambda: is_red(tab, in_picture(ball, tab.size)), "another scene", 60)
         assert tab.errors == []

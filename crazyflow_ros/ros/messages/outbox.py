@@ -45,6 +45,21 @@ def _functions() -> tuple[Any, ctypes.c_void_p]:
     return send, ctypes.cast(publish, ctypes.c_void_p)
 
 
+def _last_error() -> str:
+    """Return what ROS says of the last failure in this thread, and let it forget that."""
+    library = ctypes.CDLL("librcutils.so")
+    library.rcutils_get_error_string.restype = _ErrorString
+    why: bytes = library.rcutils_get_error_string().text
+    library.rcutils_reset_error()
+    return why.decode(errors="replace")
+
+
+class _ErrorString(ctypes.Structure):
+    """ROS's `rcutils_error_string_t`."""
+
+    _fields_ = (("text", ctypes.c_char * 1024),)
+
+
 class SerialisedMessages:
     """Serialised messages whose times and numbers are overwritten together in a few operations.
 
@@ -144,6 +159,7 @@ class Outbox:
         Raises:
             RuntimeError: Some messages could not be sent; all others were.
         """
+        why = ""
         if self._tables:
             send, publish = _functions()
             chosen = None if wanted is None else wanted.ctypes.data
@@ -151,22 +167,24 @@ class Outbox:
                 publish, len(self._handles), *self._addresses,
                 len(moments), moments.strides[0], moments.ctypes.data, chosen,
             )  # fmt: skip
+            if n_failed:
+                why = _last_error()
         else:
-            n_failed = self._send_each(moments, wanted)
+            n_failed, why = self._send_each(moments, wanted)
         if n_failed:
-            raise RuntimeError(f"{n_failed} messages could not be sent")
+            raise RuntimeError(f"{n_failed} messages could not be sent: {why}")
 
-    def _send_each(self, moments: np.ndarray, wanted: np.ndarray | None) -> int:
-        n_failed = 0
+    def _send_each(self, moments: np.ndarray, wanted: np.ndarray | None) -> tuple[int, str]:
+        n_failed, why = 0, ""
         for i, moment in enumerate(moments):
             payload = moment.tobytes()
             for j, (handle, place) in enumerate(zip(self._handles, self._places)):
                 if handle is not None and (wanted is None or wanted[i, j]):
                     try:
                         handle.publish_raw(payload[place])
-                    except RuntimeError:
-                        n_failed += 1
-        return n_failed
+                    except RuntimeError as error:
+                        n_failed, why = n_failed + 1, str(error)
+        return n_failed, why
 
 
 class Row:

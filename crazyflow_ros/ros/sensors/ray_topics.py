@@ -12,9 +12,15 @@ from crazyflow_ros.ros.messages.cdr import layout
 from crazyflow_ros.ros.messages.numeric_message import elements
 from crazyflow_ros.ros.messages.outbox import SerialisedMessages
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
-from crazyflow_ros.ros.sensors.device_topics import Audience, DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.sensors.device_topics import (
+    MARKERS,
+    Audience,
+    DeviceTopics,
+    Scene,
+    marker_array,
+    put_header,
+)
 from crazyflow_ros.ros.sensors.devices import DRONE, Device, Topic
-from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import LidarPatternCfg, ShapeRecorder
 from crazyflow_ros.sensors.state_backend import StateBackend

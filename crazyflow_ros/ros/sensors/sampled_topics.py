@@ -10,9 +10,8 @@ from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.messages.cdr import joined
 from crazyflow_ros.ros.messages.outbox import SerialisedMessages
-from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
+from crazyflow_ros.ros.sensors.device_topics import MARKERS, DeviceTopics, Scene, marker_array
 from crazyflow_ros.ros.sensors.devices import DRONE, Device, SensorFile, Topic
-from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.sensors import ShapeRecorder
 from crazyflow_ros.sensors.sampled import SampledSensor

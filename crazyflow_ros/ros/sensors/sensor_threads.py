@@ -120,12 +120,12 @@ class SensorThread:
     def _show(self, rates: Iterable[int], snapshot: Snapshot) -> None:
         """Queue the snapshot at which time stands still. Called in the physics thread."""
         for rate in rates:
-            if not (self._physics.stepping and snapshot.tick % (self._physics.freq // rate)):
+            if not (self._physics.loop.stepping and snapshot.tick % (self._physics.freq // rate)):
                 self._views.append(self._view(rate, snapshot))
                 self._due.set()
 
     def _view(self, rate: int, snapshot: Snapshot) -> _View:
-        return _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
+        return _View(rate, snapshot, self._physics.mirror.model, self._physics.lives.current)
 
     def _take(self, rate: int, period: int, snapshot: Snapshot) -> None:
         """Queue a snapshot. Called in the physics thread."""

@@ -144,7 +144,7 @@ class StateSender:
         self._counts, self._is_addressed, self._newcomers = counts, True, new
 
         def show(snapshot: Snapshot) -> None:
-            if not (self._physics.stepping and snapshot.tick % self._period):
+            if not (self._physics.loop.stepping and snapshot.tick % self._period):
                 to_newcomers.send(snapshot)
 
         if self._physics.paused:

@@ -84,7 +84,7 @@ def test_a_moving_drone_reads_in_north_east_down(start: Start) -> None:
     moving = DroneState(
         pos=(1, 2, 9.0), quat=(0, np.sin(0.1), 0, np.cos(0.1)), vel=(3, 4, 5), ang_vel=(0.1, 0.2, 2)
     )
-    flight.physics.set_drone_states({"cf0": moving}).result(T)
+    flight.physics.state.set_drone_states({"cf0": moving}).result(T)
     flight.fly(2 / RATE)
     reading = fake.readings[-2]
     np.testing.assert_allclose(reading["position"], (2, 1, -9.0), atol=0.05)

@@ -91,7 +91,7 @@ def test_readings_have_the_signs_of_betaflight(start: Start, gyro_z: str, sign: 
     turning = DroneState(
         pos=(0, 0, 5.0), quat=(0, np.sin(0.1), 0, np.cos(0.1)), vel=(1, 2, 3), ang_vel=(0.5, 1, 2)
     )
-    flight.physics.set_drone_states({"cf0": turning}).result(T)
+    flight.physics.state.set_drone_states({"cf0": turning}).result(T)
     flight.fly(0.02)
     packet = flight.fake.packets[n]
     np.testing.assert_allclose(packet[1:4], (0.5, -1, sign * 2), atol=0.15)

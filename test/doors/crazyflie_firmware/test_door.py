@@ -25,8 +25,9 @@ T = 120.0  # s, no wait is longer
 NAMES = ("cf0", "cf1")
 GOALS = np.array([[0.0, 0.0, 0.4], [0.7, 0.2, 0.6]])
 until = partial(physics_helpers.until, timeout=T)
+# Slower than wall time, so that the answers of fakes come in time on a busy machine.
 CONFIG = SimulationConfig.of(
-    RealisticOptions(drone_model="cf2x_L250", freq=1000, start_paused=True)
+    RealisticOptions(drone_model="cf2x_L250", freq=1000, real_time_factor=0.3, start_paused=True)
 )
 CONTEXT = DoorContext.of(CONFIG, NAMES, logging.getLogger("firmware"))
 
@@ -92,7 +93,7 @@ def test_readings_are_those_of_the_state_at_their_rates(flight: Flight) -> None:
     flight.physics.resume().result(T)
     until(lambda: flight.door.status().attached == NAMES, "the firmwares")
     flight.physics.pause().result(T)
-    flight.physics.set_drone_states({"cf1": state}).result(T)
+    flight.physics.state.set_drone_states({"cf1": state}).result(T)
     firmware = flight.firmwares[1]
     flight.physics.step(10).result(T)
     firmware.idle.clear()
@@ -116,7 +117,7 @@ def test_a_reset_and_a_firmware_that_ends_are_told_and_another_one_flies(
     caplog.set_level(logging.INFO)
     flight.physics.resume().result(T)
     until(lambda: flight.door.status().attached == NAMES, "the firmwares")
-    flight.physics.reset().result(T)
+    flight.physics.state.reset().result(T)
     assert "cf0: it was reset, and its firmware flies on" in said(caplog)
     until(lambda: flight.door.status().attached == NAMES, "new outputs")
     flight.firmwares[1].end()
@@ -124,7 +125,7 @@ def test_a_reset_and_a_firmware_that_ends_are_told_and_another_one_flies(
     lost = "cf1: its firmware has not sent outputs for 1 s of readings"
     until(lambda: lost in said(caplog), "the message")
     until(lambda: flight.physics.snapshot.rotor_vel[1].max() < 300, "slow rotors")
-    flight.physics.reset().result(T)  # it has crashed, and may lie on its back
+    flight.physics.state.reset().result(T)  # it has crashed, and may lie on its back
     flight.firmwares[1] = flight.firmware(1)
     until(lambda: flight.door.status().attached == NAMES, "its return")
     until(lambda: flight.physics.snapshot.pos[1, 2] > 0.3, "its take-off")

@@ -108,7 +108,7 @@ def test_cameras_see_what_the_drones_do_over_the_floor(start: Start) -> None:
         "cf0": DroneState(pos=(1, 2, 2), **motion),
         "cf1": DroneState(pos=(8, 2, 5), **motion),
     }
-    flight.physics.set_drone_states(states).result(T)
+    flight.physics.state.set_drone_states(states).result(T)
     flight.fly(0.02)
     near, far = (fake.flows[0] for fake in fakes)
     assert (near.integration_time_us, near.quality, far.quality) == (20_000, 255, 0)

@@ -95,6 +95,6 @@ def test_a_script_flies_over_its_server(
             assert script.process.returncode == 0, script.log + server.log
         assert max(snapshot.pos[0, 2] for snapshot in seen) > 0.9, server.log
         landed = FlightState.landed
-        client.until(lambda: served.physics.flight_states["cf0"] is landed, "landing")
+        client.until(lambda: served.physics.commands.states["cf0"] is landed, "landing")
     finally:
         client.close()

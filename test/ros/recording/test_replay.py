@@ -43,7 +43,7 @@ from crazyflow_ros.flight import (
     Takeoff,
     Velocity,
 )
-from crazyflow_ros.ros.commands import setpoint_messages
+from crazyflow_ros.ros.commands.setpoint_messages import POSE
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
@@ -194,6 +194,10 @@ def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
     assert report.states > 500
 
 
+def _full_name(topic: str) -> str:
+    return topic.replace("~", "/node") if topic.startswith("~") else f"/{topic}"
+
+
 class Told:
     """A simulation that other threads tell things, some of them by messages, and records it."""
 
@@ -202,11 +206,7 @@ class Told:
         parameters = from_values(Parameters, values)
         self.physics = physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
         self.recorder = Recorder(path, values, get_logger("test"), wall_time)
-        effects = RecordedEffects(self.recorder, physics, lambda topic: topic.replace("~", "/node"))
-        self._pose = {
-            drone: effects.with_messages(setpoint_messages.pose, f"/{drone}/cmd_pose", PoseStamped)
-            for drone in parameters.drones
-        }
+        self._effects = RecordedEffects(self.recorder, physics, _full_name)
         self._odom = Channel("/cf0/odom", Odometry, QoSProfile(depth=1))
         for name, rate in values_of(parameters.publish_rates).items():
             if rate:
@@ -230,7 +230,9 @@ class Told:
         """A message comes for a drone."""
         pose = PoseStamped()
         pose.pose.position.x, pose.pose.position.y, pose.pose.position.z = pos
-        return self._pose[drone](pose, drone)
+        setpoint: Setpoint = POSE.convert(pose, drone)
+        self._effects.record_command(drone, POSE.topic, pose, setpoint)
+        return setpoint
 
     def end(self) -> None:
         """Complete the file."""
@@ -257,7 +259,7 @@ def test_what_drones_are_told_without_messages_is_replayed_bit_for_bit(tmp_path:
     step(407)
     physics.fly({"cf0": Land(), "cf1": Emergency()}).result(T)
     step(1401)
-    assert physics.flight_states == {"cf0": "landed", "cf1": "locked"}
+    assert physics.commands.states == {"cf0": "landed", "cf1": "locked"}
     told.end()
     report = replay(path)
     assert report.difference == ""
@@ -277,11 +279,11 @@ def test_what_brings_drones_back_is_replayed_bit_for_bit(tmp_path: Path) -> None
     physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
     step(601)
     fallen = DroneState(pos=(0.3, 0.1, 0.05), quat=(1.0, 0.0, 0.0, 0.1), vel=(0.0, 0.0, 0.0))
-    physics.set_drone_states({"cf0": fallen}).result(T)
+    physics.state.set_drone_states({"cf0": fallen}).result(T)
     step(703)
-    assert physics.flight_states["cf0"] == "crashed"
-    assert physics.set_upright("cf0").result(T)
-    assert not physics.set_upright("cf0").result(T)  # it stands
+    assert physics.commands.states["cf0"] == "crashed"
+    assert physics.firmware.set_upright("cf0").result(T)
+    assert not physics.firmware.set_upright("cf0").result(T)  # it stands
     assert not physics.fly({"cf0": Recover()}).result(T).refused
     step(51)
     assert not physics.fly({"cf0": Takeoff(1.2, 1.5)}).result(T).refused
@@ -289,7 +291,7 @@ def test_what_brings_drones_back_is_replayed_bit_for_bit(tmp_path: Path) -> None
     physics.fly({"cf0": SwitchOff()}).result(T)
     step(199)
     assert physics.snapshot.vel[0, 2] < -0.5
-    physics.restart("cf0", charged=True).result(T)
+    physics.firmware.restart("cf0", charged=True).result(T)
     assert physics.snapshot.vel[0, 2] < -0.5  # it falls on
     step(501)
     physics.fly({"cf0": Takeoff(0.4, 1.0)}).result(T)
@@ -308,22 +310,24 @@ def test_what_firmwares_are_told_is_replayed_bit_for_bit(tmp_path: Path) -> None
     physics, step = told.physics, lambda n: told.physics.step(n).result(T)
     physics.fly({"cf0": Takeoff(0.6, 1.0), "cf1": Takeoff(0.4)}).result(T)
     step(401)
-    physics.tune("cf0", "mellinger", {"state.kp": [0.7, 0.6, 1.5], "attitude.kR": [5e4] * 3})
+    physics.firmware.tune(
+        "cf0", "mellinger", {"state.kp": [0.7, 0.6, 1.5], "attitude.kR": [5e4] * 3}
+    )
     step(203)
-    physics.untune("cf0").result(T)
+    physics.firmware.untune("cf0").result(T)
     x, y, z = physics.snapshot.pos[0].tolist()
-    physics.restart_estimate("cf0", [x + 0.2, y, z, 0.1]).result(T)
+    physics.firmware.restart_estimate("cf0", [x + 0.2, y, z, 0.1]).result(T)
     step(99)
     pose = np.array([x, y - 0.1, z], np.float32), np.array([0.1, 0.2, 0.0, 1.1], np.float32)
-    physics.tell_pose("cf0", *pose, (0.01, 0.05)).result(T)
-    physics.tell_pose("cf1", (0.1, 1.0, 0.4), None, (0.02, 0.05)).result(T)
+    physics.firmware.tell_pose("cf0", *pose, (0.01, 0.05)).result(T)
+    physics.firmware.tell_pose("cf1", (0.1, 1.0, 0.4), None, (0.02, 0.05)).result(T)
     step(101)
-    physics.tune("cf0", "pid", {"state.kp": [0.3, 0.3, 1.0]}).result(T)
-    physics.set_controller("pid").result(T)
+    physics.firmware.tune("cf0", "pid", {"state.kp": [0.3, 0.3, 1.0]}).result(T)
+    physics.world.set_controller("pid").result(T)
     step(300)
-    physics.capture_initial_state().result(T)
+    physics.state.capture_initial_state().result(T)
     step(55)
-    physics.reset(ResetScope.state).result(T)
+    physics.state.reset(ResetScope.state).result(T)
     step(100)
     told.end()
     report = replay(path)
@@ -345,7 +349,7 @@ def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: P
     physics = told.physics
     physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
     physics.step(700 - physics.snapshot.tick).result(T)
-    physics.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
+    physics.state.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
     told.end()
     states = [time for topic, time, _ in messages_of(path) if topic == "/cf0/odom"]
     assert states[-2:] == [1_400_000_000] * 2  # before the change, and after it
@@ -353,6 +357,23 @@ def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: P
     rewritten(path, cut, lambda *message: message != ("/cf0/odom", after))
     report = replay(cut)
     assert report.difference == "" and report.ticks == 700
+
+
+def test_a_state_after_a_change_may_end_a_file_that_is_cut_off(tmp_path: Path) -> None:
+    """The state is recorded first; a complete file has the change, too."""
+    path, complete, cut = (tmp_path / f"{name}.mcap" for name in ("flight", "complete", "cut"))
+    told = Told(path)
+    physics = told.physics
+    physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
+    physics.step(700 - physics.snapshot.tick).result(T)
+    physics.state.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
+    told.end()
+    last = sum(topic == "/node/changes" for topic, *_ in messages_of(path)) - 1
+    rewritten(path, complete, lambda *message: message != ("/node/changes", last))
+    assert "tick 700, pos of cf0: [0.29999" in replay(complete).difference
+    cut.write_bytes(complete.read_bytes()[:-1])
+    report = replay(cut)
+    assert report.difference == "" and report.ticks == 700 and report.states
 
 
 def test_times_of_the_wall_in_a_file_do_not_matter(tmp_path: Path) -> None:

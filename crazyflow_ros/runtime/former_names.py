@@ -1,0 +1,42 @@
+"""Members of `PhysicsThread` in version 0.2, and where they are now."""
+
+from __future__ import annotations
+
+import warnings
+from operator import attrgetter
+from typing import Any
+
+_NOW = {
+    old: f"{part}.{old}"
+    for part, names in {
+        "state": "reset set_drone_states edit_state capture_initial_state notify_reset",
+        "world": "spawn despawn set_scene set_obstacles disturb set_controller",
+        "firmware": "restart set_upright tune untune restart_estimate tell_pose",
+        "news": "on_reset on_restore on_change on_disturbance on_setting on_command on_wrench",
+        "mirror.requests": "apply_controls controls set_state",
+        "loop": "busy stepping",
+        "snapshot": "names epoch",
+    }.items()
+    for old in names.split()
+} | {
+    "checkpoint": "state.checkpoint",
+    "restore": "state.restore",
+    "obstacles": "world.obstacles",
+    "controller": "world.controller",
+    "wind": "world.wind",
+    "on_flight_event": "news.on_flight_event",
+    "on_failure": "news.on_failure",
+    "flight_states": "commands.states",
+}
+
+
+def found(thread: object, name: str) -> Any:
+    """Return what was a member of a physics thread, with a warning that says where it is.
+
+    Raises:
+        AttributeError: There was none of that name.
+    """
+    if name not in _NOW:
+        raise AttributeError(f"{type(thread).__name__!r} object has no attribute {name!r}")
+    warnings.warn(f"{name} is now {_NOW[name]}", DeprecationWarning, stacklevel=3)
+    return attrgetter(_NOW[name])(thread)
