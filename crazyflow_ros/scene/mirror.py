@@ -25,7 +25,7 @@ import numpy as np
 
 from crazyflow_ros.scene.controls import ControlReader, Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
-from crazyflow_ros.scene.neighbours import neighbour
+from crazyflow_ros.scene.obstacles import neighbour
 from crazyflow_ros.scene.rays import Rangefinder
 from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
@@ -193,7 +193,7 @@ class Mirror:
         return np.column_stack((around, below))
 
     def neighbour(self, state: MirrorState, drone: str, *, drones: bool) -> str | None:
-        """Return the name of what a drone touches, see `neighbours.neighbour`.
+        """Return the name of what a drone touches, see `obstacles.neighbour`.
 
         Args:
             state: A state of the drones of this mirror.

@@ -16,15 +16,17 @@ import mujoco
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.dynamics.obstacles import Shape, signed_distance
 from crazyflow_ros.extras import extra
-from crazyflow_ros.scene.surfaces import APART, Surface, cylinder, ellipsoid, polytope
 
 with extra("mjx"):
     from mujoco import mjx
 
     from crazyflow_ros.scene.mjx_internals import contacts, geom_pairs, with_contacts
 
-_LEAST = 1e-10  # of numbers that others are divided by
+_APART = 1e-6  # m; places that are nearer to each other differ by rounding
+_HALVINGS = 40  # of the interval of a root, on a logarithmic scale
+_LEAST = 1e-10  # of numbers that others are divided by, and of coordinates in semi-axes
 _PARALLEL = 1e-3  # rad, edges whose common perpendicular is not known well enough
 
 _PLANE, _FIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = (
@@ -60,6 +62,9 @@ class _Slots(NamedTuple):
 
 Law: TypeAlias = Callable[[_Geom, _Geom, _Slots], _Slots]
 """Corrects the contacts that MJX found."""
+Surface: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
+"""Takes a point [m] (3,) and the size of the shape as in MuJoCo [m] (3,); returns the distance [m],
+negative inside, and the outward unit normal (3,), which may be zero where all are as near."""
 
 
 def collision(model: mjx.Model, data: mjx.Data) -> mjx.Data:
@@ -155,7 +160,7 @@ def _hull(model: mjx.Model, mesh: int) -> Surface:
     graph = model.mesh_graph[model.mesh_graphadr[mesh] :]
     n_vertices, n_faces = graph[:2]
     faces = graph[2 + 3 * (n_vertices + n_faces) :][: 3 * n_faces].reshape(-1, 3)
-    return polytope(model.mesh_vert[model.mesh_vertadr[mesh] + faces])
+    return _polytope(model.mesh_vert[model.mesh_vertadr[mesh] + faces])
 
 
 def _gap(half: Array, centre: Array, axes: Array, other_half: Array) -> tuple[Array, Array]:
@@ -200,7 +205,7 @@ def _capsule_and_box(capsule: _Geom, box: _Geom, slots: _Slots) -> _Slots:
     nearest = jnp.interp(0.0, jax.vmap(outside)(places) @ line, places)
     way = outside(nearest)
     square = way @ way
-    is_apart = square > APART**2
+    is_apart = square > _APART**2
     distance = jnp.sqrt(jnp.where(is_apart, square, 1.0))
     gap, axis = _gap(half, centre, axes, jnp.array([0.0, 0, 1]) * length)
     deepest = -length * jnp.sign(axis @ line)
@@ -232,9 +237,82 @@ def _with_deepest(slots: _Slots, distance: Array, pos: Array, frame: Array) -> _
     )
 
 
+def _cylinder(point: Array, size: Array) -> tuple[Array, Array]:
+    """See `signed_distance`."""
+    x, y, z = point
+    radius, length, _ = size
+    shape = jnp.asarray(Shape.cylinder)
+    distance, normal = signed_distance(shape, (radius, length, length), (x, y, z))
+    return distance, jnp.stack(normal)
+
+
+def _ellipsoid(point: Array, size: Array) -> tuple[Array, Array]:
+    """Distance and outward unit normal of a point.
+
+    After D. Eberly, "Distance from a point to an ellipse, an ellipse, or a hyperellipsoid" (2013):
+    the nearest point of the surface is the root of a function that falls, of one variable.
+    """
+    sign, least = jnp.where(point < 0, -1.0, 1.0), size.min()
+    ratios = (size / least) ** 2 - 1
+    reach = jnp.maximum(jnp.abs(point) / size, _LEAST) * (ratios + 1)
+
+    def foot(root: Array) -> Array:
+        """The nearest point, divided by the semi-axes; of length 1 for the root."""
+        return reach / (root + ratios)
+
+    def halved(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = jnp.sqrt(low * high)
+        is_low = (foot(middle) ** 2).sum() > 1
+        return jnp.where(is_low, middle, low), jnp.where(is_low, high, middle)
+
+    ends = reach[jnp.argmin(ratios)], jnp.linalg.norm(reach)
+    low, high = jax.lax.stop_gradient(jax.lax.fori_loop(0, _HALVINGS, halved, ends))
+    # One step of Newton's method, which has the derivatives of the root.
+    start = jnp.sqrt(low * high)
+    square = foot(start) ** 2
+    step = (square.sum() - 1) / (2 * (square / (start + ratios)).sum())
+    nearest = foot(jnp.maximum(start + step, start / 2))
+    nearest = sign * nearest / jnp.linalg.norm(nearest)
+    normal = nearest / size
+    normal = normal / jnp.linalg.norm(normal)
+    return normal.dot(point - nearest * size), normal
+
+
+def _polytope(corners: np.ndarray) -> Surface:
+    """Return the surface of a convex polytope, which ignores the size.
+
+    Args:
+        corners: (F, 3, 3) corners of its triangles [m], counter-clockwise seen from outside.
+    """
+    sides = np.roll(corners, -1, axis=1) - corners
+    normals = np.cross(sides[:, 0], sides[:, 1])
+    area = np.linalg.norm(normals, axis=1)
+    corners, sides, normals = (x[area > 0] for x in (corners, sides, normals))
+    normals = normals / area[area > 0, None]
+    inwards = np.cross(normals[:, None], sides)
+
+    def surface(point: Array, _: Array) -> tuple[Array, Array]:
+        arms = point - corners
+        heights = (arms[:, 0] * normals).sum(axis=1)
+        # Outside, the nearest point is below the point, on a face, or on a side.
+        is_over = ((arms * inwards).sum(axis=2) >= 0).all(axis=1) & (heights > 0)
+        share = ((arms * sides).sum(axis=2) / (sides**2).sum(axis=2)).clip(0, 1)
+        ways = (arms - share[..., None] * sides).reshape(-1, 3)
+        way = ways[jnp.argmin((ways**2).sum(axis=1))]
+        square = way @ way
+        by_face = is_over.any() | (heights.max() <= 0) | (square < _APART**2)
+        face = jnp.argmax(jnp.where(is_over.any(), is_over, heights))
+        length = jnp.sqrt(jnp.where(by_face, 1.0, square))
+        distance = jnp.where(by_face, heights[face], length)
+        return distance, jnp.where(by_face, jnp.asarray(normals)[face], way / length)
+
+    return surface
+
+
 _LAWS: dict[tuple[int, int], Law] = {
-    (_SPHERE, _ELLIPSOID): _sphere_and(ellipsoid),
-    (_SPHERE, _CYLINDER): _sphere_and(cylinder),
+    (_SPHERE, _ELLIPSOID): _sphere_and(_ellipsoid),
+    (_SPHERE, _CYLINDER): _sphere_and(_cylinder),
     (_CAPSULE, _BOX): _capsule_and_box,
     (_BOX, _BOX): _box_and_box,
 }

@@ -1,4 +1,4 @@
-"""Extraction of the shapes that drones collide with from a MuJoCo scene."""
+"""The shapes in a MuJoCo scene that drones collide with, and which of them a drone touches."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles, Shape
 from crazyflow_ros.scene.frames import quat_from_matrix
 
 _DRONE = "drone:"  # prefix of the bodies of drones
+_NEAR = 0.1  # m, largest distance of the collision shape of a drone from what its parts touch
 _DRONES_COLLIDE_AS = 1  # contype and conaffinity of their collision shapes
 
 
@@ -44,7 +45,7 @@ def obstacles_of(
     if data is None:
         data = mujoco.MjData(model)
         mujoco.mj_kinematics(model, data)
-    collides, is_drone = collision_shapes(model, data)
+    collides, is_drone = _collision_shapes(model, data)
     found = np.flatnonzero(collides & ~is_drone)
     ignored = []
     for geom in np.flatnonzero(_collides(model) & ~is_drone & ~_is_shape(model)).tolist():
@@ -60,11 +61,52 @@ def obstacles_of(
         quat_from_matrix(data.geom_xmat[found].reshape(-1, 3, 3)),
         slots=slots(len(found)),
     )
-    names = tuple(name_of(model, geom) for geom in found.tolist())
+    names = tuple(_name_of(model, geom) for geom in found.tolist())
     return Scanned(obstacles, tuple(ignored), names)
 
 
-def name_of(model: mujoco.MjModel, geom: int) -> str:
+def neighbour(
+    model: mujoco.MjModel, data: mujoco.MjData, drone: str, *, drones: bool
+) -> str | None:
+    """Return the name of the nearest thing that a drone collides with, if it is near.
+
+    Args:
+        model: The scene.
+        data: Poses of the bodies, with frames.
+        drone: Name of the drone.
+        drones: Whether drones collide with one another.
+
+    Returns:
+        Name of another drone, of a geom of the scene, or of the body at the root of others; None
+        if nothing is near.
+    """
+    shapes, is_drone = _collision_shapes(model, data)
+    owners = model.body_rootid[model.geom_bodyid]
+    own = owners == model.body(f"{_DRONE}{drone}").id
+    parts = np.flatnonzero(shapes & own)
+    if not parts.size:  # a drone of a user's own may have none
+        return None
+    others = shapes & ~own & (~is_drone | drones)
+    # The exact distance is asked only of those whose bounding spheres are near; planes have none.
+    place, reach = data.geom_xpos[parts[0]], model.geom_rbound[parts].max()
+    away = np.linalg.norm(data.geom_xpos - place, axis=1) - model.geom_rbound
+    others &= (away < 2 * reach + _NEAR) | (model.geom_rbound == 0)
+    distances = {
+        geom: min(
+            mujoco.mj_geomDistance(model, data, int(part), geom, _NEAR, None) for part in parts
+        )
+        for geom in np.flatnonzero(others).tolist()
+    }
+    nearest = min(distances, key=distances.__getitem__, default=None)
+    if nearest is None or distances[nearest] >= _NEAR:
+        return None
+    root = model.body(int(owners[nearest]))
+    if root.name.startswith(_DRONE):
+        return str(root.name.removeprefix(_DRONE))
+    return _name_of(model, nearest)
+
+
+def _name_of(model: mujoco.MjModel, geom: int) -> str:
     """Return what a pilot calls a geom: its own name, or that of the object to which it belongs."""
     root = model.body(int(model.body_rootid[model.geom_bodyid[geom]]))
     # Parts of an object have its name as a prefix.
@@ -72,7 +114,7 @@ def name_of(model: mujoco.MjModel, geom: int) -> str:
     return name or f"a {Shape(model.geom_type[geom]).name}"
 
 
-def collision_shapes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
+def _collision_shapes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
     """Return which geoms collide as primitive shapes, except the floor z = 0.
 
     Args:

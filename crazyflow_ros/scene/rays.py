@@ -33,65 +33,78 @@ class FrameRays:
         model: The model.
         excluded: For each frame the bodies whose geoms its rays pass through.
         groups: (6,) uint8, which geom groups rays hit.
+        longest: Longest distance of a hit [m].
     """
 
     def __init__(
-        self, model: mujoco.MjModel, excluded: Sequence[Sequence[int]], groups: np.ndarray
+        self,
+        model: mujoco.MjModel,
+        excluded: Sequence[Sequence[int]],
+        groups: np.ndarray,
+        longest: float,
     ) -> None:
-        self._model, self._groups = model, groups
+        self._model, self._groups, self._longest = model, groups, longest
         self._first = [bodies[0] if bodies else -1 for bodies in excluded]  # MuJoCo excludes one
         inside = [np.isin(model.geom_bodyid, list(bodies)) for bodies in excluded]
         self._passes = np.array([np.append(geoms, False) for geoms in inside])  # last: no geom
 
     def cast(
-        self, data: mujoco.MjData, origins: np.ndarray, directions: np.ndarray, *, one_origin: bool
+        self,
+        data: mujoco.MjData,
+        origins: np.ndarray,
+        directions: np.ndarray,
+        frames: np.ndarray,
+        *,
+        one_origin: bool,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Cast R rays of each frame.
+        """Cast R rays of each of K frames.
 
         Args:
             data: Data with current frames.
-            origins: (F, R, 3) m.
-            directions: (F, R, 3) unit vectors.
+            origins: (K, R, 3) m.
+            directions: (K, R, 3) unit vectors.
+            frames: (K,) their numbers.
             one_origin: The rays of a frame all start at the same point, which is faster.
 
         Returns:
-            Distances (F, R) [m], negative where nothing is hit, and normals (F, R, 3).
+            Distances (K, R) [m], -1 where nothing is hit, and normals (K, R, 3), zero there.
         """
         n_frames, n_rays, _ = directions.shape
         distances, normals = np.empty((n_frames, n_rays)), np.empty(directions.shape)
         hit = np.empty((n_frames, n_rays), np.int32)
 
-        def ray(frame: int, number: int, start: float = 0.0) -> None:
-            at, direction = (frame, number), directions[frame, number]
+        def ray(k: int, number: int, start: float = 0.0) -> None:
+            direction = directions[k, number]
             found = mujoco.mj_ray(
-                self._model, data, origins[at] + start * direction, direction, self._groups, True,
-                self._first[frame], hit[frame, number : number + 1], normals[at],
+                self._model, data, origins[k, number] + start * direction, direction, self._groups,
+                True, self._first[frames[k]], hit[k, number : number + 1], normals[k, number],
             )  # fmt: skip
-            distances[at] = start + found if found >= 0 else -1.0
+            distances[k, number] = start + found if found >= 0 else -1.0
 
-        for frame, first in enumerate(self._first):
+        for k, frame in enumerate(frames.tolist()):
             if not one_origin:
                 for number in range(n_rays):
-                    ray(frame, number)
+                    ray(k, number)
                 continue
             mujoco.mj_multiRay(
                 m=self._model,
                 d=data,
-                pnt=origins[frame, 0],
-                vec=directions[frame].reshape(-1),
+                pnt=origins[k, 0],
+                vec=directions[k].reshape(-1),
                 geomgroup=self._groups,
                 flg_static=True,
-                bodyexclude=first,
-                geomid=hit[frame],
-                dist=distances[frame],
-                normal=normals[frame].reshape(-1),
+                bodyexclude=self._first[frame],
+                geomid=hit[k],
+                dist=distances[k],
+                normal=normals[k].reshape(-1),
                 nray=n_rays,
                 cutoff=mujoco.mjMAXVAL,  # less is faster, but then 3.17 misses nearer geoms, too
             )
-        within = self._passes[np.arange(n_frames)[:, None], hit]
-        for frame, number in np.argwhere(within).tolist():
-            while self._passes[frame, hit[frame, number]]:
-                ray(frame, number, distances[frame, number] + _PASS)
+        for k, number in np.argwhere(self._passes[frames[:, None], hit]).tolist():
+            while self._passes[frames[k], hit[k, number]]:
+                ray(k, number, distances[k, number] + _PASS)
+        missed = (distances < 0.0) | (distances > self._longest)
+        distances[missed], normals[missed] = -1.0, 0.0
         return distances, normals
 
 

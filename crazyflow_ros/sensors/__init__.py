@@ -31,7 +31,7 @@ from crazyflow_ros.sensors.motion_capture import (
     MotionCaptureSensor,
     MotionCaptureSensorCfg,
 )
-from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
+from crazyflow_ros.sensors.mujoco_backend import MirrorBackend, MujocoBackend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.optical_flow import (
@@ -66,7 +66,6 @@ from crazyflow_ros.sensors.visualizer import (
 
 if TYPE_CHECKING:
     from crazyflow_ros.sensors.battery import BatteryData, BatterySensor, BatterySensorCfg
-    from crazyflow_ros.sensors.mirror_backend import MirrorBackend
     from crazyflow_ros.sensors.mjx_backend import MjxBackend
     from crazyflow_ros.sensors.sim_backend import SimBackend
     from crazyflow_ros.sensors.sim_pictures import SimPictures
@@ -148,7 +147,6 @@ __getattr__ = lazy(
         "BatteryData": "battery",
         "BatterySensor": "battery",
         "BatterySensorCfg": "battery",
-        "MirrorBackend": "mirror_backend",
         "MjxBackend": "mjx_backend",
         "SimBackend": "sim_backend",
         "SimPictures": "sim_pictures",

@@ -30,8 +30,14 @@ from crazyflow_ros.sensors.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.ray_pictures import RayCamera
-from crazyflow_ros.sensors.renderer_choice import Renderer, RendererChoice, choose
-from crazyflow_ros.sensors.rendering import DataType, View, draw
+from crazyflow_ros.sensors.rendering import (
+    DataType,
+    Renderer,
+    RendererChoice,
+    View,
+    choose,
+    draw,
+)
 from crazyflow_ros.sensors.sensor import SensorCfg, WorldIds
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 

@@ -23,6 +23,8 @@ MUJOCO_TYPES: dict[str, mujoco.mjtObj] = {
     "tendon": _OBJ.mjOBJ_TENDON,
     "camera": _OBJ.mjOBJ_CAMERA,
 }
+_PREFIXES = {"geom": "geom", "site": "site", "camera": "cam"}
+"""Prefixes of MuJoCo's arrays of objects that are on bodies."""
 
 
 class Mount(NamedTuple):
@@ -61,7 +63,7 @@ class ObjRef:
     @property
     def frame_prefix(self) -> str:
         """Prefix of MuJoCo's arrays with the object's frame, such as "site_x" of site_xpos."""
-        return {"body": "x", "xbody": "x", "camera": "cam_x"}.get(self.type, f"{self.type}_x")
+        return f"{_PREFIXES[self.type]}_x" if self.type in _PREFIXES else "x"
 
     def check(self, field: str, allowed: tuple[str, ...]) -> None:
         """Raise a ValueError that begins with `field` unless the type is one of `allowed`."""
@@ -83,21 +85,14 @@ class ObjRef:
 
     def body(self, model: mujoco.MjModel) -> int:
         """Id of the body that a body, geom, site or camera is part of."""
-        number = self.id(model)
-        if self.type in ("body", "xbody"):
-            return number
-        owners = {
-            "geom": model.geom_bodyid,
-            "site": model.site_bodyid,
-            "camera": model.cam_bodyid,
-        }
-        return int(owners[self.type][number])
+        number, prefix = self.id(model), _PREFIXES.get(self.type)
+        return number if prefix is None else int(getattr(model, f"{prefix}_bodyid")[number])
 
     def mount(self, model: mujoco.MjModel) -> Mount:
         """The place of a body (which is its own mount), geom, site or camera on its body."""
         number, body = self.id(model), self.body(model)
         name = model.body(body).name
-        prefix = {"geom": "geom", "site": "site", "camera": "cam"}.get(self.type)
+        prefix = _PREFIXES.get(self.type)
         if prefix is None:
             return Mount(name, np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
         pos, quat = (getattr(model, f"{prefix}_{part}")[number] for part in ("pos", "quat"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import mujoco
@@ -11,6 +10,7 @@ import numpy as np
 
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.scene.rays import FrameRays
 from crazyflow_ros.sensors.backend import Array, Contacts, RayCaster
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.objects import ObjRef, subtree
@@ -211,29 +211,21 @@ class StateBackend:
         """
         if len(excluded) != 1:
             raise ValueError(f"the rays must have one frame on the drone, got {len(excluded)}")
-        scene = self._scene
-        bodies = [scene.model.body(f"drone:{name}").id for name in self._drones]
-        passed = [subtree(scene.model, body) if excluded[0] else [] for body in bodies]
-
-        @cache
-        def caster(casting: tuple[bool, ...]) -> RayCaster:
-            """Cast in the one world of the scene, where each drone that casts is a frame."""
-            bodies = [bodies for bodies, casts in zip(passed, casting) if casts]
-            return scene.ray_caster(bodies, groups, max_distance, one_origin=one_origin)
+        model, (data,) = self._scene.model, self._scene.data
+        bodies = [model.body(f"drone:{name}").id for name in self._drones]
+        passed = [subtree(model, body) if excluded[0] else [] for body in bodies]
+        rays = FrameRays(model, passed, groups, max_distance)
 
         def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             distances, normals = np.full(directions.shape[:-1], -1.0), np.zeros(directions.shape)
-            casting = self.casting
-            if not casting.any():
-                return distances, normals
-            casts = caster(tuple(casting.tolist())).cast
-            first = np.flatnonzero(casting)
-            for moment, state in enumerate(self._states):
-                rows = first + moment * len(casting)
+            origins, casting = np.broadcast_to(origins, directions.shape), self.casting
+            drones = np.flatnonzero(casting)
+            for moment, state in enumerate(self._states if drones.size else ()):
+                rows = drones + moment * len(casting)
                 self._put(state)
-                found, facing = casts(origins[rows, 0][None], directions[rows, 0][None])
-                assert facing is not None  # MuJoCo has them
-                distances[rows, 0], normals[rows, 0] = found[0], facing[0]
+                distances[rows, 0], normals[rows, 0] = rays.cast(
+                    data, origins[rows, 0], directions[rows, 0], drones, one_origin=one_origin
+                )
             return distances, normals
 
         return RayCaster(cast)

@@ -22,12 +22,12 @@ from crazyflow_ros.sensors import (
     ContactMatch,
     ContactSensorCfg,
     LidarPatternCfg,
+    MirrorBackend,
     ObjRef,
     RayCastSensorCfg,
     SensorSet,
     ShapeRecorder,
 )
-from crazyflow_ros.sensors.mirror_backend import MirrorBackend
 
 DRONE, FREQ, G = "cf2x_L250", 500, 9.81
 NAMES = ("cf0", "cf1", "cf2")

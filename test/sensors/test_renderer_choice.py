@@ -11,7 +11,7 @@ import pytest
 
 from crazyflow_ros.scene import RenderingUnavailable
 from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg, MujocoBackend, SensorSet
-from crazyflow_ros.sensors.renderer_choice import choose
+from crazyflow_ros.sensors.rendering import choose
 
 LLVMPIPE = "llvmpipe (LLVM 15.0.6, 256 bits)"
 

@@ -18,7 +18,7 @@ from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_hea
 from crazyflow_ros.ros.sensors.devices import Device, Topic
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg
-from crazyflow_ros.sensors.renderer_choice import RendererChoice
+from crazyflow_ros.sensors.rendering import RendererChoice
 
 _TOPICS = {
     "info": Topic(CameraInfo, "/camera_info"),

@@ -25,9 +25,9 @@ from crazyflow_ros.sensors import (
     ContactMatch,
     ContactSensor,
     ContactSensorCfg,
+    MirrorBackend,
     ShapeRecorder,
 )
-from crazyflow_ros.sensors.mirror_backend import MirrorBackend
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

@@ -4,12 +4,16 @@
 than the user has to pass `Sandbox.check` first.
 """
 
-from crazyflow_ros.scene.description.description import FORMATS, Description
+from crazyflow_ros.scene.description.description import (
+    FORMATS,
+    Description,
+    Size,
+    elements_of,
+)
 from crazyflow_ros.scene.description.elements import NotADescription
 from crazyflow_ros.scene.description.places import Folders, UnknownScheme, path_of
 from crazyflow_ros.scene.description.reader import UnknownFormat, read, read_text
 from crazyflow_ros.scene.description.sandbox import Sandbox
-from crazyflow_ros.scene.description.size import Size, elements_of
 
 __all__ = [
     "FORMATS",

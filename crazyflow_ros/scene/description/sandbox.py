@@ -20,8 +20,7 @@ from multiprocessing.connection import Connection
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.confinement import last_words, program
-from crazyflow_ros.scene.description.description import Description
-from crazyflow_ros.scene.description.size import Size
+from crazyflow_ros.scene.description.description import Description, Size
 
 _CHILD = "crazyflow_ros.scene.description.sandbox_child"
 _START_SECONDS = 60.0  # for the start of the process on a busy machine

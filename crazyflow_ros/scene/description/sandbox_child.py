@@ -19,8 +19,7 @@ import mujoco
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.confinement import confine
 from crazyflow_ros.scene.description import collada
-from crazyflow_ros.scene.description.description import Description
-from crazyflow_ros.scene.description.size import Size
+from crazyflow_ros.scene.description.description import Description, Size
 
 _BEHIND = 10  # niceness: the simulation has the right of way
 
