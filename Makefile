@@ -94,7 +94,7 @@ lint: $(VENV)/.ready ## Check style, types and the direction of imports
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
-	@$(VENV)/bin/lint-imports
+	@$(PYTHON) -m tools.rooms
 
 format: $(VENV)/.ready ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff format .

@@ -31,7 +31,7 @@ from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.lockstep.futex import Futex
 from crazyflow_ros.lockstep.link import SharedMemoryLink
-from crazyflow_ros.ros.parameters.groups import PublishRates
+from crazyflow_ros.ros.parameters.parameter_groups import PublishRates
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
 CYCLES = 20_000  # a multiple of the cycles per second

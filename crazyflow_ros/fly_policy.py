@@ -41,8 +41,8 @@ from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.policy import load
 from crazyflow_ros.policy.eye import Eye
-from crazyflow_ros.policy.files import load
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw

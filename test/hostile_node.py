@@ -45,7 +45,7 @@ from simulation_interfaces.srv import (
 from std_srvs.srv import SetBool, Trigger
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.ros.parameters.policy import usable_policy
+from crazyflow_ros.ros.parameters.policy_parameter import usable_policy
 
 PILOT, VICTIMS, FRAMES = "ace", ("cf0", "cf1"), ("odom", "base_link")
 RADIUS, HEIGHT, LAP = 0.5, 1.0, 10.0  # m, m, s of the pilot's figure

@@ -24,8 +24,8 @@ from sensor_msgs.msg import JointState
 from crazyflow_ros.client import SimulationError, SimulatorClient
 from crazyflow_ros.dynamics.first_principles import RPM, Params
 from crazyflow_ros.fly_policy import PolicyPilot
+from crazyflow_ros.policy import load, save
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.files import load, save
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.sim import Sim

@@ -12,11 +12,10 @@ from rclpy.qos import QoSProfile
 from crazyflow_ros.checks.limits import suggestion
 from crazyflow_ros.client.connection import Connection
 from crazyflow_ros.client.errors import SimulationError
-from crazyflow_ros.client.service_calls import ANSWER
+from crazyflow_ros.client.service_calls import ANSWER, problem_of
 from crazyflow_ros.client.session import SLICE
 from crazyflow_ros.client.values import message_from_values
 from crazyflow_ros.ros.messages.qos import qos_for
-from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS
 from crazyflow_ros.ros.recording.message_definitions import type_of
 

@@ -1,4 +1,4 @@
-"""Calls of services by a node, several at a time."""
+"""Calls of services by a node, several at a time, and what their answers say."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ ANSWER = 30.0  # s of wall time for a service's response
 
 # Every client is sent the responses to all; with rclpy's default it loses its own among them.
 _ANSWERS = QoSProfile(depth=1000)
+_OK = 1  # simulation_interfaces/msg/Result.RESULT_OK
 
 
 class ServiceCall(Future[Any]):
@@ -162,3 +163,26 @@ def request_of(kind: Any, service: str, fields: dict[str, Any]) -> Any:
 def reason(error: Exception) -> str:
     """Return the text of an error of rclpy, or of its cause, which says more."""
     return str(error.__cause__ or error)
+
+
+def problem_of(answer: Any) -> str:
+    """Return why a service did not fulfil a request; an empty text if it did.
+
+    Args:
+        answer: The answer of a service of any type.
+    """
+    reasons = [
+        one.reason  # of rcl_interfaces/srv/SetParameters
+        for one in getattr(answer, "results", ())
+        if not getattr(one, "successful", True)
+    ]
+    if reasons:
+        return "; ".join(reasons)
+    if hasattr(answer, "success"):
+        return "" if answer.success else getattr(answer, "message", "") or "it failed"
+    result: Any = getattr(answer, "result", None)
+    if hasattr(result, "successful"):  # of rcl_interfaces/srv/SetParametersAtomically
+        return "" if result.successful else result.reason or "it failed"
+    if hasattr(result, "error_message") and result.result != _OK:
+        return result.error_message or f"it failed, result {result.result}"
+    return ""

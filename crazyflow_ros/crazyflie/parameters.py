@@ -57,7 +57,7 @@ class Parameter:
         try:
             kind = float if self.ctype == "float" else int
             (stored,) = struct.unpack(self.format, struct.pack(self.format, kind(value)))
-        except (struct.error, OverflowError, ValueError):
+        except (struct.error, OverflowError, TypeError, ValueError):
             raise ValueError(f"{self.full_name} is a {self.ctype}, got {value}") from None
         if not isfinite(stored):
             raise ValueError(f"{self.full_name} must be finite, got {value}")

@@ -12,8 +12,8 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sensors import MujocoBackend, SensorCfg
-from crazyflow_ros.sensors.backends.state import StateBackend
 from crazyflow_ros.sensors.sampled import SampledSensor
+from crazyflow_ros.sensors.state_backend import StateBackend
 
 DRONE = "drone"
 """Name of the drone in the frames of configurations, such as ObjRef("site", "imu", DRONE)."""

@@ -1,10 +1,10 @@
-"""Errors of the instruments of a Crazyflie and its decks, from data sheets and the firmware."""
+"""The instruments of a Crazyflie and its decks: their errors, from data sheets and the firmware."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -86,6 +86,29 @@ VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
 """Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
 (`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,
 page 21), is taken as two standard deviations of an offset."""
+VL53L1X_RANGE = (0.04, 4.0)
+"""Shortest range, from that manual, and longest range, from the datasheet, in the dark [m]."""
+VL53L1X_FIELD_OF_VIEW = 0.471
+"""Full angle [rad], 27 degrees: datasheet DocID031281, revision 3, page 1. Readings are those of
+the central ray."""
+MULTI_RANGER: tuple[tuple[float, float, float], ...] = (
+    (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0),
+)  # fmt: skip
+"""Directions of the sensors of the Multi-ranger deck in body axes: front, back, left, right, up."""
 
 DWM1000 = NoiseCfg(std=0.1)
 """Noise of the distance from the Loco deck's radio to an anchor [m]: 10 cm by its data sheet."""
+
+
+def flow_rates(vel: Any, turn: Any, distance: Any) -> tuple[Any, Any]:
+    """Return how fast the ground moves through the view of a camera that looks down, rad/s.
+
+    Args:
+        vel: Velocity of the camera along its x and y axes [m/s]; more components do not count.
+        turn: Its angular velocity about them [rad/s], likewise.
+        distance: From the ground along the optical axis [m].
+
+    Returns:
+        Rates along x and y, positive if the camera moves along these axes over the ground.
+    """
+    return vel[0] / distance - turn[1], vel[1] / distance + turn[0]

@@ -63,7 +63,7 @@ class SimulationOptions:
             "goals come from cmd_pose and the other commands; empty: none"
         ),
     ] = ""
-    """See `policy.files`. It needs control=state, and replaces `state_freq`."""
+    """See `policy.load`. It needs control=state, and replaces `state_freq`."""
     integrator: Annotated[str, Spec("Integration method", choices=list(Integrator))] = str(
         Integrator.default
     )

@@ -29,7 +29,7 @@ from crazyflow_ros.estimation.estimate import restarted
 from crazyflow_ros.scene.frames import yaw
 from crazyflow_ros.sim.actuation import Battery
 from crazyflow_ros.sim.cascade import check_controller
-from crazyflow_ros.sim.policy import MEMORY
+from crazyflow_ros.sim.data import POLICY
 from crazyflow_ros.sim.wind import N_FILTERS
 
 _DRAWN = "plugins.battery"  # leaf with the charge drawn from each battery
@@ -387,7 +387,7 @@ class Engine:
 
     def policy_failed(self, name: str) -> bool:
         """Return whether a policy flew the drone, and its output was not a number."""
-        memory = self._world.leaves.get(f"plugins.{MEMORY}")
+        memory = self._world.leaves.get(f"plugins.{POLICY}")
         return memory is not None and not np.isfinite(memory[0, self._slots[name]]).all()
 
     def check_controller(self, controller: Controller) -> None:

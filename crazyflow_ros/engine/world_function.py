@@ -33,14 +33,12 @@ from crazyflow_ros.engine.holding_step import HoldingStep
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels, levels_of
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.policy.files import load
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery, WeakMotors
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
 from crazyflow_ros.sim.leaves import path_name
 from crazyflow_ros.sim.pipeline import insert_before
-from crazyflow_ros.sim.policy import follow_policy
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import N_NUMBERS
 from crazyflow_ros.xla.compiler import ONE_KERNEL, has_one_kernel, set_metadata
@@ -65,8 +63,12 @@ class WorldFunction:
                 not divide `freq`, or a door cannot share the drones with it.
         """
         door_alone = by_door == n_drones
-        policy = load(config.policy, config.drone_model) if config.policy else None
-        if policy is not None:
+        policy = None
+        if config.policy:
+            from crazyflow_ros.policy import load  # which few simulations need
+            from crazyflow_ros.sim import follow_policy
+
+            policy = load(config.policy, config.drone_model)
             if by_door:
                 raise ValueError("drones that follow a policy have no individual levels")
             ticks_per_period(config.freq, policy.freq, "the rate of the policy")

@@ -1,7 +1,9 @@
 """Readings of a Crazyflie's instruments for its estimator, with their errors.
 
 The errors are those of `drones.instruments`, as they remain after the firmware's calibration at
-rest. Components are arrays of one shape, one number for each drone.
+rest. Components are arrays of one shape, one number for each drone. The readings are means over a
+step, because the compiled physics takes them in the middle of its tick; those of `sensors` are of
+an instant, at any place on a drone and over any ground.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from crazyflow_ros.drones.instruments import (
     PMW3901_MIN_RANGE,
     PMW3901_PERIOD,
     VL53L1X,
+    VL53L1X_RANGE,
     NoiseCfg,
+    flow_rates,
 )
 from crazyflow_ros.dynamics.components import (
     Matrix3,
@@ -45,7 +49,6 @@ from crazyflow_ros.estimation.kalman import (
 )
 
 _CALIBRATION = 0.512  # s over which the firmware averages the gyroscope at rest
-_FARTHEST = 4.0  # m, of the range sensor
 FLOW_COUNT = 0.1  # pixels, resolution of the flow sensor
 UPRIGHT = 0.1  # minimum cosine of the tilt at which the floor is in view
 
@@ -206,7 +209,7 @@ def flow(motion: MeanMotion, random: Random, dt: float) -> tuple[Array, Array]:
     distance = motion.height / jnp.maximum(motion.upright, UPRIGHT)
     is_sharp = (distance > PMW3901_MIN_RANGE) & (motion.upright > UPRIGHT)
     safe = jnp.where(is_sharp, distance, 1.0)
-    rates = (motion.vel[0] / safe - motion.turn[1], motion.vel[1] / safe + motion.turn[0])
+    rates = flow_rates(motion.vel, motion.turn, safe)
     noise = random.normal(2, safe.dtype)
     std = float(np.max(PMW3901.std)) * PMW3901_PERIOD / dt  # of a reading, whatever its time
     pixels = []
@@ -222,7 +225,7 @@ def height(pos: Vec3, rot: Matrix3, offset: Array, random: Random) -> tuple[Arra
     """Return the distance to the floor z = 0 in the range sensor's cone [m], and if it is seen."""
     distance = pos[2] * range_of_height(jnp.maximum(rot[2][2], UPRIGHT))
     noise = random.normal(1, distance.dtype)[0] * range_std(distance)
-    is_seen = (rot[2][2] > UPRIGHT) & (distance < _FARTHEST)
+    is_seen = (rot[2][2] > UPRIGHT) & (distance < VL53L1X_RANGE[1])
     return jnp.maximum(distance + offset + noise, 0.0), is_seen
 
 

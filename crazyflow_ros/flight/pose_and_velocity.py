@@ -150,8 +150,7 @@ class Velocity(StateSetpoint):
             return self._rising(start, rules)
         if vz < 0:
             return self._falling(start, rules)
-        clear = at.pos[2] >= rules.rest_height + CLEARANCE
-        return self._course(at, rules, (vx, vy, vz) if clear else (0.0, 0.0, vz))
+        return self._course(at, rules, (vx, vy, vz))
 
     def _rising(self, start: StartState, rules: Rules) -> Plan:
         """Take off; near the floor, the climb continues without further setpoints."""
@@ -170,14 +169,19 @@ class Velocity(StateSetpoint):
             course = to_rest(at, rules.envelope)
             return Plan(course, during=FlightState.landing, after=FlightState.landed)
         down = descent(at, rules.rest_height, vz, rules.envelope)
-        clear = at.pos[2] >= rules.rest_height + CLEARANCE
-        return self._course(at, rules, (vx, vy, 0.0) if clear else (0.0, 0.0, 0.0), down)
+        return self._course(at, rules, (vx, vy, 0.0), down)
 
     def _course(
         self, at: Reference, rules: Rules, vel: Sequence[float], z: Profile | None = None
     ) -> Plan:
-        timeout = rules.velocity_timeout
-        course = at_velocity(at, vel, self.yaw_rate, timeout + LAPSE_MARGIN, rules.envelope, z)
+        """Plan a course at a velocity; near the floor it is vertical.
+
+        A drone that stands cannot turn, and to try it takes the thrust from its rotors.
+        """
+        timeout, turn = rules.velocity_timeout, self.yaw_rate
+        if at.pos[2] < rules.rest_height + CLEARANCE:
+            vel, turn = (0.0, 0.0, vel[2]), 0.0
+        course = at_velocity(at, vel, turn, timeout + LAPSE_MARGIN, rules.envelope, z)
         return Plan(course, timeout=timeout)
 
 

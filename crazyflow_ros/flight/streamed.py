@@ -77,14 +77,15 @@ class Hover(StateSetpoint, Streamed):
         rises = at.pos[2] < height - TOUCHDOWN and (stands or start.state is FlightState.taking_off)
         during = FlightState.taking_off if rises else FlightState.flying
         vel: Sequence[float] = np.asarray(self.vel).tolist()
+        turn = self.yaw_rate
         if at.pos[2] < rules.rest_height + CLEARANCE:
             if rises:  # near the floor, the climb continues without further setpoints
                 course = to_pose(at, (*at.pos[:2], height), float(at.pos[3]), envelope)
                 return Plan(course, during=during)
-            vel = (0.0, 0.0)
+            vel, turn = (0.0, 0.0), 0.0
         z = descent(at, height, envelope.climb, envelope)
         timeout = rules.velocity_timeout
-        course = at_velocity(at, (*vel, 0.0), self.yaw_rate, timeout + LAPSE_MARGIN, envelope, z)
+        course = at_velocity(at, (*vel, 0.0), turn, timeout + LAPSE_MARGIN, envelope, z)
         return Plan(course, during=during, timeout=timeout)
 
     def lapsed(self, rules: Rules) -> Setpoint:

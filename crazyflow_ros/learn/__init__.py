@@ -1,7 +1,7 @@
-"""Learning: policies that are trained in seconds, and policies that learn to see.
+"""Training of policies: in seconds by back-propagation through time or PPO, or to see.
 
-By back-propagation through time, PPO, and from a teacher that is told what they have to see. Names
-are imported on first use, because the learners need Optax and the rest does not.
+Policies that see learn from a teacher that is told what is in their pictures. Names are imported on
+first use, because the learners need Optax and the rest does not.
 """
 
 from __future__ import annotations

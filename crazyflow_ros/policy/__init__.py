@@ -1,11 +1,11 @@
-"""Policies: observation to action, as pure functions. No ROS, Gymnasium or MuJoCo."""
+"""Policies: pure functions from observations to actions. No ROS, Gymnasium or MuJoCo."""
 
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.eye import Eye
-from crazyflow_ros.policy.files import load, save
 from crazyflow_ros.policy.network import Dense, Gru, Network, Patches, mlp
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.policy.policy import Policy, PolicyState
+from crazyflow_ros.policy.policy_files import load, save
 
 __all__ = [
     "Action",

@@ -19,8 +19,8 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.memory import advice
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.memory_limit import advice
+from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.runtime import InvalidState
 from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
@@ -72,13 +72,9 @@ class CallbackGuard:
 
         def receive(data: bytes) -> None:
             try:
-                if len(data) > limits.MESSAGE_BYTES:
-                    expected = f"at most {limits.MESSAGE_BYTES} bytes"
-                    raise ValueError(f"expected {expected}, got {len(data)}")
                 callback(_read(data, kind))
             except Exception as error:
-                text = self.explain(error, topic)
-                self._logger.warning(f"{topic} is ignored: {text}")
+                self._logger.warning(f"{topic} is ignored: {self.explain(error, topic)}")
 
         return receive
 
@@ -179,8 +175,11 @@ def _read(data: bytes, kind: Any) -> Any:
     """Return a message.
 
     Raises:
-        ValueError: The bytes are none of its type.
+        ValueError: The bytes are too many, or none of its type.
     """
+    if len(data) > limits.MESSAGE_BYTES:
+        expected = f"at most {limits.MESSAGE_BYTES} bytes"
+        raise ValueError(f"expected {expected}, got {len(data)}")
     cause: Exception | None = None
     if len(data) > _HEADER:  # or Fast CDR might read on, whatever is behind it in memory
         try:

@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.crazyflie import CrazyflieServer
-from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.storage import Storage
 
 if TYPE_CHECKING:
+    from crazyflow_ros.crazyflie.fleet import Fleet
     from crazyflow_ros.ros.host import Host
 
 
@@ -21,6 +19,9 @@ def new_fleet(simulator: Host) -> Fleet:
     Raises:
         ParameterError: The folder for stored parameters cannot be used.
     """
+    from crazyflow_ros.crazyflie.fleet import Fleet  # the protocol, which few simulators need
+    from crazyflow_ros.crazyflie.storage import Storage
+
     link = simulator.parameters.crazyflie
     try:
         storage = Storage(link.storage)
@@ -43,6 +44,8 @@ def declare(simulator: Host, fleet: Fleet | None = None) -> None:
     p = simulator.parameters
     if not p.crazyflie.port:
         return
+    from crazyflow_ros.crazyflie import CrazyflieServer
+
     config, logger = replace(p.crazyflie, seed=p.seed), simulator.log
     try:
         server = CrazyflieServer(simulator.physics, config, fleet or new_fleet(simulator), logger)

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.listeners import Listeners

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.limits import shown_path
+from crazyflow_ros.checks.plain_values import ParameterError, values_of
 from crazyflow_ros.ros.host import Host
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Door, SimulationConfig
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.commands.command_topics import RecordedCommands
+    from crazyflow_ros.ros.commands.command_topics import RecordCommand
     from crazyflow_ros.ros.recording.recorder import Recorder
+    from crazyflow_ros.throttled_logger import Logger
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,8 @@ class Equipment:
     """Through which others fly the drones, or None."""
     recorder: Recorder | None
     """Recorder of all published messages, or None."""
-    recorded: RecordedCommands | None
-    """Adds messages to the commands that are recorded; None without a recorder."""
+    record_command: RecordCommand | None
+    """Records a message that commands a drone; None without a recorder."""
 
 
 Features = Callable[[Host, Equipment], None]
@@ -43,3 +47,23 @@ class Blueprint:
     sensors: SensorFile
     features: Callable[[], Features]
     """Imports the features, which takes as long as to load compiled code, and happens beside it."""
+
+
+def new_recorder(parameters: Parameters, logger: Logger) -> Recorder:
+    """Return a recorder to the file of the parameter `record`.
+
+    Raises:
+        ParameterError: The file cannot be created, or a package is missing.
+    """
+    path, wall_time = parameters.record, parameters.record_wall_time
+    try:
+        from crazyflow_ros.ros.recording.recorder import Recorder
+    except ModuleNotFoundError as error:
+        text = f"cannot write bags, because a package is missing ({error})"
+        raise ParameterError("record", text) from None
+    try:
+        values = values_of(parameters)
+        return Recorder(Path(path).expanduser(), values, logger, wall_time)
+    except OSError as error:
+        text = f"cannot create {shown_path(path)} ({error.strerror})"
+        raise ParameterError("record", text) from None

@@ -10,13 +10,11 @@ from rclpy.logging import get_logger
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.callback_guard import SERVICE_QOS, CallbackGuard
-from crazyflow_ros.ros.calls.deleted_services import Retirement
-from crazyflow_ros.ros.calls.repeated_replies import Answers
-from crazyflow_ros.ros.calls.waiting import Waiting
 from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
+from crazyflow_ros.ros.messages.times import STEADY
 from crazyflow_ros.ros.parameters.declaration import ParameterNode
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
-from crazyflow_ros.ros.steady_clock import STEADY
+from crazyflow_ros.ros.service_answers import Answers, Retirement, Waiting
 from crazyflow_ros.throttled_logger import ThrottledLogger
 
 

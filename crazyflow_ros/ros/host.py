@@ -13,13 +13,12 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
-from crazyflow_ros.ros.calls.repeated_replies import Answers
-from crazyflow_ros.ros.calls.waiting import Waiting
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.regular_calls import RegularCalls
+from crazyflow_ros.ros.service_answers import Answers, Waiting
 from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
 from crazyflow_ros.throttled_logger import ThrottledLogger

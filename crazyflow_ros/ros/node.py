@@ -17,28 +17,25 @@ from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.hosts import SharedThread
 from crazyflow_ros.ros.controllers.opened_door import opened_door
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
-from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features
-from crazyflow_ros.ros.external_features import PREFIXES
+from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features, new_recorder
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.memory import MemoryWatch, limit_memory
+from crazyflow_ros.ros.memory_limit import MemoryWatch, limit_memory
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.middleware import who_finds_it
+from crazyflow_ros.ros.optional_features import PREFIXES
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.parameters.policy import described
-from crazyflow_ros.ros.recorded_rotors import record_rotors
-from crazyflow_ros.ros.recording.set_up import new_recorder
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import Door, PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
 from crazyflow_ros.xla.start_up import StartUp, process_age
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.commands.command_topics import RecordedCommands
+    from crazyflow_ros.ros.commands.command_topics import RecordCommand
     from crazyflow_ros.ros.recording.recorder import Recorder
 
 S = TypeVar("S")
@@ -97,10 +94,12 @@ class SimulatorNode(GuardedNode):
                 f"creating the topics and services of {len(self.drones)} drones; with "
                 f"-p interfaces:={Interfaces.swarm} drones get their own when a node looks for them"
             )
-        recorded = self._recorded_commands()
-        features(self, Equipment(blueprint.sensors, door, self.recorder, recorded))
-        if self.recorder is not None:
-            record_rotors(self, self.recorder)
+        record_command = self._recorded_effects()
+        features(self, Equipment(blueprint.sensors, door, self.recorder, record_command))
+        if self.recorder is not None and p.publish_rates.joint_states:
+            from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+
+            RotorTransforms(self, self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
 
@@ -129,14 +128,14 @@ class SimulatorNode(GuardedNode):
                 physics = PhysicsThread(config, p.drones, door, self.log, p.by_door or None)
         return physics, features.result()
 
-    def _recorded_commands(self) -> RecordedCommands | None:
+    def _recorded_effects(self) -> RecordCommand | None:
         """Record commands and changes, if the node records."""
         if self.recorder is None:
             return None
         from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 
         effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
-        return effects.with_messages
+        return effects.record_command
 
     @property
     def own_drones(self) -> tuple[str, ...]:
@@ -157,6 +156,10 @@ class SimulatorNode(GuardedNode):
         self.physics.start()
         self._start_autopilots()
         if file := self.physics.config.policy:
+            from crazyflow_ros.ros.parameters.policy_parameter import (
+                described,  # with what reads networks
+            )
+
             self.log.info(described(file, self.parameters.drone_model))
         self.log.info(who_finds_it(get_rmw_implementation_identifier()))
         p, names = self.parameters, ", ".join(self.drones[:4])

@@ -26,7 +26,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from crazyflow_ros.end_signals import on_end
-from crazyflow_ros.ros.memory import advice
+from crazyflow_ros.ros.memory_limit import advice
 from crazyflow_ros.ros.middleware import configure_middleware, unconnected_endpoints
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 from crazyflow_ros.ros.serving import ServingExecutor
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from crazyflow_ros.lockstep.script import Script
-    from crazyflow_ros.ros.lock_step import Published
     from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.ros_lock_step import Published
     from crazyflow_ros.xla.compiled_files import CompiledFiles
 
 STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
@@ -253,7 +253,7 @@ class _Process:
         """Build the node."""
         build: Callable[..., SimulatorNode] = import_module(self._node).build
         if self._command:
-            from crazyflow_ros.ros.lock_step import Published
+            from crazyflow_ros.ros.ros_lock_step import Published
 
             self._published = Published()
         with unconnected_endpoints():
@@ -261,7 +261,7 @@ class _Process:
 
     def _start_script(self, simulator: SimulatorNode, published: Published) -> None:
         """Start the program that lives in simulated time, with which the process ends."""
-        from crazyflow_ros.ros.lock_step import RosLockStep, start_script
+        from crazyflow_ros.ros.ros_lock_step import RosLockStep, start_script
 
         lock_step = RosLockStep(simulator, published)
         self._script = script = start_script(self._command, simulator)

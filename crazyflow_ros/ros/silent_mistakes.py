@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
-from crazyflow_ros.ros.commands import twists
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.commands.command_topics import TWIST
+from crazyflow_ros.ros.commands.setpoint_messages import VELOCITY
+from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.near_names import NearNames
 from crazyflow_ros.ros.other_nodes import End
 
@@ -70,7 +72,7 @@ class SilentMistakes:
         self._topics = {
             each.topic_name: [
                 type_name(each.msg_type),
-                *([twists.KIND] if each.topic_name.endswith(f"/{twists.TOPIC}") else []),
+                *([TWIST] if each.topic_name.endswith(f"/{VELOCITY.topic}") else []),
             ]
             for each in node.subscriptions
         }
@@ -85,7 +87,7 @@ class SilentMistakes:
         nodes = self._host.other_nodes
         for ends, examine in (
             (nodes.publishers, self._publisher),
-            (nodes.subscriptions, self._subscription),
+            (nodes.subscriptions, partial(self._quality, self._subscription_quality)),
             (nodes.clients, self._client),
         ):
             for end in ends:
@@ -120,7 +122,7 @@ class SilentMistakes:
                 f"did you mean {meant}?{self._drones_if_unknown(end.name)}"
             )
         if end.kind in kinds:
-            return self._quality(end, self._publisher_quality)
+            return self._quality(self._publisher_quality, end)
         if self._is_received(end):
             return ""
         return (
@@ -128,11 +130,7 @@ class SilentMistakes:
             f"the topic takes {' or '.join(kinds)}"
         )
 
-    def _subscription(self, end: End) -> str:
-        """Return what is wrong with a subscription; empty if nothing is."""
-        return self._quality(end, self._subscription_quality)
-
-    def _quality(self, end: End, examine: Callable[[End], str]) -> str:
+    def _quality(self, examine: Callable[[End], str], end: End) -> str:
         """Return what `examine` says of the quality of service of an end, examined once."""
         if end not in self._unheard:
             self._unheard[end] = examine(end)
@@ -190,11 +188,6 @@ class SilentMistakes:
             return ""
         others = f" and {len(drones) - _LISTED} more" if len(drones) > _LISTED else ""
         return f" The drones are {', '.join(drones[:_LISTED])}{others}."
-
-
-def declare(simulator: Host) -> None:
-    """Watch the ROS graph."""
-    SilentMistakes(simulator)
 
 
 def _is_of(info: TopicEndpointInfo, end: End) -> bool:

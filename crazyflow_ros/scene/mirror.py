@@ -26,7 +26,7 @@ import numpy as np
 from crazyflow_ros.scene.controls import ControlReader, Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.neighbours import neighbour
-from crazyflow_ros.scene.rangefinder import Rangefinder
+from crazyflow_ros.scene.rays import Rangefinder
 from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
 _DRONE = "drone:"  # prefix of the bodies of drones

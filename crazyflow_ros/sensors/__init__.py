@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.lazy import lazy
 from crazyflow_ros.scene.intrinsics import Intrinsics
-from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.barometer import BarometerData, BarometerSensor, BarometerSensorCfg
 from crazyflow_ros.sensors.builtin import BuiltinSensor, BuiltinSensorCfg
 from crazyflow_ros.sensors.camera import CameraSensor, CameraSensorCfg, CameraSensorData
-from crazyflow_ros.sensors.contact.contact import ContactData, ContactSensor, ContactSensorCfg
-from crazyflow_ros.sensors.contact.match import ContactMatch
+from crazyflow_ros.sensors.contact import ContactData, ContactSensor, ContactSensorCfg
+from crazyflow_ros.sensors.contact_match import ContactMatch
 from crazyflow_ros.sensors.context import SensorContext
 from crazyflow_ros.sensors.gnss import GnssData, GnssSensor, GnssSensorCfg
 from crazyflow_ros.sensors.imu import ImuData, ImuSensor, ImuSensorCfg
@@ -32,6 +31,7 @@ from crazyflow_ros.sensors.motion_capture import (
     MotionCaptureSensor,
     MotionCaptureSensorCfg,
 )
+from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.optical_flow import (
@@ -65,12 +65,12 @@ from crazyflow_ros.sensors.visualizer import (
 )
 
 if TYPE_CHECKING:
-    from crazyflow_ros.sensors.backends.mirror import MirrorBackend
-    from crazyflow_ros.sensors.backends.mjx import MjxBackend
-    from crazyflow_ros.sensors.backends.sim import SimBackend
-    from crazyflow_ros.sensors.backends.state import StateBackend
     from crazyflow_ros.sensors.battery import BatteryData, BatterySensor, BatterySensorCfg
+    from crazyflow_ros.sensors.mirror_backend import MirrorBackend
+    from crazyflow_ros.sensors.mjx_backend import MjxBackend
+    from crazyflow_ros.sensors.sim_backend import SimBackend
     from crazyflow_ros.sensors.sim_pictures import SimPictures
+    from crazyflow_ros.sensors.state_backend import StateBackend
 
 __all__ = [
     "EXACT",
@@ -148,10 +148,10 @@ __getattr__ = lazy(
         "BatteryData": "battery",
         "BatterySensor": "battery",
         "BatterySensorCfg": "battery",
-        "MirrorBackend": "backends.mirror",
-        "MjxBackend": "backends.mjx",
-        "SimBackend": "backends.sim",
+        "MirrorBackend": "mirror_backend",
+        "MjxBackend": "mjx_backend",
+        "SimBackend": "sim_backend",
         "SimPictures": "sim_pictures",
-        "StateBackend": "backends.state",
+        "StateBackend": "state_backend",
     },
 )

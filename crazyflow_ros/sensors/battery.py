@@ -8,10 +8,10 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.drones.instruments import NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.backends.state import StateBackend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.state_backend import StateBackend
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import Battery
 

@@ -26,7 +26,7 @@ from crazyflow_ros.raytracing import (
 )
 from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.scene.renderers import opengl_device
-from crazyflow_ros.sensors.backends.backend import Array, Backend
+from crazyflow_ros.sensors.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.ray_pictures import RayCamera

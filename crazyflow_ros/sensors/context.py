@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.renderers import Renderers
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.ray_pictures import Room, Tracers
 from crazyflow_ros.sensors.sensor import Sensor
 
@@ -38,10 +38,20 @@ class ContextSensor(Sensor[T]):
         self._sensed: T | None = None
         self._context: SensorContext | None = None
 
+    @property
+    def data(self) -> T:
+        """The readings of the last `sense`.
+
+        Raises:
+            RuntimeError: It has not sensed yet.
+        """
+        if self._sensed is None:
+            raise RuntimeError("nothing sensed yet: call sense() first")
+        return self._sensed
+
     def sense(self) -> None:
         """Take the readings of this moment."""
         self._sensed = self._sense()
-        self._cached = None
 
     def set_context(self, context: SensorContext) -> None:
         """Use the resources of a context."""
@@ -61,11 +71,6 @@ class ContextSensor(Sensor[T]):
     @abstractmethod
     def _sense(self) -> T:
         """The readings of this moment."""
-
-    def _compute_data(self) -> T:
-        if self._sensed is None:
-            raise RuntimeError("nothing sensed yet: call sense() first")
-        return self._sensed
 
 
 class SensorContext:

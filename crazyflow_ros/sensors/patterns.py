@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import mujoco
 import numpy as np
@@ -262,6 +262,9 @@ class LidarPatternCfg:
             axis=-1,
         ).reshape(-1, 3)
         return Rays(np.zeros_like(directions), directions)
+
+
+Pattern: TypeAlias = GridPatternCfg | RingPatternCfg | PinholeCameraPatternCfg | LidarPatternCfg
 
 
 def _check_number(pattern: str, n_rays: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.visualizer import Visualizer
 
@@ -101,9 +101,9 @@ class Sensor(ABC, Generic[T]):
             self._cached = self._compute_data()
         return self._cached
 
-    @abstractmethod
     def _compute_data(self) -> T:
-        """The readings of this moment."""
+        """Return the readings of this moment, unless the sensor has `data` of its own."""
+        raise NotImplementedError
 
     def update(self, dt: float) -> None:
         """Handle an advance of the simulation by `dt` [s]."""

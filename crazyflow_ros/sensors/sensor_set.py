@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.builtin import BuiltinSensor
 from crazyflow_ros.sensors.context import SensorContext
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds

@@ -25,6 +25,10 @@ from crazyflow_ros.estimation.estimate import Estimate
 from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.on_device import on_device, random_key
 
+POLICY = "policy"
+"""Name of a policy's memory in `SimData.plugins`, (N, M, k). After an output that is not a number,
+the memory and all further commands are NaN until a reset, and the rotors stand still."""
+
 
 class SimState(Struct):
     """Kinematic state of the drones, and the external wrench on them."""

@@ -12,13 +12,9 @@ from crazyflow_ros.policy.network import column_by_column
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.sim.cascade import control_stages
-from crazyflow_ros.sim.data import BodyRateControl, SimData
+from crazyflow_ros.sim.data import POLICY, BodyRateControl, SimData
 from crazyflow_ros.sim.sim import Sim
 from crazyflow_ros.sim.stages import measured, run_every
-
-MEMORY = "policy"
-"""Name of the policy's memory in `data.plugins`, (N, M, k). After an output that is not a number,
-the memory and all further commands are NaN until a reset, and the rotors stand still."""
 
 
 def follow_policy(sim: Sim, policy: Policy) -> None:
@@ -64,7 +60,7 @@ class ControlPolicy:
         """Return the data with the initial memory."""
         size = (data.core.n_worlds, data.core.n_drones)
         memory = jnp.concatenate(self.policy.initial_state(size), axis=-1)
-        return data.replace(plugins=data.plugins | {MEMORY: memory.astype(data.states.pos.dtype)})
+        return data.replace(plugins=data.plugins | {POLICY: memory.astype(data.states.pos.dtype)})
 
     def __call__(self, data: SimData) -> SimData:
         """Run the policy in the worlds where it is due."""
@@ -77,7 +73,7 @@ class ControlPolicy:
         is_goal = controls.armed
         start = self.policy.initial_state()
         ends = np.cumsum([part.size for part in start])[:-1].tolist()
-        memory = data.plugins[MEMORY]
+        memory = data.plugins[POLICY]
         before = PolicyState(*jnp.split(memory, ends, axis=-1))
         motion = Motion(
             pos=states.pos,
@@ -104,7 +100,7 @@ class ControlPolicy:
             level = getattr(controls, mode).replace(cmd=command)
             controls = controls.replace(**{mode.value: level})
         return data.replace(
-            controls=controls, plugins=data.plugins | {MEMORY: kept.astype(memory.dtype)}
+            controls=controls, plugins=data.plugins | {POLICY: kept.astype(memory.dtype)}
         )
 
 

@@ -27,7 +27,7 @@ from crazyflow_ros.client.session import Session
 from crazyflow_ros.ros.discovery import published
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
-from crazyflow_ros.ros.steady_clock import STEADY
+from crazyflow_ros.ros.messages.times import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import VisibleShape

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState, MultiDOFJointState
 from crazyflow_ros.ros.messages.cdr import below, find_numbers
 from crazyflow_ros.ros.messages.numeric_message import elements
 from crazyflow_ros.ros.messages.serialisation import deserialised
-from crazyflow_ros.ros.topics.states import messages_of_all
+from crazyflow_ros.ros.topics.drone_states import messages_of_all
 from crazyflow_ros.view.frame import N_ROTORS, Frame
 
 _STAMP = below("header.stamp", ("sec", "nanosec"))

@@ -19,7 +19,7 @@ from simulation_interfaces.msg import Resource
 from simulation_interfaces.srv import DeleteEntity, SpawnEntity
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.ros.messages.refusals import problem_of
+from crazyflow_ros.client.service_calls import problem_of
 from journeys.log import is_usual
 from journeys.model import LANES, Model
 from journeys.pilot import fly

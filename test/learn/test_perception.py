@@ -27,8 +27,8 @@ from crazyflow_ros.learn import (
     train,
 )
 from crazyflow_ros.learn.__main__ import SEEING, TASKS, main
+from crazyflow_ros.learn.batch import scale_of
 from crazyflow_ros.learn.learner import CHUNK, new_network
-from crazyflow_ros.learn.worlds import scale_of
 from crazyflow_ros.policy import Eye, Network, Policy, load, save
 
 NAME = "race_by_depth"

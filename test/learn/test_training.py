@@ -13,9 +13,9 @@ import pytest
 
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.envs import Environment, Hover, Reach, Recovery
-from crazyflow_ros.learn import curve as curves
 from crazyflow_ros.learn import training
 from crazyflow_ros.learn.__main__ import TASKS, main
+from crazyflow_ros.learn.batch import TrainingWorlds
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings, bounded
 from crazyflow_ros.learn.costs import Approach
 from crazyflow_ros.learn.evaluation import Evaluation, evaluate
@@ -23,8 +23,7 @@ from crazyflow_ros.learn.ppo import Ppo, PpoSettings
 from crazyflow_ros.learn.quick import QuickHover
 from crazyflow_ros.learn.ready import APPROACHING, READY, SPREAD
 from crazyflow_ros.learn.training import CHUNK, Progress, Training, train
-from crazyflow_ros.learn.worlds import TrainingWorlds
-from crazyflow_ros.policy.files import load, save
+from crazyflow_ros.policy import load, save
 from crazyflow_ros.xla import compiled_files
 
 SMALL = {"horizon": 4, "updates": 2 * CHUNK, "hidden": 8}
@@ -108,8 +107,10 @@ def test_a_short_training_lowers_the_cost_and_its_file_flies(
     file, curve = tmp_path / "hover.policy", tmp_path / "curve.png"
     words = ["--updates", "60", "--worlds", "64", "--horizon", "32", "--learning-rate", "0.012"]
     titles: list[str] = []
-    draw = curves.figure
-    monkeypatch.setattr(curves, "figure", lambda p, title: titles.append(title) or draw(p, title))
+    draw = training.learning_curve
+    monkeypatch.setattr(
+        training, "learning_curve", lambda p, title: titles.append(title) or draw(p, title)
+    )
     assert main(["hover", "--out", str(file), "--curve", str(curve), *words]) == 0
     lines = capsys.readouterr().out.splitlines()
     # It says at once what it does, and how long the rest takes as soon as it can know.
@@ -145,7 +146,7 @@ def test_trainings_with_other_seeds_use_the_same_compiled_code(
 @pytest.mark.parametrize("costs", [(5.0, 3.0, 2.1), (40.0, 0.7, 0.06), (1.31, 1.3, 1.28)])
 def test_a_curve_has_plain_numbers_on_its_axis(costs: tuple[float, ...]) -> None:
     points = [Progress(i, 1000 * i, cost, 0.1 * i) for i, cost in enumerate(costs)]
-    drawn = curves.figure(points, "hover")
+    drawn = training.learning_curve(points, "hover")
     drawn.canvas.draw()
     axis = drawn.axes[0].yaxis
     labels = [tick.get_text() for tick in (*axis.get_ticklabels(), *axis.get_minorticklabels())]

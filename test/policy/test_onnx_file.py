@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from crazyflow_ros.policy import load
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.checked import ActionNumbers, LayerNames, Specification, plain
-from crazyflow_ros.policy.files import load
+from crazyflow_ros.policy.checked import LayerNames, Specification, plain
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import Observation
 
@@ -28,9 +28,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402
 from crazyflow_ros.network_files.onnx_model import read  # noqa: E402
 
 RNG = np.random.default_rng(0)
-SPECIFICATION = Specification(
-    Observation(), ActionNumbers.of(Action.of("cf2x_L250")), 50, "cf2x_L250"
-)
+SPECIFICATION = Specification(Observation(), Action.of("cf2x_L250"), 50, "cf2x_L250")
 SIZES = {"w0": (8, 13), "b0": (8,), "w1": (8, 8), "b1": (8,), "w2": (4, 8), "b2": (4,)}
 SIZES |= {"wide": (8, 8), "wide_bias": (8,), "value": (1, 8), "value_bias": (1,), "mean": (1, 13)}
 CONSTANTS = {name: RNG.normal(size=size).astype(np.float32) / 3 for name, size in SIZES.items()}
@@ -283,11 +281,11 @@ END = "actions = Gemm<transB = 1>({}, w2, b2)"
         ),
         (
             USUAL.replace("Elu(c)", "Elu<alpha = 0.5>(c)"),
-            r"node 'd' \(Elu\) has alpha=0.5, expected 1",
+            r"node 'd' \(Elu\): alpha is 0.5, expected 1",
         ),
         (
             USUAL.replace("Gemm<transB = 1>(b, w0", "Gemm<transB = 1>(b, w1"),
-            r"'c' \(Gemm\): weights",
+            r"'c' \(Gemm\): .*(8 and 13|do not fit)",
         ),
         (USUAL.replace("Add(e, b1)", "Add(e, d)"), r"'f' \(Add\) is not part of one chain"),
         (USUAL.replace("Div(a, std)", "Div(std, a)"), r"'b' \(Div\) is not part of one chain"),
@@ -299,11 +297,11 @@ END = "actions = Gemm<transB = 1>({}, w2, b2)"
         (CHAIN + "y = Cast<to = 7>(x0) z = Cast<to = 1>(y)" + END.format("z"), r"'y' \(Cast\)"),
         (CHAIN + "y = Clip(x0, high, low)" + END.format("y"), r"'y' \(Clip\) is not part"),
         (CHAIN + DOUBLING + END.format("x200"), r"'x1' \(Add\) is not part of one chain"),
-        (CHAIN + SQUARES + END.format("x200"), r"'x1' \(MatMul\) is not part of one chain"),
+        (CHAIN + SQUARES + END.format("x200"), r"'x1' \(MatMul\): Incompatible dimensions"),
         (GROWING + "b = Gemm(obs, a1)" + END.format("b"), r"'a1' \(ConstantOfShape\): .*computed"),
         (GROWING + "b = Expand(obs, a0)" + END.format("b"), r"'b' \(Expand\): "),
         (CHAIN + "a = Expand(half, s) b = Mul(x0, a)" + END.format("b"), r"\(Expand\): .*computed"),
-        (CHAIN + "y = Reshape(x0, axis0)" + END.format("y"), r"'y' \(Reshape\): cannot reshape"),
+        (CHAIN + "y = Reshape(x0, axis0)" + END.format("y"), r"'actions' \(Gemm\): .*rank"),
         (CHAIN + "y = Tile(x0, four)" + END.format("y"), r"'y' \(Tile\) is none of the operators"),
     ],
 )

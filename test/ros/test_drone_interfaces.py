@@ -16,7 +16,7 @@ from std_srvs.srv import Trigger
 
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.other_nodes import End
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 
 DOMAIN = own_domain("test_drone_interfaces")
 DRONES = tuple(f"cf{i}" for i in range(3))

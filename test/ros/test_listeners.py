@@ -11,6 +11,7 @@ from physics_helpers import until
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from ros_client import own_domain
 from std_msgs.msg import Empty
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
@@ -44,7 +45,7 @@ class Simulator(Node):
 @pytest.fixture
 def simulator() -> Iterator[Simulator]:
     context = rclpy.Context()
-    context.init()
+    context.init(domain_id=own_domain(__name__))
     simulator = Simulator(context)
     yield simulator
     for node in (*simulator.others, simulator):

@@ -17,8 +17,8 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import Drone
+from crazyflow_ros.policy import load
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.files import load
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.policy.policy import Policy

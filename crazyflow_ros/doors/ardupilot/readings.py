@@ -10,16 +10,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from crazyflow_ros.doors.ardupilot.packets import numbers
+from crazyflow_ros.drones.instruments import VL53L1X_RANGE
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import enu_to_ned, flu_to_frd, frd_in_ned, rpy, xyzw_to_wxyz
 
 RANGE_RATE = 50
 """Readings of the range finder a second."""
-FARTHEST = 4.0
-"""Of the range finder [m]: VL53L1X, its data sheet."""
 _CHANNELS = 12  # that ArduPilot reads
-_NOTHING = 2 * FARTHEST  # m, of a range finder that sees nothing within its reach
+_FARTHEST = VL53L1X_RANGE[1]
+_NOTHING = 2 * _FARTHEST  # m, of a range finder that sees nothing within its reach
 
 
 class ArduPilotReadings:
@@ -38,7 +38,7 @@ class ArduPilotReadings:
         if self._every and (frame % self._every == 0 or not self._ranges[0]):
             below = np.nan_to_num(mirror.ranges(snapshot.names)[:, 5], posinf=_NOTHING)
             self._ranges = [
-                f',"rng_1":{distance if distance <= FARTHEST else _NOTHING:.9g}'
+                f',"rng_1":{distance if distance <= _FARTHEST else _NOTHING:.9g}'
                 for distance in below.tolist()
             ]
         quat = frd_in_ned(snapshot.quat)

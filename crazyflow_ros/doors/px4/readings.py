@@ -24,6 +24,8 @@ from crazyflow_ros.drones.instruments import (
     BMI088_ACCELEROMETER,
     BMI088_GYRO,
     VL53L1X,
+    VL53L1X_FIELD_OF_VIEW,
+    VL53L1X_RANGE,
     NoiseCfg,
 )
 from crazyflow_ros.runtime import Snapshot
@@ -59,7 +61,6 @@ _IMU_FIELDS, _MAG_FIELDS, _BARO_FIELDS = 0x03F, 0x1C0, 0x1A00
 _GAUSS, _HPA = 1e4, 1e-2  # of a tesla, of a pascal
 _INT16, _UINT16 = 32767, 65535
 _DOWN, _LASER, _UNKNOWN = 25, 0, 255
-_NEAREST, _FARTHEST, _FIELD_OF_VIEW = 0.04, 4.0, 0.471  # m, rad; VL53L1X, its data sheet
 
 
 _Air: TypeAlias = tuple[float, float, float, float]
@@ -227,20 +228,21 @@ class Px4Readings:
         self, snapshot: Snapshot, mirror: Mirror, time_usec: int
     ) -> list[DistanceSensor]:
         below = mirror.ranges(snapshot.names)[:, 5]
+        nearest, farthest = (round(100 * limit) for limit in VL53L1X_RANGE)
         seen = np.isfinite(below)
         read = self._range.apply(np.where(seen, below, 0.0)[:, None], 1 / SLOW_RATE)[:, 0]
         return [
             DistanceSensor(
                 time_usec // 1000,
-                round(100 * _NEAREST),
-                round(100 * _FARTHEST),
-                round(100 * max(distance, 0.0)) if hits else round(100 * _FARTHEST) + 1,
+                nearest,
+                farthest,
+                round(100 * max(distance, 0.0)) if hits else farthest + 1,
                 _LASER,
                 0,
                 _DOWN,
                 _UNKNOWN,
-                _FIELD_OF_VIEW,
-                _FIELD_OF_VIEW,
+                VL53L1X_FIELD_OF_VIEW,
+                VL53L1X_FIELD_OF_VIEW,
                 (0.0, 0.0, 0.0, 0.0),
                 100 if hits else 1,
             )

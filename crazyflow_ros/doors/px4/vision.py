@@ -15,6 +15,7 @@ from crazyflow_ros.drones.instruments import (
     PMW3901_MIN_RANGE,
     PMW3901_PERIOD,
     NoiseCfg,
+    flow_rates,
 )
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
@@ -98,12 +99,12 @@ class Vision:
     ) -> list[HilOpticalFlow]:
         below = mirror.ranges(snapshot.names)[:, 5]
         is_sharp = np.isfinite(below) & (below >= PMW3901_MIN_RANGE)
-        distance = np.where(is_sharp, below, np.inf)[:, None]
+        distance = np.where(is_sharp, below, np.inf)
         # About the axes forward and right; what turns the sensor to the right, or moves it to the
         # left, is positive about the first, what moves it forward about the second.
-        moves = snapshot.body_vel[:, 1::-1] / distance
-        turns = flu_to_frd(snapshot.ang_vel)[:, :2]
-        flow = self._flow.apply(moves + turns, self._dt) * self._dt * is_sharp[:, None]
+        forward, left = flow_rates(snapshot.body_vel.T, snapshot.ang_vel.T, distance)
+        rates_about = np.stack([left, forward], axis=-1)
+        flow = self._flow.apply(rates_about, self._dt) * self._dt * is_sharp[:, None]
         turned = flu_to_frd(rates) * self._dt
         rows = zip(flow.tolist(), turned.tolist(), is_sharp.tolist())
         period = round(1e6 * self._dt)

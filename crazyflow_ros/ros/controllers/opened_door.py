@@ -1,21 +1,29 @@
-"""The door through which others fly the drones: parameters `door` and `ros2_control.mode`."""
+"""The door through which others fly the drones: parameters `door` and `ros2_control.mode`.
+
+Behind it may be processes of an autopilot, `autopilot.build`, and a gamepad, the topic joy.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from sensor_msgs.msg import Joy
+
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.doors import DoorContext, door_settings
+from crazyflow_ros.doors import DoorContext, DoorSettings, door_settings
+from crazyflow_ros.doors.gamepad import TakesGamepad
 from crazyflow_ros.lockstep.link import SharedMemoryLink
-from crazyflow_ros.ros.controllers import autopilot_processes
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.runtime import Door
+from crazyflow_ros.throttled_logger import ThrottledLogger
 
 if TYPE_CHECKING:
-    from crazyflow_ros.doors.program import StartedAutopilots
+    from crazyflow_ros.doors.program import Autopilot, StartedAutopilots
+    from crazyflow_ros.ros.host import Host
 
 
 class OpenedDoor(NamedTuple):
@@ -46,7 +54,7 @@ def opened_door(node: GuardedNode, parameters: Parameters) -> OpenedDoor:
     except ValueError as error:
         raise ParameterError("door", str(error)) from None
     settings = declare(node, cls, prefix=f"{p.door}.")
-    autopilots = autopilot_processes.prepared(settings, p, node.log)
+    autopilots = _prepared_autopilots(settings, p, node.log)
     try:
         door = settings.open(DoorContext(p.by_door, p.drone_model, p.freq, p.seed, node.log))
     except OSError as error:
@@ -79,3 +87,60 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
         on_loss=control.on_loss,
         logger=node.log,
     )
+
+
+def _prepared_autopilots(
+    settings: DoorSettings, parameters: Parameters, log: ThrottledLogger
+) -> StartedAutopilots | None:
+    """Return the processes of the autopilot, still to be started; None without a build.
+
+    Args:
+        settings: Of the door.
+        parameters: Parameters of the simulator.
+        log: Says which process has ended.
+
+    Raises:
+        ParameterError: The door has no autopilot that can be started, or there is no build of it.
+    """
+    p, given = parameters, parameters.autopilot
+    if not given.build:
+        return None
+    autopilot = _autopilot(p.door)
+    if autopilot is None:
+        text = f"nothing, because the door {p.door} starts no autopilot"
+        raise ParameterError("autopilot.build", text, given.build)
+    from crazyflow_ros.doors.program import AutopilotStart, StartedAutopilots
+
+    folders = Path(given.build).expanduser(), Path(given.work or f"{p.door}_work").expanduser()
+    start = AutopilotStart(*folders, p.simulation_config(), settings, log, given.wipe)
+    try:
+        return StartedAutopilots(autopilot, start, p.by_door)
+    except (ValueError, OSError) as error:
+        raise ParameterError("autopilot.build", str(error)) from None
+
+
+def _autopilot(door: str) -> Autopilot | None:
+    """Return the autopilot of a door, if it has one that can be started."""
+    match door:
+        case "px4":
+            from crazyflow_ros.doors.px4.program import PX4
+
+            return PX4
+        case "ardupilot":
+            from crazyflow_ros.doors.ardupilot.program import ARDUPILOT
+
+            return ARDUPILOT
+        case "crazyflie_firmware":
+            from crazyflow_ros.doors.crazyflie_firmware.program import FIRMWARE
+
+            return FIRMWARE
+    return None
+
+
+def add_gamepad(simulator: Host, door: object) -> None:
+    """Subscribe to joy: the newest message of joy_node moves the sticks of a door."""
+    if isinstance(door, TakesGamepad):
+        take = door.take_gamepad
+        simulator.create_subscription(
+            Joy, "joy", lambda message: take(message.axes, message.buttons), 1
+        )

@@ -20,9 +20,9 @@ from sensor_msgs.msg import JointState
 from crazyflow_ros.description.interfaces import ROTORS
 from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
+from crazyflow_ros.ros.messages.cdr import layout
 from crazyflow_ros.ros.messages.numeric_message import elements
-from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.outbox import Row, SerialisedMessages
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot

@@ -33,8 +33,7 @@ from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, as_ctype
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.ros.commands.flight_services import ALL
-from crazyflow_ros.ros.crazyswarm.configuration import STEPS, LogTopic
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages
+from crazyflow_ros.ros.crazyswarm.log_configuration import STEPS, LogTopic
 from crazyflow_ros.ros.messages.numeric_message import (
     ODOMETRY,
     POSE,
@@ -43,14 +42,13 @@ from crazyflow_ros.ros.messages.numeric_message import (
     elements,
     stamped,
 )
-from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.outbox import Row, SerialisedMessages
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.frames import rotation_matrix, world_to_body
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
-    from crazyflow_ros.ros.host import Host
 
 _QOS = QoSProfile(depth=10)
 _NEAREST, _FARTHEST = 0.01, 3.49  # m, of a scan
@@ -72,19 +70,12 @@ def _messages(reference_frame: Callable[[str], str]) -> dict[str, NumericMessage
         header = Header(frame_id=reference_frame(drone))
         return Odometry(header=header, child_frame_id=drone)
 
-    return {
+    return {  # the frame of a drone has its name
         "pose": NumericMessage(stamped(PoseStamped(), reference_frame), POSE, _believed_pose),
         "odom": NumericMessage(odometry, [*ODOMETRY, *covariances], _believed_motion),
-        "imu": NumericMessage(stamped(imu, _itself), READINGS, _readings),
-        "scan": NumericMessage(
-            stamped(_scan(), _itself), [elements("ranges", len(_AROUND))], _ranges
-        ),
+        "imu": NumericMessage(stamped(imu, str), READINGS, _readings),
+        "scan": NumericMessage(stamped(_scan(), str), [elements("ranges", len(_AROUND))], _ranges),
     }
-
-
-def _itself(drone: str) -> str:
-    """Return the frame of a drone, which has the drone's name."""
-    return drone
 
 
 def _scan() -> LaserScan:
@@ -185,7 +176,7 @@ class _Moment:
 
 
 class LogTopics:
-    """Publishes the logged values of the drones, in the physics thread."""
+    """Publishes the logged values of the drones, in the physics thread; services choose them."""
 
     def __init__(self, crazyflies: Crazyflies) -> None:
         self._simulator = simulator = crazyflies.host
@@ -236,6 +227,9 @@ class LogTopics:
         self._listeners.remove(f"{drone}/{name}")
 
     def _add(self, drone: str) -> None:
+        create = self._simulator.create_service
+        create(AddLogging, f"{drone}/add_logging", partial(self._begin, drone))
+        create(RemoveLogging, f"{drone}/remove_logging", partial(self._end, drone))
         # Those left from before have lost their publishers.
         self._blocks = {key: block for key, block in self._blocks.items() if key[0] != drone}
         for topic in self._swarm.settings(drone).log_topics:
@@ -243,6 +237,18 @@ class LogTopics:
                 self.add(drone, topic)
             except ValueError as error:
                 self._logger.warning(f"{drone} does not log {topic.name}: {error}")
+
+    def _begin(self, drone: str, request: AddLogging.Request, response: Any) -> Any:
+        variables = list(request.vars)
+        topic = LogTopic.of(request.topic_name, request.frequency, variables, "add_logging")
+        self.add(drone, topic)
+        response.success = True
+        return response
+
+    def _end(self, drone: str, request: RemoveLogging.Request, response: Any) -> Any:
+        self.remove(drone, request.topic_name)
+        response.success = True
+        return response
 
     def _address(self) -> None:
         """Select the topics that have subscribers."""
@@ -336,33 +342,3 @@ def check_variables(topic: LogTopic) -> None:
     n_bytes = struct.calcsize(f"<{formats}")
     if n_bytes > _MOST_BYTES:
         raise ValueError(f"variables must have at most {_MOST_BYTES} bytes, got {n_bytes}")
-
-
-class LogServices:
-    """<drone>/add_logging and <drone>/remove_logging."""
-
-    def __init__(self, simulator: Host, topics: LogTopics) -> None:
-        self._simulator, self._topics = simulator, topics
-        simulator.for_each_drone(self._add)
-
-    def _add(self, drone: str) -> None:
-        create = self._simulator.create_service
-        create(AddLogging, f"{drone}/add_logging", partial(self._begin, drone))
-        create(RemoveLogging, f"{drone}/remove_logging", partial(self._end, drone))
-
-    def _begin(self, drone: str, request: AddLogging.Request, response: Any) -> Any:
-        variables = list(request.vars)
-        topic = LogTopic.of(request.topic_name, request.frequency, variables, "add_logging")
-        self._topics.add(drone, topic)
-        response.success = True
-        return response
-
-    def _end(self, drone: str, request: RemoveLogging.Request, response: Any) -> Any:
-        self._topics.remove(drone, request.topic_name)
-        response.success = True
-        return response
-
-
-def declare(crazyflies: Crazyflies) -> None:
-    """Add the topics and the services."""
-    LogServices(crazyflies.host, LogTopics(crazyflies))

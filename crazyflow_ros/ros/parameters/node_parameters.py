@@ -10,7 +10,6 @@ from crazyflow_ros.checks.files import check_file_name
 from crazyflow_ros.checks.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.drones import has_battery
 from crazyflow_ros.dynamics import Dynamics
@@ -20,14 +19,13 @@ from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight.plan import Advice
 from crazyflow_ros.hosts import Hosts
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
-from crazyflow_ros.ros.parameters.groups import (
+from crazyflow_ros.ros.parameters.parameter_groups import (
     AutopilotProcesses,
     CrazyflieLink,
+    Interfaces,
     PublishRates,
     Ros2Control,
 )
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
-from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.sim.cascade import modes_of
@@ -288,6 +286,10 @@ class Parameters(RealisticOptions):
         if self.estimator != Estimator.none:
             values["positioning"] = self._positioning()
         if self.policy:
+            from crazyflow_ros.ros.parameters.policy_parameter import (
+                usable_policy,  # what reads networks
+            )
+
             values["policy"] = usable_policy(
                 self.policy,
                 self.drone_model,
@@ -298,6 +300,8 @@ class Parameters(RealisticOptions):
             )
         call = "call {}/reset"
         if self.crazyflie.port:
+            from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE  # with the protocol
+
             call += f", or {CFLIB_ADVICE.call}"
         flight = replace(self.flight, advice=Advice(call=call))
         poses = poses_of("initial_poses", self.initial_poses, len(self.drones))

@@ -12,7 +12,7 @@ from typing import Any
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.resources import find
-from crazyflow_ros.ros.messages.type_names import type_name, with_parts
+from crazyflow_ros.ros.messages.serialisation import type_name, with_parts
 
 _SEPARATOR = "=" * 80
 

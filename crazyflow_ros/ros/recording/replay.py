@@ -27,25 +27,20 @@ from sensor_msgs.msg import JointState
 
 from crazyflow_ros.checks.limits import open_file, shown, unknown
 from crazyflow_ros.checks.mcap_file import LONGEST, recorded
-from crazyflow_ros.checks.mcap_records import Message
+from crazyflow_ros.checks.mcap_records import File, Message
 from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
 from crazyflow_ros.output import in_words
-from crazyflow_ros.ros.commands.command_topics import inputs
+from crazyflow_ros.ros.commands.setpoint_messages import commands
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH, change_of
 from crazyflow_ros.ros.recording.recorder import PARTIAL
-from crazyflow_ros.runtime import (
-    Checkpoint,
-    PhysicsThread,
-    ResetScope,
-    TimedWrench,
-)
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, TimedWrench
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.xla.start_up import StartUp
 
@@ -99,13 +94,12 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
             except Exception as error:  # a damaged message may contain anything
                 place = f"{shown(topic)} at {time_ns * 1e-9:.3f} s"
                 reason = str(error)[:_REASON] or type(error).__name__
-                raise ReplayError(
-                    f"a recorded message cannot be replayed: {place}: {reason}"
-                ) from error
+                text = f"a recorded message cannot be replayed: {place}: {reason}"
+                raise ReplayError(text) from error
             if flight.report.difference:
                 break
         else:
-            flight.compare()
+            flight.compare(ends_early=not _is_complete(path))
     finally:
         flight.physics.stop()
     return flight.report
@@ -130,16 +124,15 @@ class _Flight:
             with start_up.compiling(*parameters.compiled_for(config)):
                 self.physics = PhysicsThread(config, parameters.drones)
         except ValueError as error:
-            raise ReplayError(
-                f"recorded with a setup that is not available here: {error}"
-            ) from None
+            text = f"recorded with a setup that is not available here: {error}"
+            raise ReplayError(text) from None
         # The grouping of ticks affects the integration of rotor angles.
         for name, rate in values_of(parameters.publish_rates).items():
             if rate:
                 self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
         self.physics.start()
         self.report, self._info = Report(), info
-        self._inputs = inputs(self.physics.control, parameters.drone_model)
+        self._commands = commands(self.physics.control, parameters.drone_model)
         self._recorded: dict[tuple[str, str], np.ndarray] = {}
         self._tick = self.physics.snapshot.tick
 
@@ -147,7 +140,7 @@ class _Flight:
         """Apply a message at its tick, or keep it for the comparison."""
         *_, drone, name = topic.split("/")
         is_change = topic.endswith(CHANGES.removeprefix("~"))
-        if not is_change and name not in (*self._inputs, WRENCH, "odom", "joint_states"):
+        if not is_change and name not in (*self._commands, WRENCH, "odom", "joint_states"):
             return  # other topics come from other threads, and time may have jumped
         tick = -(-time_ns * self.physics.freq // 1_000_000_000)
         if tick != self._tick:
@@ -174,9 +167,9 @@ class _Flight:
         self.report.commands += 1
 
     def _take_of(self, drone: str, name: str, payload: bytes) -> None:
-        if name in self._inputs:
-            kind, conversion = self._inputs[name]
-            self._command(drone, conversion(deserialised(payload, kind), drone))
+        if name in self._commands:
+            command = self._commands[name]
+            self._command(drone, command.convert(deserialised(payload, command.type), drone))
         elif name == WRENCH:
             message = deserialised(payload, WrenchStamped).wrench
             wrench = TimedWrench(xyz(message.force), xyz(message.torque), math.inf)
@@ -188,21 +181,23 @@ class _Flight:
         elif name == "odom":
             odometry = deserialised(payload, Odometry)
             pose, twist = odometry.pose.pose, odometry.twist.twist
-            values = [
-                xyz(pose.position),
-                xyzw(pose.orientation),
-                xyz(twist.linear),
-                xyz(twist.angular),
-            ]
-            for field, value in zip(_FROM_ODOMETRY, values):
+            values = xyz(pose.position), xyzw(pose.orientation), xyz(twist.linear)
+            for field, value in zip(_FROM_ODOMETRY, (*values, xyz(twist.angular))):
                 self._recorded[drone, field] = value
         else:
             joints = deserialised(payload, JointState)
             for field, value in zip(_FROM_JOINTS, (joints.position, joints.velocity)):
                 self._recorded[drone, field] = np.array(value)
 
-    def compare(self) -> None:
-        """Compare the state with the latest recorded state of this tick."""
+    def compare(self, *, ends_early: bool = False) -> None:
+        """Compare the state with the latest recorded state of this tick.
+
+        Args:
+            ends_early: The recording was cut off here: the change between the two may be missing.
+        """
+        if ends_early:
+            self._settle()
+            self._recorded.clear()
         for (drone, field), expected in self._recorded.items():
             found = self._found(drone, field)
             if not np.array_equal(found, expected) and not self.report.difference:
@@ -224,13 +219,11 @@ class _Flight:
 
     def _found(self, drone: str, field: str) -> np.ndarray:
         snapshot = self.physics.snapshot
-        found: np.ndarray = getattr(snapshot, field)[snapshot.names.index(drone)]
-        return found
+        return np.asarray(getattr(snapshot, field)[snapshot.names.index(drone)])
 
     def _change(self, change: dict[str, Any]) -> None:
         if "command" in change:
-            command = change["command"]
-            self._command(command["drone"], to_setpoint(command["setpoint"]))
+            self._command(change["command"]["drone"], to_setpoint(change["command"]["setpoint"]))
             return
         if "request" in change:
             self._request(change["request"], change["arguments"])
@@ -260,8 +253,10 @@ class _Flight:
             self.physics.world.disturb(disturbance).result(_TIMEOUT)
         if "obstacles" in change:
             given = change["obstacles"]
-            obstacles = given and Obstacles(**_arrays(given))
-            self.physics.world.set_obstacles(obstacles).result(_TIMEOUT)
+            arrays: dict[str, Any] = {
+                name: None if v is None else jnp.asarray(v) for name, v in (given or {}).items()
+            }
+            self.physics.world.set_obstacles(given and Obstacles(**arrays)).result(_TIMEOUT)
         # What is left of the states recorded before the change is that of after it.
         self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
         now = self.physics.snapshot
@@ -286,10 +281,6 @@ class _Flight:
                 world.spawn(name, pose).result(_TIMEOUT)
 
 
-def _arrays(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if v is None else jnp.asarray(v) for name, v in values.items()}
-
-
 def _messages(path: Path) -> Iterator[Any]:
     """Yield the parameters, if any, then topic, simulation time [ns] and content of each message.
 
@@ -311,6 +302,11 @@ def _messages(path: Path) -> Iterator[Any]:
                     yield parameters
         except ValueError as error:
             raise ReplayError(str(error)) from None
+
+
+def _is_complete(path: Path) -> bool:
+    with open_file(path, sys.maxsize) as file:
+        return File(file).is_complete
 
 
 def _parameters(metadata: Mapping[str, str]) -> tuple[int, Any]:
@@ -352,11 +348,8 @@ def run(words: Sequence[str], program: str = "replay") -> int:
     cache = open_cache(say)
     try:
         report = replay(path, say)
-    except ReplayError as error:
-        print(f"replay: {path}: {error}", file=sys.stderr)
-        return 2
-    except (OSError, ValueError) as error:
-        print(f"replay: {in_words(error)}", file=sys.stderr)
+    except (ReplayError, OSError, ValueError) as error:
+        say(f"{path}: {error}" if isinstance(error, ReplayError) else in_words(error))
         return 2
     cache.close()
     print(f"{report.ticks} ticks, {report.commands} commands, {report.states} states compared")

@@ -14,10 +14,9 @@ from rosgraph_msgs.msg import Clock
 
 from crazyflow_ros.ros.discovery import published
 from crazyflow_ros.ros.messages.qos import qos_for
-from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.messages.times import STEADY, nanoseconds
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
-from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 
 _CLOCK = "rosgraph_msgs/msg/Clock"
@@ -56,6 +55,7 @@ class TopicRecording:
         self._clocks: list[str] = []  # of this simulator: others have other times
         self._subscriptions: dict[str, Any] = {}
         self._unknown: set[str] = set()
+        self._is_full = False
         # Same as other topics.
         self._display = f"{node.resolve_topic_name(simulator)}/{DISPLAY}/"
         self._timer: Any = None
@@ -91,7 +91,13 @@ class TopicRecording:
         for topic, (kind, *_) in self._node.get_topic_names_and_types():
             is_old = topic in self._subscriptions or topic in self._unknown
             is_double = topic.startswith(self._display)
-            if is_old or is_double or len(self._subscriptions) >= _MOST_TOPICS:
+            if is_old or is_double or self._is_full:
+                continue
+            if len(self._subscriptions) >= _MOST_TOPICS:
+                self._is_full = True
+                self._node.get_logger().warning(
+                    f"{topic} and all further topics are not recorded: the limit is {_MOST_TOPICS}"
+                )
                 continue
             publishers = self._node.get_publishers_info_by_topic(topic)
             if publishers:

@@ -29,7 +29,7 @@ from crazyflow_ros.scene.frames import (
     xyzw_to_wxyz,
 )
 from crazyflow_ros.sensors import ObjRef, SensorCfg
-from crazyflow_ros.sensors.drone_rays import Pattern
+from crazyflow_ros.sensors.patterns import Pattern
 
 C = TypeVar("C", bound=SensorCfg)
 

@@ -17,8 +17,8 @@ from mujoco_ros2_control_msgs.srv import (
     StepSimulation,
 )
 
-from crazyflow_ros.ros.calls.waiting import SLOWEST_TICK
 from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.service_answers import SLOWEST_TICK
 from crazyflow_ros.ros.services.mujoco_ros2_control_states import Edit, StateEditor
 from crazyflow_ros.runtime import InvalidState, TimedWrench
 
@@ -35,7 +35,10 @@ PutKeyframe = Callable[[str], Awaitable[list[str]]]
 
 
 class MujocoServices:
-    """Services that respond once the physics thread has carried out the request."""
+    """Services that respond once the physics thread has carried out the request.
+
+    Without `put_keyframe`, nothing but drones can be put elsewhere.
+    """
 
     def __init__(self, simulator: Host, put_keyframe: PutKeyframe | None) -> None:
         self._put_keyframe = put_keyframe
@@ -158,8 +161,3 @@ def _wrench(message: Any) -> TimedWrench:
         t.sec + t.nanosec * 1e-9 for t in (message.duration, message.ramp_down_duration)
     )
     return TimedWrench(force, torque, duration, in_body=True, point=point, ramp_down=ramp_down)
-
-
-def declare(simulator: Host, put_keyframe: PutKeyframe | None) -> None:
-    """Create the services; without `put_keyframe`, nothing but drones can be put elsewhere."""
-    MujocoServices(simulator, put_keyframe)

@@ -15,8 +15,8 @@ from crazyflow_ros_interfaces.srv import ChangeHeight, CommandDrones
 from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
 from crazyflow_ros.flight import Setpoint
-from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT
-from crazyflow_ros.ros.commands.names import check_names, refusal
+from crazyflow_ros.ros.commands.swarm_commands import check_names, refusal
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -91,8 +91,3 @@ class NamedDrones:
 
 def _done(what: str, names: Sequence[str]) -> str:
     return f"{names[0] if len(names) == 1 else f'{len(names)} drones'} {what}"
-
-
-def declare(simulator: Host) -> None:
-    """Create the services."""
-    NamedDrones(simulator)

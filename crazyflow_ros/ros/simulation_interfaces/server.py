@@ -13,10 +13,10 @@ from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, Wor
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
-from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
-from crazyflow_ros.ros.simulation_interfaces.resources import Reader, objects
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
+from crazyflow_ros.ros.simulation_interfaces.resource_reader import Reader, objects
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
+from crazyflow_ros.ros.simulation_interfaces.world_changes import WorldChanges
 from crazyflow_ros.runtime import ResetScope, Snapshot
 from crazyflow_ros.scene import scene_path, scenes
 from crazyflow_ros.scene.description import Description
@@ -64,6 +64,12 @@ class Server:
         self._drones: set[str] = set()
         simulator.for_all_drones(self._forget_gone)
         self._name_hidden()
+
+    def get_features(self, _request: Any, response: Any) -> None:
+        """Answer ~/get_simulator_features."""
+        response.features.features = sorted(self.features)
+        response.features.spawn_formats = self.spawn_formats
+        response.features.custom_info = "crazyflow_ros, docs/simulation_interfaces.md"
 
     def supports(self, *features: str) -> None:
         """Add supported features by their names in `SimulatorFeatures`."""

@@ -19,12 +19,10 @@ from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities
 from crazyflow_ros.checks import limits
 from crazyflow_ros.drones import Drone, model_name
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.entities import named
-from crazyflow_ros.ros.simulation_interfaces.frames import frame
-from crazyflow_ros.ros.simulation_interfaces.motion import motions
-from crazyflow_ros.ros.simulation_interfaces.objects import standing
-from crazyflow_ros.ros.simulation_interfaces.resources import (
+from crazyflow_ros.ros.simulation_interfaces.entity_motion import frame, motions
+from crazyflow_ros.ros.simulation_interfaces.resource_reader import (
     SUFFIXES,
     Reader,
     check_files,
@@ -36,6 +34,7 @@ from crazyflow_ros.ros.simulation_interfaces.resources import (
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
+from crazyflow_ros.ros.simulation_interfaces.world_changes import standing
 from crazyflow_ros.scene.description import FORMATS, elements_of
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
@@ -242,8 +241,3 @@ def _spawnable(reader: Reader, path: Path) -> Spawnable:
     else:  # before version 2
         spawnable.uri = model.resource.uri
     return spawnable
-
-
-def declare(server: Server) -> None:
-    """Create the services."""
-    Spawning(server)

@@ -81,8 +81,3 @@ class Rivals:
             f"{self._topic} has {len(names)} publishers ({', '.join(names)}), so time jumps back "
             "and forth: give each simulator a ROS_DOMAIN_ID of its own, or a namespace and clock"
         )
-
-
-def declare(simulator: Host) -> None:
-    """Add the topic."""
-    ClockTopic(simulator)

@@ -10,9 +10,9 @@ import numpy as np
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.ros.messages.cdr import Layout, SerialisedMessages, joined
+from crazyflow_ros.ros.messages.cdr import Layout, joined
 from crazyflow_ros.ros.messages.numeric_message import NumericMessage
-from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.outbox import Row, SerialisedMessages
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from itertools import starmap
 from typing import Any
 
@@ -38,7 +37,7 @@ class PackedStep:
     Each array that a compiled function takes or returns costs a microsecond or two, so there are
     few. A call costs 10 us or more, so a step of few worlds also returns their states.
 
-    Each simulation has its own, see `packed_step`.
+    Simulations of one kind share one, see `packed_step`.
     """
 
     def __init__(
@@ -242,7 +241,7 @@ class PackedStep:
         return state
 
 
-_shared: dict[object, PackedStep] = {}  # which nobody calls; the last used come last
+_shared: dict[object, PackedStep] = {}  # the last used come last
 
 
 def packed_step(
@@ -264,4 +263,4 @@ def packed_step(
     _shared[key] = step
     for oldest in list(_shared)[:-_MOST_SHARED]:
         _shared.pop(oldest, None)
-    return copy(step)
+    return step

@@ -27,10 +27,10 @@ from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import READY
+from crazyflow_ros.ros.messages.times import STEADY
 from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.process import WRONG_USAGE
-from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.foxglove.guard import APPS, FoxgloveGuard, hidden_address
 

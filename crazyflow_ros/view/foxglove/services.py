@@ -12,8 +12,8 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls
 from crazyflow_ros.ros.messages.serialisation import serialised
+from crazyflow_ros.ros.messages.times import STEADY
 from crazyflow_ros.ros.recording.message_definitions import type_of
-from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.view.foxglove.bridge import Bridge
 from crazyflow_ros.view.foxglove.topics import CDR, HIDDEN
 

@@ -25,8 +25,9 @@ T = 120.0  # s, no wait is longer
 NAMES = ("cf0", "cf1")
 GOALS = np.array([[0.0, 0.0, 0.4], [0.7, 0.2, 0.6]])
 until = partial(physics_helpers.until, timeout=T)
+# Slower than wall time, so that the answers of fakes come in time on a busy machine.
 CONFIG = SimulationConfig.of(
-    RealisticOptions(drone_model="cf2x_L250", freq=1000, start_paused=True)
+    RealisticOptions(drone_model="cf2x_L250", freq=1000, real_time_factor=0.3, start_paused=True)
 )
 CONTEXT = DoorContext.of(CONFIG, NAMES, logging.getLogger("firmware"))
 

@@ -17,9 +17,8 @@ from rclpy.logging import get_logger
 from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.parameters.groups import Ros2Control
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces, Ros2Control
 from crazyflow_ros.ros.regular_calls import RegularCalls
 
 pytest.importorskip("pal_statistics_msgs.msg", reason="pal_statistics_msgs is not installed")

@@ -14,12 +14,14 @@ from rclpy.parameter import Parameter
 from ros_client import own_domain
 
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters
-from crazyflow_ros.ros.crazyswarm import firmware, log_topics
-from crazyflow_ros.ros.crazyswarm.configuration import LogTopic, SwarmConfiguration
+from crazyflow_ros.ros.crazyswarm.drone_parameters import FirmwareParameters
+from crazyflow_ros.ros.crazyswarm.log_configuration import LogTopic
+from crazyflow_ros.ros.crazyswarm.log_topics import LogTopics
+from crazyflow_ros.ros.crazyswarm.swarm_configuration import SwarmConfiguration
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 from crazyflow_ros.runtime import ResetEvent, ResetScope
 
 GIVEN = {"led.bitmask": 3, "ring.effect": 9}
@@ -91,8 +93,9 @@ class Server(GuardedNode):
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    given = ["--ros-args", "-p", f"cf1.params.ring.effect:={GIVEN['ring.effect']}"]
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    effect = getattr(request, "param", GIVEN["ring.effect"])
+    given = ["--ros-args", "-p", f"cf1.params.ring.effect:={effect}"]
     rclpy.init(args=given, domain_id=own_domain(__name__))
     yield Server()
     rclpy.try_shutdown()
@@ -103,7 +106,7 @@ def test_a_crazyflie_that_comes_back_has_its_own_parameters(
     server: Server, is_another: bool
 ) -> None:
     """Another one is as the first was; after a reset so is the same one."""
-    firmware.declare(server)  # type: ignore[arg-type]
+    FirmwareParameters(server)  # type: ignore[arg-type]
     first = server.held()
     assert first == server.shown() == first | GIVEN
     for name, value in SET.items():
@@ -122,8 +125,17 @@ def test_a_crazyflie_that_comes_back_has_its_own_parameters(
     assert not server.reports
 
 
+@pytest.mark.parametrize("server", ["[1, 2]", "lively", "[]"], indirect=True)
+def test_what_is_no_number_is_no_parameter_of_the_firmware(server: Server) -> None:
+    own = server.parameters.get("ring.effect")
+    FirmwareParameters(server)  # type: ignore[arg-type]
+    (report,) = server.reports
+    assert report.startswith("cf1: ring.effect is a uint8, got ")
+    assert server.parameters.get("ring.effect") == own
+
+
 def test_logging_that_was_added_ends_with_the_topics_of_the_drone(server: Server) -> None:
-    topics = log_topics.LogTopics(server)  # type: ignore[arg-type]
+    topics = LogTopics(server)  # type: ignore[arg-type]
     more = LogTopic.of("more", 50, ["pm.vbat"], "")
     configured = topics.topics("cf1")
     for _ in range(2):

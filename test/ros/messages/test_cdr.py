@@ -19,12 +19,12 @@ from crazyflow_ros.ros.messages import cdr
 from crazyflow_ros.ros.messages.cdr import (
     XYZ,
     XYZW,
-    SerialisedMessages,
     below,
     find_numbers,
     joined,
     layout,
 )
+from crazyflow_ros.ros.messages.outbox import SerialisedMessages
 from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.ros.messages.times import nanoseconds
 

@@ -23,8 +23,8 @@ from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
-from crazyflow_ros.ros.parameters.groups import CrazyflieLink, Ros2Control
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.parameters.parameter_groups import CrazyflieLink, Ros2Control
 
 SETTABLE = (
     *("real_time_factor", "step_ticks", "checkpoint", "interfaces", "with_interfaces"),

@@ -50,11 +50,11 @@ from std_msgs.msg import String
 from wire import check
 
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.ros.equipment import new_recorder
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording import recorder as recorder_module
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Recorder
-from crazyflow_ros.ros.recording.set_up import new_recorder
 
 DOMAIN = own_domain("test_record")
 

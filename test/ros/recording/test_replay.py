@@ -43,7 +43,7 @@ from crazyflow_ros.flight import (
     Takeoff,
     Velocity,
 )
-from crazyflow_ros.ros.commands import setpoint_messages
+from crazyflow_ros.ros.commands.setpoint_messages import POSE
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
@@ -194,6 +194,10 @@ def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
     assert report.states > 500
 
 
+def _full_name(topic: str) -> str:
+    return topic.replace("~", "/node") if topic.startswith("~") else f"/{topic}"
+
+
 class Told:
     """A simulation that other threads tell things, some of them by messages, and records it."""
 
@@ -202,11 +206,7 @@ class Told:
         parameters = from_values(Parameters, values)
         self.physics = physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
         self.recorder = Recorder(path, values, get_logger("test"), wall_time)
-        effects = RecordedEffects(self.recorder, physics, lambda topic: topic.replace("~", "/node"))
-        self._pose = {
-            drone: effects.with_messages(setpoint_messages.pose, f"/{drone}/cmd_pose", PoseStamped)
-            for drone in parameters.drones
-        }
+        self._effects = RecordedEffects(self.recorder, physics, _full_name)
         self._odom = Channel("/cf0/odom", Odometry, QoSProfile(depth=1))
         for name, rate in values_of(parameters.publish_rates).items():
             if rate:
@@ -230,7 +230,9 @@ class Told:
         """A message comes for a drone."""
         pose = PoseStamped()
         pose.pose.position.x, pose.pose.position.y, pose.pose.position.z = pos
-        return self._pose[drone](pose, drone)
+        setpoint: Setpoint = POSE.convert(pose, drone)
+        self._effects.record_command(drone, POSE.topic, pose, setpoint)
+        return setpoint
 
     def end(self) -> None:
         """Complete the file."""
@@ -355,6 +357,23 @@ def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: P
     rewritten(path, cut, lambda *message: message != ("/cf0/odom", after))
     report = replay(cut)
     assert report.difference == "" and report.ticks == 700
+
+
+def test_a_state_after_a_change_may_end_a_file_that_is_cut_off(tmp_path: Path) -> None:
+    """The state is recorded first; a complete file has the change, too."""
+    path, complete, cut = (tmp_path / f"{name}.mcap" for name in ("flight", "complete", "cut"))
+    told = Told(path)
+    physics = told.physics
+    physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
+    physics.step(700 - physics.snapshot.tick).result(T)
+    physics.state.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
+    told.end()
+    last = sum(topic == "/node/changes" for topic, *_ in messages_of(path)) - 1
+    rewritten(path, complete, lambda *message: message != ("/node/changes", last))
+    assert "tick 700, pos of cf0: [0.29999" in replay(complete).difference
+    cut.write_bytes(complete.read_bytes()[:-1])
+    report = replay(cut)
+    assert report.difference == "" and report.ticks == 700 and report.states
 
 
 def test_times_of_the_wall_in_a_file_do_not_matter(tmp_path: Path) -> None:

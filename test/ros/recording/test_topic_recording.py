@@ -11,6 +11,7 @@ from std_msgs.msg import String
 
 from crazyflow_ros.ros.discovery import published
 from crazyflow_ros.ros.messages.times import time_of
+from crazyflow_ros.ros.recording import topic_recording
 from crazyflow_ros.ros.recording.topic_recording import TopicRecording
 
 DOMAIN = own_domain("test_topic_recording")
@@ -57,3 +58,21 @@ def test_messages_have_the_time_of_the_simulator_that_is_recorded(
         ]
     assert {topic for topic, _ in found} >= {*clocks, "/text"}
     assert {time for _, time in found} <= set(range(9)), "times of the other simulator"
+
+
+def test_topics_beyond_the_limit_are_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(topic_recording, "_MOST_TOPICS", 2)
+    with closing(Client(DOMAIN)) as own, closing(Client(DOMAIN)) as client:
+        for i in range(4):
+            own.node.create_publisher(String, f"/text{i}", EVERYTHING)
+        name = own.node.get_name()
+        client.until(lambda: client.node.count_publishers("/text3"), "the topics")
+        recording = TopicRecording(client.node, name, tmp_path / "flight.mcap", {}, 0)
+        for _ in range(2):
+            recording.begin()
+            recording.end()
+        recording.close()
+    told = [line for line in capfd.readouterr().err.splitlines() if "WARN" in line]
+    assert len(told) == 1 and told[0].endswith("topics are not recorded: the limit is 2")

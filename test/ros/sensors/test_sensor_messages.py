@@ -14,7 +14,7 @@ from visualization_msgs.msg import Marker
 
 from crazyflow_ros.raytracing import Distortion
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
-from crazyflow_ros.ros.sensors.markers import marker_array
+from crazyflow_ros.ros.sensors.device_topics import marker_array
 from crazyflow_ros.ros.sensors.sensors_file import load
 from crazyflow_ros.sensors import Intrinsics, ShapeRecorder
 

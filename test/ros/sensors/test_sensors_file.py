@@ -20,8 +20,8 @@ from crazyflow_ros.ros.sensors.kinds import KINDS
 from crazyflow_ros.ros.sensors.sensors_file import SensorFile, load
 from crazyflow_ros.scene.frames import body_to_world
 from crazyflow_ros.sensors import CameraSensorCfg, ImuSensorCfg, NoiseCfg, RayCastSensorCfg
-from crazyflow_ros.sensors.drone_rays import RaysCfg
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
+from crazyflow_ros.sensors.raycast import RaysCfg
 
 
 def read(folder: Path, text: str) -> SensorFile:

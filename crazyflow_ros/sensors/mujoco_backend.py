@@ -1,0 +1,137 @@
+"""Sensors in worlds of C MuJoCo: exact, with one `MjData` per world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.rays import FrameRays
+from crazyflow_ros.sensors.backend import (
+    Contacts,
+    RayCaster,
+    check_not_mocap,
+    motions_of,
+)
+from crazyflow_ros.sensors.objects import ObjRef
+
+
+class MujocoBackend:
+    """One or more `MjData` of a model.
+
+    The caller steps or fills the data; nothing is computed here. So frames have to be up to date
+    (`mj_kinematics`, `mj_camlight`), and for built-in sensors their stages. After `mj_step` they
+    are still those before the step: call `mj_forward` to update them.
+
+    Args:
+        model: The model.
+        data: The data of each world; they may change under the back end.
+    """
+
+    xp = np
+    contact_forces = True
+    keys = None
+
+    def __init__(
+        self, model: mujoco.MjModel, data: mujoco.MjData | Sequence[mujoco.MjData]
+    ) -> None:
+        self.model = model
+        self.data = [data] if isinstance(data, mujoco.MjData) else list(data)
+        if not self.data:
+            raise ValueError("give the data of at least one world")
+        sizes = (model.nq, model.nbody, model.nsensordata)
+        for world, one in enumerate(self.data):
+            if (len(one.qpos), len(one.xpos), len(one.sensordata)) != sizes:
+                raise ValueError(f"the data of world {world} belong to another model")
+
+    @property
+    def n_worlds(self) -> int:
+        """Number of worlds, B."""
+        return len(self.data)
+
+    def sensordata(self) -> np.ndarray:
+        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        return np.stack([data.sensordata for data in self.data])
+
+    def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
+        """Position (B, 3) and axes (B, 3, 3)."""
+        prefix, number = ref.frame_prefix, ref.id(self.model)
+        positions = [getattr(data, f"{prefix}pos")[number] for data in self.data]
+        axes = [getattr(data, f"{prefix}mat")[number].reshape(3, 3) for data in self.data]
+        return np.stack(positions), np.stack(axes)
+
+    def geoms(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (B, ngeom, 3) and axes (B, ngeom, 3, 3)."""
+        axes = [data.geom_xmat.reshape(-1, 3, 3) for data in self.data]
+        return np.stack([data.geom_xpos for data in self.data]), np.stack(axes)
+
+    def motions(self, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centres of mass and velocities (B, K, 3), of `mj_comVel`."""
+        worlds = [motions_of(self.model, data, bodies) for data in self.data]
+        centre, vel, ang_vel = (np.stack(parts) for parts in zip(*worlds))
+        return centre, vel, ang_vel
+
+    def contacts(self) -> Contacts:
+        """The contacts of `mj_collision`, with the forces of the last solution."""
+        return stack_contacts([contacts_of(self.model, data) for data in self.data])
+
+    def check_sensor(self, sensor: int) -> None:
+        """Refuse the motion of mocap bodies."""
+        check_not_mocap(self.model, sensor)
+
+    def poses(self, world: int) -> mujoco.MjData:
+        """The data itself."""
+        return self.data[world]
+
+    def ray_caster(
+        self,
+        excluded: Sequence[Sequence[int]],
+        groups: np.ndarray,
+        max_distance: float,
+        *,
+        one_origin: bool,
+    ) -> RayCaster:
+        """`mj_multiRay` where the rays of a frame have one origin, else `mj_ray`."""
+        rays = FrameRays(self.model, excluded, groups)
+
+        def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            worlds = zip(self.data, np.broadcast_to(origins, directions.shape), directions)
+            found = [rays.cast(*world, one_origin=one_origin) for world in worlds]
+            distances, normals = (np.stack(parts) for parts in zip(*found))
+            missed = (distances < 0.0) | (distances > max_distance)
+            distances[missed], normals[missed] = -1.0, 0.0
+            return distances, normals
+
+        return RayCaster(cast)
+
+
+def contacts_of(model: mujoco.MjModel, data: mujoco.MjData) -> Contacts:
+    """Contacts of one world, without an axis for worlds."""
+    found = data.contact
+    wrench = np.zeros((data.ncon, 6))
+    for number in range(data.ncon):
+        mujoco.mj_contactForce(model, data, number, wrench[number])
+    return Contacts(
+        found.geom.reshape(-1, 2).copy(),
+        found.dist.copy(),
+        found.pos.reshape(-1, 3).copy(),
+        found.frame.reshape(-1, 3, 3).swapaxes(1, 2).copy(),
+        wrench[:, :3],
+        wrench[:, 3:],
+    )
+
+
+def stack_contacts(worlds: Sequence[Contacts]) -> Contacts:
+    """Contacts of several worlds, with as many slots as the world with most contacts needs."""
+    most = max(len(contacts.dist) for contacts in worlds)
+
+    def padded(parts: Sequence[np.ndarray], value: float) -> np.ndarray:
+        shape = (len(parts), most, *parts[0].shape[1:])
+        stacked = np.full(shape, value, parts[0].dtype)
+        for whole, part in zip(stacked, parts):
+            whole[: len(part)] = part
+        return stacked
+
+    geoms, *others = zip(*worlds)
+    return Contacts(padded(geoms, -1), *(padded(parts, 0.0) for parts in others))
