@@ -35,8 +35,7 @@ class Courses:
         self._moving: tuple[list[str], np.ndarray] | None = None
 
     def add(self, name: str) -> None:
-        """Add a drone with a new order, to look at now."""
-        self.drop(name)
+        """Add a drone with a new order, to look at now; `put` replaces what it had."""
         self.changes[name] = _NOW
 
     def rewind(self) -> None:

@@ -145,8 +145,9 @@ class Loop:
     def pause(self) -> None:
         """Stop time, and abort steps under way."""
         self._abort_steps("the simulation was paused")
-        self._set_paused(True)
-        self.pacer.pause()
+        self.paused = True
+        self.driver.set_paused(True)
+        self.pacer.restart(self._simulation.snapshot.tick)
 
     def resume(self) -> None:
         """Let time run, and abort steps under way.
@@ -157,8 +158,9 @@ class Loop:
         if self.held:
             raise InvalidState(self.held)
         self._abort_steps("the simulation was resumed")
-        self._set_paused(False)
-        self._anchor()
+        self.paused = False
+        self.driver.set_paused(False)
+        self.pacer.anchor(self._simulation.snapshot.tick)
 
     def hold(self, reason: str) -> None:
         """Pause, and refuse to resume and to step for a reason; an empty one ends the refusal."""
@@ -181,7 +183,7 @@ class Loop:
     def set_factor(self, factor: float) -> None:
         """Change the real-time factor."""
         self.pacer.factor = factor
-        self._anchor()
+        self.pacer.anchor(self._simulation.snapshot.tick)
 
     # The thread itself.
 
@@ -189,7 +191,7 @@ class Loop:
         health, requests = self._health, self.requests
         try:
             self._simulation.show()
-            self._anchor()
+            self.pacer.anchor(self._simulation.snapshot.tick)
             self.driver.set_paused(self.paused)
             while not requests.stopping:
                 health.doing, health.beats = "a request", health.beats + 1
@@ -248,10 +250,3 @@ class Loop:
     def _abort_steps(self, reason: str) -> None:
         while self._steps:
             self._steps.popleft().abort(reason)
-
-    def _set_paused(self, paused: bool) -> None:
-        self.paused = paused
-        self.driver.set_paused(paused)
-
-    def _anchor(self) -> None:
-        self.pacer.anchor(self._simulation.snapshot.tick)

@@ -87,7 +87,7 @@ class PhysicsThread:
         n_slots = 0 if guard and guard.flies_all else config.max_drones
         engine = Engine(config, names, n_slots=n_slots, by_door=by_door)
         roster = Roster(config, names, engine, health, scene)
-        requests = Requests(health.note_failure, guard.interrupt if guard else lambda: None)
+        requests = Requests(health.note_failure, guard)
         self.simulation = simulation = Simulation(
             config, engine, roster, guard, self.news, health, requests.pending
         )

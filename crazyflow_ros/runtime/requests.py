@@ -8,6 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from crazyflow_ros.runtime.door import DoorGuard
+
 T = TypeVar("T")
 
 
@@ -21,16 +23,16 @@ class Requests:
     Args:
         note_failure: Called when an action fails with an exception that is not a refusal. The
             thread goes on.
-        interrupt: Interrupts whatever else the thread waits for; called after each request.
+        door: For which the thread may wait, unless there are requests; None if there is none.
 
     Attributes:
         stopping: Whether the thread is to end.
     """
 
     def __init__(
-        self, note_failure: Callable[[str, Exception], None], interrupt: Callable[[], None]
+        self, note_failure: Callable[[str, Exception], None], door: DoorGuard | None = None
     ) -> None:
-        self._note_failure, self._interrupt = note_failure, interrupt
+        self._note_failure, self._door = note_failure, door
         self._wake = threading.Condition()  # guards the four below
         self._queue: deque[tuple[Callable[[], None], Future[Any]]] = deque()
         self._serving = False
@@ -70,7 +72,8 @@ class Requests:
             else:
                 self._queue.append((action, future))
                 self._wake.notify_all()
-        self._interrupt()
+        if self._door is not None:
+            self._door.interrupt()
 
     @property
     def open(self) -> bool:
@@ -83,7 +86,8 @@ class Requests:
         with self._wake:
             self.stopping = True
             self._wake.notify_all()
-        self._interrupt()
+        if self._door is not None:
+            self._door.interrupt()
 
     # In the thread that serves.
 

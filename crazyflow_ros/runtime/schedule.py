@@ -38,7 +38,7 @@ class Pacer:
         self._anchor_tick, self._anchor_time = tick, time.monotonic()
 
     def restart(self, tick: int) -> None:
-        """Restart the schedule and the measurement, after a jump of the tick."""
+        """Restart the schedule and the measurement, at a pause, or after a jump of the tick."""
         self._history.clear()
         self.anchor(tick)
 
@@ -72,10 +72,6 @@ class Pacer:
             self.anchor(tick)
         elif late > n_ticks * period:
             self.overruns += 1
-
-    def pause(self) -> None:
-        """Drop the measured speed; time does not run."""
-        self._history.clear()
 
     def achieved_factor(self) -> float:
         """Simulated seconds per second over the last two seconds; 0 while time stands still."""
