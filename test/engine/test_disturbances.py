@@ -59,8 +59,8 @@ def windy() -> Engine:
 @pytest.fixture
 def engine(windy: Engine) -> Engine:
     """The drones high in the air and far from each other, with rotors at rest."""
-    windy.state.reset()
-    windy.world.disturb(Wind())
+    windy.reset()
+    windy.disturb(Wind())
     put(windy)
     return windy
 
@@ -291,8 +291,8 @@ def test_gusts_come_to_a_simulation_that_runs_and_go_on_in_another() -> None:
         physics.step(505).result(T)
         content = physics.state.checkpoint().result(T).to_bytes()
         end = physics.step(505).result(T)
-        other.restore(Checkpoint.load(BytesIO(content))).result(T)
-        assert other.wind == wind
+        other.state.restore(Checkpoint.load(BytesIO(content))).result(T)
+        assert other.world.wind == wind
         np.testing.assert_array_equal(other.step(505).result(T).pos, end.pos)
         assert np.abs(end.vel).max() > 1e-3
     finally:

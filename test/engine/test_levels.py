@@ -114,7 +114,7 @@ def test_drones_at_all_levels_fly_as_each_would_alone():
     moved = fly(together, [200])[-1].pos - AIR[:, :3]
     alone = Engine(config(), ["cf0"], by_door=["cf0"])
     for i, level in enumerate(levels):
-        alone.state.reset()
+        alone.reset()
         alone.command[:], alone.level[:] = COMMANDS.get(level, 0), level
         by_itself = fly(alone, [200])[-1].pos - AIR[:1, :3]
         np.testing.assert_allclose(moved[i], by_itself[0], atol=1e-3)

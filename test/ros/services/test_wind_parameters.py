@@ -24,6 +24,7 @@ class Simulator:
 
     def __init__(self, node: Node) -> None:
         self.node, self.physics, self.parameters = node, self, Parameters()
+        self.world = self
         self.wind, self.asked = Wind(), list[Wind]()
         self.get_parameter = node.get_parameter
         self.warnings = list[str]()
