@@ -93,7 +93,7 @@ class CompiledFiles:
         lowered = cache(lambda: _lowered(make(), arguments, options))
 
         def code() -> str:
-            return _name("code", given, lowered().out_tree, lowered().as_text())
+            return _name("executable", given, lowered().out_tree, lowered().as_text())
 
         name = self.traced(code, "name of code", given, what) if what else code()
         program = self._loaded.get(name)
