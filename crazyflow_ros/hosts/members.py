@@ -23,7 +23,7 @@ from crazyflow_ros.hosts.settings import Hosts
 from crazyflow_ros.hosts.transport import Transport
 from crazyflow_ros.hosts.words import PROTOCOL, Hello, packed
 from crazyflow_ros.network_files import MOST_BYTES
-from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.runtime import PhysicsThread, ResetEvent, ResetScope
 
 _REPEAT = 1.0  # s between greetings, as long as some have not answered
 _FREE = ("real_time_factor", "start_paused", "watchdog_timeout")
@@ -78,10 +78,6 @@ class Members:
         lives = [self._life, *(self._lives[name][0] for name in self._peers)]
         return hashlib.blake2b(" ".join(sorted(lives)).encode(), digest_size=8).hexdigest()
 
-    def begin(self) -> None:
-        """Be present."""
-        self._renew()
-
     def is_present(self, name: str, life: str) -> bool:
         """Whether this is the life of a simulator that counts."""
         return life in self._lives.get(name, [])[:1]
@@ -103,7 +99,7 @@ class Members:
         elif not here and life in lives:
             lives.remove(life)
             if not lives:
-                self._renew()  # the other one may not have noticed that it was gone
+                self.renew()  # the other one may not have noticed that it was gone
 
     def heard(self, name: str, life: str, hello: Hello) -> None:
         """Compare a simulator with this one."""
@@ -143,7 +139,8 @@ class Members:
         elif not here and life in others:
             others.remove(life)
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
+        """Be present, in a new life."""
         self._life = uuid.uuid4().hex
         self._transport.announce(self._life)
         self._greet()
@@ -182,38 +179,34 @@ class Owners:
     """Who owns which drone: commands it, and puts forces on it. Physics thread.
 
     Args:
-        own: Name of this simulator.
-        drones: Those that it owns at the start.
+        members: All simulators.
+        drones: Those that this one owns at the start.
         physics: Its physics thread, which refuses commands of its users to other drones.
+
+    Attributes:
+        of: The owner of each drone; empty as long as some have not said what they own.
     """
 
-    def __init__(self, own: str, drones: Sequence[str], physics: PhysicsThread) -> None:
-        self._own, self._physics = own, physics
-        self._owners: dict[str, str] = {}  # none as long as some have not said what they own
+    def __init__(self, members: Members, drones: Sequence[str], physics: PhysicsThread) -> None:
+        self._members, self._physics = members, physics
+        self.of: dict[str, str] = {}
         others = set(physics.snapshot.names).difference(drones)
         physics.masters = dict.fromkeys(others, "another simulator")
+        physics.news.on_reset(self._note_reset)
 
-    def __bool__(self) -> bool:
-        """Whether all have said what they own."""
-        return bool(self._owners)
-
-    def use(self, owners: Mapping[str, str]) -> None:
+    def use(self, owners: dict[str, str]) -> None:
         """Replace the owners of all drones."""
-        self._owners = dict(owners)
-        others = {drone: name for drone, name in owners.items() if name != self._own}
+        self.of = owners
+        others = {drone: name for drone, name in owners.items() if name != self._members.own}
         self._physics.masters = {drone: f"the simulator {name}" for drone, name in others.items()}
-
-    def add(self, drone: str, owner: str) -> None:
-        """Note who owns a drone that has come."""
-        self.use(self._owners | {drone: owner})
-
-    def own(self, owner: str, drone: str) -> bool:
-        """Whether a simulator owns a drone."""
-        return self._owners.get(drone) == owner
 
     def drones_of(self, owner: str) -> list[str]:
         """Return the present drones of a simulator, in the order of all drones."""
-        return [drone for drone in self._physics.snapshot.names if self.own(owner, drone)]
+        return [name for name in self._physics.snapshot.names if self.of.get(name) == owner]
+
+    def _note_reset(self, event: ResetEvent) -> None:
+        if ResetScope.spawned in event.scope:
+            self.use(self._members.owners())
 
 
 def configuration(config: SimulationConfig, drones: Sequence[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 
 import numpy as np
@@ -12,8 +13,7 @@ import numpy as np
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
-from crazyflow_ros.hosts.agenda import Agenda
-from crazyflow_ros.hosts.members import Members, Owners
+from crazyflow_ros.hosts.shared_requests import SharedRequests
 from crazyflow_ros.hosts.transport import Transport
 from crazyflow_ros.hosts.words import Hello, Word, inputs_of, packed, unpacked
 from crazyflow_ros.runtime import PhysicsThread
@@ -29,28 +29,23 @@ class Rounds:
 
     Args:
         physics: The physics thread, whose simulation it drives.
-        members: Who is present.
-        owners: Who owns which drone.
-        agenda: The requests of all.
+        requests: The requests of all simulators.
         transport: Reaches the others.
         before: Called before the inputs of a round are taken.
-        lose: Takes a drone whose setpoint failed out of service, in all simulators.
     """
 
     def __init__(
         self,
         physics: PhysicsThread,
-        members: Members,
-        owners: Owners,
-        agenda: Agenda,
+        requests: SharedRequests,
         transport: Transport,
         before: Callable[[], None],
-        lose: Callable[[str, str], object],
     ) -> None:
         self._simulation, self._engine = physics.simulation, physics.simulation.engine
         self._loop, self._health = physics.loop, physics.health
-        self._members, self._owners, self._agenda = members, owners, agenda
-        self._transport, self._before, self._lose = transport, before, lose
+        self._members, self._owners = requests.members, requests.owners
+        self._agenda = requests.agenda
+        self._requests, self._transport, self._before = requests, transport, before
         self._until = self._simulation.snapshot.tick  # up to which the inputs of all are agreed
         self._felt = self._until  # tick at which the commands looked at what the drones touch
         self._begun = False
@@ -93,14 +88,11 @@ class Rounds:
         return tick - start
 
     def take_up(self) -> None:
-        """See `Driver`: what is posted waits for the next round."""
+        """See `Driver`: it waits for the next round."""
 
     def idle(self) -> None:
         """See `Driver`."""
         self._turn(due=False, paused=self._loop.paused)
-
-    def set_paused(self, paused: bool) -> None:
-        """See `Driver`."""
 
     def close(self) -> None:
         """See `Driver`."""
@@ -116,7 +108,7 @@ class Rounds:
         """
         if not self._begun:
             self._begun = True
-            self._members.begin()
+            self._members.renew()
         while self._is_carried_out():
             tick = self._simulation.snapshot.tick  # which a request may have set back
             if tick < self._until and not (paused or self._forced):
@@ -162,39 +154,28 @@ class Rounds:
             return False
         if members.view != self._view:
             self._view, self._round, self._word, self._forced = members.view, 0, None, True
-            if not self._owners:
+            if not self._owners.of:
                 self._owners.use(members.owners())
         return True
 
     def _heard(self) -> dict[str, Word]:
         """The words of the others in this round."""
-        found = {}
-        for name, words in self._words.items():
-            for word in words:
-                if (word.view, word.round) == (self._view, self._round):
-                    found[name] = word
-        return found
+        now = self._view, self._round
+        every = ((name, word) for name, words in self._words.items() for word in words)
+        return {name: word for name, word in every if (word.view, word.round) == now}
 
     def _speak(self, *, due: bool) -> None:
         """Say inputs and requests."""
         self._before()
         simulation, now = self._simulation, self._simulation.snapshot
-        simulation.take_up(self._lose)
-        self._felt = now.tick
+        simulation.take_up(partial(self._requests.ask, "withdraw"))
+        tick = self._felt = now.tick
         period = simulation.control_period
-        until = min((now.tick // period + 1) * period, simulation.wrenches.next_end)
-        self._word = Word(
-            self._view,
-            self._round,
-            now.tick,
-            now.epoch,
-            digest(now),
-            self._loop.paused,
-            due,
-            int(max(until, now.tick + 1)),
-            self._agenda.say(),
-            self._engine.inputs(self._owners.drones_of(self._members.own)).tobytes(),
-        )
+        until = max(min((tick // period + 1) * period, simulation.wrenches.next_end), tick + 1)
+        requests, motion, paused = self._agenda.say(), digest(now), self._loop.paused
+        own = self._engine.inputs(self._owners.drones_of(self._members.own)).tobytes()
+        start = self._view, self._round, tick, now.epoch, motion
+        self._word = Word(*start, paused, due, int(until), requests, own)
         self._transport.send(packed(self._word))
 
     def _settle(self, words: dict[str, Word]) -> None:
@@ -239,9 +220,7 @@ class Rounds:
         if len(set(states.values())) == 1:
             return ""
         first, *others = sorted(states)
-        for name in others:
-            if states[name] != states[first]:
-                break
+        name = next(name for name in others if states[name] != states[first])
         places = (f"{x} is at tick {states[x][0]} and reset {states[x][1]}" for x in (first, name))
         why = "the simulators are in different states"
         if states[first][:2] == states[name][:2]:

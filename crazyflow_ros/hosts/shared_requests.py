@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -14,15 +14,7 @@ from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.hosts.agenda import Agenda
 from crazyflow_ros.hosts.calls import call, read_call
 from crazyflow_ros.hosts.members import Members, Owners
-from crazyflow_ros.runtime import (
-    Checkpoint,
-    DroneState,
-    InvalidState,
-    PhysicsThread,
-    ResetScope,
-    Snapshot,
-    Steps,
-)
+from crazyflow_ros.runtime import Checkpoint, InvalidState, PhysicsThread, Snapshot, Steps
 from crazyflow_ros.runtime.checkpoint_content import check_kept
 
 AGREED = {
@@ -43,13 +35,15 @@ class SharedRequests:
         owners: Who owns which drone.
 
     Attributes:
+        members: As given.
+        owners: As given.
         agenda: The requests that are not carried out yet.
         own_steps: Steps of this simulator that are not agreed yet, by number.
         checkpoints: Checkpoints for this simulator that are not complete yet, by number.
     """
 
     def __init__(self, physics: PhysicsThread, members: Members, owners: Owners) -> None:
-        self._physics, self._members, self._owners = physics, members, owners
+        self._physics, self.members, self.owners = physics, members, owners
         self.agenda = Agenda(members.own, self._carry_out)
         self.own_steps: dict[int, Steps] = {}
         self.checkpoints: dict[int, Future[Checkpoint]] = {}
@@ -67,7 +61,6 @@ class SharedRequests:
             "step": self._step,
             "drop_steps": self._drop_steps,
             "spawn": self._spawn,
-            "reset": self._reset,
             "withdraw": self._withdraw,
             "checkpoint": self._checkpoint,
             "contribute": self._contribute,
@@ -84,7 +77,7 @@ class SharedRequests:
                 asks for at once is carried out by all at the same tick.
         """
         held = self._physics.loop.held
-        if held and self._members.missing and not future.done():
+        if held and self.members.missing and not future.done():
             future.set_exception(InvalidState(held))
         else:
             self.agenda.ask(request, future, once_here=once_here)
@@ -107,7 +100,7 @@ class SharedRequests:
         except Exception as error:
             begun = Future()
             begun.set_exception(error)
-        if begun is not None and origin != self._members.own:
+        if begun is not None and origin != self.members.own:
             begun.add_done_callback(partial(self._note_refusal, origin, name))
         return begun
 
@@ -128,7 +121,7 @@ class SharedRequests:
     def _step(self, origin: str, number: int, n_ticks: int) -> None:
         if type(n_ticks) is not int or not 1 <= n_ticks <= limits.STEPS:
             raise ValueError(f"ticks must be from 1 to {limits.STEPS}, got {shown(n_ticks)}")
-        if origin == self._members.own:
+        if origin == self.members.own:
             steps = self.own_steps.pop(number)
             self._physics.loop.enqueue(steps)
         else:
@@ -146,31 +139,16 @@ class SharedRequests:
     def _spawn(self, origin: str, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
         def note(done: Future[Snapshot]) -> None:
             if done.exception() is None:
-                self._owners.add(name, origin)
+                self.owners.use(self.owners.of | {name: origin})
 
         begun = self._physics.world.spawn(name, pose)
-        begun.add_done_callback(note)
-        return begun
-
-    def _reset(
-        self,
-        _: str,
-        scope: ResetScope = ResetScope.state,
-        drones: Sequence[str] | None = None,
-        states: Mapping[str, DroneState] | None = None,
-    ) -> Future[Snapshot]:
-        def note(done: Future[Snapshot]) -> None:
-            if done.exception() is None and ResetScope.spawned in scope:
-                self._owners.use(self._members.owners())
-
-        begun = self._physics.state.reset(scope, drones, states)
         begun.add_done_callback(note)
         return begun
 
     def _withdraw(self, origin: str, name: str, why: str) -> None:
         simulation = self._physics.simulation
         simulation.known([name])
-        if not self._owners.own(origin, name):
+        if self.owners.of.get(name) != origin:
             raise ValueError(f"{origin} does not own {name}")
         simulation.withdraw(name, limits.text("reason", why))
 
@@ -182,7 +160,7 @@ class SharedRequests:
         orders: dict[str, Any] = {}
         try:
             orders = simulation.commands.capture()
-            if origin == self._members.own:
+            if origin == self.members.own:
                 self._bases[number], self._parts[number] = self._physics.state.capture(), {}
         except ValueError as refusal:
             error = str(refusal)
@@ -192,11 +170,11 @@ class SharedRequests:
     def _contribute(
         self, origin: str, collector: str, number: int, error: str, orders: Any, wrenches: Any
     ) -> None:
-        if collector != self._members.own or number not in self.checkpoints:
+        if collector != self.members.own or number not in self.checkpoints:
             return
         parts = self._parts.setdefault(number, {})
         parts[origin] = error, orders, wrenches
-        if len(parts) < len(self._members.names):
+        if len(parts) < len(self.members.names):
             return
         future, base = self.checkpoints.pop(number), self._bases.pop(number, None)
         del self._parts[number]
@@ -211,7 +189,7 @@ class SharedRequests:
         Raises:
             ValueError: One cannot be stored, or is none.
         """
-        owners = self._owners
+        owners = self.owners
         merged: dict[str, Any] = {}
         wrenches: list[Any] = []
         for origin in sorted(parts):
@@ -219,7 +197,7 @@ class SharedRequests:
             if error:
                 raise ValueError(f"at the simulator {origin}: {shown(error, 300)}")
             merged |= {name: orders[name] for name in owners.drones_of(origin) if name in orders}
-            wrenches += [one for one in forces if owners.own(origin, one["name"])]
+            wrenches += [one for one in forces if owners.of.get(one["name"]) == origin]
         assert base is not None
         about = base.about | {"orders": merged, "wrenches": wrenches}
         check_kept(about, self._physics.freq)
@@ -229,7 +207,7 @@ class SharedRequests:
         """Restore the state of all drones, and the commands of those of this simulator."""
         if not isinstance(checkpoint, Checkpoint):
             raise ValueError(f"expected a checkpoint, got {shown(checkpoint)}")
-        own = self._owners.drones_of(self._members.own)
+        own = self.owners.drones_of(self.members.own)
         kept = checkpoint.about
         orders = {name: order for name, order in kept["orders"].items() if name in own}
         wrenches = [wrench for wrench in kept["wrenches"] if wrench["name"] in own]

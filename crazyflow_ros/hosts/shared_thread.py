@@ -16,16 +16,23 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.hosts.calls import call
 from crazyflow_ros.hosts.members import Members, Owners, configuration
-from crazyflow_ros.hosts.own_inputs import OwnInputs
 from crazyflow_ros.hosts.rounds import Rounds
 from crazyflow_ros.hosts.settings import Hosts
 from crazyflow_ros.hosts.shared_requests import AGREED, SharedRequests
 from crazyflow_ros.hosts.transport import Transport, ZenohTransport
-from crazyflow_ros.runtime import Checkpoint, InvalidState, PhysicsThread, ResetScope, Steps
+from crazyflow_ros.runtime import (
+    Checkpoint,
+    InvalidState,
+    PhysicsThread,
+    ResetEvent,
+    ResetScope,
+    Steps,
+)
+from crazyflow_ros.runtime.mirror_inputs import MirrorInputs
 from crazyflow_ros.runtime.state_changes import StateChanges, StateEdit
 from crazyflow_ros.runtime.steps import Progress
 from crazyflow_ros.runtime.wrenches import TimedWrench
-from crazyflow_ros.scene import MirrorState
+from crazyflow_ros.scene import Controls, MirrorState
 from crazyflow_ros.throttled_logger import Logger
 
 _MOST_UNREAD = 100  # messages of one simulator; it cannot be further ahead than a few
@@ -34,6 +41,36 @@ _ALONE = {
     "world": {"set_scene": "another scene", "set_obstacles": "a change of the obstacles"},
 }
 """Methods whose arguments cannot be sent, by part as `AGREED`, and what they would be."""
+
+
+class OwnInputs(MirrorInputs):
+    """The `MirrorInputs` of a simulator that shares its time: they wait for the next round.
+
+    Args:
+        physics: The physics thread.
+        state: Changes the state in all simulators.
+    """
+
+    def __init__(self, physics: PhysicsThread, state: StateChanges) -> None:
+        super().__init__(physics.simulation, state, physics.loop.requests)
+        self._physics = physics
+        physics.news.on_reset(self._forget)
+
+    def apply_controls(self, names: Sequence[str], controls: Controls) -> None:
+        """See `MirrorInputs`; those of drones of other simulators must be zero.
+
+        Raises:
+            ValueError: There is a force on a drone that another simulator owns.
+        """
+        self._physics.check_own(load.drone for load in controls.loads)
+        own = [row for row, name in enumerate(names) if name not in self._physics.masters]
+        kept = Controls(controls.rotor_speed[own], controls.loads)
+        self.post([names[row] for row in own], kept)
+
+    def _forget(self, event: ResetEvent) -> None:
+        """Drop rotor speeds that were meant for the flight so far."""
+        with self._lock:
+            self._rotors = {k: x for k, x in self._rotors.items() if k not in event.drones}
 
 
 class SharedPart:
@@ -93,19 +130,11 @@ class SharedThread(SharedPart):
         self._members = Members(
             hosts, tuple(names), configuration(config, names), transport, physics.health.warn
         )
-        owners = Owners(hosts.name, hosts.drones, physics)
+        owners = Owners(self._members, hosts.drones, physics)
         self._requests = SharedRequests(physics, self._members, owners)
         inputs = OwnInputs(physics, cast(StateChanges, self.state))
         physics.mirror.requests = inputs
-        self._rounds = Rounds(
-            physics,
-            self._members,
-            owners,
-            self._requests.agenda,
-            transport,
-            before=inputs.take,
-            lose=partial(self._requests.ask, "withdraw"),
-        )
+        self._rounds = Rounds(physics, self._requests, transport, before=inputs.take)
         physics.loop.driver = self._rounds
         self._numbers = count()
         self._unread: Counter[str] = Counter()
@@ -142,8 +171,7 @@ class SharedThread(SharedPart):
             ValueError: There is no such drone, or another simulator owns it.
         """
         self._physics.simulation.known([name])
-        if master := self._physics.masters.get(name):
-            raise ValueError(f"{name} obeys {master} alone")
+        self._physics.check_own([name])
         return self._physics.apply_wrench(name, wrench, key)
 
     def _instead_in(self, part: str) -> dict[str, Callable[..., Future[Any]]]:

@@ -46,9 +46,6 @@ class Driver(Protocol):
     def idle(self) -> None:
         """Called before the thread waits for a request or for the next tick to be due."""
 
-    def set_paused(self, paused: bool) -> None:
-        """Note that time stands still, or runs."""
-
     def close(self) -> None:
         """Close at the end of the simulation. From any thread, possibly more than once."""
 
@@ -146,7 +143,7 @@ class Loop:
         """Stop time, and abort steps under way."""
         self._abort_steps("the simulation was paused")
         self.paused = True
-        self.driver.set_paused(True)
+        self._simulation.set_paused(True)
         self.pacer.restart(self._simulation.snapshot.tick)
 
     def resume(self) -> None:
@@ -159,7 +156,7 @@ class Loop:
             raise InvalidState(self.held)
         self._abort_steps("the simulation was resumed")
         self.paused = False
-        self.driver.set_paused(False)
+        self._simulation.set_paused(False)
         self.pacer.anchor(self._simulation.snapshot.tick)
 
     def hold(self, reason: str) -> None:
@@ -192,7 +189,7 @@ class Loop:
         try:
             self._simulation.show()
             self.pacer.anchor(self._simulation.snapshot.tick)
-            self.driver.set_paused(self.paused)
+            self._simulation.set_paused(self.paused)
             while not requests.stopping:
                 health.doing, health.beats = "a request", health.beats + 1
                 requests.serve()

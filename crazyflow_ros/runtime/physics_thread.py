@@ -200,8 +200,7 @@ class PhysicsThread:
                 door flies it.
         """
         self._check_commands(setpoints, setpoints.values())
-        if refused := self._refused(setpoints):
-            raise ValueError(refused[0])
+        self.check_own(setpoints)
         self.commands.post(setpoints)
 
     def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Response]:
@@ -210,7 +209,8 @@ class PhysicsThread:
         Raises:
             ValueError: There is no such drone, or its control mode cannot follow the setpoint.
         """
-        refused, masters = self._refused(setpoints), self.masters
+        masters = self.masters
+        refused = [f"{name} obeys {masters[name]} alone" for name in setpoints if name in masters]
         free = {name: setpoint for name, setpoint in setpoints.items() if name not in masters}
         self._check_commands(setpoints, free.values())
 
@@ -219,6 +219,17 @@ class PhysicsThread:
             return Response(refused + response.refused, response.notes)
 
         return self.loop.requests.ask(carry_out)
+
+    def check_own(self, names: Iterable[str]) -> None:
+        """Check that nobody else flies drones, see `masters`.
+
+        Raises:
+            ValueError: Somebody does; the message says who.
+        """
+        masters = self.masters
+        for name in names:
+            if name in masters:
+                raise ValueError(f"{name} obeys {masters[name]} alone")
 
     def apply_wrench(self, name: str, wrench: TimedWrench, key: Hashable = None) -> Future[None]:
         """Apply an external force and torque to a drone from the next tick on.
@@ -313,11 +324,6 @@ class PhysicsThread:
 
         def __getattr__(self, name: str) -> Any:
             return former_names.found(self, name)
-
-    def _refused(self, names: Iterable[str]) -> list[str]:
-        """Say which drones others fly."""
-        masters = self.masters
-        return [f"{name} obeys {masters[name]} alone" for name in names if name in masters]
 
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
         self.simulation.known(names)

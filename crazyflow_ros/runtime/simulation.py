@@ -156,7 +156,7 @@ class Simulation:
         """See `Driver`: there is nothing to do."""
 
     def set_paused(self, paused: bool) -> None:
-        """See `Driver`."""
+        """Tell the door that time stands still, or runs again."""
         if self.door is not None:
             self.door.set_paused(paused)
 

@@ -28,7 +28,7 @@ class Simulator:
         values = {"freq": 500, **configured}
         self.members = Members(settings, DRONES, values, self.end, self.said.append)
         self.end.open(self._noticed, self._heard)
-        self.members.begin()
+        self.members.renew()
 
     def _noticed(self, name: str, life: str, here: bool) -> None:
         self.members.noticed(name, life, here=here)
