@@ -77,7 +77,7 @@ class Optics(NamedTuple):
             ValueError: It is orthographic, and has a distortion.
         """
         if model.cam_projection[number] != mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
-            return cls(Intrinsics.of_number(model, number, width, height), False, distortion)
+            return cls(Intrinsics.of_camera(model, number, width, height), False, distortion)
         if distortion.coefficients:
             raise ValueError("an orthographic camera has no distortion")
         scale = height / float(model.cam_fovy[number])

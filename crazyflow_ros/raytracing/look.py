@@ -71,7 +71,7 @@ def look_of(model: mujoco.MjModel, textures: TexturedGeoms) -> Appearance:
     material = model.geom_matid
     values = {"emission": 0.0, "specular": _SPECULAR, "shininess": _SHININESS}
     surfaces = {
-        name: _by_material(getattr(model, f"mat_{name}"), material, default)
+        name: np.append(getattr(model, f"mat_{name}"), default)[material].astype(float)
         for name, default in values.items()
     }
     surfaces["shininess"] *= _SHININESS_UNIT
@@ -85,10 +85,6 @@ def look_of(model: mujoco.MjModel, textures: TexturedGeoms) -> Appearance:
     }  # fmt: skip
     rows = {name: jnp.asarray(part[None], jnp.float32) for name, part in single.items()}
     return Appearance(texture=jnp.asarray(textures.texture[None]), lights=lights, **rows)
-
-
-def _by_material(values: np.ndarray, material: np.ndarray, default: float) -> np.ndarray:
-    return np.append(values, default)[material].astype(float)
 
 
 def _lights_of(model: mujoco.MjModel) -> Lights:

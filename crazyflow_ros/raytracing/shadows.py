@@ -92,7 +92,8 @@ def _between(
     The pixels are in a ball; their rays stay in a capsule from there to the light. A shape is left
     out if the axis of the capsule misses the box around it, which is made larger by the radius.
     """
-    least, most = ([find(lit, part) for part in ends] for find in (_least, _most))
+    least = [jnp.where(lit, part, jnp.inf).min() for part in ends]
+    most = [jnp.where(lit, part, -jnp.inf).max() for part in ends]
     centre = [(a + b) / 2 for a, b in zip(least, most)]
     radius = jnp.sqrt(sum((b - a) ** 2 for a, b in zip(least, most))) / 2 + _MARGIN
     # The light, from any of the pixels.
@@ -109,11 +110,3 @@ def _between(
         middle, reach = -start / step, abs(half / step)
         enter, leave = jnp.maximum(enter, middle - reach), jnp.minimum(leave, middle + reach)
     return as_words((enter <= leave) & (own[EXISTS] > 0.0))
-
-
-def _least(lit: Array, part: Array) -> Array:
-    return jnp.where(lit, part, jnp.inf).min()
-
-
-def _most(lit: Array, part: Array) -> Array:
-    return jnp.where(lit, part, -jnp.inf).max()

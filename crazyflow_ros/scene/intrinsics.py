@@ -55,34 +55,30 @@ class Intrinsics(NamedTuple):
 
     @classmethod
     def of_camera(
-        cls, model: mujoco.MjModel, name: str, width: int | None = None, height: int | None = None
+        cls,
+        model: mujoco.MjModel,
+        name: str | int,
+        width: int | None = None,
+        height: int | None = None,
     ) -> Intrinsics:
-        """Intrinsics of a camera in a model, by default at its own resolution.
+        """Return the intrinsics of a camera in a model, by default at its own resolution.
+
+        Args:
+            model: The model.
+            name: Name or id of the camera.
+            width: Pixels in a row.
+            height: Pixels in a column.
 
         Raises:
             ValueError: The model has no camera of this name, or it is orthographic.
         """
-        number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
-        if number < 0:
-            raise ValueError(f"the model has no camera {name!r}")
-        return cls.of_number(model, number, width, height, name)
-
-    @classmethod
-    def of_number(
-        cls,
-        model: mujoco.MjModel,
-        number: int,
-        width: int | None = None,
-        height: int | None = None,
-        name: str | None = None,
-    ) -> Intrinsics:
-        """Intrinsics of the camera with an id.
-
-        Raises:
-            ValueError: The camera is orthographic.
-        """
+        number = name
+        if isinstance(name, str):
+            number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
+            if number < 0:
+                raise ValueError(f"the model has no camera {name!r}")
         if model.cam_projection[number] == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
-            raise ValueError(f"camera {name or number!r} is orthographic: it has no focal length")
+            raise ValueError(f"camera {name!r} is orthographic: it has no focal length")
         own_width, own_height = map(int, model.cam_resolution[number])
         width, height = width or own_width, height or own_height
         sensor_width, sensor_height = map(float, model.cam_sensorsize[number])

@@ -114,7 +114,8 @@ class PictureFn:
         kinds, taken = self._kinds, Pictures()
         if "rgb" in kinds:
             colors = self._over_time(painted, geoms, cameras, motions, mean=True)["rgb"]
-            taken["rgb"] = _as_bytes(self._chip.develop(colors, keys))
+            colors = self._chip.develop(colors, keys)
+            taken["rgb"] = jnp.round(255.0 * colors).astype(jnp.uint8)
         if self._tracer is not None:
             taken |= self._over_time(self._measured, geoms, cameras, motions, mean=False)
         return {kind: taken[kind] for kind in kinds}
@@ -325,11 +326,6 @@ def where_due(take: Callable[..., Pictures], due: Array, before: Pictures, args:
         return jnp.where(due.reshape(n, *[1] * (old.ndim - 1)), new, old)
 
     return {kind: chosen(taken[kind], before[kind]) for kind in before}
-
-
-def _as_bytes(colors: Array) -> Array:
-    """Return colors from 0 to 1 as bytes."""
-    return jnp.round(255.0 * colors).astype(jnp.uint8)
 
 
 def _with_type(geoms: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import mujoco
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.scene.rays import FrameRays
-from crazyflow_ros.sensors.backend import Array, Contacts, RayCaster
+from crazyflow_ros.sensors.backend import Array, RayCaster
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.objects import ObjRef, subtree
 
@@ -171,30 +171,15 @@ class StateBackend:
             return self._all_of("battery").copy()
         raise ValueError("the drones have no batteries: see SimulationConfig.battery")
 
-    def geoms(self) -> tuple[np.ndarray, np.ndarray]:
-        """Refuse: pictures are taken in the scene.
+    def _refuse(self, *_: Any) -> NoReturn:
+        """Refuse what the state does not contain: pictures and contacts are those of the scene.
 
         Raises:
             RuntimeError: Always.
         """
-        raise RuntimeError("the state of drones does not contain the geoms around them")
+        raise RuntimeError("the state of drones does not contain what is around them")
 
-    def motions(self, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Refuse: pictures are taken in the scene.
-
-        Raises:
-            RuntimeError: Always.
-        """
-        del bodies
-        raise RuntimeError("the state of drones does not contain the bodies around them")
-
-    def contacts(self) -> Contacts:
-        """Refuse: the state does not contain contacts.
-
-        Raises:
-            RuntimeError: Always.
-        """
-        raise RuntimeError("the state of drones does not contain their contacts")
+    geoms = motions = contacts = _refuse
 
     def ray_caster(
         self,

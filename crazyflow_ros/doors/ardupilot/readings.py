@@ -36,7 +36,7 @@ class ArduPilotReadings:
     def take(self, snapshot: Snapshot, mirror: Mirror, frame: int) -> list[str]:
         """Return what each drone's ArduPilot gets with a frame."""
         if self._every and (frame % self._every == 0 or not self._ranges[0]):
-            below = np.nan_to_num(mirror.ranges(snapshot.names)[:, 5], posinf=_NOTHING)
+            below = np.nan_to_num(mirror.range(snapshot.names), posinf=_NOTHING)
             self._ranges = [
                 f',"rng_1":{distance if distance <= _FARTHEST else _NOTHING:.9g}'
                 for distance in below.tolist()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_TEMPERATURE, _LAPSE_RATE = 288.15, 0.0065  # K, K/m; the standard atmosphere, ISO 2533
+from crazyflow_ros.sensors.barometer import LAPSE_RATE, SEA_LEVEL_TEMPERATURE
+
 _FREEZING = 273.15  # K
 
 
@@ -41,4 +42,4 @@ class Origin:
 
     def temperature(self, height: np.ndarray) -> np.ndarray:
         """Return temperatures [degrees Celsius] at heights above the origin [m]."""
-        return _TEMPERATURE - _FREEZING - _LAPSE_RATE * (self.altitude + height)
+        return SEA_LEVEL_TEMPERATURE - _FREEZING - LAPSE_RATE * (self.altitude + height)

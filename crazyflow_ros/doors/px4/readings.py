@@ -227,7 +227,7 @@ class Px4Readings:
     def _distances(
         self, snapshot: Snapshot, mirror: Mirror, time_usec: int
     ) -> list[DistanceSensor]:
-        below = mirror.ranges(snapshot.names)[:, 5]
+        below = mirror.range(snapshot.names)
         nearest, farthest = (round(100 * limit) for limit in VL53L1X_RANGE)
         seen = np.isfinite(below)
         read = self._range.apply(np.where(seen, below, 0.0)[:, None], 1 / SLOW_RATE)[:, 0]

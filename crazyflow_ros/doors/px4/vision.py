@@ -97,7 +97,7 @@ class Vision:
     def _flows(
         self, snapshot: Snapshot, mirror: Mirror, rates: np.ndarray, time_usec: int
     ) -> list[HilOpticalFlow]:
-        below = mirror.ranges(snapshot.names)[:, 5]
+        below = mirror.range(snapshot.names)
         is_sharp = np.isfinite(below) & (below >= PMW3901_MIN_RANGE)
         distance = np.where(is_sharp, below, np.inf)
         # About the axes forward and right; what turns the sensor to the right, or moves it to the

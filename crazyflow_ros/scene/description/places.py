@@ -65,7 +65,7 @@ class Folders:
             ValueError: As the function.
             FileNotFoundError: It is in none of the folders, or there is no such package or model.
         """
-        path = self.plain(uri)
+        path = unexpanded_path_of(uri)
         found = (self.inside(folder / path) for folder in (self._own, *self._named))
         inside = [place for place in found if place is not None]
         if not inside:
@@ -85,15 +85,6 @@ class Folders:
             return self.path_of(uri).exists()
         except FileNotFoundError:
             return False
-
-    def plain(self, uri: str) -> Path:
-        """Return the path of a URI, which may be anywhere.
-
-        Raises:
-            ValueError: As the function.
-            FileNotFoundError: There is no such package or model.
-        """
-        return _path_of(uri, None)
 
     def inside(self, path: Path) -> Path | None:
         """Return the same path without detours if it is in one of the folders."""
@@ -116,15 +107,15 @@ def path_of(uri: str, folder: Path | None = None) -> Path:
         ValueError: It is not a path.
         FileNotFoundError: There is no such package or model.
     """
-    path = _path_of(uri, folder)
+    path = unexpanded_path_of(uri, folder)
     try:
         return path.expanduser()
     except RuntimeError as error:  # unknown user
         raise ValueError(f"{limits.shown(uri)!r}: {error}") from None
 
 
-def _path_of(uri: str, folder: Path | None) -> Path:
-    """Return the same, with `~` as it is."""
+def unexpanded_path_of(uri: str, folder: Path | None = None) -> Path:
+    """Return the same as `path_of`, with `~` as it is."""
     parts = urlsplit(limits.text("uri", uri))
     if len(parts.scheme) < 2:  # a path; one letter is a drive
         path = Path(uri.replace("\\", "/"))

@@ -20,7 +20,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.description import CONVERTED, FORMATS, Description
 from crazyflow_ros.scene.description.elements import Element, parsed, written
-from crazyflow_ros.scene.description.places import Folders, path_of
+from crazyflow_ros.scene.description.places import Folders, path_of, unexpanded_path_of
 
 _ROOTS = dict(zip(("mujoco", "robot"), FORMATS, strict=True))
 """Formats by name of the root element."""
@@ -137,7 +137,7 @@ class _Reader:
 
     def path_of(self, uri: str, folder: Path) -> Path:
         """Return the path of a URI in a file of a folder; see `places.path_of`."""
-        return path_of(uri, folder) if self._folders is None else self._folders.plain(uri)
+        return path_of(uri, folder) if self._folders is None else unexpanded_path_of(uri)
 
     def first(self, places: Iterable[Path], what: str) -> Path:
         """Return the first place at which there is something that may be read.
