@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.ros.messages.geometry import pose, xyz, xyzw
 from crazyflow_ros.ros.messages.times import time_of
-from crazyflow_ros.ros.sensors.device_topics import Scene
+from crazyflow_ros.ros.sensors.device_topics import Audience, Scene
 from crazyflow_ros.ros.sensors.devices import ALL, DRONE, Device, Kind, SensorFile, Topic
 from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
 from crazyflow_ros.sensors import MotionCaptureSensorCfg, NoiseCfg, ObjRef
@@ -80,7 +80,7 @@ class PosesTopic(SampleTopics):
         self,
         times_ns: Sequence[int],
         sensor: SampledSensor[Any, Any],
-        listeners: Mapping[tuple[str, int], Any],
+        listeners: Audience,
     ) -> None:
         publisher, data = next(iter(listeners.values())), sensor.data
         shape = len(times_ns), len(self._drones)

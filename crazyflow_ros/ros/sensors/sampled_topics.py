@@ -10,7 +10,13 @@ from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.messages.cdr import joined
 from crazyflow_ros.ros.messages.outbox import SerialisedMessages
-from crazyflow_ros.ros.sensors.device_topics import MARKERS, DeviceTopics, Scene, marker_array
+from crazyflow_ros.ros.sensors.device_topics import (
+    MARKERS,
+    Audience,
+    DeviceTopics,
+    Scene,
+    marker_array,
+)
 from crazyflow_ros.ros.sensors.devices import DRONE, Device, SensorFile, Topic
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.sensors import ShapeRecorder
@@ -62,6 +68,10 @@ class SampleTopics(DeviceTopics):
             stay = [row for row, drone in enumerate(self._drones) if drone in rows]
             sensor.take_over(before, {row: rows[self._drones[row]] for row in stay})
         self._sensor, self._sampled = sensor, self._drones
+        self._prepare_messages()
+
+    def _prepare_messages(self) -> None:
+        """Serialise the messages, with the numbers to be filled in by `_send`."""
         layouts = [message.layout(self._drones) for message in self._contents]
         self._messages = SerialisedMessages(joined(layouts))
 
@@ -100,15 +110,27 @@ class SampleTopics(DeviceTopics):
 
     def _sample(self, snapshots: Sequence[Snapshot], sensor: SampledSensor[Any, Any]) -> None:
         """Sample at moments one period apart, and publish the samples."""
-        listeners, drones, messages = self.listeners, self._drones, self._contents
+        listeners, drones = self.listeners, self._drones
         heard = {drone for drone, _ in listeners}
         self._backend.casting = np.array([drone in heard for drone in drones])
         self._backend.show(snapshots, self._rows)
         sensor.update(1 / self._device.rate)
         if not listeners:  # the last one has just left
             return
-        data, shape = sensor.data, (len(snapshots), len(drones))
-        times = np.array([[snapshot.time_ns] for snapshot in snapshots])
+        self._send([snapshot.time_ns for snapshot in snapshots], sensor, listeners)
+        markers, latest = len(self._contents), (len(snapshots) - 1) * len(drones)
+        for i, drone in enumerate(drones):
+            if self._device.cfg.debug_vis and (drone, markers) in listeners:
+                sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(latest + i,)))
+                drawn = marker_array(shapes, snapshots[-1].time_ns, self._device.rate)
+                self._publish(drone, markers, drawn)
+
+    def _send(
+        self, times_ns: Sequence[int], sensor: SampledSensor[Any, Any], listeners: Audience
+    ) -> None:
+        """Publish the samples taken at these times."""
+        data, messages, shape = sensor.data, self._contents, (len(times_ns), len(self._drones))
+        times = np.array(times_ns)[:, None]
         stamps = np.tile(times - np.rint(sensor.ages * 1e9).astype(int), len(messages))
         blocks = [block for message in messages for block in message.values(data)]
         valid = [
@@ -118,9 +140,3 @@ class SampleTopics(DeviceTopics):
         outbox = listeners.outbox or self._address(listeners, self._messages)
         wanted = np.hstack(valid)[:, listeners.numbers]
         outbox.send(self._messages.series(stamps, blocks), np.ascontiguousarray(wanted))
-        markers, latest = len(messages), (len(snapshots) - 1) * len(drones)
-        for i, drone in enumerate(drones):
-            if self._device.cfg.debug_vis and (drone, markers) in listeners:
-                sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(latest + i,)))
-                drawn = marker_array(shapes, snapshots[-1].time_ns, self._device.rate)
-                self._publish(drone, markers, drawn)
