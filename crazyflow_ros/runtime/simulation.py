@@ -269,13 +269,9 @@ class Simulation:
         charged: bool | None = None,
         fill_initial_state: bool | None = None,
     ) -> None:
-        """Publish the state after a reset.
+        """Publish the state after a reset, see `ResetEvent`.
 
-        Args:
-            scope: See `ResetEvent`.
-            drones: See `ResetEvent`.
-            charged: See `ResetEvent`.
-            fill_initial_state: For the mirror's reset callback; None if it is not called.
+        The mirror's reset callback gets `fill_initial_state`; it is not called with None.
         """
         event = ResetEvent(self.snapshot, scope, drones, charged)
         self.lives.note_reset(event)

@@ -190,18 +190,15 @@ class StateChanges:
         prepared: PreparedRoster | None = None,
         fill_initial_state: bool = True,
     ) -> None:
-        """Reset, without showing any state in between.
+        """Reset, without showing any state in between; see `reset` and `edit_state`.
 
         Args:
-            scope: See `reset`.
-            drones: See `reset`; then epoch and time stay.
-            states: See `reset`.
+            scope: Parts to reset.
+            drones: Only these drones; then epoch and time stay.
+            states: States of drones after the reset.
             edit: Maps the state after these changes to the one of all drones to continue from.
             prepared: The initial drones, if the scope has `spawned`.
             fill_initial_state: For the mirror's reset callback.
-
-        Raises:
-            ValueError: There is no such drone, or single drones cannot be reset in this scope.
         """
         simulation = self._simulation
         before = simulation.snapshot.time_ns
@@ -231,11 +228,10 @@ class StateChanges:
         if edit is not None:
             self._put(edit(simulation.evaluate(tick)))
         simulation.refresh(tick)
-        everything = drones is None
-        is_of_mirror = everything and ResetScope.state in scope
+        is_of_mirror = drones is None and ResetScope.state in scope
         fill = fill_initial_state if is_of_mirror else None
         simulation.tell_reset(scope, names, fill_initial_state=fill)
-        if everything:
+        if drones is None:
             self._loop.jump("the simulation was reset")
 
     def _restore(self, checkpoint: Checkpoint, prepared: PreparedRoster) -> None:

@@ -47,9 +47,10 @@ from crazyflow_ros.xla.start_up import StartUp
 _TIMEOUT = 600.0  # s of wall time for one step
 _GAP = 60  # s that are flown at once
 _REASON = 300  # characters
-_PART_OF = {"capture_initial_state": "state", "set_controller": "world"} | dict.fromkeys(
-    ("tune", "untune", "restart_estimate", "tell_pose"), "firmware"
-)
+_PART_OF = dict.fromkeys(("tune", "untune", "restart_estimate", "tell_pose"), "firmware") | {
+    "set_controller": "world",
+    "capture_initial_state": "state",
+}
 """The part of the physics thread that has a method, for each `Setting`."""
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
 _FROM_JOINTS = ("rotor_angle", "rotor_vel")

@@ -453,7 +453,7 @@ def test_requests_that_are_no_settings_are_refused(tmp_path: Path) -> None:
         [known_recordings.change(0, request="stop", arguments={})],
         values_of(Parameters()),
     )
-    with pytest.raises(ReplayError, match="there is no request 'stop', only capture_"):
+    with pytest.raises(ReplayError, match="there is no request 'stop', only tune, untune, "):
         replay(path)
 
 

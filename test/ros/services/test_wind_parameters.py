@@ -23,8 +23,7 @@ class Simulator:
     """A node with the wind as its parameters, and a physics that notes what it is asked for."""
 
     def __init__(self, node: Node) -> None:
-        self.node, self.physics, self.parameters = node, self, Parameters()
-        self.world = self
+        self.node, self.physics, self.world, self.parameters = node, self, self, Parameters()
         self.wind, self.asked = Wind(), list[Wind]()
         self.get_parameter = node.get_parameter
         self.warnings = list[str]()
