@@ -110,11 +110,11 @@ class Backend(Protocol):
         """Data with the frames of one world, to draw from."""
 
 
-def check_moving(model: mujoco.MjModel, bodies: np.ndarray) -> None:
-    """Refuse velocities of bodies that are carried by a mocap body, which has none in MuJoCo.
+def motions_of(model: mujoco.MjModel, data: Any, bodies: np.ndarray) -> tuple[Array, Array, Array]:
+    """Return `Backend.motions` of data of MuJoCo or MJX, of one world or with an axis for them.
 
     Raises:
-        ValueError: One is carried by such a body.
+        ValueError: A body is carried by a mocap body, which has no velocity in MuJoCo.
     """
     roots = model.body_rootid[bodies]
     carried = roots[model.body_mocapid[roots] >= 0]
@@ -123,18 +123,9 @@ def check_moving(model: mujoco.MjModel, bodies: np.ndarray) -> None:
             f"the mocap body {model.body(carried[0]).name!r} has no velocity in MuJoCo; use a "
             "model with free joints"
         )
-
-
-def motions_of(model: mujoco.MjModel, data: Any, bodies: np.ndarray) -> tuple[Array, Array, Array]:
-    """Return `Backend.motions` of data of MuJoCo or MJX, of one world or with an axis for them.
-
-    Raises:
-        ValueError: The velocity of a body is unknown.
-    """
-    check_moving(model, bodies)
     ang_vel, vel = data.cvel[..., bodies, :3], data.cvel[..., bodies, 3:]
     centre = data.xipos[..., bodies, :]
-    away = centre - data.subtree_com[..., model.body_rootid[bodies], :]  # where cvel is taken
+    away = centre - data.subtree_com[..., roots, :]  # where cvel is taken
     xp = away.__array_namespace__()
     return centre, vel + xp.linalg.cross(ang_vel, away), ang_vel
 

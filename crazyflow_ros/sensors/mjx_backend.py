@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.scene.state import compute_frames
+from crazyflow_ros.scene.mirror_state import compute_frames
 from crazyflow_ros.sensors.backend import (
     Contacts,
     RayCaster,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
 from crazyflow_ros.scene.rays import FrameRays
-from crazyflow_ros.scene.state import DroneIndex, MirrorState
 from crazyflow_ros.sensors.backend import (
     Contacts,
     RayCaster,

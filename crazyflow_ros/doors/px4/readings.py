@@ -97,7 +97,7 @@ class Px4Readings:
         n, seed = len(context.drones), context.seed
         at = ObjRef("site", "imu", DRONE)
         height = origin.altitude
-        common: dict[str, Any] = {"frame": at, "seed": seed, "debug_vis": False}
+        common: dict[str, Any] = {"frame": at, "seed": seed}
         imu = ImuSensorCfg(name="imu", gyro=_GYRO, accelerometer=_ACCELEROMETER, **common)
         mag = MagnetometerSensorCfg(
             name="magnetometer", field=origin.field, noise=_MAGNETOMETER, **common
