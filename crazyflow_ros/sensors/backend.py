@@ -44,7 +44,11 @@ class Contacts(NamedTuple):
 
 
 class Backend(Protocol):
-    """B worlds of one model. All arrays have the world axis first; the caller may keep them."""
+    """B worlds of one model.
+
+    All arrays have the world axis first, and the caller may keep them; positions and axes are in
+    the axes of the world.
+    """
 
     model: mujoco.MjModel
     contact_forces: bool
@@ -63,16 +67,16 @@ class Backend(Protocol):
         """Seeds of the random numbers of each of the B worlds; None for the world's number."""
 
     def sensordata(self) -> Array:
-        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        """Return the readings of all built-in sensors, shape (B, nsensordata)."""
 
     def frame(self, ref: ObjRef) -> tuple[Array, Array]:
-        """Position [m] (B, 3) of an object and its axes (B, 3, 3) as columns, in the world."""
+        """Return the position [m] (B, 3) of an object, and its axes (B, 3, 3) as columns."""
 
     def geoms(self) -> tuple[Array, Array]:
-        """Positions [m] (B, ngeom, 3) and axes (B, ngeom, 3, 3) of all geoms, in the world."""
+        """Return the positions [m] (B, ngeom, 3) and axes (B, ngeom, 3, 3) of all geoms."""
 
     def motions(self, bodies: np.ndarray) -> tuple[Array, Array, Array]:
-        """Centres of mass [m] of K bodies, their velocities [m/s] and angular velocities [rad/s].
+        """Return centres of mass [m], velocities [m/s] and angular velocities [rad/s] of K bodies.
 
         In the axes of the world, each (B, K, 3).
 
@@ -81,7 +85,7 @@ class Backend(Protocol):
         """
 
     def contacts(self) -> Contacts:
-        """All contacts."""
+        """Return all contacts."""
 
     def ray_caster(
         self,
@@ -107,7 +111,7 @@ class Backend(Protocol):
         """Raise a ValueError if the readings of the built-in sensor of this id would be wrong."""
 
     def poses(self, world: int) -> mujoco.MjData:
-        """Data with the frames of one world, to draw from."""
+        """Return data with the frames of one world, to draw from."""
 
 
 def motions_of(model: mujoco.MjModel, data: Any, bodies: np.ndarray) -> tuple[Array, Array, Array]:

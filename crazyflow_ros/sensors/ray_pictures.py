@@ -268,7 +268,7 @@ class Tracers:
 
 
 def _pictures(take: PictureFn, *args: Any) -> Pictures:
-    """Compiled once for all scenes and cameras of the same structure."""
+    """Call `take`; this is compiled once for all scenes and cameras of the same structure."""
     return take(*args)
 
 
