@@ -15,8 +15,8 @@ import numpy as np
 from crazyflow_ros.compressed_quaternions import compressed
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
+from crazyflow_ros.estimation.instrument_readings import FLOW_COUNT, UPRIGHT
 from crazyflow_ros.estimation.kalman import PIXELS_PER_RADIAN
-from crazyflow_ros.estimation.readings import FLOW_COUNT, UPRIGHT
 from crazyflow_ros.flight import AttitudeThrust
 from crazyflow_ros.scene.frames import (
     body_to_world,

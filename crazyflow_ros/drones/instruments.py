@@ -86,7 +86,7 @@ VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
 """Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
 (`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,
 page 21), is taken as two standard deviations of an offset."""
-VL53L1X_RANGE = (0.04, 4.0)
+VL53L1X_MIN_RANGE, VL53L1X_MAX_RANGE = 0.04, 4.0
 """Shortest range, from that manual, and longest range, from the datasheet, in the dark [m]."""
 VL53L1X_FIELD_OF_VIEW = 0.471
 """Full angle [rad], 27 degrees: datasheet DocID031281, revision 3, page 1. Readings are those of

@@ -1,5 +1,5 @@
 """State estimation in JAX: a drone's estimate of its state from the readings of its sensors."""
 
-from crazyflow_ros.estimation.config import Estimator, Positioning
+from crazyflow_ros.estimation.positioning import Estimator, Positioning
 
 __all__ = ["Estimator", "Positioning"]

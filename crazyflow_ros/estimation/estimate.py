@@ -28,10 +28,11 @@ from crazyflow_ros.dynamics.components import (
     transpose,
     vector,
 )
-from crazyflow_ros.estimation import kalman, readings
-from crazyflow_ros.estimation.config import Positioning
+from crazyflow_ros.estimation import instrument_readings as readings
+from crazyflow_ros.estimation import kalman
+from crazyflow_ros.estimation.instrument_readings import Errors, MeanMotion, PoseReading, Random
 from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Belief, Measurement, N
-from crazyflow_ros.estimation.readings import Errors, MeanMotion, PoseReading, Random
+from crazyflow_ros.estimation.positioning import Positioning
 from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device

@@ -5,10 +5,10 @@ MuJoCo's renderers draw one world at a time, outside of compiled functions, and 
 
 from crazyflow_ros.raytracing.distortion import Distortion, DistortionModel
 from crazyflow_ros.raytracing.exposure import Chip, Shutter
-from crazyflow_ros.raytracing.lens import Lens, Optics
 from crazyflow_ros.raytracing.look import Appearance, Lights
-from crazyflow_ros.raytracing.motion import Flow, Motions, Twists
+from crazyflow_ros.raytracing.optics import Lens, Optics
 from crazyflow_ros.raytracing.painter import Painter
+from crazyflow_ros.raytracing.picture_flow import Flow, Motions, Twists
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer
 
 __all__ = [

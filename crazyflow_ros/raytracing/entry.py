@@ -1,8 +1,8 @@
 """Where rays enter shapes of unit size.
 
-A ray is the points `start + t * step` in the coordinates of a shape, in which it has unit size (see
-`shapes`). Each function returns the t at which the ray enters the shape from outside, which may be
-before it starts, and infinity where it does not. MuJoCo culls back faces, too.
+A ray is the points `start + t * step` in the coordinates of a shape, in which it has unit size, see
+`unit_shapes`. Each function returns the t at which the ray enters the shape from outside, which may
+be before it starts, and infinity where it does not. MuJoCo culls back faces, too.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Directions
-from crazyflow_ros.raytracing.shapes import UnitShape
+from crazyflow_ros.raytracing.optics import Directions
+from crazyflow_ros.raytracing.unit_shapes import UnitShape
 from crazyflow_ros.scene.renderers import NEAR
 
 Vector: TypeAlias = tuple[Array, Array, Array]

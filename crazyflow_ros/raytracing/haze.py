@@ -15,8 +15,8 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.shapes import seen
 from crazyflow_ros.raytracing.surface import Vector
+from crazyflow_ros.raytracing.unit_shapes import seen
 from crazyflow_ros.scene.renderers import FAR
 
 _SKY = 0.7 * FAR

@@ -9,8 +9,8 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.shapes import colors_of
 from crazyflow_ros.raytracing.textures import TexturedGeoms
+from crazyflow_ros.raytracing.unit_shapes import colors_of
 
 _SPECULAR, _SHININESS = 0.5, 0.5
 """Of geoms without a material."""

@@ -13,10 +13,10 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.haze import haze_of
-from crazyflow_ros.raytracing.lens import Directions, Lens
 from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
-from crazyflow_ros.raytracing.mirror import mirror_of
+from crazyflow_ros.raytracing.optics import Directions, Lens
 from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
+from crazyflow_ros.raytracing.reflection import mirror_of
 from crazyflow_ros.raytracing.shading import (
     FINISH_ROWS,
     dimmed,
@@ -25,11 +25,11 @@ from crazyflow_ros.raytracing.shading import (
     shade,
     turned_into,
 )
-from crazyflow_ros.raytracing.shadows import ShadowRays
-from crazyflow_ros.raytracing.shapes import Opacity, seen
+from crazyflow_ros.raytracing.shadow_rays import ShadowRays
 from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
-from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames
+from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames, layers_of
+from crazyflow_ros.raytracing.unit_shapes import Opacity
 from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.kernels import apart
 
@@ -87,14 +87,12 @@ class Painter:
         self._textures, of_geoms = textures_of(model)
         self._with_textures = textures
         self.look = look_of(model, of_geoms)
-        self._layers = [
-            Tracer(model, lens, groups, opacity)
-            for opacity in (Opacity.opaque, Opacity.transparent)
-            if seen(model, groups, opacity).any()
-        ]
+        self._layers = layers_of(model, lens, groups)
         self._haze = haze_of(model, groups) if self._textures.sky >= 0 else None
         self._mirror = mirror_of(model, groups)
-        self._mirrored = [] if self._mirror is None else self._mirror.tracers(model, lens, groups)
+        self._mirrored = []
+        if self._mirror is not None:
+            self._mirrored = layers_of(model, lens, groups, self._mirror.geom)
         casting = np.flatnonzero(model.light_castshadow[drawn_lights(model)]).tolist()
         self._casting: tuple[int, ...] = tuple(casting)
         self._casters = Tracer(model, lens, groups) if shadows and self._casting else None

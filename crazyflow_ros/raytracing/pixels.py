@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from crazyflow_ros.raytracing.lens import Directions, Tiles
+from crazyflow_ros.raytracing.optics import Directions, Tiles
 from crazyflow_ros.xla.kernels import one_kernel, separate_kernels, zero
 
 T = TypeVar("T")

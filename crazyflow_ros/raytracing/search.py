@@ -18,9 +18,9 @@ from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
 from crazyflow_ros.raytracing.entry import entries
-from crazyflow_ros.raytracing.lens import COLUMNS, ROWS, Directions, Tiles
-from crazyflow_ros.raytracing.shapes import WORD, UnitShape, UnitShapes
-from crazyflow_ros.raytracing.view import (
+from crazyflow_ros.raytracing.optics import COLUMNS, ROWS, Directions, Tiles
+from crazyflow_ros.raytracing.unit_shapes import WORD, UnitShape, UnitShapes
+from crazyflow_ros.raytracing.visibility import (
     NUMBERS,
     Masks,
     mask_of_tile,

@@ -16,10 +16,10 @@ from jax import Array
 
 from crazyflow_ros.raytracing.look import Appearance, Lights
 from crazyflow_ros.raytracing.pixels import if_any
-from crazyflow_ros.raytracing.shadows import ShadowRays
-from crazyflow_ros.raytracing.shapes import UnitShape
+from crazyflow_ros.raytracing.shadow_rays import ShadowRays
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, Vector
 from crazyflow_ros.raytracing.textures import Textures, on_cube_of
+from crazyflow_ros.raytracing.unit_shapes import UnitShape
 from crazyflow_ros.xla.kernels import apart
 
 FINISH_ROWS = 14

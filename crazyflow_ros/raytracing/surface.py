@@ -1,7 +1,7 @@
 """The surface of shapes where rays hit them.
 
-Everything is computed by component, see `view`, for the R pixels of one picture: from a shape's row
-of the table, which says where the camera is in its coordinates.
+Everything is computed by component, see `visibility`, for the R pixels of one picture: from a
+shape's row of the table, which says where the camera is in its coordinates.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Directions
-from crazyflow_ros.raytracing.shapes import UnitShape, UnitShapes
-from crazyflow_ros.raytracing.view import KIND, NUMBERS
+from crazyflow_ros.raytracing.optics import Directions
+from crazyflow_ros.raytracing.unit_shapes import UnitShape, UnitShapes
+from crazyflow_ros.raytracing.visibility import KIND, NUMBERS
 from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import apart
 

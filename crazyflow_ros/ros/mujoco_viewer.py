@@ -21,7 +21,7 @@ from rclpy.parameter import Parameter
 from crazyflow_ros.checks.confinement import program
 from crazyflow_ros.runtime import PhysicsThread, Snapshot, TimedWrench
 from crazyflow_ros.scene import MirrorState
-from crazyflow_ros.scene.viewer import Input, ViewerFrame
+from crazyflow_ros.scene.viewer_process import Input, ViewerFrame
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -127,7 +127,7 @@ class ViewerThread:
         model, names = mirror.model, mirror.names
         with theirs:  # closed, so that the end of the process is noticed
             process = subprocess.Popen(
-                **program("crazyflow_ros.scene.viewer", str(theirs.fileno())),
+                **program("crazyflow_ros.scene.viewer_process", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
             )
         try:

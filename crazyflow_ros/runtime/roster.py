@@ -21,10 +21,10 @@ from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
+from crazyflow_ros.scene.collision_shapes import obstacles_of
 from crazyflow_ros.scene.description import Description
 from crazyflow_ros.scene.kept_model import kept_model
 from crazyflow_ros.scene.mirror import MirroredModel
-from crazyflow_ros.scene.obstacles import obstacles_of
 from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]

@@ -24,7 +24,7 @@ from crazyflow_ros.checks.limits import shown_path, unknown
 from crazyflow_ros.drones import AnyDrone, drawing_of, load_drone, model_name, resolve
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.description import Description, NotADescription, read
-from crazyflow_ros.scene.drone import LED, DroneMjcf, load_drawing, numbers
+from crazyflow_ros.scene.drone_mjcf import LED, DroneMjcf, load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
 _PER_DRONE = {"worldbody", "sensor", "actuator"}  # drones share the other sections of the drawing

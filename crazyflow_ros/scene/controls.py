@@ -8,7 +8,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.state import DroneIndex
+from crazyflow_ros.scene.mirror_state import DroneIndex
 
 _FORCE, _TORQUE, _FIRST_BODY = 0, 1, 2  # parts of a drone, see `Load`
 

@@ -28,7 +28,7 @@ class Intrinsics(NamedTuple):
 
     @classmethod
     def from_fovy(cls, fovy: float, width: int, height: int) -> Intrinsics:
-        """Intrinsics with square pixels and a centred principal point, as in MuJoCo.
+        """Return intrinsics with square pixels and a centred principal point, as in MuJoCo.
 
         Raises:
             ValueError: The size or the field of view is invalid.
@@ -40,7 +40,7 @@ class Intrinsics(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: Sequence[float], width: int, height: int) -> Intrinsics:
-        """Intrinsics from a matrix fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels].
+        """Return the intrinsics of a matrix fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels].
 
         Raises:
             ValueError: The matrix does not have this form.
@@ -96,7 +96,7 @@ class Intrinsics(NamedTuple):
         )._checked()
 
     def directions(self) -> np.ndarray:
-        """Unit vectors through the pixels, shape (height, width, 3), in MuJoCo's camera frame."""
+        """Return unit vectors through the pixels, (height, width, 3), in MuJoCo's camera frame."""
         column, row = np.arange(self.width), np.arange(self.height)
         x, y = np.meshgrid((column - self.cx) / self.fx, (self.cy - row) / self.fy)
         vectors = np.stack([x, y, np.full_like(x, -1.0)], axis=-1)

@@ -17,7 +17,7 @@ import numpy as np
 from crazyflow_ros.drones import resolve
 from crazyflow_ros.scene.assembly import build_spec
 from crazyflow_ros.scene.description import Description
-from crazyflow_ros.scene.drone import load_drawing
+from crazyflow_ros.scene.drone_mjcf import load_drawing
 from crazyflow_ros.xla import compiled_files
 
 _MANY = 64  # drones, below which compiling takes some 0.1 s

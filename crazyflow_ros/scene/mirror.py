@@ -15,7 +15,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -23,11 +23,11 @@ from typing import Any, Protocol
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.collision_shapes import neighbour
 from crazyflow_ros.scene.controls import ControlReader, Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
-from crazyflow_ros.scene.obstacles import neighbour
+from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
 from crazyflow_ros.scene.rays import Rangefinder
-from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
 _DRONE = "drone:"  # prefix of the bodies of drones
 _TIMEOUT = 10.0  # s for a request to the physics thread
@@ -139,17 +139,14 @@ class Mirror:
         return self._latest[0].index.names
 
     @property
-    def mutex(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def mutex(self) -> Iterator[None]:
         """The lock. All reads while holding it are of the same instant; other readers wait.
 
         Only control inputs are always the latest, so that one who holds the lock can read, modify
         and apply them. The physics waits for the lock only to change the model and to run the reset
         callback.
         """
-        return self._holding()
-
-    @contextmanager
-    def _holding(self) -> Iterator[None]:
         with self._lock:
             before = self._held
             self._held = before or self._latest
@@ -193,7 +190,7 @@ class Mirror:
         return np.column_stack((around, below))
 
     def neighbour(self, state: MirrorState, drone: str, *, drones: bool) -> str | None:
-        """Return the name of what a drone touches, see `obstacles.neighbour`.
+        """Return the name of what a drone touches, see `collision_shapes.neighbour`.
 
         Args:
             state: A state of the drones of this mirror.

@@ -247,7 +247,7 @@ def _cylinder(point: Array, size: Array) -> tuple[Array, Array]:
 
 
 def _ellipsoid(point: Array, size: Array) -> tuple[Array, Array]:
-    """Distance and outward unit normal of a point.
+    """Return distance and outward unit normal of a point.
 
     After D. Eberly, "Distance from a point to an ellipse, an ellipse, or a hyperellipsoid" (2013):
     the nearest point of the surface is the root of a function that falls, of one variable.
@@ -257,7 +257,7 @@ def _ellipsoid(point: Array, size: Array) -> tuple[Array, Array]:
     reach = jnp.maximum(jnp.abs(point) / size, _LEAST) * (ratios + 1)
 
     def foot(root: Array) -> Array:
-        """The nearest point, divided by the semi-axes; of length 1 for the root."""
+        """Return the nearest point, divided by the semi-axes; it has length 1 for the root."""
         return reach / (root + ratios)
 
     def halved(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:

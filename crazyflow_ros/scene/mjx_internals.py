@@ -33,7 +33,7 @@ def with_contacts(data: mjx.Data, dist: Array, pos: Array, frame: Array) -> mjx.
 
 
 def contact_forces(model: mjx.Model, data: mjx.Data) -> Array:
-    """Force and torque of each contact in its axes, (C, 6); zero where the solver has none.
+    """Return force and torque of each contact in its axes, (C, 6); zero where the solver has none.
 
     Raises:
         NotImplementedError: This version of MJX does not provide them.

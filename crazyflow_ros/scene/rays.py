@@ -12,7 +12,7 @@ from typing import TypeAlias
 import mujoco
 import numpy as np
 
-from crazyflow_ros.drones.instruments import MULTI_RANGER, VL53L1X_RANGE
+from crazyflow_ros.drones.instruments import MULTI_RANGER, VL53L1X_MAX_RANGE
 from crazyflow_ros.scene.groups import UNUSED_GROUP
 
 Rows: TypeAlias = slice | list[int]
@@ -176,7 +176,7 @@ class Rangefinder:
         else:
             rays = zip(origins, axes, bodies.tolist())
             distances = np.array([self._cast_at_all(data, *ray) for ray in rays])
-        distances[(distances < 0) | (distances > VL53L1X_RANGE[1])] = np.inf
+        distances[(distances < 0) | (distances > VL53L1X_MAX_RANGE)] = np.inf
         return distances
 
     def _cast_at_all(
@@ -209,7 +209,7 @@ class Rangefinder:
         self, data: mujoco.MjData, origins: np.ndarray, axes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return pairs of rays and geoms whose bounding spheres they meet."""
-        longest = VL53L1X_RANGE[1]
+        longest = VL53L1X_MAX_RANGE
         small = self._small[np.argsort(data.geom_xpos[self._small, 0])]
         x, ends = data.geom_xpos[small, 0], origins[:, 0] + longest * axes[:, 0]
         reach = self._radius[small].max(initial=0.0)

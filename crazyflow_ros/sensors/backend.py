@@ -44,7 +44,11 @@ class Contacts(NamedTuple):
 
 
 class Backend(Protocol):
-    """B worlds of one model. All arrays have the world axis first; the caller may keep them."""
+    """B worlds of one model.
+
+    All arrays have the world axis first, and the caller may keep them; positions and axes are in
+    the axes of the world.
+    """
 
     model: mujoco.MjModel
     contact_forces: bool
@@ -63,16 +67,16 @@ class Backend(Protocol):
         """Seeds of the random numbers of each of the B worlds; None for the world's number."""
 
     def sensordata(self) -> Array:
-        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        """Return the readings of all built-in sensors, shape (B, nsensordata)."""
 
     def frame(self, ref: ObjRef) -> tuple[Array, Array]:
-        """Position [m] (B, 3) of an object and its axes (B, 3, 3) as columns, in the world."""
+        """Return the position [m] (B, 3) of an object, and its axes (B, 3, 3) as columns."""
 
     def geoms(self) -> tuple[Array, Array]:
-        """Positions [m] (B, ngeom, 3) and axes (B, ngeom, 3, 3) of all geoms, in the world."""
+        """Return the positions [m] (B, ngeom, 3) and axes (B, ngeom, 3, 3) of all geoms."""
 
     def motions(self, bodies: np.ndarray) -> tuple[Array, Array, Array]:
-        """Centres of mass [m] of K bodies, their velocities [m/s] and angular velocities [rad/s].
+        """Return centres of mass [m], velocities [m/s] and angular velocities [rad/s] of K bodies.
 
         In the axes of the world, each (B, K, 3).
 
@@ -81,7 +85,7 @@ class Backend(Protocol):
         """
 
     def contacts(self) -> Contacts:
-        """All contacts."""
+        """Return all contacts."""
 
     def ray_caster(
         self,
@@ -107,14 +111,14 @@ class Backend(Protocol):
         """Raise a ValueError if the readings of the built-in sensor of this id would be wrong."""
 
     def poses(self, world: int) -> mujoco.MjData:
-        """Data with the frames of one world, to draw from."""
+        """Return data with the frames of one world, to draw from."""
 
 
-def check_moving(model: mujoco.MjModel, bodies: np.ndarray) -> None:
-    """Refuse velocities of bodies that are carried by a mocap body, which has none in MuJoCo.
+def motions_of(model: mujoco.MjModel, data: Any, bodies: np.ndarray) -> tuple[Array, Array, Array]:
+    """Return `Backend.motions` of data of MuJoCo or MJX, of one world or with an axis for them.
 
     Raises:
-        ValueError: One is carried by such a body.
+        ValueError: A body is carried by a mocap body, which has no velocity in MuJoCo.
     """
     roots = model.body_rootid[bodies]
     carried = roots[model.body_mocapid[roots] >= 0]
@@ -123,18 +127,9 @@ def check_moving(model: mujoco.MjModel, bodies: np.ndarray) -> None:
             f"the mocap body {model.body(carried[0]).name!r} has no velocity in MuJoCo; use a "
             "model with free joints"
         )
-
-
-def motions_of(model: mujoco.MjModel, data: Any, bodies: np.ndarray) -> tuple[Array, Array, Array]:
-    """Return `Backend.motions` of data of MuJoCo or MJX, of one world or with an axis for them.
-
-    Raises:
-        ValueError: The velocity of a body is unknown.
-    """
-    check_moving(model, bodies)
     ang_vel, vel = data.cvel[..., bodies, :3], data.cvel[..., bodies, 3:]
     centre = data.xipos[..., bodies, :]
-    away = centre - data.subtree_com[..., model.body_rootid[bodies], :]  # where cvel is taken
+    away = centre - data.subtree_com[..., roots, :]  # where cvel is taken
     xp = away.__array_namespace__()
     return centre, vel + xp.linalg.cross(ang_vel, away), ang_vel
 

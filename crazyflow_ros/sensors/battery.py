@@ -98,7 +98,7 @@ class BatterySensor(SampledSensor[BatterySensorCfg, BatteryData]):
         self._sim = sim
 
     def _of_sim(self) -> np.ndarray:
-        """Voltage, current and charge drawn in all worlds, shape (B, 3)."""
+        """Return voltage, current and drawn charge in all worlds, shape (B, 3)."""
         data, drone = self._sim.data, self.cfg.drone
         volts, current = self.cfg.battery.under_load(data)
         columns = (volts[..., None], current[..., None], data.plugins["battery"])

@@ -236,7 +236,7 @@ class ContactSensor(Sensor[ContactData]):
         return ContactData(**fields, **histories, **times)
 
     def _fields(self) -> dict[str, Array]:
-        """All data by field; forces are in world axes if requested."""
+        """Return all data by field; forces are in world axes if requested."""
         fields = self._reduced()
         if self.cfg.global_frame and self.cfg.reduce != "netforce":
             for field in {"force", "torque"} & fields.keys():
@@ -250,7 +250,7 @@ class ContactSensor(Sensor[ContactData]):
         )
 
     def _in_world(self, fields: dict[str, Array], vectors: Array) -> Array:
-        """Vectors (B, N, 3) from the axes of the contacts to those of the world."""
+        """Convert vectors (B, N, 3) from the axes of the contacts to those of the world."""
         xp, normal, tangent = self.backend.xp, fields["normal"], fields["tangent"]
         axes = xp.stack([normal, tangent, xp.cross(normal, tangent)], axis=-1)
         return (axes @ vectors[..., None])[..., 0]

@@ -54,7 +54,7 @@ class ContactMatch:
         return np.append(members, False)
 
     def names(self, model: mujoco.MjModel) -> list[str]:
-        """Names of the matches, in the order of the model.
+        """Return the names of the matches, in the order of the model.
 
         Raises:
             ValueError: A pattern matches nothing, or nothing is left.

@@ -58,7 +58,7 @@ def _chosen(
     n_slots: int,
     xp: ModuleType,
 ) -> dict[str, Array]:
-    """The first by the order of the reduction, seen from the primary."""
+    """Return the first contacts in the order of the reduction, seen from the primary."""
     if reduce == "mindist":
         key = contacts.dist[:, None]
     elif reduce == "maxforce":
@@ -89,7 +89,7 @@ def _chosen(
 
 
 def _net(contacts: Contacts, sign: Array, xp: ModuleType) -> dict[str, Array]:
-    """The sum of all in world axes, about their centroid, weighted with the forces."""
+    """Return the sum of all contacts in world axes, about their centroid weighted by the forces."""
     assert contacts.force is not None and contacts.torque is not None
     force = (contacts.axes @ contacts.force[..., None])[..., 0]
     torque = (contacts.axes @ contacts.torque[..., None])[..., 0]

@@ -70,7 +70,7 @@ class ContextSensor(Sensor[T]):
 
     @abstractmethod
     def _sense(self) -> T:
-        """The readings of this moment."""
+        """Return the readings of this moment."""
 
 
 class SensorContext:
@@ -116,7 +116,7 @@ class SensorContext:
         return any(not sensor.is_camera for sensor in self._sensors)
 
     def get_rgb(self, cam_idx: int) -> np.ndarray:
-        """The pictures of a camera, shape (B, height, width, 3), uint8.
+        """Return the pictures of a camera, shape (B, height, width, 3), uint8.
 
         Args:
             cam_idx: Its id in the model.
@@ -127,11 +127,11 @@ class SensorContext:
         return self._pictures("rgb", cam_idx)
 
     def get_depth(self, cam_idx: int) -> np.ndarray:
-        """The depth images of a camera [m], shape (B, height, width, 1), float32; see `get_rgb`."""
+        """Return depth images [m], shape (B, height, width, 1), float32; see `get_rgb`."""
         return self._pictures("depth", cam_idx)
 
     def get_segmentation(self, cam_idx: int) -> np.ndarray:
-        """The segmentations of a camera, shape (B, height, width, 2), int32; see `get_rgb`."""
+        """Return segmentations, shape (B, height, width, 2), int32; see `get_rgb`."""
         return self._pictures("segmentation", cam_idx)
 
     def _pictures(self, kind: str, cam_idx: int) -> np.ndarray:

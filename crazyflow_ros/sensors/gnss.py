@@ -88,7 +88,7 @@ class GnssSensor(FrameSensor[GnssSensorCfg, GnssData]):
 def enu_to_geodetic(
     enu: np.ndarray, latitude: float, longitude: float, altitude: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Latitude, longitude [degrees] and altitude [m] of points in axes east, north, up.
+    """Convert points in axes east, north, up to latitude, longitude [degrees] and altitude [m].
 
     Args:
         enu: Points (N, 3) [m], from the origin of the axes.

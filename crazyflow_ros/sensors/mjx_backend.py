@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.scene.state import compute_frames
+from crazyflow_ros.scene.mirror_state import compute_frames
 from crazyflow_ros.sensors.backend import (
     Contacts,
     RayCaster,
@@ -65,7 +65,7 @@ class MjxBackend:
         self._forces = jax.jit(jax.vmap(contact_forces, in_axes=(None, 0)))
 
     def worlds(self) -> mjx.Data:
-        """The data that sensors read."""
+        """Return the data that sensors read."""
         return self.data
 
     @property
@@ -74,26 +74,26 @@ class MjxBackend:
         return len(self.data.qpos)
 
     def sensordata(self) -> Array:
-        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        """See `Backend`."""
         return self.worlds().sensordata
 
     def frame(self, ref: ObjRef) -> tuple[Array, Array]:
-        """Position (B, 3) and axes (B, 3, 3)."""
+        """See `Backend`."""
         prefix, number, data = ref.frame_prefix, ref.id(self.model), self.worlds()
         position, axes = getattr(data, f"{prefix}pos"), getattr(data, f"{prefix}mat")
         return position[:, number], axes[:, number].reshape(-1, 3, 3)
 
     def geoms(self) -> tuple[Array, Array]:
-        """Positions (B, ngeom, 3) and axes (B, ngeom, 3, 3)."""
+        """See `Backend`."""
         data = self.worlds()
         return data.geom_xpos, data.geom_xmat.reshape(*data.geom_xpos.shape, 3)
 
     def motions(self, bodies: np.ndarray) -> tuple[Array, Array, Array]:
-        """Centres of mass and velocities (B, K, 3)."""
+        """See `Backend`."""
         return motions_of(self.model, self.worlds(), bodies)
 
     def contacts(self) -> Contacts:
-        """The contacts of `mjx.collision`, with the forces of the last solution."""
+        """Return the contacts of `mjx.collision`, with the forces of the last solution."""
         data = self.worlds()
         force = self._forces(self._mjx_model, data) if self.contact_forces else None
         found = contacts(data)
@@ -120,7 +120,7 @@ class MjxBackend:
         check_not_mocap(self.model, sensor)
 
     def poses(self, world: int) -> mujoco.MjData:
-        """Data of C MuJoCo with the frames of a world, the same object for all worlds."""
+        """Return data of C MuJoCo with the frames of a world; the same object for all worlds."""
         drawn, data = self._drawn, self.worlds()
         drawn.qpos[:] = data.qpos[world]
         drawn.mocap_pos[:] = data.mocap_pos[world]
@@ -136,7 +136,7 @@ class MjxBackend:
         *,
         one_origin: bool,
     ) -> RayCaster:
-        """`mjx.ray` for all rays of all worlds at once; compiled at the first call.
+        """Cast all rays of all worlds at once with `mjx.ray`, compiled at the first call.
 
         Raises:
             ValueError: Rays would pass through some of the geoms.

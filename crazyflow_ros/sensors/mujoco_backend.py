@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
 from crazyflow_ros.scene.rays import FrameRays
-from crazyflow_ros.scene.state import DroneIndex, MirrorState
 from crazyflow_ros.sensors.backend import (
     Contacts,
     RayCaster,
@@ -52,29 +52,29 @@ class MujocoBackend:
         return len(self.data)
 
     def sensordata(self) -> np.ndarray:
-        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        """See `Backend`."""
         return np.stack([data.sensordata for data in self.data])
 
     def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
-        """Position (B, 3) and axes (B, 3, 3)."""
+        """See `Backend`."""
         prefix, number = ref.frame_prefix, ref.id(self.model)
         positions = [getattr(data, f"{prefix}pos")[number] for data in self.data]
         axes = [getattr(data, f"{prefix}mat")[number].reshape(3, 3) for data in self.data]
         return np.stack(positions), np.stack(axes)
 
     def geoms(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (B, ngeom, 3) and axes (B, ngeom, 3, 3)."""
+        """See `Backend`."""
         axes = [data.geom_xmat.reshape(-1, 3, 3) for data in self.data]
         return np.stack([data.geom_xpos for data in self.data]), np.stack(axes)
 
     def motions(self, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Centres of mass and velocities (B, K, 3), of `mj_comVel`."""
+        """See `Backend`; they come from `mj_comVel`."""
         worlds = [motions_of(self.model, data, bodies) for data in self.data]
         centre, vel, ang_vel = (np.stack(parts) for parts in zip(*worlds))
         return centre, vel, ang_vel
 
     def contacts(self) -> Contacts:
-        """The contacts of `mj_collision`, with the forces of the last solution."""
+        """Return the contacts of `mj_collision`, with the forces of the last solution."""
         return stack_contacts([contacts_of(self.model, data) for data in self.data])
 
     def check_sensor(self, sensor: int) -> None:
@@ -82,7 +82,7 @@ class MujocoBackend:
         check_not_mocap(self.model, sensor)
 
     def poses(self, world: int) -> mujoco.MjData:
-        """The data itself."""
+        """Return the data itself."""
         return self.data[world]
 
     def ray_caster(
@@ -93,7 +93,7 @@ class MujocoBackend:
         *,
         one_origin: bool,
     ) -> RayCaster:
-        """`mj_multiRay` where the rays of a frame have one origin, else `mj_ray`."""
+        """See `Backend`."""
         rays = FrameRays(self.model, excluded, groups, max_distance)
         frames = np.arange(len(excluded))
 
@@ -140,7 +140,7 @@ class MirrorBackend(MujocoBackend):
         self._wrenches, self._contacts = np.asarray(wrenches, float), None
 
     def contacts(self) -> Contacts:
-        """All contacts, with the forces of the physics."""
+        """Return all contacts, with the forces of the physics."""
         if self._contacts is None:
             contacts = super().contacts()
             geoms, axes = contacts.geoms[0], contacts.axes[0]
@@ -161,7 +161,7 @@ class MirrorBackend(MujocoBackend):
         )
 
     def _shared(self, drones: np.ndarray, places: np.ndarray, depth: np.ndarray) -> np.ndarray:
-        """Forces [N] of the first geoms on the second (C, 3), in the world.
+        """Return the forces [N] of the first geoms on the second (C, 3), in the world.
 
         Args:
             drones: Rows of the drones that the geoms belong to, (C, 2), -1 for none.
@@ -183,7 +183,7 @@ class MirrorBackend(MujocoBackend):
 
 
 def contacts_of(model: mujoco.MjModel, data: mujoco.MjData) -> Contacts:
-    """Contacts of one world, without an axis for worlds."""
+    """Return the contacts of one world, without an axis for worlds."""
     found = data.contact
     wrench = np.zeros((data.ncon, 6))
     for number in range(data.ncon):
@@ -199,7 +199,7 @@ def contacts_of(model: mujoco.MjModel, data: mujoco.MjData) -> Contacts:
 
 
 def stack_contacts(worlds: Sequence[Contacts]) -> Contacts:
-    """Contacts of several worlds, with as many slots as the world with most contacts needs."""
+    """Join contacts of worlds, with as many slots as the world with most contacts needs."""
     most = max(len(contacts.dist) for contacts in worlds)
 
     def padded(parts: Sequence[np.ndarray], value: float) -> np.ndarray:

@@ -54,7 +54,7 @@ class ObjRef:
     """Drone that the object belongs to, for example "cf0"."""
 
     def prefixed_name(self) -> str:
-        """Name in the model: "imu:cf0" for the site "imu" of entity "cf0".
+        """Return the name in the model: "imu:cf0" for the site "imu" of entity "cf0".
 
         The entity comes last, as everywhere in this package (in mjlab it is a prefix).
         """
@@ -72,7 +72,7 @@ class ObjRef:
             raise ValueError(f"{field} {self.name!r} must be a {kinds}, not a {self.type}")
 
     def id(self, model: mujoco.MjModel) -> int:
-        """Id in the model.
+        """Return the id in the model.
 
         Raises:
             ValueError: The model has no such object.
@@ -84,12 +84,12 @@ class ObjRef:
         return number
 
     def body(self, model: mujoco.MjModel) -> int:
-        """Id of the body that a body, geom, site or camera is part of."""
+        """Return the id of the body that a body, geom, site or camera is part of."""
         number, prefix = self.id(model), _PREFIXES.get(self.type)
         return number if prefix is None else int(getattr(model, f"{prefix}_bodyid")[number])
 
     def mount(self, model: mujoco.MjModel) -> Mount:
-        """The place of a body (which is its own mount), geom, site or camera on its body."""
+        """Return the place of a geom, site or camera on its body; a body is its own mount."""
         number, body = self.id(model), self.body(model)
         name = model.body(body).name
         prefix = _PREFIXES.get(self.type)
@@ -100,7 +100,7 @@ class ObjRef:
 
 
 def subtree(model: mujoco.MjModel, body: int) -> list[int]:
-    """A body and all bodies below it, by id."""
+    """Return a body and all bodies below it, by id."""
     members = {body}
     for child in range(body + 1, model.nbody):  # parents come before their children
         if model.body_parentid[child] in members:

@@ -9,7 +9,13 @@ from typing import TypeVar
 import mujoco
 import numpy as np
 
-from crazyflow_ros.drones.instruments import MULTI_RANGER, VL53L1X, VL53L1X_RANGE, NoiseCfg
+from crazyflow_ros.drones.instruments import (
+    MULTI_RANGER,
+    VL53L1X,
+    VL53L1X_MAX_RANGE,
+    VL53L1X_MIN_RANGE,
+    NoiseCfg,
+)
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.patterns import Rays, Vector
 from crazyflow_ros.sensors.raycast import COLLISIONS, RayCastSensorCfg
@@ -86,9 +92,9 @@ class RangerSensorCfg(BeamSensorCfg):
 
     directions: tuple[Vector, ...] = MULTI_RANGER
     """Directions of the n beams in the axes of the frame."""
-    min_range: float = VL53L1X_RANGE[0]
+    min_range: float = VL53L1X_MIN_RANGE
     """Shortest range [m]."""
-    max_range: float = VL53L1X_RANGE[1]
+    max_range: float = VL53L1X_MAX_RANGE
     """Longest range [m]."""
     noise: NoiseCfg = VL53L1X
     """Errors of a distance [m]."""

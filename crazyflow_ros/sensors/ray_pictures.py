@@ -23,7 +23,7 @@ from crazyflow_ros.raytracing import (
     Shutter,
     Tracer,
 )
-from crazyflow_ros.raytracing.shapes import UnitShape, UnitShapes
+from crazyflow_ros.raytracing.unit_shapes import UnitShape, UnitShapes
 from crazyflow_ros.sensors.rendering import DataType
 from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.compiled_files import kept_function
@@ -268,7 +268,7 @@ class Tracers:
 
 
 def _pictures(take: PictureFn, *args: Any) -> Pictures:
-    """Compiled once for all scenes and cameras of the same structure."""
+    """Call `take`; this is compiled once for all scenes and cameras of the same structure."""
     return take(*args)
 
 

@@ -285,7 +285,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
                     visualizer.add_arrow(hit, tip, viz.normal_color, 0.1 * size)
 
     def _aligned(self, attitude: Array) -> Array:
-        """Axes of the pattern (B, F, 3, 3), given those of the frames."""
+        """Return the axes of the pattern (B, F, 3, 3), given those of the frames."""
         xp = self.backend.xp
         if self.cfg.ray_alignment == "base":
             return attitude

@@ -44,20 +44,20 @@ class SimBackend(MjxBackend):
         self._sense = self._compiled()
 
     def worlds(self) -> mjx.Data:
-        """Frames and contacts of all worlds."""
+        """Return frames and contacts of all worlds."""
         self.sim.sync()
         self.data = self.sim.mjx_data
         return self.data
 
     def sensordata(self) -> Array:
-        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        """See `Backend`."""
         if self.worlds() is not self._sensed:
             self._sensed = self.data
             self._readings = self._sense(self._mjx_model, self.data, self.sim.data)
         return self._readings
 
     def motions(self, bodies: np.ndarray) -> tuple[Array, Array, Array]:
-        """Centres of mass and velocities (B, K, 3) of the drones; all others stand still."""
+        """See `Backend`; all bodies but those of drones stand still."""
         return motions_in_sim(self.sim.data, carriers(self.model, self.sim.n_drones, bodies))
 
     def check_sensor(self, sensor: int) -> None:

@@ -145,7 +145,7 @@ class StateBackend:
         return values.reshape(-1, values.shape[2])
 
     def sensordata(self) -> np.ndarray:
-        """Readings (T * M, nsensordata) of the sensors that were checked; others are zero."""
+        """Return readings (T * M, nsensordata) of checked sensors; those of others are zero."""
         if self._readings is None:
             self._readings = np.zeros((len(self._pos), self.model.nsensordata))
             vel, ang_vel, acc, ang_acc = map(self._all_of, ("vel", "ang_vel", "acc", "ang_acc"))
@@ -155,14 +155,14 @@ class StateBackend:
         return self._readings.copy()
 
     def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
-        """Position (T * M, 3) and axes (T * M, 3, 3); rotors are taken as static."""
+        """Return position (T * M, 3) and axes (T * M, 3, 3); rotors are taken to stand still."""
         if ref not in self._frames:
             self._frames[ref] = self._at_origin.frame(ref)
         pos, axes = self._frames[ref]
         return self._pos + self._axes @ pos[0], self._axes @ axes[0]
 
     def batteries(self) -> np.ndarray:
-        """Voltage [V], current [A] and charge drawn [A h] of the drones' batteries, (T * M, 3).
+        """Return voltage [V], current [A] and drawn charge [A h] of batteries, (T * M, 3).
 
         Raises:
             ValueError: The drones have no batteries.
@@ -189,7 +189,7 @@ class StateBackend:
         *,
         one_origin: bool,
     ) -> RayCaster:
-        """Rays of one frame on the drone.
+        """Prepare to cast rays of one frame on each drone, see `Backend`.
 
         Raises:
             ValueError: The rays are of several frames.
@@ -228,6 +228,6 @@ class StateBackend:
         self._inertial[int(model.sensor_adr[sensor])] = found
 
     def poses(self, world: int) -> mujoco.MjData:
-        """The scene with all drones."""
+        """Return the scene with all drones."""
         del world
         return self._scene.data[0]

@@ -162,7 +162,7 @@ class MujocoView:
             markers: What is drawn besides the scene.
             max_markers: Maximum number of markers of renderers that are created now.
         """
-        from crazyflow_ros.scene.state import compute_frames
+        from crazyflow_ros.scene.mirror_state import compute_frames
         from crazyflow_ros.sim.pictures import Pictures
 
         assert self._shown is not None

@@ -35,7 +35,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
-from crazyflow_ros.estimation.readings import PoseReading
+from crazyflow_ros.estimation.instrument_readings import PoseReading
 from crazyflow_ros.sim.data import SimControls, SimData, SimState
 from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crazyflow_ros.raytracing import Distortion, Frames, Lens, Optics, Painter, Tracer
-from crazyflow_ros.raytracing.lens import Tiles
+from crazyflow_ros.raytracing.optics import Tiles
 from crazyflow_ros.raytracing.search import by_shape, by_tile
-from crazyflow_ros.raytracing.shapes import MOST_SHAPES
+from crazyflow_ros.raytracing.unit_shapes import MOST_SHAPES
 from crazyflow_ros.scene.intrinsics import Intrinsics
 
 GEOM = mujoco.mjtGeom

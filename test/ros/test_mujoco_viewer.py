@@ -18,7 +18,7 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.ros.mujoco_viewer import BACKSPACE, EQUAL, MINUS, RIGHT, SPACE, ViewerControls
 from crazyflow_ros.runtime import TimedWrench
 from crazyflow_ros.scene import MirrorState, build_spec
-from crazyflow_ros.scene.viewer import Input, ViewerScene
+from crazyflow_ros.scene.viewer_process import Input, ViewerScene
 
 DOMAIN = own_domain("test_viewer")
 NAMES = ("cf0", "cf1")

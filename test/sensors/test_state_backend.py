@@ -11,7 +11,7 @@ import pytest
 
 from crazyflow_ros.drones.instruments import MULTI_RANGER
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
-from crazyflow_ros.scene.state import DroneIndex
+from crazyflow_ros.scene.mirror_state import DroneIndex
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,
     BuiltinSensorCfg,

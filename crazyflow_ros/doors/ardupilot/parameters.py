@@ -7,7 +7,7 @@ import numpy as np
 from crazyflow_ros.doors.ardupilot.door import ArduPilot
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import load_drone, model_name
-from crazyflow_ros.drones.instruments import VL53L1X_RANGE
+from crazyflow_ros.drones.instruments import VL53L1X_MAX_RANGE
 from crazyflow_ros.dynamics.first_principles import RPM
 
 _SPIN_ARM, _SPIN_MIN, _SPIN_MAX = 0.1, 0.15, 0.95  # outputs; ArduPilot's defaults
@@ -34,8 +34,8 @@ _FIXED = {
 _RANGE_FINDER = {
     "RNGFND1_TYPE": 100,  # that of the simulator
     "RNGFND1_ORIENT": 25,  # down
-    "RNGFND1_MAX": VL53L1X_RANGE[1],  # since version 4.7
-    "RNGFND1_MAX_CM": 100 * VL53L1X_RANGE[1],  # earlier; of the two, a version does not know one
+    "RNGFND1_MAX": VL53L1X_MAX_RANGE,  # since version 4.7
+    "RNGFND1_MAX_CM": 100 * VL53L1X_MAX_RANGE,  # earlier; of the two, a version does not know one
 }
 
 

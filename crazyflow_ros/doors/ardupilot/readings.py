@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crazyflow_ros.doors.ardupilot.packets import numbers
-from crazyflow_ros.drones.instruments import VL53L1X_RANGE
+from crazyflow_ros.drones.instruments import VL53L1X_MAX_RANGE
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import enu_to_ned, flu_to_frd, frd_in_ned, rpy, xyzw_to_wxyz
@@ -18,7 +18,7 @@ from crazyflow_ros.scene.frames import enu_to_ned, flu_to_frd, frd_in_ned, rpy, 
 RANGE_RATE = 50
 """Readings of the range finder a second."""
 _CHANNELS = 12  # that ArduPilot reads
-_FARTHEST = VL53L1X_RANGE[1]
+_FARTHEST = VL53L1X_MAX_RANGE
 _NOTHING = 2 * _FARTHEST  # m, of a range finder that sees nothing within its reach
 
 

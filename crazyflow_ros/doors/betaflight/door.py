@@ -142,14 +142,9 @@ class BetaflightDoor:
 
     def _sensors(self, context: DoorContext) -> Samples:
         at, seed = ObjRef("site", "imu", DRONE), context.seed
-        imu = ImuSensorCfg(name="imu", frame=at, seed=seed, debug_vis=False)
+        imu = ImuSensorCfg(name="imu", frame=at, seed=seed)
         baro = BarometerSensorCfg(
-            name="barometer",
-            frame=at,
-            altitude=self._settings.altitude,
-            noise=BMP388,
-            seed=seed,
-            debug_vis=False,
+            name="barometer", frame=at, altitude=self._settings.altitude, noise=BMP388, seed=seed
         )
         sensors = ((imu, self._settings.rate), (baro, _SLOW_RATE))
         return Samples(context.drone_model, context.drones, sensors, context.freq, self.period)

@@ -45,11 +45,7 @@ class CrazyflieReadings:
 
     def __init__(self, rate: int, pose_rate: int, context: DoorContext) -> None:
         n, seed = len(context.drones), context.seed
-        common: dict[str, Any] = {
-            "frame": ObjRef("site", "imu", DRONE),
-            "seed": seed,
-            "debug_vis": False,
-        }
+        common: dict[str, Any] = {"frame": ObjRef("site", "imu", DRONE), "seed": seed}
         imu = ImuSensorCfg(name="imu", **common)
         mag = MagnetometerSensorCfg(name="magnetometer", noise=_MAGNETOMETER, **common)
         baro = BarometerSensorCfg(name="barometer", noise=BMP388, **common)

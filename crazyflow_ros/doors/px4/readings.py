@@ -25,7 +25,8 @@ from crazyflow_ros.drones.instruments import (
     BMI088_GYRO,
     VL53L1X,
     VL53L1X_FIELD_OF_VIEW,
-    VL53L1X_RANGE,
+    VL53L1X_MAX_RANGE,
+    VL53L1X_MIN_RANGE,
     NoiseCfg,
 )
 from crazyflow_ros.runtime import Snapshot
@@ -97,7 +98,7 @@ class Px4Readings:
         n, seed = len(context.drones), context.seed
         at = ObjRef("site", "imu", DRONE)
         height = origin.altitude
-        common: dict[str, Any] = {"frame": at, "seed": seed, "debug_vis": False}
+        common: dict[str, Any] = {"frame": at, "seed": seed}
         imu = ImuSensorCfg(name="imu", gyro=_GYRO, accelerometer=_ACCELEROMETER, **common)
         mag = MagnetometerSensorCfg(
             name="magnetometer", field=origin.field, noise=_MAGNETOMETER, **common
@@ -228,7 +229,7 @@ class Px4Readings:
         self, snapshot: Snapshot, mirror: Mirror, time_usec: int
     ) -> list[DistanceSensor]:
         below = mirror.range(snapshot.names)
-        nearest, farthest = (round(100 * limit) for limit in VL53L1X_RANGE)
+        nearest, farthest = round(100 * VL53L1X_MIN_RANGE), round(100 * VL53L1X_MAX_RANGE)
         seen = np.isfinite(below)
         read = self._range.apply(np.where(seen, below, 0.0)[:, None], 1 / SLOW_RATE)[:, 0]
         return [

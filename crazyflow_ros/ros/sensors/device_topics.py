@@ -21,7 +21,7 @@ from crazyflow_ros.ros.messages.times import duration_of, time_of
 from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import MirrorState
-from crazyflow_ros.scene.state import DroneIndex
+from crazyflow_ros.scene.mirror_state import DroneIndex
 from crazyflow_ros.sensors import MujocoBackend, SensorContext, ShapeRecorder
 from crazyflow_ros.sensors.ray_pictures import Room
 

@@ -28,7 +28,7 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState, MultiDOFJointState, Range
 from std_msgs.msg import Header
 
-from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW, VL53L1X_RANGE
+from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW, VL53L1X_MAX_RANGE
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
 from crazyflow_ros.ros.messages.numeric_message import (
@@ -57,7 +57,7 @@ def messages_of_each(read_range: Callable[[], np.ndarray]) -> dict[str, StateMes
     Args:
         read_range: Reads the range sensors at the time of the snapshot, (M,) [m].
     """
-    view, farthest = VL53L1X_FIELD_OF_VIEW, VL53L1X_RANGE[1]
+    view, farthest = VL53L1X_FIELD_OF_VIEW, VL53L1X_MAX_RANGE
     down = Range(radiation_type=Range.INFRARED, field_of_view=view, max_range=farthest)
     return {
         "odom": StateMessage(_odometry, ODOMETRY, _motion),

@@ -140,7 +140,7 @@ class Size(NamedTuple):
 
     @classmethod
     def of(cls, model: mujoco.MjModel) -> Self:
-        """Count; this allocates a state of the model."""
+        """Count what is in a model; this allocates a state of it."""
         data, view = mujoco.MjData(model), model.vis
         return cls(
             elements_of(model),

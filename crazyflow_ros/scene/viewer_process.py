@@ -1,6 +1,6 @@
 """MuJoCo's viewer in a separate process, on its own copy of the model.
 
-    python -m crazyflow_ros.scene.viewer DESCRIPTOR
+    python -m crazyflow_ros.scene.viewer_process DESCRIPTOR
 
 If a window or its driver fails, it may end its process, so that must not be the simulation's. The
 two processes communicate through a pipe, of which `DESCRIPTOR` is an end: model and names come
@@ -20,8 +20,8 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.controls import ControlReader
+from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
 from crazyflow_ros.scene.renderers import reach, set_planes
-from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _why_no_display() -> str | None:
 
 
 if __name__ == "__main__":
-    from crazyflow_ros.scene import viewer  # whose classes the other process knows
+    from crazyflow_ros.scene import viewer_process  # whose classes the other process knows
 
     with Connection(int(sys.argv[1])) as ours:
-        viewer.show(ours, *ours.recv())
+        viewer_process.show(ours, *ours.recv())

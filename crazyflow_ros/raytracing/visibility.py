@@ -12,8 +12,8 @@ from typing import TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Cones, Tiles
-from crazyflow_ros.raytracing.shapes import WORD
+from crazyflow_ros.raytracing.optics import Cones, Tiles
+from crazyflow_ros.raytracing.unit_shapes import WORD
 
 Masks: TypeAlias = tuple[Array, ...]
 """Which shapes may be seen in which tiles, see `tile_masks`."""

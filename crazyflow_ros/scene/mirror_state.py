@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.drone import N_ROTORS
+from crazyflow_ros.scene.drone_mjcf import N_ROTORS
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Optics
+from crazyflow_ros.raytracing.optics import Optics
 from crazyflow_ros.raytracing.tracer import Frames
 from crazyflow_ros.struct import pytree
 

@@ -71,11 +71,11 @@ class UnitShapes(Struct):
     geom: Array | np.ndarray
     """Ids of the geoms, shape (P,) int32; -1 where there is no shape."""
     rows: Array | np.ndarray
-    """(31, P) float32, see `view`: unit vectors of the shape's coordinates in the geom's frame as
-    columns [m] (3, 3), their origin [m] (3), the inverse of the vectors [1/m] (3, 3), half size of
-    the box around the shape in its coordinates (3), zero along the axes of planes that have no end
-    and are seen around the camera, else one (3), half length of the axis of a capsule or the two
-    numbers before of planes (2), whether there is a shape, and the value of its kind."""
+    """(31, P) float32, see `visibility`: unit vectors of the shape's coordinates in the geom's
+    frame as columns [m] (3, 3), their origin [m] (3), the inverse of the vectors [1/m] (3, 3), half
+    size of the box around the shape in its coordinates (3), zero along the axes of planes that have
+    no end and are seen around the camera, else one (3), half length of the axis of a capsule or the
+    two numbers before of planes (2), whether there is a shape, and the value of its kind."""
     corners: Array | np.ndarray | None
     """Of triangles, the normals at the three corners in the shape's coordinates, and the places of
     the corners in textures, see `Triangles`; (P, CORNER_ROWS) float32, None if there are none."""

@@ -8,9 +8,9 @@ from jax import Array, lax
 from crazyflow_ros.raytracing.entry import ENTRIES, TINY
 from crazyflow_ros.raytracing.pixels import if_any
 from crazyflow_ros.raytracing.search import each_shape
-from crazyflow_ros.raytracing.shapes import WORD, UnitShape, UnitShapes
 from crazyflow_ros.raytracing.surface import Vector
-from crazyflow_ros.raytracing.view import ENDS, EXISTS, EXTENT, as_words
+from crazyflow_ros.raytracing.unit_shapes import WORD, UnitShape, UnitShapes
+from crazyflow_ros.raytracing.visibility import ENDS, EXISTS, EXTENT, as_words
 from crazyflow_ros.scene.renderers import NEAR
 from crazyflow_ros.xla.kernels import apart
 

@@ -12,10 +12,11 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones.instruments import DWM1000
 from crazyflow_ros.dynamics.components import rotation_matrix
-from crazyflow_ros.estimation import kalman, readings
+from crazyflow_ros.estimation import instrument_readings as readings
+from crazyflow_ros.estimation import kalman
 from crazyflow_ros.estimation.estimate import DISTANCE_STD
+from crazyflow_ros.estimation.instrument_readings import MeanMotion, PoseReading, Random
 from crazyflow_ros.estimation.kalman import Belief
-from crazyflow_ros.estimation.readings import MeanMotion, PoseReading, Random
 
 N, DT = 20_000, 0.01
 

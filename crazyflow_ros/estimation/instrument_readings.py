@@ -24,7 +24,7 @@ from crazyflow_ros.drones.instruments import (
     PMW3901_MIN_RANGE,
     PMW3901_PERIOD,
     VL53L1X,
-    VL53L1X_RANGE,
+    VL53L1X_MAX_RANGE,
     NoiseCfg,
     flow_rates,
 )
@@ -225,7 +225,7 @@ def height(pos: Vec3, rot: Matrix3, offset: Array, random: Random) -> tuple[Arra
     """Return the distance to the floor z = 0 in the range sensor's cone [m], and if it is seen."""
     distance = pos[2] * range_of_height(jnp.maximum(rot[2][2], UPRIGHT))
     noise = random.normal(1, distance.dtype)[0] * range_std(distance)
-    is_seen = (rot[2][2] > UPRIGHT) & (distance < VL53L1X_RANGE[1])
+    is_seen = (rot[2][2] > UPRIGHT) & (distance < VL53L1X_MAX_RANGE)
     return jnp.maximum(distance + offset + noise, 0.0), is_seen
 
 

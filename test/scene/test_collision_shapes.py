@@ -11,7 +11,7 @@ import pytest
 from crazyflow_ros.dynamics.obstacles import Shape
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.assembly import build_spec
-from crazyflow_ros.scene.obstacles import obstacles_of
+from crazyflow_ros.scene.collision_shapes import obstacles_of
 
 SCENE = """<mujoco>
   <asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>

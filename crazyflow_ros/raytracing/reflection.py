@@ -15,9 +15,8 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Lens
-from crazyflow_ros.raytracing.shapes import Opacity, seen
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer
+from crazyflow_ros.raytracing.unit_shapes import Opacity, seen
 
 _FLAT = 1e-3  # of the distance, by which points of the mirror may be beside it
 
@@ -64,14 +63,6 @@ class MirrorFace(NamedTuple):
         """Return points of the faces, and their normals, (N, 3)."""
         normal = geoms.axes[:, self.geom, :, 2]
         return geoms.pos[:, self.geom] + self.height * normal, normal
-
-    def tracers(self, model: mujoco.MjModel, lens: Lens, groups: Sequence[int]) -> list[Tracer]:
-        """Return what sees the mirrored geoms: those that are opaque, then those that are not."""
-        return [
-            Tracer(model, lens, groups, opacity, self.geom)
-            for opacity in (Opacity.opaque, Opacity.transparent)
-            if seen(model, groups, opacity, self.geom).any()
-        ]
 
 
 def mirror_of(model: mujoco.MjModel, groups: Sequence[int]) -> MirrorFace | None:
