@@ -67,7 +67,7 @@ class Rounds:
         self._begun = False
         self._view, self._round = "", 0
         self._word: Word | None = None  # what this simulator has said in the round
-        self._forced = False  # a round is needed although time stands still
+        self._forced = False  # a round is needed before time goes on, and although it stands still
         self._words: dict[str, deque[Word]] = {}
         self._held = ""
         self._since: float | None = None  # wall time since when the round waits
@@ -111,7 +111,8 @@ class Rounds:
         while self._is_carried_out():
             until = self._simulation.until
             assert until is not None
-            if not paused and self._simulation.snapshot.tick < until:
+            tick = self._simulation.snapshot.tick  # which a request may have set back
+            if tick < until and not (paused or self._forced):
                 return True
             words = self._words_of_all(due=due) if self._is_complete() else None
             if words is None:

@@ -155,6 +155,17 @@ def test_time_runs_and_stands_still_for_all_whoever_is_asked(fleet: Fly) -> None
     same_bits(shared)
 
 
+def test_time_that_jumps_back_while_it_runs_goes_on_in_rounds(fleet: Fly) -> None:
+    shared = fleet(OWNED)
+    left, right = shared.threads.values()
+    left.resume().result(T)
+    until(lambda: right.snapshot.tick > 5000, "time to run")
+    right.reset(ResetScope.all).result(T)
+    assert left.pause().result(T).tick < 5000
+    left.show_to(lambda _: None).result(T)
+    same_bits(shared)
+
+
 def test_a_checkpoint_has_the_commands_of_all_and_is_that_of_one(fleet: Fly) -> None:
     kept: list[Checkpoint] = []
     for one in (fleet(OWNED), fleet(ALONE)):
