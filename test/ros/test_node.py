@@ -553,13 +553,13 @@ def test_flight_goes_on_from_a_checkpoint(client: Client) -> None:
 @pytest.mark.usefixtures("paused")
 def test_other_readers_accept_the_messages_of_all_topics(client: Client) -> None:
     push = WrenchStamped()
-    push.header.frame_id, push.wrench.force.x = "map", 1e3
+    push.header.frame_id, push.wrench.force.x = "map", 10.0
 
     def crash() -> None:
         client.reset()
         for drone in DRONES:
             client.publish(f"{drone}/cmd_pose", pose(5.0, 5.0, 1.0))
-        client.advance(50)
+        client.advance(750)  # the event is that of a drone in the air
         client.publish("cf1/wrench", push)
         client.advance(50)
 
