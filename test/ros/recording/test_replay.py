@@ -342,15 +342,20 @@ def test_what_firmwares_are_told_is_replayed_bit_for_bit(tmp_path: Path) -> None
         assert "became" in replay(less).difference
 
 
-def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: Path) -> None:
-    """As of a simulator that was killed before it had recorded the state after the change."""
-    path, cut = tmp_path / "flight.mcap", tmp_path / "cut.mcap"
+def record_until_a_change(path: Path) -> None:
+    """Record a flight that ends at tick 700 with a drone that is put elsewhere."""
     told = Told(path)
     physics = told.physics
     physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
     physics.step(700 - physics.snapshot.tick).result(T)
     physics.state.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
     told.end()
+
+
+def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: Path) -> None:
+    """As of a simulator that was killed before it had recorded the state after the change."""
+    path, cut = tmp_path / "flight.mcap", tmp_path / "cut.mcap"
+    record_until_a_change(path)
     states = [time for topic, time, _ in messages_of(path) if topic == "/cf0/odom"]
     assert states[-2:] == [1_400_000_000] * 2  # before the change, and after it
     after = len(states) - 1
@@ -362,12 +367,7 @@ def test_states_before_a_change_that_ends_a_file_are_those_before_it(tmp_path: P
 def test_a_state_after_a_change_may_end_a_file_that_is_cut_off(tmp_path: Path) -> None:
     """The state is recorded first; a complete file has the change, too."""
     path, complete, cut = (tmp_path / f"{name}.mcap" for name in ("flight", "complete", "cut"))
-    told = Told(path)
-    physics = told.physics
-    physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
-    physics.step(700 - physics.snapshot.tick).result(T)
-    physics.state.set_drone_states({"cf0": DroneState(pos=(0.3, 0.1, 0.5))}).result(T)
-    told.end()
+    record_until_a_change(path)
     last = sum(topic == "/node/changes" for topic, *_ in messages_of(path)) - 1
     rewritten(path, complete, lambda *message: message != ("/node/changes", last))
     assert "tick 700, pos of cf0: [0.29999" in replay(complete).difference
