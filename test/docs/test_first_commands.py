@@ -131,8 +131,8 @@ def test_make_fly() -> None:
 def test_make_demo_sensors() -> None:
     with RosProcess(["make", "demo-sensors"], DOMAIN, NO_OPTIONS) as made:
         assert made.wait(T) == 0
-    said = complaints(made.log) + complaints_of_the_simulator()
-    assert [line for line in said if BUSY not in line] == []
+        said = complaints(made.log) + complaints_of_the_simulator()
+        assert [line for line in said if BUSY not in line] == []
 
 
 class Terminals:

@@ -561,7 +561,7 @@ def test_other_readers_accept_the_messages_of_all_topics(client: Client) -> None
             client.publish(f"{drone}/cmd_pose", pose(5.0, 5.0, 1.0))
         client.advance(750)  # the event is that of a drone in the air
         client.publish("cf1/wrench", push)
-        client.advance(50)
+        client.advance(250)  # by then it is metres off its course
 
     published = names("published topic").keys()
     client.until(lambda: published <= set(dict(client.node.get_topic_names_and_types())), "topics")
