@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
-from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Protocol, cast
 
 from crazyflow_ros.checks import Spec
-from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.checks.entry_points import load
 from crazyflow_ros.runtime import Door, SimulationConfig
 from crazyflow_ros.throttled_logger import Logger
 
@@ -63,11 +62,6 @@ class WorldOrigin:
     altitude: Annotated[float, Spec("Its altitude above sea level [m]", -2000, 19_000)] = 488.0
 
 
-def names() -> list[str]:
-    """Return the names of the doors that installed packages offer."""
-    return sorted({found.name for found in entry_points(group=GROUP)})
-
-
 def door_settings(name: str) -> type[DoorSettings]:
     """Return the settings of a door by the name of its entry point.
 
@@ -75,30 +69,9 @@ def door_settings(name: str) -> type[DoorSettings]:
         ValueError: No package offers such a door, two do, or it is broken; the message names door
             and package.
     """
-    found = list(entry_points(group=GROUP, name=name))
-    if not found:
-        known = names()
-        raise ValueError(
-            unknown("door", name, known) if known else f"no package offers the door {name!r}"
-        )
-    if len(found) > 1:
-        raise ValueError(
-            f"several packages offer a door {name!r}: {', '.join(map(package_of, found))}"
-        )
-    try:
-        settings = found[0].load()
-    except Exception as error:
-        cause = f"{type(error).__name__}: {error}"
-        raise ValueError(
-            f"{package_of(found[0])}: the door {name!r} cannot be loaded: {cause}"
-        ) from error
-    if not (isinstance(settings, type) and is_dataclass(settings) and hasattr(settings, "open")):
-        what = "has to be a dataclass with a method open"
-        raise ValueError(f"{package_of(found[0])}: the door {name!r} {what}, got {found[0].value}")
+    settings = load(GROUP, name, "door", "a dataclass with a method open", _opens)
     return cast(type[DoorSettings], settings)
 
 
-def package_of(entry: EntryPoint) -> str:
-    """Return the package that an entry point is of, for messages."""
-    dist = entry.dist
-    return f"the package {dist.name} {dist.version}" if dist else f"the module {entry.module}"
+def _opens(settings: object) -> bool:
+    return isinstance(settings, type) and is_dataclass(settings) and hasattr(settings, "open")

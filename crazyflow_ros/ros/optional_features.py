@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.entry_points import found, names, package_of
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.doors.settings import GROUP as DOORS
-from crazyflow_ros.doors.settings import package_of
 from crazyflow_ros.throttled_logger import ThrottledLogger
 
 if TYPE_CHECKING:
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
 
 _GROUP = "crazyflow_ros.features"
 
-_FOUND = entry_points()  # once: it reads the metadata of all installed packages
-
-PREFIXES = tuple(f"{e.name}." for group in (_GROUP, DOORS) for e in _FOUND.select(group=group))
+PREFIXES = tuple(f"{name}." for group in (_GROUP, DOORS) for name in names(group))
 """With what the names of the parameters of other packages begin."""
 
 _missing: dict[str, str] = {}  # features that are off, and the package that each needs
@@ -61,7 +58,7 @@ def add_external_features(host: Host) -> None:
     Raises:
         ParameterError: A feature refuses a parameter that it was given.
     """
-    for entry in sorted(_FOUND.select(group=_GROUP)):
+    for entry in found(_GROUP):
         try:
             entry.load()(host)
         except ParameterError:
