@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated
 
 import numpy as np
 
@@ -72,19 +72,6 @@ class GamepadSettings:
     timeout: Annotated[
         float, Spec("Wall time without messages after which all switches are off [s]", 0.05, 60)
     ] = 0.5
-
-
-@runtime_checkable
-class TakesGamepad(Protocol):
-    """A door that a gamepad flies."""
-
-    def take_gamepad(self, axes: Sequence[float], buttons: Sequence[int]) -> None:
-        """Take the state of the gamepad. From any thread.
-
-        Raises:
-            ValueError: There is no such axis or button as the settings name, or a value is not in
-                its range.
-        """
 
 
 class Gamepad:

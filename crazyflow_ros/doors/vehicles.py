@@ -16,17 +16,28 @@ from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.control import ticks_per_period
-from crazyflow_ros.doors.commands import Commands
 from crazyflow_ros.doors.motors import QUAD_X, Motors
-from crazyflow_ros.doors.patience import Patience
-from crazyflow_ros.doors.settings import DoorContext, WorldOrigin
 from crazyflow_ros.doors.sockets import DoorSockets, last_port
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.door_commands import Commands
+from crazyflow_ros.runtime.door_patience import Patience
+from crazyflow_ros.runtime.door_settings import DoorContext
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.throttled_logger import Logger
 
 F = TypeVar("F")
 """What an autopilot is sent at a control tick, with a number or a time by which it is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldOrigin:
+    """Settings of doors to autopilots, which have to know where the world is on earth."""
+
+    latitude: Annotated[float, Spec("Latitude of the world's origin [degrees]", -90, 90)] = (
+        47.397742
+    )
+    longitude: Annotated[float, Spec("Its longitude [degrees]", -180, 180)] = 8.545594
+    altitude: Annotated[float, Spec("Its altitude above sea level [m]", -2000, 19_000)] = 488.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.doors.commands import Commands, refusal, usable
-from crazyflow_ros.doors.patience import Patience
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep.futex import Futex, fence
 from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING, offset
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.states import of_rotor_velocity
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.door_commands import Commands, refusal, usable
+from crazyflow_ros.runtime.door_patience import Patience
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 

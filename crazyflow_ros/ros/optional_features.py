@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.entry_points import found, names, package_of
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.doors.settings import GROUP as DOORS
+from crazyflow_ros.runtime.door_settings import GROUP as DOORS
 from crazyflow_ros.throttled_logger import ThrottledLogger
 
 if TYPE_CHECKING:

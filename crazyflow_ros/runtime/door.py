@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -106,6 +106,19 @@ class Door(Protocol):
 
     def status(self) -> DoorStatus:
         """Return the state of the controllers. From any thread."""
+
+
+@runtime_checkable
+class TakesGamepad(Protocol):
+    """A door that a gamepad flies."""
+
+    def take_gamepad(self, axes: Sequence[float], buttons: Sequence[int]) -> None:
+        """Take the state of the gamepad. From any thread.
+
+        Raises:
+            ValueError: There is no such axis or button as the settings name, or a value is not in
+                its range.
+        """
 
 
 class DoorGuard:

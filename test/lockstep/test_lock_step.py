@@ -22,12 +22,12 @@ from paths import ROOT
 from python_controller import PythonController
 
 from crazyflow_ros import throttled_logger
-from crazyflow_ros.doors import commands
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep import layout
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.lockstep.shared_memory import FOLDER, NameInUse
 from crazyflow_ros.runtime import DroneState, Level, PhysicsThread, SimulationConfig
+from crazyflow_ros.runtime import door_commands as commands
 
 T = 120.0  # s, no wait of a test is longer
 until = partial(physics_helpers.until, timeout=T)

@@ -12,18 +12,19 @@ from functools import partial
 from typing import Annotated
 
 from crazyflow_ros.checks import Spec
+from crazyflow_ros.doors.ardupilot.build import ARDUPILOT, PORTS, ArduPilotBuild
+from crazyflow_ros.doors.ardupilot.parameters import parameters
 from crazyflow_ros.doors.ardupilot.readings import RANGE_RATE, ArduPilotReadings, radio
 from crazyflow_ros.doors.ardupilot.vehicle import ArduPilotFrame, ArduPilotVehicle
+from crazyflow_ros.doors.autopilot import StartedAutopilots
 from crazyflow_ros.doors.gamepad import Gamepad, GamepadSettings
-from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT
 from crazyflow_ros.doors.vehicles import LockStepDoor, LockStepSettings
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
 from crazyflow_ros.scene import Mirror
 
 NAME = "ardupilot"
-PORTS = 10
-"""UDP ports from one instance of ArduPilot to the next."""
 HEADING = 90
 """Degrees: drones face east at the start."""
 _LOOP_RATE = 400  # Hz, ArduPilot's default
@@ -53,6 +54,16 @@ class ArduPilot(LockStepSettings):
             OSError: A port cannot be opened.
         """
         return ArduPilotDoor(self, context)
+
+    def autopilots(self, start: AutopilotStart) -> StartedAutopilots:
+        """See `StartsAutopilots`."""
+
+        def build(start: AutopilotStart) -> ArduPilotBuild:
+            model, range_finder = start.config.drone_model, self.range_finder
+            defaults = parameters(model, self.loop_rate, range_finder=range_finder)
+            return ArduPilotBuild(start, self.address, self.home, defaults)
+
+        return StartedAutopilots(ARDUPILOT, self.port, start, build)
 
     @property
     def loop_rate(self) -> int:

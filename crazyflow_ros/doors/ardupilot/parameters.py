@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from crazyflow_ros.doors.ardupilot.door import ArduPilot
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import load_drone, model_name
 from crazyflow_ros.drones.instruments import VL53L1X_MAX_RANGE
@@ -39,15 +38,20 @@ _RANGE_FINDER = {
 }
 
 
-def parameters(drone_model: str, settings: ArduPilot) -> str:
+def parameters(drone_model: str, loop_rate: int, *, range_finder: bool) -> str:
     """Return a file for ArduPilot's option --defaults.
 
     It has the frame, the curve of the thrust and the thrust in hover. The gains are ArduPilot's,
     made for drones of a kilogram or two.
+
+    Args:
+        drone_model: Name of the drone model.
+        loop_rate: Loops of ArduPilot a second [Hz].
+        range_finder: Whether there is one.
     """
-    values: dict[str, float] = {"SCHED_LOOP_RATE": settings.loop_rate}
+    values: dict[str, float] = {"SCHED_LOOP_RATE": loop_rate}
     values |= _FIXED | _thrust(drone_model)
-    if settings.range_finder:
+    if range_finder:
         values |= _RANGE_FINDER
     lines = (f"{name} {value:.6g}" for name, value in values.items())
     return "\n".join((f"# {model_name(drone_model)} in crazyflow_ros", *lines, ""))

@@ -22,12 +22,13 @@ from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.control import ticks_per_period
 from crazyflow_ros.doors.betaflight.radio import Radio
-from crazyflow_ros.doors.commands import Commands
 from crazyflow_ros.doors.gamepad import Gamepad, GamepadSettings
 from crazyflow_ros.doors.motors import BETAFLIGHT_X, QUAD_X, Motors, Order
 from crazyflow_ros.doors.samples import DRONE, Samples
-from crazyflow_ros.doors.settings import DoorContext, WorldOrigin
+from crazyflow_ros.doors.vehicles import WorldOrigin
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.door_commands import Commands
+from crazyflow_ros.runtime.door_settings import DoorContext
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import flu_to_frd
 from crazyflow_ros.sensors import BarometerSensorCfg, ImuSensorCfg, ObjRef

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -17,17 +18,17 @@ import numpy as np
 from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.control import ticks_per_period
-from crazyflow_ros.doors.commands import Commands
+from crazyflow_ros.doors.autopilot import StartedAutopilots
+from crazyflow_ros.doors.crazyflie_firmware.build import FIRMWARE, NAME, FirmwareBuild
 from crazyflow_ros.doors.crazyflie_firmware.link import FirmwareLink, Relay
 from crazyflow_ros.doors.crazyflie_firmware.pace import Pace
 from crazyflow_ros.doors.crazyflie_firmware.readings import CrazyflieReadings
 from crazyflow_ros.doors.crazyflie_firmware.rotors import CompensatedRotors
-from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT, last_port
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.door_commands import Commands
+from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
 from crazyflow_ros.scene import Mirror
-
-NAME = "crazyflie_firmware"
 
 _SILENCE = 1  # s of readings without outputs after which a firmware is lost
 _MOMENT = 0.003  # s; a firmware answers the first reading after each of its ticks of 1 ms
@@ -64,6 +65,11 @@ class CrazyflieFirmware:
             OSError: A port cannot be opened.
         """
         return CrazyflieFirmwareDoor(self, context)
+
+    def autopilots(self, start: AutopilotStart) -> StartedAutopilots:
+        """See `StartsAutopilots`."""
+        build = partial(FirmwareBuild, address=self.address)
+        return StartedAutopilots(FIRMWARE, self.port, start, build)
 
 
 class CrazyflieFirmwareDoor:

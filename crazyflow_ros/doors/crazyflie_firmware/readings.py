@@ -9,9 +9,9 @@ import numpy as np
 from crazyflow_ros.control import ticks_per_period
 from crazyflow_ros.doors.crazyflie_firmware import packets
 from crazyflow_ros.doors.samples import DRONE, Samples
-from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime.door_settings import DoorContext
 from crazyflow_ros.scene.frames import multiply, quat_from_rpy
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,

@@ -8,13 +8,34 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from crazyflow_ros.checks.limits import shown_path
+from crazyflow_ros.doors.autopilot import Autopilot
 from crazyflow_ros.doors.processes import Processes
-from crazyflow_ros.doors.program import AutopilotStart
 from crazyflow_ros.doors.px4.airframe import NUMBER, airframe, file_name, simulator_model
+from crazyflow_ros.runtime.door_settings import AutopilotStart
 
+FIRST_PORT = 4560
+"""TCP port of PX4's instance 0; the others follow."""
 _AIRFRAMES = Path("init.d-posix", "airframes")
 _ADVICE = (
     "build PX4 with `make px4_sitl_default` in PX4-Autopilot, and name its build/px4_sitl_default"
+)
+
+
+def _who_connects(port: int, instance: int) -> str:
+    local, remote = 14580 + instance, min(14540 + instance, 14549)
+    return (
+        f"PX4 -i {instance} on TCP {port}; QGroundControl on UDP 14550; MAVSDK "
+        f"udpin://127.0.0.1:{remote}; MAVROS fcu_url:=udp://:{remote}@127.0.0.1:{local}"
+    )
+
+
+PX4 = Autopilot(
+    name="px4",
+    title="PX4",
+    first_port=FIRST_PORT,
+    ports=1,
+    freq=500,
+    connects=_who_connects,
 )
 
 

@@ -15,13 +15,15 @@ from typing import Annotated
 import numpy as np
 
 from crazyflow_ros.checks import Spec
+from crazyflow_ros.doors.autopilot import StartedAutopilots
+from crazyflow_ros.doors.px4.build import PX4, Build
 from crazyflow_ros.doors.px4.origin import Origin
 from crazyflow_ros.doors.px4.readings import Px4Readings
 from crazyflow_ros.doors.px4.vehicle import Px4Frame, Px4Vehicle
-from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT
 from crazyflow_ros.doors.vehicles import LockStepDoor, LockStepSettings
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
 from crazyflow_ros.scene import Mirror
 
 NAME = "px4"
@@ -70,6 +72,10 @@ class Px4(LockStepSettings):
             OSError: A port cannot be opened.
         """
         return Px4Door(self, context)
+
+    def autopilots(self, start: AutopilotStart) -> StartedAutopilots:
+        """See `StartsAutopilots`."""
+        return StartedAutopilots(PX4, self.port, start, Build)
 
     @property
     def origin(self) -> Origin:

@@ -19,7 +19,6 @@ from crazyflow_ros.doors.px4.mavlink import (
 from crazyflow_ros.doors.px4.origin import Origin
 from crazyflow_ros.doors.px4.vision import Vision
 from crazyflow_ros.doors.samples import DRONE, Samples
-from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.drones.instruments import (
     BMI088_ACCELEROMETER,
     BMI088_GYRO,
@@ -30,6 +29,7 @@ from crazyflow_ros.drones.instruments import (
     NoiseCfg,
 )
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime.door_settings import DoorContext
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import enu_to_ned, flu_to_frd, frd_in_ned, xyzw_to_wxyz
 from crazyflow_ros.sensors import (

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.doors.px4.mavlink import HilOpticalFlow, Message, Odometry
-from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.drones.instruments import (
     PMW3901,
     PMW3901_MIN_RANGE,
@@ -18,6 +17,7 @@ from crazyflow_ros.drones.instruments import (
     flow_rates,
 )
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime.door_settings import DoorContext
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import (
     enu_to_ned,

@@ -11,18 +11,24 @@ from typing import TYPE_CHECKING, NamedTuple
 from sensor_msgs.msg import Joy
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.doors import DoorContext, DoorSettings, door_settings
-from crazyflow_ros.doors.gamepad import TakesGamepad
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.runtime import Door
+from crazyflow_ros.runtime.door import TakesGamepad
+from crazyflow_ros.runtime.door_settings import (
+    Autopilots,
+    AutopilotStart,
+    DoorContext,
+    DoorSettings,
+    StartsAutopilots,
+    door_settings,
+)
 from crazyflow_ros.throttled_logger import ThrottledLogger
 
 if TYPE_CHECKING:
-    from crazyflow_ros.doors.program import Autopilot, StartedAutopilots
     from crazyflow_ros.ros.host import Host
 
 
@@ -31,7 +37,7 @@ class OpenedDoor(NamedTuple):
 
     door: Door | None
     """None if topics and services fly all drones."""
-    autopilots: StartedAutopilots | None = None
+    autopilots: Autopilots | None = None
     """Its processes, still to be started; None if others start them."""
 
 
@@ -91,7 +97,7 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
 
 def _prepared_autopilots(
     settings: DoorSettings, parameters: Parameters, log: ThrottledLogger
-) -> StartedAutopilots | None:
+) -> Autopilots | None:
     """Return the processes of the autopilot, still to be started; None without a build.
 
     Args:
@@ -105,36 +111,15 @@ def _prepared_autopilots(
     p, given = parameters, parameters.autopilot
     if not given.build:
         return None
-    autopilot = _autopilot(p.door)
-    if autopilot is None:
+    if not isinstance(settings, StartsAutopilots):
         text = f"nothing, because the door {p.door} starts no autopilot"
         raise ParameterError("autopilot.build", text, given.build)
-    from crazyflow_ros.doors.program import AutopilotStart, StartedAutopilots
-
     folders = Path(given.build).expanduser(), Path(given.work or f"{p.door}_work").expanduser()
-    start = AutopilotStart(*folders, p.simulation_config(), settings, log, given.wipe)
+    start = AutopilotStart(*folders, p.simulation_config(), p.by_door, log, given.wipe)
     try:
-        return StartedAutopilots(autopilot, start, p.by_door)
+        return settings.autopilots(start)
     except (ValueError, OSError) as error:
         raise ParameterError("autopilot.build", str(error)) from None
-
-
-def _autopilot(door: str) -> Autopilot | None:
-    """Return the autopilot of a door, if it has one that can be started."""
-    match door:
-        case "px4":
-            from crazyflow_ros.doors.px4.program import PX4
-
-            return PX4
-        case "ardupilot":
-            from crazyflow_ros.doors.ardupilot.program import ARDUPILOT
-
-            return ARDUPILOT
-        case "crazyflie_firmware":
-            from crazyflow_ros.doors.crazyflie_firmware.program import FIRMWARE
-
-            return FIRMWARE
-    return None
 
 
 def add_gamepad(simulator: Host, door: object) -> None:

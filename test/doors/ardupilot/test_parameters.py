@@ -14,7 +14,8 @@ from crazyflow_ros.drones import Drone, load_drone
 
 
 def values(drone: str, **settings: Any) -> dict[str, float]:
-    lines = parameters(drone, ArduPilot(**settings)).splitlines()
+    door = ArduPilot(**settings)
+    lines = parameters(drone, door.loop_rate, range_finder=door.range_finder).splitlines()
     assert lines[0].startswith("#")
     return {name: float(value) for name, value in map(str.split, lines[1:])}
 

@@ -8,7 +8,7 @@ import fake_px4
 import pytest
 from autopilot_program import output
 
-from crazyflow_ros.doors.px4.program import FIRST_PORT
+from crazyflow_ros.doors.px4.build import FIRST_PORT
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.runtime import Level, OnLoss
+from crazyflow_ros.engine.levels import Level
+from crazyflow_ros.runtime.door import OnLoss
 from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 LIMITS = {

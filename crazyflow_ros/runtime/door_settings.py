@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, is_dataclass
-from typing import Annotated, Protocol, cast
+from pathlib import Path
+from typing import Protocol, cast, runtime_checkable
 
-from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.entry_points import load
-from crazyflow_ros.runtime import Door, SimulationConfig
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.runtime.door import Door
 from crazyflow_ros.throttled_logger import Logger
 
 GROUP = "crazyflow_ros.doors"
@@ -39,7 +40,8 @@ class DoorSettings(Protocol):
     """Settings of a door: a dataclass that can be built without arguments.
 
     Its fields are `name: Annotated[type, Spec(...)] = default`. In the node they are the parameters
-    `<entry point>.<field>`.
+    `<entry point>.<field>`. Settings of a door whose autopilots a build can start also have the
+    method of `StartsAutopilots`.
     """
 
     def open(self, context: DoorContext) -> Door:
@@ -51,15 +53,47 @@ class DoorSettings(Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorldOrigin:
-    """Settings of doors to autopilots, which have to know where the world is on earth."""
+@dataclass(frozen=True)
+class AutopilotStart:
+    """What is known of the autopilots that are to be started behind a door."""
 
-    latitude: Annotated[float, Spec("Latitude of the world's origin [degrees]", -90, 90)] = (
-        47.397742
-    )
-    longitude: Annotated[float, Spec("Its longitude [degrees]", -180, 180)] = 8.545594
-    altitude: Annotated[float, Spec("Its altitude above sea level [m]", -2000, 19_000)] = 488.0
+    build: Path
+    """Where their build is, as given."""
+    work: Path
+    """Gets a folder for each of them."""
+    config: SimulationConfig
+    drones: tuple[str, ...]
+    """Names of those that the door flies, in its order; there is one autopilot for each."""
+    logger: Logger
+    wipe: bool = False
+    """Whether the folders of earlier autopilots are removed first."""
+
+
+class Autopilots(Protocol):
+    """Processes of autopilots, one for each drone of a door."""
+
+    def start(self) -> Iterator[str]:
+        """Start one after another, once the door is open, and yield what the user has to know.
+
+        Raises:
+            OSError: A process cannot be started, or its folder cannot be written.
+        """
+
+    def close(self) -> None:
+        """End all of them."""
+
+
+@runtime_checkable
+class StartsAutopilots(Protocol):
+    """Settings of a door that can start the autopilots behind it."""
+
+    def autopilots(self, start: AutopilotStart) -> Autopilots:
+        """Return the autopilots, which do not run yet.
+
+        Raises:
+            ValueError: There is no usable build, or a setting does not fit one.
+            OSError: A file cannot be written.
+        """
 
 
 def door_settings(name: str) -> type[DoorSettings]:
