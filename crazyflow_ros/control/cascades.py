@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.control import Controller, PowerDistribution, brescianini, indi, mellinger, pid
+from crazyflow_ros.control import Controller, PowerDistribution
 from crazyflow_ros.control.firmware_parameters import FirmwareParameters
 from crazyflow_ros.control.memory import Memory
 from crazyflow_ros.control.rate_axes import RateAxes
@@ -129,10 +129,18 @@ class Cascade(Protocol):
         """
 
 
-CONTROLLERS: Mapping[Controller, Cascade] = {
-    Controller.pid: pid,
-    Controller.mellinger: mellinger,
-    Controller.indi: indi,
-    Controller.brescianini: brescianini,
-}
-"""The modules by controller."""
+def cascade_of(controller: Controller) -> Cascade:
+    """Return the module of a controller.
+
+    Raises:
+        ValueError: It cannot be imported, or lacks something that `Cascade` has.
+    """
+    loaded: Cascade = controller.load(f"a module with {', '.join(_CONTENTS)}", _is_cascade)
+    return loaded
+
+
+_CONTENTS = sorted(name for name in vars(Cascade) if not name.startswith("_"))
+
+
+def _is_cascade(module: object) -> bool:
+    return all(hasattr(module, name) for name in _CONTENTS)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
 
+from crazyflow_ros.checks.enum_members import OpenEnum
 from crazyflow_ros.checks.limits import unknown
 
 
@@ -31,34 +31,36 @@ class Control(StrEnum):
         return (16, 13) if self is Control.state else (4,)
 
 
-class Controller(StrEnum):
-    """Position and attitude controller of a drone, see `cascades.CONTROLLERS`.
+class Controller(OpenEnum):
+    """Position and attitude controller of a drone: a module like `cascades.Cascade`."""
 
-    Attributes:
-        number: Value of the firmware's parameter `stabilizer.controller`.
-        lag: Time by which a drone follows a moving setpoint late [s]; as in the firmware, some
-            controllers ignore the velocity of setpoints.
-    """
-
-    _value_: str
-    number: int
-    lag: float
-
-    pid = "pid", 1, 0.5
+    pid = "pid"
     """Cascade of PID controllers, the firmware's default."""
-    mellinger = "mellinger", 2
+    mellinger = "mellinger"
     """Geometric tracking controller."""
-    indi = "indi", 3, 1.0
+    indi = "indi"
     """Incremental nonlinear dynamic inversion."""
-    brescianini = "brescianini", 4
+    brescianini = "brescianini"
     """Quaternion attitude controller with a linear position controller."""
     default = mellinger
 
-    def __new__(cls, value: str, number: int = 0, lag: float = 0.0) -> Self:
-        """Return a member."""
-        member = str.__new__(cls, value)
-        member._value_, member.number, member.lag = value, number, lag
-        return member
+    @classmethod
+    def group(cls) -> str:
+        """See `OpenEnum`."""
+        return "crazyflow_ros.controllers"
+
+    @property
+    def number(self) -> int:
+        """Value of the firmware's parameter `stabilizer.controller`; 0: it has no such one."""
+        return [*Controller].index(self) + 1 if self.is_own else 0
+
+    @property
+    def lag(self) -> float:
+        """Time by which a drone follows a moving setpoint late [s].
+
+        As in the firmware, some controllers ignore the velocity of setpoints.
+        """
+        return {"pid": 0.5, "indi": 1.0}.get(self.value, 0.0)
 
     @classmethod
     def of_number(cls, number: float) -> Controller:

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.control.cascades import CONTROLLERS
+from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter
 from crazyflow_ros.control.gains import Tuned, check_gain
 from crazyflow_ros.drones import load_drone
@@ -18,8 +18,8 @@ _LARGEST = 1e7  # of a gain
 _STAGES = ("state", "attitude")
 _TABLE: dict[str, tuple[Controller, FirmwareParameter]] = {
     name: (controller, parameter)
-    for controller, cascade in CONTROLLERS.items()
-    for name, parameter in cascade.PARAMETERS.items()
+    for controller in Controller
+    for name, parameter in cascade_of(controller).PARAMETERS.items()
 }
 GAINS = tuple(_TABLE)
 """Full names of the parameters that are gains."""
@@ -39,7 +39,8 @@ class Gains:
         weight = -figures["mass"] * np.asarray(figures["gravity_vec"])[2:]
         self._params: dict[tuple[Controller, str], dict[str, np.ndarray]] = {}
         self._units: dict[tuple[Controller, str], Mapping[str, np.ndarray]] = {}
-        for (controller, cascade), stage in product(CONTROLLERS.items(), _STAGES):
+        for controller, stage in product(Controller, _STAGES):
+            cascade = cascade_of(controller)
             params = cascade.load_params(stage, model, freq)
             if true_mass and stage == "state":
                 params = cascade.true_to_mass(params, weight)

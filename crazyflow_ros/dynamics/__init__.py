@@ -6,10 +6,9 @@ model are the class `Params` in the module of its name, such as `dynamics.first_
 
 from __future__ import annotations
 
-from enum import StrEnum
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.enum_members import OpenEnum
 from crazyflow_ros.lazy import lazy
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ __getattr__ = lazy(
 )
 
 
-class Dynamics(StrEnum):
-    """Dynamics model, each in the module of its name."""
+class Dynamics(OpenEnum):
+    """Dynamics model: the class of its parameters, see `RigidBody`."""
 
     first_principles = "first_principles"
     """Rigid body with measured thrust, torque, drag and rotor curves."""
@@ -69,13 +68,36 @@ class Dynamics(StrEnum):
     """`so_rpy_rotor` with air drag."""
     default = "first_principles"
 
+    @classmethod
+    def group(cls) -> str:
+        """See `OpenEnum`."""
+        return "crazyflow_ros.dynamics"
+
     @property
     def has_rotors(self) -> bool:
         """Whether the model follows rotor speeds. The fitted ones follow attitude and thrust."""
-        return self is Dynamics.first_principles
+        if self.is_own:
+            return self is Dynamics.first_principles
+        return self.params.ROTOR_STATES == 4
+
+    @property
+    def feels_wind(self) -> bool:
+        """Whether the model has air drag."""
+        if self.is_own:
+            return self in (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)
+        return "wind" in self.params.__dataclass_fields__
 
     @property
     def params(self) -> type[RigidBody]:
-        """Class of the model's parameters."""
-        params: type[RigidBody] = import_module(f"{__name__}.{self.value}").Params
+        """Class of the model's parameters.
+
+        Raises:
+            ValueError: It cannot be imported, or is no such class.
+        """
+        from crazyflow_ros.dynamics.rigid_body import RigidBody  # with JAX
+
+        def is_model(params: object) -> bool:
+            return isinstance(params, type) and issubclass(params, RigidBody)
+
+        params: type[RigidBody] = self.load("a subclass of RigidBody", is_model)
         return params

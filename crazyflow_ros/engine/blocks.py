@@ -45,16 +45,16 @@ def slots_for(n_drones: int) -> int:
 def is_divided(config: SimulationConfig, n_drones: int, *, by_door: int, gusts: bool) -> bool:
     """Return whether drones are computed block by block.
 
-    Random numbers, those that drones share with a door, networks and intermediate states of an
-    integrator need all of them at once.
+    Random numbers, those that drones share with a door, networks, forces of other packages and
+    intermediate states of an integrator need all of them at once.
     """
     return (
         n_drones > FEW
         and n_drones % BLOCK == 0
         and by_door in (0, n_drones)
-        and not (gusts or config.policy)
+        and not (gusts or config.policy or config.forces)
         and config.estimator == Estimator.none
-        and config.integrator != Integrator.rk4
+        and config.integrator in (Integrator.euler, Integrator.symplectic_euler)
     )
 
 

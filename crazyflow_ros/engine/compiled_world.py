@@ -28,8 +28,8 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Leaves
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
-from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.sim.leaves import layout
+from crazyflow_ros.sim.policies import MOST_BYTES
 from crazyflow_ros.xla import compiled_files
 
 SHARED = f"plugins.{GUSTS}"
@@ -95,7 +95,11 @@ class CompiledWorld:
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
         self.controller = member(Controller, config.controller)
         self._config, self._by_door = config, by_door
-        self.form = form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
+        if config.is_own:
+            form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
+        else:
+            form = self._function.form
+        self.form = form
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
         self.max_stretches = form.max_stretches
@@ -205,9 +209,9 @@ class CompiledWorld:
 
     def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles
-        program = compiled_files.compiled(
-            lambda: self._function.new(), arguments, "advance", self._kind
-        )
+        # The code of other packages may change, and then has to be traced to be told.
+        what = ("advance", self._kind) if self._config.is_own else ()
+        program = compiled_files.compiled(lambda: self._function.new(), arguments, *what)
         return WorldProgram(layout(obstacles), program)
 
     def _rows(self, packed: Array) -> np.ndarray:

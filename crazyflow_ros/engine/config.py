@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.checks.plain_values import Numbers, Spec
+from crazyflow_ros.checks.enum_members import OpenEnum, member
+from crazyflow_ros.checks.plain_values import Names, Numbers, Spec
 from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.dynamics.forces.external import force_of
 from crazyflow_ros.engine.disturbances import Wind, check_wind
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
@@ -32,6 +34,27 @@ def rate(what: str) -> Spec:
     return Spec(f"Rate of {what} [Hz]; must divide freq", 1, MAX_RATE)
 
 
+def _one_of(enum: type[OpenEnum], what: str) -> Spec:
+    """Return the specification of a member of an enumeration, which packages may add to."""
+    parameter = enum.__name__.lower()
+
+    def added(name: str) -> str:
+        try:
+            return str(member(enum, name))
+        except ValueError as error:
+            raise ValueError(f"{parameter}: {error}") from None
+
+    return Spec(f"{what}; or one that an installed package has", choices=[*enum], otherwise=added)
+
+
+def _check_forces(parameter: str, names: Names) -> None:
+    for name in names:
+        try:
+            force_of(name)
+        except ValueError as error:
+            raise ValueError(f"{parameter}: {error}") from None
+
+
 @dataclass(frozen=True)
 class SimulationOptions:
     """What users choose of a running simulation; fields named as arguments of `Sim` mean the same.
@@ -48,13 +71,13 @@ class SimulationOptions:
         ),
     ] = DEFAULT_DRONE
     scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF file")] = "floor"
-    dynamics: Annotated[str, Spec("Dynamics model", choices=list(Dynamics))] = str(Dynamics.default)
+    dynamics: Annotated[str, _one_of(Dynamics, "Dynamics model")] = str(Dynamics.default)
     control: Annotated[str, Spec("Control mode of <drone>/command", choices=list(Control))] = str(
         Control.state
     )
     controller: Annotated[
         str,
-        Spec("Position and attitude controller, as in the firmware", choices=list(Controller)),
+        _one_of(Controller, "Position and attitude controller, as in the firmware"),
     ] = str(Controller.default)
     policy: Annotated[
         str,
@@ -64,9 +87,7 @@ class SimulationOptions:
         ),
     ] = ""
     """See `policy.load`. It needs control=state, and replaces `state_freq`."""
-    integrator: Annotated[str, Spec("Integration method", choices=list(Integrator))] = str(
-        Integrator.default
-    )
+    integrator: Annotated[str, _one_of(Integrator, "Integration method")] = str(Integrator.default)
     freq: Annotated[int, Spec("Physics ticks per simulated second", 1, MAX_RATE)] = 500
     state_freq: Annotated[int, rate("the position controller")] = DEFAULT_RATES[Control.state]
     attitude_freq: Annotated[int, rate("the attitude controller")] = DEFAULT_RATE
@@ -86,10 +107,10 @@ class SimulationOptions:
     ] = str(PowerDistribution.capped)
     estimator: Annotated[
         str,
-        Spec(
+        _one_of(
+            Estimator,
             "State that the controllers use: the true one, or the estimate of the firmware's "
             "Kalman filter, which measures with crazyflie.decks and mocap",
-            choices=list(Estimator),
         ),
     ] = str(Estimator.default)
     battery: Annotated[
@@ -117,6 +138,14 @@ class SimulationOptions:
     gust_altitude: Annotated[
         float, Spec("Height above ground in the gust model [m]", *ALTITUDES, read_only=False)
     ] = Wind.gust_altitude
+    forces: Annotated[
+        Names,
+        Spec(
+            "Further forces on the drones, by their names in installed packages",
+            check=_check_forces,
+        ),
+    ] = ()
+    """See `dynamics.forces.external.force_of`."""
     ground_effect: Annotated[bool, Spec("Rotors have more thrust near the floor")] = False
     """See `dynamics.forces.aerodynamics.ground_effect`."""
     downwash: Annotated[bool, Spec("Drones feel the downwash of drones above them")] = False
@@ -169,6 +198,17 @@ class SimulationConfig(SimulationOptions):
         """Return the configuration with these options, but for the values of `others`."""
         names = [option.name for option in fields(SimulationOptions)]
         return cls(**({name: getattr(options, name) for name in names} | others))
+
+    @property
+    def is_own(self) -> bool:
+        """Whether nothing of other packages takes part in the physics."""
+        return (
+            Dynamics(self.dynamics).is_own
+            and Controller(self.controller).is_own
+            and Integrator(self.integrator).is_own
+            and Estimator(self.estimator).is_own
+            and not self.forces
+        )
 
     def compiled_part(self) -> SimulationConfig:
         """Return this configuration with defaults where no compiled code depends on it.

@@ -48,7 +48,8 @@ class HoldingStep:
     """`Sim.build_step_fn` for drones that can be held; a lost drone is held.
 
     It adds `POS_LOW` to the data of the simulation. The largest contact of a drone is the largest
-    force of its contacts along an axis of the world [N], shape (N, M); 0 with rk4.
+    force of its contacts along an axis of the world [N], shape (N, M); 0 with an integrator that
+    evaluates intermediate states.
     """
 
     def __init__(self, sim: Sim) -> None:
@@ -57,8 +58,8 @@ class HoldingStep:
         sim.data = sim.data.replace(plugins=sim.data.plugins | exact)
         place = names(sim.step_pipeline).index("integrate")
         self._before, self._after = sim.step_pipeline[:place], sim.step_pipeline[place + 1 :]
-        # rk4 also evaluates intermediate states.
-        self._is_simple = sim.integrator is not Integrator.rk4
+        # Others, such as rk4, also evaluate intermediate states.
+        self._is_simple = sim.integrator in (Integrator.euler, Integrator.symplectic_euler)
         self._integrator, self._forces = sim.integrator, sim.forces
         self._commanded = inlined(self._command)
         self._rate_of, self._moved = inlined(self._rates), inlined(self._move)

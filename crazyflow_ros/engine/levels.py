@@ -15,7 +15,7 @@ from jax import Array
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.acceleration import attitude_command
-from crazyflow_ros.control.cascades import CONTROLLERS
+from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.dynamics.first_principles import RPM
@@ -193,7 +193,7 @@ def _accept_attitudes(sim: Sim) -> None:
     size, controls = (sim.n_worlds, sim.n_drones), sim.data.controls
     sim.step_pipeline = replace(sim.step_pipeline, "control_state", control_state_or_attitude)
     attitude = controls.attitude
-    if attitude is not None and CONTROLLERS[attitude.controller].HAS_RATE_MODES:
+    if attitude is not None and cascade_of(attitude.controller).HAS_RATE_MODES:
         controls = controls.replace(attitude=attitude.replace(rate_axes=filled(size, 2)))
     values = {field.name: getattr(controls, field.name) for field in fields(controls)}
     levels = LevelControls(**values, held=_nobody(size), level=filled(size, 1), command=None)

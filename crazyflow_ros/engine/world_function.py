@@ -19,10 +19,7 @@ from jax import Array
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
-from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
-from crazyflow_ros.dynamics.forces.external import External
-from crazyflow_ros.dynamics.forces.floor import floor_contact
+from crazyflow_ros.dynamics.forces.external import External, force_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
 from crazyflow_ros.engine.blocks import BLOCK, Blocks, is_divided
@@ -39,6 +36,7 @@ from crazyflow_ros.sim.actuation import Battery, WeakMotors
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
 from crazyflow_ros.sim.leaves import path_name
 from crazyflow_ros.sim.pipeline import insert_before
+from crazyflow_ros.sim.policies import policy_of
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import N_NUMBERS
 from crazyflow_ros.xla.compiler import ONE_KERNEL, has_one_kernel, set_metadata
@@ -63,12 +61,8 @@ class WorldFunction:
                 not divide `freq`, or a door cannot share the drones with it.
         """
         door_alone = by_door == n_drones
-        policy = None
-        if config.policy:
-            from crazyflow_ros.policy import load  # which few simulations need
-            from crazyflow_ros.sim import follow_policy
-
-            policy = load(config.policy, config.drone_model)
+        policy = policy_of(config.policy, config.drone_model) if config.policy else None
+        if policy is not None:
             if by_door:
                 raise ValueError("drones that follow a policy have no individual levels")
             ticks_per_period(config.freq, policy.freq, "the rate of the policy")
@@ -99,7 +93,7 @@ class WorldFunction:
         self._by_door, self._gusts = by_door, gusts
         self._cell = Battery.of(config.drone_model) if config.battery else None
         if policy is not None:
-            follow_policy(sim, policy)
+            policy.fly(sim)
         levels = levels_of(sim.control, policy=policy is not None)
         follow_levels(sim, config, levels, by_door)
         stages: list[Stage] = [
@@ -369,12 +363,14 @@ def _on_cpu() -> bool:
 
 def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
     """Return all forces on the drones."""
-    drone = config.drone_model
-    return (
-        *([ground_effect(drone)] if config.ground_effect else []),
-        *([downwash(drone)] if config.downwash and n_drones > 1 else []),
-        *contact_forces(drone, config.freq, drones=config.drone_collisions),
+    names = (
+        *(["ground_effect"] if config.ground_effect else []),
+        *(["downwash"] if config.downwash and n_drones > 1 else []),
+        *config.forces,
     )
+    drone, freq = config.drone_model, config.freq
+    built = (force_of(name)(drone, freq) for name in names)
+    return (*built, *contact_forces(drone, freq, drones=config.drone_collisions))
 
 
 def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[External, ...]:
@@ -382,5 +378,5 @@ def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[Exte
 
     Contacts with immovable objects come last, and take precedence.
     """
-    kinds = (*([drone_contact] if drones else []), obstacle_contact, floor_contact)
-    return tuple(kind(drone_model, freq) for kind in kinds)
+    names = (*(["drone_contact"] if drones else []), "obstacle_contact", "floor_contact")
+    return tuple(force_of(name)(drone_model, freq) for name in names)

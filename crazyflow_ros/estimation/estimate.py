@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -91,16 +91,16 @@ class Estimate(Struct):
     freq: int = static_field()
     """Physics ticks per second."""
 
-    @staticmethod
+    @classmethod
     def create(
-        n_worlds: int, n_drones: int, positioning: Positioning, freq: int, seed: int
-    ) -> Estimate:
+        cls, n_worlds: int, n_drones: int, positioning: Positioning, freq: int, seed: int
+    ) -> Self:
         """Return estimates that have not started."""
 
         def zeros(size: int) -> Array:
             return on_device(np.zeros((n_worlds, n_drones, size)))
 
-        return Estimate(
+        return cls(
             pos=zeros(3),
             quat=zeros(4),
             body_vel=zeros(3),

@@ -2,6 +2,7 @@
 
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.eye import Eye
+from crazyflow_ros.policy.flight import follow_policy
 from crazyflow_ros.policy.network import Dense, Gru, Network, Patches, mlp
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.policy.policy import Policy, PolicyState
@@ -18,6 +19,7 @@ __all__ = [
     "Patches",
     "Policy",
     "PolicyState",
+    "follow_policy",
     "load",
     "mlp",
     "save",

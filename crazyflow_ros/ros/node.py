@@ -32,6 +32,7 @@ from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import Door, PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
+from crazyflow_ros.sim.policies import policy_of
 from crazyflow_ros.xla.start_up import StartUp, process_age
 
 if TYPE_CHECKING:
@@ -156,11 +157,7 @@ class SimulatorNode(GuardedNode):
         self.physics.start()
         self._start_autopilots()
         if file := self.physics.config.policy:
-            from crazyflow_ros.ros.parameters.policy_parameter import (
-                described,  # with what reads networks
-            )
-
-            self.log.info(described(file, self.parameters.drone_model))
+            self.log.info(policy_of(file, self.parameters.drone_model).description)
         self.log.info(who_finds_it(get_rmw_implementation_identifier()))
         p, names = self.parameters, ", ".join(self.drones[:4])
         names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""

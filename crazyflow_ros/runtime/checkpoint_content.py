@@ -93,7 +93,7 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
             where = f"wrenches: the end of one on {wrench.name}"
             _check_tick(where, wrench.end, -LATEST * freq, 2 * LATEST * freq)
     for name, tuned in kept.gains.items():
-        _check_known(f"gains.{name}", tuned, "controller", list(Controller))
+        _check_known(f"gains.{name}", tuned, "controller", Controller.known())
         for controller, gains in tuned.items():
             _check_gains(f"gains.{name}", Controller(controller), gains)
 

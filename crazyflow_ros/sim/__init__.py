@@ -1,11 +1,9 @@
 """Batched, differentiable quadrotor simulation in JAX: `Sim`, and stages of its pipelines."""
 
-from typing import TYPE_CHECKING
-
 import jax
 
 from crazyflow_ros.dynamics import Dynamics as Dynamics  # where Crazyflow's programs look for it
-from crazyflow_ros.lazy import lazy
+from crazyflow_ros.lazy import moved
 from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure, WeakMotors
 from crazyflow_ros.sim.compile.programs import Composed
 from crazyflow_ros.sim.data import SimData
@@ -23,10 +21,7 @@ from crazyflow_ros.sim.sim import Sim, sync_sim2mjx, use_box_collision
 from crazyflow_ros.sim.stages import move_obstacles
 from crazyflow_ros.sim.wind import Dryden
 
-if TYPE_CHECKING:
-    from crazyflow_ros.sim.policy import follow_policy
-
-__getattr__ = lazy(__name__, {"follow_policy": "policy"})
+__getattr__ = moved(__name__, {"follow_policy": "crazyflow_ros.policy"})
 
 __all__ = [
     "ActionDelay",
@@ -38,7 +33,6 @@ __all__ = [
     "Sim",
     "SimData",
     "WeakMotors",
-    "follow_policy",
     "move_obstacles",
     "randomize_ang_vel",
     "randomize_attitude",

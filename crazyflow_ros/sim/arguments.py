@@ -14,7 +14,7 @@ from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import AnyDrone, resolve
-from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
+from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External, force_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
 
@@ -195,11 +195,14 @@ def forces_of(forces: Any, models: tuple[str, ...], freq: int) -> tuple[External
     """Return the external forces if they match these drones and this step frequency.
 
     Raises:
-        ValueError: They are not functions, or were built for other drones.
+        ValueError: They are neither functions nor names of such, or were built for other drones.
     """
-    if not isinstance(forces, Sequence) or not all(map(callable, forces)):
-        raise ValueError(f"forces must be a tuple of functions, got {forces!r}")
-    for force in forces:
+    if isinstance(forces, str) or not isinstance(forces, Sequence):
+        raise ValueError(f"forces must be a tuple of functions or names, got {forces!r}")
+    built = [force_of(x)(models, freq) if isinstance(x, str) else x for x in forces]
+    if not all(map(callable, built)):
+        raise ValueError(f"forces must be a tuple of functions or names, got {forces!r}")
+    for force in built:
         if isinstance(force, DroneForce | DroneContact):
             force.check(models, freq)
-    return tuple(forces)
+    return tuple(built)

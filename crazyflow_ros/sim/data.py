@@ -15,12 +15,12 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control, Controller, PowerDistribution, mellinger
-from crazyflow_ros.control.cascades import CONTROLLERS
+from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
-from crazyflow_ros.estimation import Positioning
+from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.estimation.estimate import Estimate
 from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.on_device import on_device, random_key
@@ -129,7 +129,7 @@ class StateControl(Struct):
         controller: Controller = Controller.default,
     ) -> StateControl:
         """Return a command to hover at the origin."""
-        cascade, size = CONTROLLERS[controller], (n_worlds, n_drones)
+        cascade, size = cascade_of(controller), (n_worlds, n_drones)
         cmd, memory = filled(size, [*[0] * 12, 1, 0, 0, 0]), _zeros(size, cascade.POSITION_MEMORY)
         params = cascade.load_params("state", drone, freq)
         return StateControl(cmd, memory, params, freq, controller)
@@ -167,7 +167,7 @@ class AttitudeControl(Struct):
         controller: Controller = Controller.default,
     ) -> AttitudeControl:
         """Return a command for a level attitude without thrust."""
-        cascade, size = CONTROLLERS[controller], (n_worlds, n_drones)
+        cascade, size = cascade_of(controller), (n_worlds, n_drones)
         memory, params = (
             _zeros(size, cascade.ATTITUDE_MEMORY),
             cascade.load_params("attitude", drone, freq),
@@ -282,6 +282,7 @@ class SimData(Struct):
         control_freqs: dict[Control, int],
         seed: int,
         true_mass: bool,
+        estimator: Estimator,
         positioning: Positioning | None,
     ) -> SimData:
         """Return initial data.
@@ -303,7 +304,7 @@ class SimData(Struct):
             for level, make in create.items()
         }
         if true_mass and (state := levels["state"]) is not None:
-            own = CONTROLLERS[controller].true_to_mass(state.params, params.hover_thrust)
+            own = cascade_of(controller).true_to_mass(state.params, params.hover_thrust)
             levels["state"] = state.replace(params=own)
         data = SimData(
             states=SimState.create(n_worlds, n_drones),
@@ -330,7 +331,7 @@ class SimData(Struct):
             plugins={},
             estimate=None
             if positioning is None
-            else Estimate.create(n_worlds, n_drones, positioning, freq, seed),
+            else estimator.estimate.create(n_worlds, n_drones, positioning, freq, seed),
         )
         return _with_own_buffers(data)
 

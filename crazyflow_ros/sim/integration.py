@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.checks.enum_members import OpenEnum
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -23,8 +23,8 @@ DerivativeFn = Callable[[BodyState], BodyDerivative]
 IntegratorFn = Callable[[BodyState, DerivativeFn, float], BodyState]
 
 
-class Integrator(StrEnum):
-    """Integration scheme."""
+class Integrator(OpenEnum):
+    """Integration scheme: an `IntegratorFn`, with a fixed step."""
 
     euler = "euler"
     """Explicit Euler, order 1."""
@@ -34,10 +34,20 @@ class Integrator(StrEnum):
     """Runge-Kutta on the rotation group, order 4."""
     default = "euler"
 
+    @classmethod
+    def group(cls) -> str:
+        """See `OpenEnum`."""
+        return "crazyflow_ros.integrators"
+
     @property
     def fn(self) -> IntegratorFn:
-        """The integrator as a function of state, derivative and step in s."""
-        return {"euler": euler, "symplectic_euler": symplectic_euler, "rk4": rk4}[self.value]
+        """The integrator as a function of state, derivative and step in s.
+
+        Raises:
+            ValueError: It cannot be imported, or is no function.
+        """
+        fn: IntegratorFn = self.load("a function of state, derivative and step", callable)
+        return fn
 
 
 def _advance(state: BodyState, rate: BodyDerivative, dt: float | Array) -> BodyState:

@@ -109,7 +109,7 @@ class Sim:
         body_rate_freq: int | None = None,
         force_torque_freq: int | None = None,
         scene: str = "floor",
-        forces: tuple[External, ...] | None = None,
+        forces: Sequence[External | str] | None = None,
         rng_key: int = 0,
         true_mass: bool = False,
         obstacles: Obstacles | None = None,
@@ -139,7 +139,8 @@ class Sim:
             force_torque_freq: Rate of the motor mixer, Hz; by default 500 or `freq`.
             scene: Name or path of the MJCF scene.
             forces: External forces, e.g. `floor_contact(drone, freq)`, for the same drones and
-                frequency. None means no forces, and a floor that stops drones as Crazyflow's does.
+                frequency, or names of such, e.g. "floor_contact", also of other packages. None
+                means no forces, and a floor that stops drones as Crazyflow's does.
             rng_key: Seed of `data.core.rng_key`.
             true_mass: Whether the position controller uses the thrust that balances gravity, so
                 that drones hover at the commanded height; the firmware's value leaves an error.
@@ -210,6 +211,7 @@ class Sim:
             control_freqs=rates,
             seed=rng_key,
             true_mass=true_mass,
+            estimator=self.estimator,
             positioning=positioning,
             power_distribution=member(PowerDistribution, power_distribution),
         )

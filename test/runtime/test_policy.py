@@ -16,12 +16,11 @@ from crazyflow_ros.dynamics.first_principles import RPM, Params
 from crazyflow_ros.engine.snapshot import DroneState
 from crazyflow_ros.flight import FlightState, Land, Pose, Raw, Takeoff
 from crazyflow_ros.flight.attitude_setpoints import AttitudeThrust
-from crazyflow_ros.policy import load, save
+from crazyflow_ros.policy import follow_policy, load, save
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.observation import Observation
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.sim import Sim
-from crazyflow_ros.sim.policy import follow_policy
 
 foundation_policy = pytest.importorskip("foundation_policy", reason="is a judge of make test")
 RAPTOR = Path(foundation_policy.__file__).parent / "blob" / "checkpoint.h5"

@@ -32,7 +32,7 @@ _RESISTANCE = 1.35  # of turning rotors in a jet, over dynamic pressure and the 
 
 
 @built_once
-def ground_effect(drone: str | Sequence[str]) -> DroneForce:
+def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> DroneForce:
     """Build the additional thrust near the floor z = 0, for each rotor at its own height.
 
     A rotor of radius R at height z produces 1 / (1 - (R / 4z)^2) times its thrust far from the
@@ -41,7 +41,9 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
 
     Args:
         drone: Name of the drone, or of each drone of a world, for the positions of the rotors.
+        freq: Has no effect.
     """
+    del freq
     figures = _figures(drone)
     mixing = load_drone(drone if isinstance(drone, str) else drone[0])["mixing_matrix"]
     # Thrust f at (x, y) produces the torque (y f, -x f).
@@ -71,7 +73,7 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
 
 
 @built_once
-def downwash(drone: str | Sequence[str]) -> DroneForce:
+def downwash(drone: str | Sequence[str], freq: float | None = None) -> DroneForce:
     """Build the downwash of drones above others in the same world.
 
     Below a drone, against its thrust, the jets of its rotors merge. As in H. Reichardt's theory of
@@ -91,7 +93,9 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
 
     Args:
         drone: Name of the drone, or of each drone of a world, for its rotors.
+        freq: Has no effect.
     """
+    del freq
     force = downwash_in_order(drone)
     return DroneForce(
         *("downwash", each_of(drone), None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 from crazyflow_ros.checks import limits
@@ -29,8 +30,7 @@ from crazyflow_ros.ros.parameters.parameter_groups import (
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.sim.cascade import modes_of
-
-_WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
+from crazyflow_ros.sim.policies import policy_of
 
 
 @dataclass(frozen=True)
@@ -176,11 +176,12 @@ class Parameters(RealisticOptions):
         raise ParameterError(name, f"{need}, got {getattr(self, name)!r}")
 
     def _check_dynamics(self) -> None:
-        is_windy = any(self.wind) or self.gust_intensity > 0
-        if is_windy and self.dynamics not in _WITH_DRAG:
-            self._refuse("dynamics", f"wind needs {' or '.join(_WITH_DRAG)}")
+        is_windy, model = any(self.wind) or self.gust_intensity > 0, Dynamics(self.dynamics)
+        if is_windy and not model.feels_wind:
+            with_drag = (str(own) for own in Dynamics if own.feels_wind)
+            self._refuse("dynamics", f"wind needs {' or '.join(with_drag)}")
         if self.battery:
-            if self.dynamics != Dynamics.first_principles:
+            if not model.has_rotors:
                 self._refuse("dynamics", "a battery needs first_principles")
             if not has_battery(self.drone_model):
                 self._refuse("drone_model", "a battery needs a table [battery] in drone.toml")
@@ -221,7 +222,7 @@ class Parameters(RealisticOptions):
         if memory and not is_name(memory):
             raise ParameterError("ros2_control.shared_memory", NAME_RULE, memory)
         mode, rate, clock = self.ros2_control.mode, self.ros2_control.rate, self.publish_rates.clock
-        if self.flown_by and self.dynamics != Dynamics.first_principles:
+        if self.flown_by and not Dynamics(self.dynamics).has_rotors:
             self._refuse("dynamics", f"{self.flown_by} needs first_principles")
         if mode != "off" and self.door:
             self._refuse("door", f"ros2_control.mode {mode} needs none")
@@ -286,18 +287,9 @@ class Parameters(RealisticOptions):
         if self.estimator != Estimator.none:
             values["positioning"] = self._positioning()
         if self.policy:
-            from crazyflow_ros.ros.parameters.policy_parameter import (
-                usable_policy,  # what reads networks
-            )
-
-            values["policy"] = usable_policy(
-                self.policy,
-                self.drone_model,
-                freq=self.freq,
-                control=self.control,
-                dynamics=self.dynamics,
-                flown_by=self.flown_by,
-            )
+            values["policy"] = str(Path(self.policy).expanduser().absolute())
+            policy = policy_of(values["policy"], self.drone_model)
+            policy.check(self.freq, self.control, self.dynamics, self.flown_by)
         call = "call {}/reset"
         if self.crazyflie.port:
             from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE  # with the protocol

@@ -16,7 +16,7 @@ from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.policy import save
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.observation import Observation
-from crazyflow_ros.ros.parameters.policy_parameter import described, usable_policy
+from crazyflow_ros.sim.policies import policy_of
 
 DOMAIN = own_domain("test_policy")
 OFF = 0.1  # m: foundation-policy has a steady error of up to 7 cm
@@ -40,39 +40,43 @@ TIMEOUT = 120.0  # s
 def test_what_a_policy_needs(tmp_path: Path, change: dict, message: str | None) -> None:
     path = tmp_path / "own.policy"
     save(policy_of_layers([], Observation(), Action.of("cf2x_L250", "rotor_vel")), path)
-    given = {"file": str(path), "drone_model": "cf2x_L250", "freq": 500, "control": "state"}
-    given |= {"dynamics": "first_principles", "flown_by": ""} | change
+    given = {"freq": 500, "control": "state", "dynamics": "first_principles", "flown_by": ""}
+    given |= change
+    file = given.pop("file", str(path))
     if message is None:
-        assert usable_policy(**given) == str(path)
+        policy_of(file, "cf2x_L250").check(**given)
     else:
         with pytest.raises(ParameterError, match=message):
-            usable_policy(**given)
+            policy_of(file, "cf2x_L250").check(**given)
 
 
 def test_the_log_says_for_which_drone_it_was_made(tmp_path: Path) -> None:
     path = str(tmp_path / "own.policy")
     save(policy_of_layers([], Observation(), Action.of("cf2x_L250")), path)
-    assert described(path, "cf2x_L250").endswith("flies the drones, 50 actions a second")
-    assert described(path, "hb_x500").endswith("made for cf2x_L250, and they are hb_x500")
+    assert policy_of(path, "cf2x_L250").description.endswith(
+        "flies the drones, 50 actions a second"
+    )
+    assert policy_of(path, "hb_x500").description.endswith(
+        "made for cf2x_L250, and they are hb_x500"
+    )
 
 
 def test_the_log_says_that_drones_do_not_keep_their_place(tmp_path: Path) -> None:
     path = str(tmp_path / "own.policy")
     velocity = Observation(("body_velocity_error", "rotation"))
     save(policy_of_layers([], velocity, Action.of("cf2x_L250")), path)
-    assert described(path, "cf2x_L250").endswith(
+    assert policy_of(path, "cf2x_L250").description.endswith(
         "where its goal is, so that drones only fly as fast as it"
     )
     save(policy_of_layers([], Observation(("body_position_error",)), Action.of("cf2x_L250")), path)
-    assert described(path, "cf2x_L250").endswith("50 actions a second")
+    assert policy_of(path, "cf2x_L250").description.endswith("50 actions a second")
 
 
 def test_a_bad_file_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "bad.policy"
     bad.write_bytes(b"nothing")
-    node = {"freq": 500, "control": "state", "dynamics": "first_principles", "flown_by": ""}
     with pytest.raises(ParameterError, match=f"policy: {bad} is not a policy that can be read"):
-        usable_policy(str(bad), "cf2x_L250", **node)
+        policy_of(str(bad), "cf2x_L250")
 
 
 def at(message: Odometry) -> np.ndarray:

@@ -7,14 +7,77 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 import numpy as np
 
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.control import Control
+from crazyflow_ros.drones import model_name
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.policy.network import column_by_column
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
+from crazyflow_ros.policy.policy_files import load
 from crazyflow_ros.sim.cascade import control_stages
 from crazyflow_ros.sim.data import POLICY, BodyRateControl, SimData
 from crazyflow_ros.sim.sim import Sim
 from crazyflow_ros.sim.stages import measured, run_every
+
+_PLACE = ("position", "position_error")
+
+
+class PolicyFile:
+    """A policy of a file, see `FlyingPolicy`.
+
+    Args:
+        file: Its path.
+        drone: Model of the drones to fly.
+
+    Raises:
+        ParameterError: See `sim.policies.policy_of`.
+    """
+
+    def __init__(self, file: str, drone: str) -> None:
+        self._file, self._drone = file, drone
+        try:
+            self._policy = load(file, drone)
+        except (ValueError, ModuleNotFoundError) as error:
+            raise ParameterError("policy", str(error)) from None
+
+    @property
+    def freq(self) -> int:
+        """See `FlyingPolicy`, as all others."""
+        return self._policy.freq
+
+    @property
+    def description(self) -> str:
+        """What flies the drones."""
+        policy, flown = self._policy, model_name(self._drone)
+        text = f"the policy {self._file} flies the drones, {policy.freq} actions a second"
+        if policy.drone != flown:
+            text += f"; it was made for {policy.drone}, and they are {flown}"
+        if not any(part.removeprefix("body_") in _PLACE for part in policy.observation.parts):
+            text += "; it does not observe where its goal is, so that drones only fly as fast as it"
+        return text
+
+    def check(self, freq: int, control: str, dynamics: str, flown_by: str) -> None:
+        """Check that it can fly the drones of a node."""
+        if control != Control.state:
+            raise ParameterError("control", f"a policy needs state, got {control!r}")
+        if flown_by:
+            name, _, value = flown_by.partition(" ")
+            need = "none" if name == "door" else "off"
+            raise ParameterError(name, f"a policy needs {need}, got {value!r}")
+        if self._policy.observation.eye is not None:
+            how = "fly it over topics, with the program `policy`"
+            raise ParameterError("policy", f"{self._file} sees pictures: {how}")
+        if freq % self.freq:
+            raise ParameterError("freq", f"a multiple of the policy's {self.freq} Hz", freq)
+        own = self._policy.action.control
+        if own is not Control.attitude and not Dynamics(dynamics).has_rotors:
+            need = f"a policy that commands {own} needs first_principles"
+            raise ParameterError("dynamics", f"{need}, got {dynamics!r}")
+
+    def fly(self, sim: Sim) -> None:
+        """Fly the drones of a simulation."""
+        follow_policy(sim, self._policy)
 
 
 def follow_policy(sim: Sim, policy: Policy) -> None:
