@@ -55,8 +55,8 @@ def program() -> NoReturn:
 
 
 def crazyflie_server(args: list[str] | None = None) -> NoReturn:
-    """Run the simulator with the interface of crazyswarm2's server, see `ros.crazyswarm`."""
-    _run(args, "crazyflow_ros.ros.crazyswarm.crazyflie_server", "crazyflie_server")
+    """Run the simulator with the interface of crazyswarm2's server, see `crazyswarm`."""
+    _run(args, "crazyflow_ros.crazyswarm.crazyflie_server", "crazyflie_server")
 
 
 def _run(

@@ -21,7 +21,7 @@ from rclpy.logging import LoggingSeverity
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
-from crazyflow_ros.ros.crazyswarm.crazyflie_server import NODE, read
+from crazyflow_ros.crazyswarm.crazyflie_server import NODE, read
 from crazyflow_ros.ros.parameters.declaration import ParameterNode
 from crazyflow_ros.throttled_logger import ThrottledLogger
 

@@ -66,7 +66,7 @@ class Crazyflie:
     Args:
         number: Last byte of its radio address.
         model: Drone model.
-        decks: Names of its decks, see `decks.DECKS`.
+        decks: Names of its decks, see `estimation.decks.DECKS`.
         controller: Initial controller.
         pilot: Commands the drone.
         report: Logs refusals with their reasons, and shows them on the console.

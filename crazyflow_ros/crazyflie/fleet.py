@@ -29,7 +29,7 @@ class Fleet:
     Args:
         physics: The simulation.
         model: Drone model.
-        decks: Names of the decks of each drone, see `decks.DECKS`.
+        decks: Names of the decks of each drone, see `estimation.decks.DECKS`.
         logger: Logs refusals.
         storage: Keeps stored parameters across restarts.
 

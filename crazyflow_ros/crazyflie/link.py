@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.checks.plain_values import Names, Numbers, Spec, check
-from crazyflow_ros.crazyflie.decks import DECKS
+from crazyflow_ros.checks.plain_values import Spec, check
+from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames
 
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
@@ -18,12 +16,6 @@ PROBE = b"\xff"
 
 LEAST_PORT, MOST_PORT = 1024, 65535
 """Ports that users may open; lower ones belong to the system."""
-
-
-def _check_decks(name: str, decks: Sequence[str]) -> None:
-    for deck in decks:
-        if deck not in DECKS:
-            raise ValueError(f"{name}: {unknown('deck', deck, DECKS)}")
 
 
 @dataclass(frozen=True)
@@ -40,12 +32,8 @@ class LinkConfig:
     address: Annotated[
         str, Spec("Address of the network interface to listen on; 0.0.0.0: all of them")
     ] = "127.0.0.1"
-    decks: Annotated[
-        Names, Spec(f"Expansion decks of each drone, of {', '.join(DECKS)}", check=_check_decks)
-    ] = ("bcFlow2", "bcMultiranger")
-    anchors: Annotated[
-        Numbers, Spec("x, y, z [m] of each radio anchor, for the deck bcDWM1000")
-    ] = ()
+    decks: DeckNames = USUAL
+    anchors: Anchors = ()
     loss: Annotated[float, Spec("Share of packets that are lost, each way", 0.0, 0.99)] = 0.0
     latency: Annotated[float, Spec("Delay of packets [s of wall time], each way", 0.0, 10.0)] = 0.0
     storage: Annotated[

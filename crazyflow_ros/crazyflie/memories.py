@@ -10,8 +10,8 @@ from zlib import crc32
 
 import numpy as np
 
-from crazyflow_ros.crazyflie.decks import DECKS
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet
+from crazyflow_ros.estimation.decks import DECKS
 from crazyflow_ros.flight import PolynomialTrajectory
 from crazyflow_ros.flight.course import AXES, ORDER
 from crazyflow_ros.flight.polynomial_trajectory import MAX_TRAJECTORIES
@@ -156,7 +156,7 @@ class CrazyflieMemories:
 
     Args:
         number: Last byte of its radio address.
-        decks: Names of its decks, see `decks.DECKS`.
+        decks: Names of its decks, see `estimation.decks.DECKS`.
     """
 
     def __init__(self, number: int, decks: Sequence[str]) -> None:

@@ -15,13 +15,13 @@ from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.lock_step import fly
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.ports import Ports
-from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.crazyflie.script import Signals
 from crazyflow_ros.crazyflie.server import CrazyflieServer
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
+from crazyflow_ros.estimation.decks import positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import scene_path

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.checks.plain_values import ParameterError, values_of
+from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.ros.extensions import all_values
 from crazyflow_ros.ros.host import Host
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors.devices import SensorFile
-from crazyflow_ros.runtime import Door, SimulationConfig
+from crazyflow_ros.runtime import Door, Extension, SimulationConfig
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.commands.command_topics import RecordCommand
@@ -32,6 +33,8 @@ class Equipment:
     """Recorder of all published messages, or None."""
     record_command: RecordCommand | None
     """Records a message that commands a drone; None without a recorder."""
+    extensions: tuple[Extension, ...] = ()
+    """Those that are asked for."""
 
 
 Features = Callable[[Host, Equipment], None]
@@ -47,9 +50,13 @@ class Blueprint:
     sensors: SensorFile
     features: Callable[[], Features]
     """Imports the features, which takes as long as to load compiled code, and happens beside it."""
+    extensions: Mapping[str, Extension] = field(default_factory=dict)
+    """Those that are asked for, by name."""
 
 
-def new_recorder(parameters: Parameters, logger: Logger) -> Recorder:
+def new_recorder(
+    parameters: Parameters, extensions: Mapping[str, Extension], logger: Logger
+) -> Recorder:
     """Return a recorder to the file of the parameter `record`.
 
     Raises:
@@ -62,7 +69,7 @@ def new_recorder(parameters: Parameters, logger: Logger) -> Recorder:
         text = f"cannot write bags, because a package is missing ({error})"
         raise ParameterError("record", text) from None
     try:
-        values = values_of(parameters)
+        values = all_values(parameters, extensions)
         return Recorder(Path(path).expanduser(), values, logger, wall_time)
     except OSError as error:
         text = f"cannot create {shown_path(path)} ({error.strerror})"

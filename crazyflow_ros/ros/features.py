@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from crazyflow_ros.ros import crazyflie_link, mujoco_viewer, robot_description
+from crazyflow_ros.ros import mujoco_viewer, robot_description
 from crazyflow_ros.ros.commands.command_topics import CommandTopics
 from crazyflow_ros.ros.commands.swarm_commands import SwarmCommands
 from crazyflow_ros.ros.controllers import topic_hardware
 from crazyflow_ros.ros.controllers.opened_door import add_gamepad
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.equipment import Equipment
+from crazyflow_ros.ros.extensions import add_external_features
 from crazyflow_ros.ros.host import Host
-from crazyflow_ros.ros.optional_features import add_external_features, if_installed, is_on
+from crazyflow_ros.ros.optional_features import if_installed, is_on
 from crazyflow_ros.ros.sensors import sensor_threads
 from crazyflow_ros.ros.services.checkpoint_services import CheckpointServices
 from crazyflow_ros.ros.services.time_services import TimeControlServices
@@ -59,7 +60,8 @@ def add_features(host: Host, equipment: Equipment) -> None:
     SwarmCommands(host, equipment.record_command)
     if is_on("flight_services", host.log):
         FlightServices(host)
-    crazyflie_link.declare(host)
+    for extension in equipment.extensions:
+        extension.add(host)
     add_control(host, equipment)
     add_external_features(host)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
@@ -14,17 +14,16 @@ from rclpy.parameter import Parameter
 from rclpy.utilities import get_rmw_implementation_identifier
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.hosts import SharedThread
 from crazyflow_ros.ros.controllers.opened_door import opened_door
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features, new_recorder
+from crazyflow_ros.ros.extensions import PREFIXES, all_values, configured, declared_extensions
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.memory_limit import MemoryWatch, limit_memory
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.middleware import who_finds_it
-from crazyflow_ros.ros.optional_features import PREFIXES
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -76,9 +75,9 @@ class SimulatorNode(GuardedNode):
         if (name := self.get_name()) in self.drones:
             raise ParameterError("drones", f"{name!r} is the name of this node")
         self._refuse_sim_time()
-        door, self._autopilots = opened_door(self, p)
+        door, self._autopilots = opened_door(self, p, blueprint.config)
         if p.record:
-            self.recorder = new_recorder(p, self.log)
+            self.recorder = new_recorder(p, blueprint.extensions, self.log)
             self.record = self.recorder.tap
         self.physics, features = self._started_up(blueprint, door)
         self.on_quit: Callable[[], None] = lambda: None
@@ -96,7 +95,10 @@ class SimulatorNode(GuardedNode):
                 f"-p interfaces:={Interfaces.swarm} drones get their own when a node looks for them"
             )
         record_command = self._recorded_effects()
-        features(self, Equipment(blueprint.sensors, door, self.recorder, record_command))
+        extensions = tuple(blueprint.extensions.values())
+        features(
+            self, Equipment(blueprint.sensors, door, self.recorder, record_command, extensions)
+        )
         if self.recorder is not None and p.publish_rates.joint_states:
             from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
 
@@ -122,9 +124,11 @@ class SimulatorNode(GuardedNode):
 
         Thread(target=load, name="imports", daemon=True).start()
         with StartUp.of_cache(self.log.info).compiling(*p.compiled_for(config)):
-            if p.hosts.name:
-                shared = SharedThread(config, p.drones, p.hosts, self.log)
-                self.owns, physics = shared.owns, cast(PhysicsThread, shared)
+            for extension in blueprint.extensions.values():
+                physics = extension.physics(config, p.drones, self.log)
+                if physics is not None:
+                    self.owns = getattr(physics, "owns", self.owns)
+                    break
             else:
                 physics = PhysicsThread(config, p.drones, door, self.log, p.by_door or None)
         return physics, features.result()
@@ -263,8 +267,10 @@ class SimulatorNode(GuardedNode):
 def _read(node: SimulatorNode) -> Blueprint:
     """Read the parameters of the node `crazyflow`."""
     parameters = declare(node, Parameters, others=PREFIXES)
-    sensors = sensors_file.read(parameters)
-    return Blueprint(parameters, parameters.simulation_config(), sensors, _features)
+    extensions = declared_extensions(node)
+    values = all_values(parameters, extensions)
+    config = configured(parameters.simulation_config(), extensions, values)
+    return Blueprint(parameters, config, sensors_file.read(parameters), _features, extensions)
 
 
 def _features() -> Features:

@@ -1,26 +1,11 @@
-"""Features that a node may lack: their message package is missing, or another package has them.
-
-Those of other packages are entry points of the group `crazyflow_ros.features`.
-"""
+"""Features that a node may lack, because their message package is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from crazyflow_ros.checks.entry_points import found, names, package_of
-from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.runtime.door_settings import GROUP as DOORS
 from crazyflow_ros.throttled_logger import ThrottledLogger
-
-if TYPE_CHECKING:
-    from crazyflow_ros.ros.host import Host
-
-_GROUP = "crazyflow_ros.features"
-
-PREFIXES = tuple(f"{name}." for group in (_GROUP, DOORS) for name in names(group))
-"""With what the names of the parameters of other packages begin."""
 
 _missing: dict[str, str] = {}  # features that are off, and the package that each needs
 
@@ -47,22 +32,3 @@ def is_on(feature: str, log: ThrottledLogger) -> bool:
             "without ROS installed, 'python -m crazyflow_ros build-messages'"
         )
     return package is None
-
-
-def add_external_features(host: Host) -> None:
-    """Add the features of all installed packages.
-
-    The simulator flies without one that is broken, and says so, because nobody has asked for it in
-    so many words.
-
-    Raises:
-        ParameterError: A feature refuses a parameter that it was given.
-    """
-    for entry in found(_GROUP):
-        try:
-            entry.load()(host)
-        except ParameterError:
-            raise
-        except Exception as error:
-            cause = f"{type(error).__name__}: {error}"
-            host.log.error(f"the feature {entry.name} of {package_of(entry)} is off: {cause}")

@@ -11,6 +11,7 @@ from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.door import Door, DoorStatus, OnLoss
+from crazyflow_ros.runtime.extension import Extension
 from crazyflow_ros.runtime.health import Failure, Statistics
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
@@ -27,6 +28,7 @@ __all__ = [
     "DoorStatus",
     "DroneLives",
     "DroneState",
+    "Extension",
     "Failure",
     "InvalidState",
     "Level",

@@ -748,8 +748,10 @@ def test_page_lists_the_quality_of_service(client: Client) -> None:
 
 
 def test_page_lists_the_parameters(client: Client) -> None:
+    from crazyflow_ros.checks.entry_points import load, names
     from crazyflow_ros.checks.plain_values import Names, Numbers, declarations
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
+    from crazyflow_ros.runtime.extension import GROUP
 
     kinds = {
         bool: "bool",
@@ -759,17 +761,24 @@ def test_page_lists_the_parameters(client: Client) -> None:
         Names: "string array",
         Numbers: "double array",
     }
-    listed = {name: (kind, default) for name, kind, default, _ in rows("parameter")}
-    expected = {}
-    for declaration in declarations(Parameters):
-        default = declaration.default
-        text = (
-            f"[{', '.join(map(str, default))}]"
-            if isinstance(default, tuple) and default
-            else default
-        )
-        expected[declaration.name] = (kinds[declaration.kind], "" if text == () else str(text))
-    assert listed == expected
+
+    def listed(header: str) -> dict[str, tuple[str, str]]:
+        return {name: (kind, default) for name, kind, default, _ in rows(header)}
+
+    def expected(cls: type, prefix: str = "") -> dict[str, tuple[str, str]]:
+        found = {}
+        for name, kind, default, _ in declarations(cls, prefix):
+            text = f"[{', '.join(map(str, default))}]" if isinstance(default, tuple) else default
+            found[name] = (kinds[kind], "" if default == () else str(text))
+        return found
+
+    assert listed("parameter") == expected(Parameters)
+    of_extensions: dict[str, tuple[str, str]] = {}
+    for name in names(GROUP):
+        of_extensions |= expected(load(GROUP, name, "extension"), f"{name}.")
+    for name in expected(Parameters):
+        of_extensions.pop(name, None)
+    assert listed("parameter of an extension") == of_extensions
     every_node = {"use_sim_time", "start_type_description_service"}
     running = {n for n in client.parameter_names() if not n.startswith("qos_overrides.")}
-    assert running - every_node == set(listed)
+    assert running - every_node == set(listed("parameter"))

@@ -16,7 +16,7 @@ from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.runtime import Door
+from crazyflow_ros.runtime import Door, SimulationConfig
 from crazyflow_ros.runtime.door import TakesGamepad
 from crazyflow_ros.runtime.door_settings import (
     Autopilots,
@@ -41,12 +41,13 @@ class OpenedDoor(NamedTuple):
     """Its processes, still to be started; None if others start them."""
 
 
-def opened_door(node: GuardedNode, parameters: Parameters) -> OpenedDoor:
+def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationConfig) -> OpenedDoor:
     """Open the door that the parameters ask for.
 
     Args:
         node: The node, on which the parameters of the door are declared.
         parameters: Parameters of the simulator.
+        config: Configuration of its simulation.
 
     Raises:
         ParameterError: There is no such door, it cannot be opened, or there is no build of its
@@ -60,9 +61,9 @@ def opened_door(node: GuardedNode, parameters: Parameters) -> OpenedDoor:
     except ValueError as error:
         raise ParameterError("door", str(error)) from None
     settings = declare(node, cls, prefix=f"{p.door}.")
-    autopilots = _prepared_autopilots(settings, p, node.log)
+    autopilots = _prepared_autopilots(settings, p, config, node.log)
     try:
-        door = settings.open(DoorContext(p.by_door, p.drone_model, p.freq, p.seed, node.log))
+        door = settings.open(DoorContext.of(config, p.by_door, node.log))
     except OSError as error:
         raise ParameterError("door", f"{p.door} cannot be opened: {error}") from None
     return OpenedDoor(door, autopilots)
@@ -96,13 +97,14 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
 
 
 def _prepared_autopilots(
-    settings: DoorSettings, parameters: Parameters, log: ThrottledLogger
+    settings: DoorSettings, parameters: Parameters, config: SimulationConfig, log: ThrottledLogger
 ) -> Autopilots | None:
     """Return the processes of the autopilot, still to be started; None without a build.
 
     Args:
         settings: Of the door.
         parameters: Parameters of the simulator.
+        config: Configuration of its simulation.
         log: Says which process has ended.
 
     Raises:
@@ -115,7 +117,7 @@ def _prepared_autopilots(
         text = f"nothing, because the door {p.door} starts no autopilot"
         raise ParameterError("autopilot.build", text, given.build)
     folders = Path(given.build).expanduser(), Path(given.work or f"{p.door}_work").expanduser()
-    start = AutopilotStart(*folders, p.simulation_config(), p.by_door, log, given.wipe)
+    start = AutopilotStart(*folders, config, p.by_door, log, given.wipe)
     try:
         return settings.autopilots(start)
     except (ValueError, OSError) as error:

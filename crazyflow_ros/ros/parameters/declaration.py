@@ -110,7 +110,8 @@ def declare(
         cls: The dataclass.
         defaults: Defaults by name that replace those of the dataclass.
         others: Prefixes of the names of other parameters that the node knows.
-        prefix: With what the names of all these parameters begin.
+        prefix: With what the names of all these parameters begin. Those that are declared already
+            are shared: their values are read.
 
     Returns:
         The values.
@@ -126,6 +127,9 @@ def declare(
     values: dict[str, Any] = {}
     for declaration in declarations(cls, prefix):
         name, value = declaration.name, declaration.default
+        if name in node.declared:
+            values[name] = declaration.checked(node.get_parameter(name).value)
+            continue
         if defaults is not None and name in defaults:
             value = declaration.checked(defaults[name])
         if name in given:

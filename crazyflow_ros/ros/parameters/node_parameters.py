@@ -11,18 +11,17 @@ from crazyflow_ros.checks.files import check_file_name
 from crazyflow_ros.checks.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.drones import has_battery
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
+from crazyflow_ros.estimation.decks import positioning
 from crazyflow_ros.flight.plan import Advice
-from crazyflow_ros.hosts import Hosts
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.ros.parameters.parameter_groups import (
     AutopilotProcesses,
-    CrazyflieLink,
+    Decks,
     Interfaces,
     PublishRates,
     Ros2Control,
@@ -133,8 +132,7 @@ class Parameters(RealisticOptions):
     autopilot: AutopilotProcesses = field(default_factory=AutopilotProcesses)
     publish_rates: PublishRates = field(default_factory=PublishRates)
     ros2_control: Ros2Control = field(default_factory=Ros2Control)
-    crazyflie: CrazyflieLink = field(default_factory=CrazyflieLink)
-    hosts: Hosts = field(default_factory=Hosts)
+    crazyflie: Decks = field(default_factory=Decks)
 
     def __post_init__(self) -> None:
         """Check combinations of parameters and the names of the drones.
@@ -149,7 +147,6 @@ class Parameters(RealisticOptions):
         self._check_estimator()
         self._check_ros2_control()
         self._check_names()
-        self._check_hosts()
         for name, hertz in values_of(self.publish_rates, "publish_rates.").items():
             if hertz:  # else the topic is off
                 ticks_per_period(self.freq, hertz, name)
@@ -213,9 +210,8 @@ class Parameters(RealisticOptions):
         Raises:
             ValueError: The anchors do not fit the decks.
         """
-        link = self.crazyflie
-        found = positioning(link.decks, link.anchors)
-        return replace(found, motion_capture=self.mocap, external=link.port > 0)
+        found = positioning(self.crazyflie.decks, self.crazyflie.anchors)
+        return replace(found, motion_capture=self.mocap)
 
     def _check_ros2_control(self) -> None:
         memory = self.ros2_control.shared_memory
@@ -249,17 +245,6 @@ class Parameters(RealisticOptions):
                 raise ParameterError("drones", f"names must differ, got {got}")
         self._check_door_drones()
 
-    def _check_hosts(self) -> None:
-        if not self.hosts.name:
-            return
-        self.hosts.check(self.drones)
-        if self.flown_by:
-            text = f"{self.flown_by} needs a simulator that is alone"
-            raise ParameterError("hosts.name", text, self.hosts.name)
-        for name, value in (("record", self.record), ("crazyflie.port", self.crazyflie.port)):
-            if value:
-                raise ParameterError(name, "with hosts.name it must not be set", value)
-
     def _check_door_drones(self) -> None:
         if self.door_drones and not self.flown_by:
             self._refuse("door_drones", "without door and ros2_control.mode it must be empty")
@@ -290,11 +275,6 @@ class Parameters(RealisticOptions):
             values["policy"] = str(Path(self.policy).expanduser().absolute())
             policy = policy_of(values["policy"], self.drone_model)
             policy.check(self.freq, self.control, self.dynamics, self.flown_by)
-        call = "call {}/reset"
-        if self.crazyflie.port:
-            from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE  # with the protocol
-
-            call += f", or {CFLIB_ADVICE.call}"
-        flight = replace(self.flight, advice=Advice(call=call))
+        flight = replace(self.flight, advice=Advice(call="call {}/reset"))
         poses = poses_of("initial_poses", self.initial_poses, len(self.drones))
         return SimulationConfig.of(self, **values, flight=flight, initial_poses=poses)

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from crazyflow_ros.checks.plain_values import Spec
-from crazyflow_ros.crazyflie.link import LEAST_PORT, MOST_PORT, LinkConfig
 from crazyflow_ros.engine.config import MAX_RATE, rate
+from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames
 from crazyflow_ros.runtime import OnLoss
 
 
@@ -88,15 +88,8 @@ class AutopilotProcesses:
 
 
 @dataclass(frozen=True)
-class CrazyflieLink(LinkConfig):
-    """Connection of cflib and cfclient to the drones, by CRTP over UDP."""
+class Decks:
+    """What the drones carry to know where they are."""
 
-    port: Annotated[
-        int,
-        Spec(
-            "UDP port of the first drone; the others follow; 0: off; cflib looks from 19850 on",
-            0,
-            MOST_PORT,
-            least=LEAST_PORT,
-        ),
-    ] = 0
+    decks: DeckNames = USUAL
+    anchors: Anchors = ()

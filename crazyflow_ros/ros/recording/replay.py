@@ -35,6 +35,7 @@ from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
 from crazyflow_ros.output import in_words
 from crazyflow_ros.ros.commands.setpoint_messages import commands
+from crazyflow_ros.ros.extensions import configured, from_all_values
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -113,7 +114,7 @@ class _Flight:
         if not isinstance(metadata, dict):
             raise ReplayError("not a recording of this simulator: it has no parameters")
         try:
-            parameters = from_values(Parameters, metadata | {"checkpoint": ""})  # once a path
+            parameters, extensions = from_all_values(metadata | {"checkpoint": ""})  # once a path
         except ParameterError as error:
             raise ReplayError(f"recorded with different parameters: {error}") from None
         if parameters.flown_by:
@@ -121,7 +122,7 @@ class _Flight:
         paused = {"start_paused": True, "real_time_factor": 0.0}
         parameters = from_values(Parameters, values_of(parameters) | paused)
         try:
-            config = parameters.simulation_config()
+            config = configured(parameters.simulation_config(), extensions, metadata)
             with start_up.compiling(*parameters.compiled_for(config)):
                 self.physics = PhysicsThread(config, parameters.drones)
         except ValueError as error:

@@ -16,6 +16,7 @@ from paths import ROOT
 from rclpy.context import Context
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.checks.entry_points import load, names
 from crazyflow_ros.checks.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.drones.folders import FIGURES, folder_of
@@ -24,7 +25,8 @@ from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.parameters.parameter_groups import CrazyflieLink, Ros2Control
+from crazyflow_ros.ros.parameters.parameter_groups import Decks, Ros2Control
+from crazyflow_ros.runtime.extension import GROUP
 
 SETTABLE = (
     *("real_time_factor", "step_ticks", "checkpoint", "interfaces", "with_interfaces"),
@@ -32,7 +34,6 @@ SETTABLE = (
 )
 EMPTY = (
     *("initial_poses", "with_interfaces", "world_folders", "door_drones", "crazyflie.anchors"),
-    *("hosts.peers", "hosts.drones", "hosts.listen", "hosts.connect"),
 )
 NAMES = [declaration.name for declaration in declarations(Parameters)]
 
@@ -144,7 +145,6 @@ def test_values_of_the_user_win(declared: Any) -> None:
             0.001,
             "flight.speed: expected 0, or a number from 0.05 to 50, got 0.001",
         ),
-        ("crazyflie__port", 80, "crazyflie.port: expected 0, or a whole number from 1024 to "),
         ("start_paused", 1, "start_paused: expected true or false, got 1"),
         ("step_ticks", -1, "step_ticks: expected a whole number from 0 to "),
         ("seed", -1, "seed: expected a whole number from 0 to "),
@@ -320,30 +320,28 @@ def test_controllers_that_commands_do_not_pass_are_refused(
 
 def test_the_estimator_measures_what_the_decks_do() -> None:
     anchors = (0.0, 0.0, 2.0, 3.0, 0.0, 2.0)
-    link = CrazyflieLink(decks=("bcDWM1000", "bcZRanger2"), anchors=anchors)
-    parameters = Parameters(estimator="kalman", mocap=True, crazyflie=link)
+    decks = Decks(decks=("bcDWM1000", "bcZRanger2"), anchors=anchors)
+    parameters = Parameters(estimator="kalman", mocap=True, crazyflie=decks)
     assert parameters.simulation_config().positioning == Positioning(
         flow=False, range=True, motion_capture=True, anchors=((0, 0, 2), (3, 0, 2))
     )
-    served = Parameters(estimator="kalman", crazyflie=CrazyflieLink(port=19850))
-    assert served.simulation_config().positioning == Positioning(external=True)
     # Without an estimator nothing depends on the decks.
-    assert Parameters(crazyflie=link).simulation_config().positioning == Positioning()
+    assert Parameters(crazyflie=decks).simulation_config().positioning == Positioning()
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         (
-            {"crazyflie": CrazyflieLink(decks=("bcDWM1000",))},
+            {"crazyflie": Decks(decks=("bcDWM1000",))},
             "the deck bcDWM1000 needs anchors, got none",
         ),
         (
-            {"crazyflie": CrazyflieLink(decks=("bcDWM1000",), anchors=(1.0, 2.0))},
+            {"crazyflie": Decks(decks=("bcDWM1000",), anchors=(1.0, 2.0))},
             "anchors have 3 coordinates each, got 2 numbers",
         ),
         (
-            {"crazyflie": CrazyflieLink(decks=("bcDWM1000",), anchors=(1.0, 2.0, math.inf))},
+            {"crazyflie": Decks(decks=("bcDWM1000",), anchors=(1.0, 2.0, math.inf))},
             "crazyflie.anchors: ",
         ),
         (
@@ -438,3 +436,14 @@ def test_the_file_has_all_parameters_with_their_defaults() -> None:
     for name in ("wind", "crazyflie.decks"):
         given[name] = tuple(given[name])
     assert given == defaults
+
+
+@pytest.mark.parametrize("name", names(GROUP))
+def test_the_file_has_the_parameters_of_extensions_as_comments(name: str) -> None:
+    _, _, text = resource("config", "simulator.yaml").read_text().partition(f"{name}:\n")
+    for declaration in declarations(load(GROUP, name, "extension")):
+        line = re.search(rf"^ +# {declaration.name}: (.*)$", text, re.MULTILINE)
+        if declaration.name != "decks":
+            assert line, declaration.name
+            is_example = declaration.default == ()
+            assert is_example or yaml.safe_load(line[1]) == declaration.default

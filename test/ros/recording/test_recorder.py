@@ -380,7 +380,7 @@ def test_earlier_recording_is_not_overwritten(tmp_path: Path) -> None:
     path.write_text("a flight")
     expected = rf"record: cannot create .*{path}.* \(File exists\)"
     with pytest.raises(ParameterError, match=expected):
-        new_recorder(Parameters(record=str(path)), get_logger("test"))
+        new_recorder(Parameters(record=str(path)), {}, get_logger("test"))
     assert path.read_text() == "a flight"
 
 

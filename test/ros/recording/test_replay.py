@@ -32,7 +32,8 @@ from simulation_interfaces.srv import DeleteEntity, LoadWorld, ResetSimulation, 
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.checks.plain_values import from_values, values_of
+from crazyflow_ros.checks.plain_values import values_of
+from crazyflow_ros.crazyswarm.link import CrazyflieLink
 from crazyflow_ros.flight import (
     Emergency,
     GoTo,
@@ -44,6 +45,7 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.ros.commands.setpoint_messages import POSE
+from crazyflow_ros.ros.extensions import configured, from_all_values
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
@@ -203,8 +205,9 @@ class Told:
 
     def __init__(self, path: Path, wall_time: bool = False, **others: Any) -> None:
         values = values_of(Parameters()) | {"drones": ["cf0", "cf1"], "start_paused": True} | others
-        parameters = from_values(Parameters, values)
-        self.physics = physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
+        parameters, extensions = from_all_values(values)
+        config = configured(parameters.simulation_config(), extensions, values)
+        self.physics = physics = PhysicsThread(config, parameters.drones)
         self.recorder = Recorder(path, values, get_logger("test"), wall_time)
         self._effects = RecordedEffects(self.recorder, physics, _full_name)
         self._odom = Channel("/cf0/odom", Odometry, QoSProfile(depth=1))
@@ -306,7 +309,9 @@ def test_what_brings_drones_back_is_replayed_bit_for_bit(tmp_path: Path) -> None
 def test_what_firmwares_are_told_is_replayed_bit_for_bit(tmp_path: Path) -> None:
     """Gains, another controller, an estimate that starts elsewhere, poses, where resets end."""
     path = tmp_path / "flight.mcap"
-    told = Told(path, estimator="kalman", **{"crazyflie.port": 19850})
+    link = values_of(CrazyflieLink(port=19850), "crazyflie.")
+    told = Told(path, estimator="kalman", **link)
+    assert told.physics.config.positioning.external
     physics, step = told.physics, lambda n: told.physics.step(n).result(T)
     physics.fly({"cf0": Takeoff(0.6, 1.0), "cf1": Takeoff(0.4)}).result(T)
     step(401)

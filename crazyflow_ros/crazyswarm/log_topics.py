@@ -31,9 +31,9 @@ from std_msgs.msg import Header
 from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, as_ctype
+from crazyflow_ros.crazyswarm.log_configuration import STEPS, LogTopic
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.ros.commands.flight_services import ALL
-from crazyflow_ros.ros.crazyswarm.log_configuration import STEPS, LogTopic
 from crazyflow_ros.ros.messages.numeric_message import (
     ODOMETRY,
     POSE,
@@ -48,7 +48,7 @@ from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.frames import rotation_matrix, world_to_body
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
+    from crazyflow_ros.crazyswarm.crazyflies import Crazyflies
 
 _QOS = QoSProfile(depth=10)
 _NEAREST, _FARTHEST = 0.01, 3.49  # m, of a scan

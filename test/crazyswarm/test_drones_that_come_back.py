@@ -14,10 +14,10 @@ from rclpy.parameter import Parameter
 from ros_client import own_domain
 
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters
-from crazyflow_ros.ros.crazyswarm.drone_parameters import FirmwareParameters
-from crazyflow_ros.ros.crazyswarm.log_configuration import LogTopic
-from crazyflow_ros.ros.crazyswarm.log_topics import LogTopics
-from crazyflow_ros.ros.crazyswarm.swarm_configuration import SwarmConfiguration
+from crazyflow_ros.crazyswarm.drone_parameters import FirmwareParameters
+from crazyflow_ros.crazyswarm.log_configuration import LogTopic
+from crazyflow_ros.crazyswarm.log_topics import LogTopics
+from crazyflow_ros.crazyswarm.swarm_configuration import SwarmConfiguration
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.listeners import Listeners

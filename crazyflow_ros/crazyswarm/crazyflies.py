@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from crazyflie_interfaces.msg import ConnectionStatistics, ConnectionStatisticsArray
 
 from crazyflow_ros.ros.commands.flight_services import ALL
-from crazyflow_ros.ros.crazyflie_link import new_fleet
 from crazyflow_ros.ros.messages.times import time_of
 
 if TYPE_CHECKING:
     from crazyflow_ros.crazyflie.drone import Crazyflie
-    from crazyflow_ros.ros.crazyswarm.swarm_configuration import SwarmConfiguration
+    from crazyflow_ros.crazyflie.fleet import Fleet
+    from crazyflow_ros.crazyswarm.swarm_configuration import SwarmConfiguration
     from crazyflow_ros.ros.host import Host
 
 _NUMBER = 0xE7  # of a Crazyflie with the default address
@@ -47,17 +47,18 @@ class Crazyflies:
     Args:
         host: The node.
         swarm: The robots and their settings.
+        fleet: The firmware of the drones.
 
     Attributes:
         host: As given.
         swarm: As given.
         traffic: Counts the commands sent to the drones.
-        fleet: The firmware of the drones.
+        fleet: As given.
     """
 
-    def __init__(self, host: Host, swarm: SwarmConfiguration) -> None:
-        self.host, self.swarm = host, swarm
-        self.traffic, self.fleet = Traffic(), new_fleet(host)
+    def __init__(self, host: Host, swarm: SwarmConfiguration, fleet: Fleet) -> None:
+        self.host, self.swarm, self.fleet = host, swarm, fleet
+        self.traffic = Traffic()
 
     def firmware(self, drone: str) -> Crazyflie:
         """Return the firmware of a drone."""

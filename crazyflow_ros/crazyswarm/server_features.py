@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from crazyflow_ros.crazyswarm.crazyflies import ConnectionStatisticsTopics, Crazyflies
+from crazyflow_ros.crazyswarm.crazyswarm_commands import CrazyswarmServices, CrazyswarmTopics
+from crazyflow_ros.crazyswarm.drone_parameters import FirmwareParameters
+from crazyflow_ros.crazyswarm.link import CrazyflieLink
+from crazyflow_ros.crazyswarm.log_topics import LogTopics
+from crazyflow_ros.crazyswarm.swarm_configuration import SwarmConfiguration
+from crazyflow_ros.crazyswarm.tree import ROBOT_DESCRIPTION
 from crazyflow_ros.description.urdf import urdf
-from crazyflow_ros.ros import crazyflie_link
-from crazyflow_ros.ros.crazyswarm.crazyflies import ConnectionStatisticsTopics, Crazyflies
-from crazyflow_ros.ros.crazyswarm.crazyswarm_commands import CrazyswarmServices, CrazyswarmTopics
-from crazyflow_ros.ros.crazyswarm.drone_parameters import FirmwareParameters
-from crazyflow_ros.ros.crazyswarm.log_topics import LogTopics
-from crazyflow_ros.ros.crazyswarm.swarm_configuration import SwarmConfiguration
-from crazyflow_ros.ros.crazyswarm.tree import ROBOT_DESCRIPTION
 from crazyflow_ros.ros.equipment import Equipment
+from crazyflow_ros.ros.extensions import add_external_features
 from crazyflow_ros.ros.features import add_control, add_reports
 from crazyflow_ros.ros.host import Host
 from crazyflow_ros.ros.messages import frame_ids
-from crazyflow_ros.ros.optional_features import add_external_features, if_installed, is_on
+from crazyflow_ros.ros.optional_features import if_installed, is_on
 from crazyflow_ros.ros.robot_description import NAME, describe_each
 from crazyflow_ros.ros.topics import drone_states
 from crazyflow_ros.ros.topics.clock import ClockTopic
@@ -24,7 +25,7 @@ from crazyflow_ros.ros.topics.state_topics import StateTopics
 with if_installed("transforms"):
     from crazyflow_ros.ros.topics.tf import Edge, add_moving, publish_static
 with if_installed("motion_capture"):
-    from crazyflow_ros.ros.crazyswarm.mocap_poses import ExternalPoses
+    from crazyflow_ros.crazyswarm.mocap_poses import ExternalPoses
 
 
 def add_features(
@@ -38,7 +39,8 @@ def add_features(
         host: The node.
         equipment: What exists already.
     """
-    crazyflies = Crazyflies(host, swarm)
+    (link,) = (found for found in equipment.extensions if isinstance(found, CrazyflieLink))
+    crazyflies = Crazyflies(host, swarm, link.new_fleet(host))
     if external_poses and is_on("motion_capture", host.log):
         ExternalPoses(crazyflies)
     ClockTopic(host)
@@ -50,7 +52,11 @@ def add_features(
     _describe_robots(host)
     add_reports(host, equipment)
     CrazyswarmTopics(crazyflies, equipment.record_command)
-    crazyflie_link.declare(host, crazyflies.fleet)
+    for extension in equipment.extensions:
+        if extension is not link:
+            extension.add(host)
+        elif link.port:
+            link.serve(host, crazyflies.fleet)
     add_control(host, equipment)
     add_external_features(host)
     FirmwareParameters(crazyflies)

@@ -20,7 +20,7 @@ from crazyflow_ros.ros.commands.flight_services import ALL, FlightServices
 from crazyflow_ros.ros.commands.setpoint_messages import Command, full_state
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
+    from crazyflow_ros.crazyswarm.crazyflies import Crazyflies
 
 _MOST_PWM = 60000.0
 

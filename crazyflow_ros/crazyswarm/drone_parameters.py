@@ -11,12 +11,12 @@ from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number, table
+from crazyflow_ros.crazyswarm.swarm_configuration import CONTROLLER
 from crazyflow_ros.ros.commands.flight_services import ALL
-from crazyflow_ros.ros.crazyswarm.swarm_configuration import CONTROLLER
 from crazyflow_ros.runtime import ResetEvent, ResetScope
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
+    from crazyflow_ros.crazyswarm.crazyflies import Crazyflies
 
 _PARAMS = ".params."
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.crazyswarm.log_topics import variances
 from crazyflow_ros.engine.snapshot import Believed
-from crazyflow_ros.ros.crazyswarm.log_topics import variances
 
 
 def seen(n: int, believed: Believed | None) -> SimpleNamespace:

@@ -12,8 +12,8 @@ import yaml
 from crazyswarm import configuration
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.ros.crazyswarm.swarm_configuration import SwarmConfiguration
-from crazyflow_ros.ros.crazyswarm.tree import flattened, read_files, unflattened
+from crazyflow_ros.crazyswarm.swarm_configuration import SwarmConfiguration
+from crazyflow_ros.crazyswarm.tree import flattened, read_files, unflattened
 
 
 def changed(where: str, value: Any, *robots: str) -> dict[str, Any]:

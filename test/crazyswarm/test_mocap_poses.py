@@ -9,7 +9,7 @@ import pytest
 from crazyswarm import configuration
 from physics_double import RATE, Physics
 
-from crazyflow_ros.ros.crazyswarm.swarm_configuration import (
+from crazyflow_ros.crazyswarm.swarm_configuration import (
     MotionCaptureParameters,
     SwarmConfiguration,
 )
@@ -22,7 +22,7 @@ ROBOTS = ("cf1", "cf2")
 
 
 def test_poses_outlast_a_reader_that_leaves_while_they_are_sampled() -> None:
-    motion_capture = pytest.importorskip("crazyflow_ros.ros.crazyswarm.mocap_poses")
+    motion_capture = pytest.importorskip("crazyflow_ros.crazyswarm.mocap_poses")
     swarm, parameters = SwarmConfiguration(configuration(*ROBOTS)), Parameters(freq=RATE)
     given = MotionCaptureParameters()
     file = motion_capture.with_poses(

@@ -9,7 +9,7 @@ from typing import Any
 
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.ros.crazyswarm.tree import Tree, table
+from crazyflow_ros.crazyswarm.tree import Tree, table
 
 STEPS = 100
 """Steps per second, in which the periods of log blocks are counted."""

@@ -12,20 +12,22 @@ from typing import Any
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.dynamics.forces.floor import rest_height
-from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.ros.crazyswarm import tree
-from crazyflow_ros.ros.crazyswarm.swarm_configuration import (
+from crazyflow_ros.crazyswarm import tree
+from crazyflow_ros.crazyswarm.link import LINK
+from crazyflow_ros.crazyswarm.swarm_configuration import (
     BRUSHLESS,
     MotionCaptureParameters,
     ServerParameters,
     SwarmConfiguration,
 )
+from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.ros.equipment import Blueprint, Features
+from crazyflow_ros.ros.extensions import PREFIXES, all_values, configured, declared_extensions
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.node import SimulatorNode
-from crazyflow_ros.ros.optional_features import PREFIXES, if_installed, is_on
+from crazyflow_ros.ros.optional_features import if_installed, is_on
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
@@ -33,7 +35,7 @@ from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import SimulationConfig
 
 with if_installed("motion_capture"):
-    from crazyflow_ros.ros.crazyswarm.mocap_poses import with_poses
+    from crazyflow_ros.crazyswarm.mocap_poses import with_poses
 
 NODE = "crazyflie_server"
 
@@ -68,13 +70,16 @@ def read(node: GuardedNode) -> Blueprint:
     if parameters.interfaces != Interfaces.each:
         text = f"must be {Interfaces.each}, which scripts of crazyswarm2 expect"
         raise ParameterError("interfaces", text, parameters.interfaces)
-    if name := parameters.hosts.name:
-        raise ParameterError("hosts.name", "must be empty, this server is alone", name)
+    if other := values.get("hosts.name"):
+        raise ParameterError("hosts.name", "must be empty, this server is alone", other)
+    extensions = declared_extensions(node, [f"{LINK}.port"])
     sensors = sensors_file.read(parameters)
     if is_on("motion_capture", node.log):
         sensors = with_poses(sensors, mocap, swarm, parameters)
     config = _simulation_config(parameters, mocap)
-    return Blueprint(parameters, config, sensors, partial(_features, swarm, mocap.external))
+    config = configured(config, extensions, all_values(parameters, extensions))
+    features = partial(_features, swarm, mocap.external)
+    return Blueprint(parameters, config, sensors, features, extensions)
 
 
 def _defaults(swarm: SwarmConfiguration, mocap: MotionCaptureParameters) -> dict[str, Any]:
@@ -105,7 +110,7 @@ def _simulation_config(parameters: Parameters, mocap: MotionCaptureParameters) -
 
 
 def _features(swarm: SwarmConfiguration, external_poses: bool) -> Features:
-    from crazyflow_ros.ros.crazyswarm.server_features import add_features
+    from crazyflow_ros.crazyswarm.server_features import add_features
 
     return partial(add_features, swarm, external_poses)
 

@@ -15,10 +15,8 @@ from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.checks.plain_values import ParameterError, Spec
 from crazyflow_ros.checks.yaml_files import leaves
 from crazyflow_ros.control import Controller
-from crazyflow_ros.drones import DEFAULT_DRONE, Drone
-from crazyflow_ros.drones.parameter import own_drone
-from crazyflow_ros.ros.crazyswarm.log_configuration import STEPS, LogTopic, log_topics
-from crazyflow_ros.ros.crazyswarm.tree import (
+from crazyflow_ros.crazyswarm.log_configuration import STEPS, LogTopic, log_topics
+from crazyflow_ros.crazyswarm.tree import (
     POSES_DEADLINE,
     POSES_FRAME,
     Tree,
@@ -26,6 +24,8 @@ from crazyflow_ros.ros.crazyswarm.tree import (
     merge,
     table,
 )
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone
+from crazyflow_ros.drones.parameter import own_drone
 
 Number = int | float
 

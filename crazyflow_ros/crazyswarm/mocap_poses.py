@@ -20,8 +20,8 @@ from crazyflow_ros.sensors import MotionCaptureSensorCfg, NoiseCfg, ObjRef
 from crazyflow_ros.sensors.sampled import SampledSensor
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.crazyswarm.crazyflies import Crazyflies
-    from crazyflow_ros.ros.crazyswarm.swarm_configuration import (
+    from crazyflow_ros.crazyswarm.crazyflies import Crazyflies
+    from crazyflow_ros.crazyswarm.swarm_configuration import (
         MotionCaptureParameters,
         SwarmConfiguration,
     )
