@@ -1,5 +1,5 @@
-"""crazyswarm2's server as a variant of our node: its files, services, topics and parameters.
+"""Drones of the node as Crazyflies: for cflib, and for crazyswarm2's clients, with its own server.
 
-Written from the server's interface. `configuration` reads its files, `server` is the node, and each
-other module is one feature of the node.
+That server is a variant of our node, written from its interface. `swarm_configuration` reads its
+files, `crazyflie_server` is the node, and `link` serves cflib in either node.
 """
