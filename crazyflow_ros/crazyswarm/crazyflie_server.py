@@ -23,7 +23,7 @@ from crazyflow_ros.crazyswarm.swarm_configuration import (
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.ros.equipment import Blueprint, Features
-from crazyflow_ros.ros.extensions import PREFIXES, all_values, configured, declared_extensions
+from crazyflow_ros.ros.extensions import PREFIXES, configured, declared_extensions
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.node import SimulatorNode
@@ -76,8 +76,7 @@ def read(node: GuardedNode) -> Blueprint:
     sensors = sensors_file.read(parameters)
     if is_on("motion_capture", node.log):
         sensors = with_poses(sensors, mocap, swarm, parameters)
-    config = _simulation_config(parameters, mocap)
-    config = configured(config, extensions, all_values(parameters, extensions))
+    config = configured(_simulation_config(parameters, mocap), parameters, extensions)
     features = partial(_features, swarm, mocap.external)
     return Blueprint(parameters, config, sensors, features, extensions)
 

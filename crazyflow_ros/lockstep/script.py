@@ -222,7 +222,7 @@ class LockStep:
         raise RuntimeError(f"the simulation has failed: {self._physics.failed!r}")
 
 
-class Extension(NamedTuple):
+class ScriptModule(NamedTuple):
     """What else lives in simulated time in a script's process."""
 
     folder: Path
@@ -256,7 +256,7 @@ class Script:
         address: str = "127.0.0.1",
         environment: Mapping[str, str] | None = None,
         seed: int = 0,
-        extension: Extension | None = None,
+        extension: ScriptModule | None = None,
     ) -> None:
         self._name, self._logger = shlex.join(command), logger
         self._folder = tempfile.TemporaryDirectory(prefix="crazyflow_ros.")

@@ -93,18 +93,14 @@ def from_all_values(values: Mapping[str, Any]) -> tuple[Parameters, dict[str, Ex
 
 
 def configured(
-    config: SimulationConfig, extensions: Mapping[str, Extension], values: Mapping[str, Any]
+    config: SimulationConfig, parameters: Parameters, extensions: Mapping[str, Extension]
 ) -> SimulationConfig:
-    """Return the configuration with what extensions need.
-
-    Args:
-        config: The configuration.
-        extensions: The extensions.
-        values: All parameters by name.
+    """Return the configuration of a simulation with what its extensions need.
 
     Raises:
         ValueError: Two parameters do not go together; the message names one of them.
     """
+    values = all_values(parameters, extensions)
     for extension in extensions.values():
         config = extension.configured(config, values)
     return config

@@ -17,7 +17,7 @@ from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.controllers.opened_door import opened_door
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features, new_recorder
-from crazyflow_ros.ros.extensions import PREFIXES, all_values, configured, declared_extensions
+from crazyflow_ros.ros.extensions import PREFIXES, configured, declared_extensions
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
@@ -268,8 +268,7 @@ def _read(node: SimulatorNode) -> Blueprint:
     """Read the parameters of the node `crazyflow`."""
     parameters = declare(node, Parameters, others=PREFIXES)
     extensions = declared_extensions(node)
-    values = all_values(parameters, extensions)
-    config = configured(parameters.simulation_config(), extensions, values)
+    config = configured(parameters.simulation_config(), parameters, extensions)
     return Blueprint(parameters, config, sensors_file.read(parameters), _features, extensions)
 
 

@@ -19,7 +19,7 @@ from rosgraph_msgs.msg import Clock
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import Advance, Endpoint, Reached
-from crazyflow_ros.lockstep.script import Extension, LockStep, Script
+from crazyflow_ros.lockstep.script import LockStep, Script, ScriptModule
 from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT
 from crazyflow_ros.runtime import InvalidState
 
@@ -149,5 +149,5 @@ def start_script(command: Sequence[str], simulator: Host) -> Script:
     """
     service = simulator.resolve_service_name(_SERVICE)
     period = 1_000_000_000 // simulator.parameters.publish_rates.clock
-    extension = Extension(_FOLDER, "simulated_ros", [service, period])
+    extension = ScriptModule(_FOLDER, "simulated_ros", [service, period])
     return Script(command, simulator.node.get_logger(), extension=extension)

@@ -68,8 +68,7 @@ def started(context: Context) -> Iterator[Callable[[dict[str, Any]], Declared]]:
 
 def config_of(declared: Declared) -> SimulationConfig:
     _, parameters, extensions = declared
-    values = all_values(parameters, extensions)
-    return configured(parameters.simulation_config(), extensions, values)
+    return configured(parameters.simulation_config(), parameters, extensions)
 
 
 def test_a_node_imports_no_extension() -> None:

@@ -122,7 +122,7 @@ class _Flight:
         paused = {"start_paused": True, "real_time_factor": 0.0}
         parameters = from_values(Parameters, values_of(parameters) | paused)
         try:
-            config = configured(parameters.simulation_config(), extensions, metadata)
+            config = configured(parameters.simulation_config(), parameters, extensions)
             with start_up.compiling(*parameters.compiled_for(config)):
                 self.physics = PhysicsThread(config, parameters.drones)
         except ValueError as error:

@@ -206,7 +206,7 @@ class Told:
     def __init__(self, path: Path, wall_time: bool = False, **others: Any) -> None:
         values = values_of(Parameters()) | {"drones": ["cf0", "cf1"], "start_paused": True} | others
         parameters, extensions = from_all_values(values)
-        config = configured(parameters.simulation_config(), extensions, values)
+        config = configured(parameters.simulation_config(), parameters, extensions)
         self.physics = physics = PhysicsThread(config, parameters.drones)
         self.recorder = Recorder(path, values, get_logger("test"), wall_time)
         self._effects = RecordedEffects(self.recorder, physics, _full_name)
