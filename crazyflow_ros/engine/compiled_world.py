@@ -22,11 +22,10 @@ from crazyflow_ros.checks.limits import read_bytes
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.air import GUSTS, counted
-from crazyflow_ros.engine.blocks import neighbours_together
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import Leaves
+from crazyflow_ros.engine.form import GUSTS, Leaves, counted
 from crazyflow_ros.engine.memory import readable_by_jax
+from crazyflow_ros.engine.slots import neighbours_together
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.policies import MOST_BYTES
 from crazyflow_ros.xla import compiled_files

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure, WeakMotors
     from crazyflow_ros.sim.compile.programs import Composed
     from crazyflow_ros.sim.data import SimData
-    from crazyflow_ros.sim.integration import Integrator
+    from crazyflow_ros.sim.integrator import Integrator
     from crazyflow_ros.sim.randomize import (
         randomize_ang_vel,
         randomize_attitude,
@@ -32,7 +32,7 @@ __getattr__ = lazy(
         "Battery": "actuation",
         "Composed": "compile.programs",
         "Dryden": "wind",
-        "Integrator": "integration",
+        "Integrator": "integrator",
         "MotorFailure": "actuation",
         "Sim": "sim",
         "SimData": "data",

@@ -12,7 +12,7 @@ from typing import Any
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.ros.crazyswarm import tree
 from crazyflow_ros.ros.crazyswarm.swarm_configuration import (
