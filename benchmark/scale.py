@@ -37,7 +37,7 @@ from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.flight import Pose
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
-from crazyflow_ros.sim.data import grid_2d
+from crazyflow_ros.scene.frames import grid_2d
 from crazyflow_ros.xla import compiled_files
 
 DRONES = (1, 10, 100, 1000)

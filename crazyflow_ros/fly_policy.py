@@ -39,7 +39,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.client import ANSWER, SimulationError, SimulatorClient
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.policy import load
 from crazyflow_ros.policy.eye import Eye

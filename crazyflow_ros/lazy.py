@@ -8,35 +8,25 @@ from typing import Any
 from warnings import warn
 
 
-def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+def lazy(
+    package: str, modules: Mapping[str, str], moved: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
     """Return the function `__getattr__` of a package.
 
     Args:
         package: Name of the package.
         modules: The module below the package that defines a name, for each name.
+        moved: The package that has a name now, for names that this package has given away.
     """
+    elsewhere = moved or {}
 
     def get(name: str) -> Any:
-        if name not in modules:
+        if name in modules:
+            return getattr(import_module(f"{package}.{modules[name]}"), name)
+        if name not in elsewhere:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{modules[name]}"), name)
-
-    return get
-
-
-def moved(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the function `__getattr__` of a package that has given names away.
-
-    Args:
-        package: Name of the package.
-        places: The package that has a name now, for each name.
-    """
-
-    def get(name: str) -> Any:
-        if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        text = f"{name} has moved from {package} to {places[name]}"
+        text = f"{name} has moved from {package} to {elsewhere[name]}"
         warn(text, DeprecationWarning, stacklevel=2)
-        return getattr(import_module(places[name]), name)
+        return getattr(import_module(elsewhere[name]), name)
 
     return get

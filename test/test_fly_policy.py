@@ -22,7 +22,8 @@ from ros_client import Client, RosProcess, SimulatorProcess, numbers, own_domain
 from sensor_msgs.msg import JointState
 
 from crazyflow_ros.client import SimulationError, SimulatorClient
-from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.fly_policy import PolicyPilot
 from crazyflow_ros.policy import load, save
 from crazyflow_ros.policy.action import Action

@@ -1,17 +1,23 @@
 """The rooms of the package, from the one table in pyproject.toml: `python -m tools.rooms`.
 
 It fails where a room has more lines than its budget, imports a room that its row does not name, or
-reaches a library that it is free of; where a folder has no row; and where the tables in
+reaches a library that it is free of; where a folder has no row; where a room of the core imports an
+extension, or an extension something that the core does not declare; and where the tables in
 CONTRIBUTING.md and docs/architecture.md differ from it. `--write` writes these.
+
+A package of the core declares in its `__init__` what extensions may import: names in `__all__`, and
+modules, with all their public names, in `MODULES`.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from configparser import ConfigParser
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -32,6 +38,10 @@ class Room:
     """What it is, in a sentence."""
     budget: int
     """Most lines of Python."""
+    folders: tuple[str, ...] = ()
+    """Where it is; empty: in the folder of its name."""
+    extends: bool = False
+    """Whether it is an extension, which a simulator imports only when it is asked for."""
     imports: tuple[str, ...] = ()
     """The rooms that it may import; all of them come before it."""
     free_of: tuple[str, ...] = ()
@@ -42,17 +52,23 @@ class Room:
     @property
     def lines(self) -> int:
         """Lines of Python that it has."""
-        files = (ROOT / PACKAGE / self.name).rglob("*.py")
+        files = (file for name in self.folders for file in (ROOT / PACKAGE / name).rglob("*.py"))
         return sum(file.read_text().count("\n") for file in files)
+
+    @property
+    def packages(self) -> list[str]:
+        """Its packages, as Python names them."""
+        return [f"{PACKAGE}.{name}" for name in self.folders]
 
 
 def rooms() -> list[Room]:
     """Return the table."""
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["rooms"]
-    return [
-        Room(name, **{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
-        for name, row in table.items()
-    ]
+    found = []
+    for name, row in table.items():
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+        found.append(Room(name, **{"folders": (name,), **values}))
+    return found
 
 
 def faults(table: list[Room]) -> list[str]:
@@ -63,11 +79,62 @@ def faults(table: list[Room]) -> list[str]:
             found.append(f"{room.name} imports {', '.join(later)}, expected rooms before it")
         if (lines := room.lines) > room.budget:
             found.append(f"{room.name} has {lines} lines, expected at most {room.budget}")
+        extensions = {other.name for other in table if other.extends}
+        if not room.extends and (wrong := extensions.intersection(room.imports)):
+            found.append(f"{room.name}, of the core, imports extensions: {', '.join(wrong)}")
         known.append(room.name)
     folders = {path.parent.name for path in (ROOT / PACKAGE).glob("*/__init__.py")}
-    found += [f"{name} has no row" for name in sorted(folders - set(known))]
-    found += [f"{name} has no folder" for name in known if name not in folders]
+    listed = [name for room in table for name in room.folders]
+    found += [f"{name} is in no row" for name in sorted(folders - set(listed))]
+    found += [f"{name} has no folder" for name in listed if name not in folders]
+    found += [f"{name} is in two rows" for name in set(listed) if listed.count(name) > 1]
     return found
+
+
+def undeclared(table: list[Room]) -> list[str]:
+    """Return what extensions import although the core does not declare it."""
+    core = {name for room in table if not room.extends for name in room.folders}
+    found = []
+    for room in (room for room in table if room.extends):
+        for folder in room.folders:
+            for file in sorted((ROOT / PACKAGE / folder).rglob("*.py")):
+                for module, name, line in _imported(file):
+                    if module.split(".")[1] in core and not _is_declared(module, name):
+                        place = f"{file.relative_to(ROOT)}:{line}"
+                        found.append(f"{place}: the core does not declare {module}.{name}")
+    return found
+
+
+def _imported(file: Path) -> Iterator[tuple[str, str, int]]:
+    """Yield the names that a file imports from rooms: module, name and line."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{PACKAGE}."):
+            yield from ((str(node.module), alias.name, node.lineno) for alias in node.names)
+
+
+def _is_declared(module: str, name: str) -> bool:
+    """Return whether each package on the way to a name declares the next step."""
+    steps = [*module.split(".")[1:], name]
+    folder, depth = ROOT / PACKAGE / steps[0], 1
+    while depth < len(steps):
+        declared = _declared(folder / "__init__.py")
+        if steps[depth] not in declared:
+            return False
+        folder /= steps[depth]
+        if not folder.is_dir():
+            break
+        depth += 1
+    return not name.startswith("_")
+
+
+@cache
+def _declared(file: Path) -> frozenset[str]:
+    """Return the names in `__all__` and `MODULES` of a package."""
+    names = set[str]()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("__all__", "MODULES"):
+            names |= set(ast.literal_eval(node.value))
+    return frozenset(names)
 
 
 def contracts(table: list[Room]) -> ConfigParser:
@@ -75,21 +142,26 @@ def contracts(table: list[Room]) -> ConfigParser:
     parser = ConfigParser()
     parser["importlinter"] = {"root_package": PACKAGE, "include_external_packages": "true"}
     for room in table:
-        others = [other.name for other in table if other.name not in (room.name, *room.imports)]
+        others = [
+            package
+            for other in table
+            if other.name not in (room.name, *room.imports)
+            for package in other.packages
+        ]
         parser[f"importlinter:contract:{room.name}"] = {
             "name": f"{room.name} imports {', '.join(room.imports) or 'no other room'}",
             "type": "forbidden",
-            "source_modules": f"{PACKAGE}.{room.name}",
-            "forbidden_modules": _lines(f"{PACKAGE}.{name}" for name in others),
+            "source_modules": _lines(room.packages),
+            "forbidden_modules": _lines(others),
             "ignore_imports": _lines(room.ignored),
             "allow_indirect_imports": "true",
         }
     for library in sorted({library for room in table for library in room.free_of}):
-        free = [room.name for room in table if library in room.free_of]
+        free = [room for room in table if library in room.free_of]
         parser[f"importlinter:contract:free of {library}"] = {
-            "name": f"Free of {library}: {', '.join(free)}",
+            "name": f"Free of {library}: {', '.join(room.name for room in free)}",
             "type": "forbidden",
-            "source_modules": _lines(f"{PACKAGE}.{name}" for name in free),
+            "source_modules": _lines(package for room in free for package in room.packages),
             "forbidden_modules": library,
         }
     parser["importlinter:contract:circles"] = {
@@ -107,19 +179,22 @@ def _lines(values: Iterable[str]) -> str:
 
 def documented(table: list[Room]) -> str:
     """Return the table as the pages have it."""
-    rows = [
-        f"| `{room.name}` | {room.what} | {', '.join(room.imports)} | {room.budget:,} |"
-        for room in table
-    ]
-    return "\n".join(
-        ["| room | what it is | may import | lines at most |", "|---|---|---|---:|", *rows, ""]
-    )
+    parts = []
+    for title, extends in (("room of the core", False), ("extension", True)):
+        parts += [f"| {title} | what it is | folders | may import | lines at most |"]
+        parts += ["|---|---|---|---|---:|"]
+        for room in (room for room in table if room.extends == extends):
+            folders, imports = (", ".join(names) for names in (room.folders, room.imports))
+            what = f"`{room.name}` | {room.what} | {folders} | {imports} | {room.budget:,}"
+            parts.append(f"| {what} |")
+        parts.append("")
+    return "\n".join(parts)
 
 
 def main(words: list[str]) -> int:
     """Check the rooms, and return the exit code."""
     table = rooms()
-    found = faults(table)
+    found = faults(table) + undeclared(table)
     for page in PAGES:
         path = ROOT / page
         before, _, rest = path.read_text().partition(BEGIN)

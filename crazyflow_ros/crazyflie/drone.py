@@ -26,7 +26,7 @@ from crazyflow_ros.crazyflie.setpoints import Decoder
 from crazyflow_ros.crazyflie.supervision import Info, Send, Supervision
 from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, External, Telemetry
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.form import GROUPS
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.commander import FlightStatus

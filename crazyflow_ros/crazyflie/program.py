@@ -18,7 +18,7 @@ from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.script import Signals
 from crazyflow_ros.crazyflie.server import CrazyflieServer
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation.decks import positioning

@@ -20,7 +20,7 @@ from crazyflow_ros.crazyswarm.swarm_configuration import (
     ServerParameters,
     SwarmConfiguration,
 )
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.ros.equipment import Blueprint, Features
 from crazyflow_ros.ros.extensions import PREFIXES, configured, declared_extensions

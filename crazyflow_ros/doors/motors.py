@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.dynamics.first_principles import Params
 
 Order: TypeAlias = tuple[int, int, int, int]
 """Outputs for our rotors front right, rear right, rear left, front left, counted from 0."""

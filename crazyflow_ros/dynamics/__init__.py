@@ -6,6 +6,7 @@ model are the class `Params` in the module of its name, such as `dynamics.first_
 
 from __future__ import annotations
 
+from math import pi
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.enum_members import OpenEnum
@@ -53,6 +54,10 @@ __getattr__ = lazy(
         "obstacle_contact": "forces.collisions",
     },
 )
+
+
+RPM = 2 * pi / 60
+"""rad/s."""
 
 
 class Dynamics(OpenEnum):

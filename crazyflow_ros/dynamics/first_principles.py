@@ -14,13 +14,13 @@ centre of mass.
 from __future__ import annotations
 
 from dataclasses import field
-from math import pi
 from typing import Any
 
 import numpy as np
 from jax import Array
 
 from crazyflow_ros.drones import load_drone
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -43,8 +43,6 @@ from crazyflow_ros.elementwise import where, zeros_like
 from crazyflow_ros.xla.kernels import apart
 
 __all__ = ["Params"]
-
-RPM = 2 * pi / 60  # rad/s
 
 
 class Params(RigidBody):

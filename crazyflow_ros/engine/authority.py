@@ -7,14 +7,13 @@ from math import inf, radians, tan
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.drones import has_battery, load_controller, load_drone
+from crazyflow_ros.drones import has_battery, load_battery, load_controller, load_drone
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.supervisor import Ability
-from crazyflow_ros.sim.actuation import Battery
 
 _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is for catching up
 # Of drones with a Flow deck alone: a share of the accelerations, because the filter loses itself in
@@ -52,7 +51,8 @@ class Authority:
             for each in Controller
             if "tilt_max" in (own := load_controller(drone, each, "state"))
         }
-        self._battery = Battery.of(drone) if has_battery(drone) else None
+        cell = load_battery(drone) if has_battery(drone) else {"full": inf}
+        self._full_speed = cell.get("full_speed", cell["full"])  # V
 
     def of(
         self, snapshot: Snapshot, motor_loss: np.ndarray, wind: Wind, controller: Controller
@@ -71,8 +71,8 @@ class Authority:
             their position have less.
         """
         most = self._most * (1 - motor_loss.max(axis=1)) ** 2  # of four rotors like the weakest
-        if snapshot.battery is not None and self._battery is not None:
-            speed = snapshot.battery[:, 0] / self._battery.fastest_from
+        if snapshot.battery is not None:
+            speed = snapshot.battery[:, 0] / self._full_speed
             most = most * np.minimum(speed, 1.0) ** 2
         air = np.abs(wind.mean) + _GUSTS * wind.gust_intensity * np.array([2.0, 2.0, 1.0])
         holding = np.linalg.norm(self._drag * air + (0.0, 0.0, self._weight))

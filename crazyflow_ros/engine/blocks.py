@@ -15,68 +15,20 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench, no_wrench
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash_in_order
 from crazyflow_ros.dynamics.forces.collisions import DroneMeetings
-from crazyflow_ros.dynamics.forces.jets import FEW, TOGETHER
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Form
 from crazyflow_ros.engine.holding_step import HoldingStep
 from crazyflow_ros.engine.isolation import HoldableControls
-from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.sim import Integrator, SimData
+from crazyflow_ros.engine.slots import BLOCK
+from crazyflow_ros.sim import SimData
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Packing, Vectors
 from crazyflow_ros.xla.kernels import apart
-
-BLOCK = 32
-"""Drones in a block."""
-_LAYER = 20.0  # m
-
-
-def slots_for(n_drones: int) -> int:
-    """Return the number of slots to compile for: many drones fill whole blocks."""
-    return n_drones if n_drones <= FEW else -(-n_drones // BLOCK) * BLOCK
-
-
-def is_divided(config: SimulationConfig, n_drones: int, *, by_door: int, gusts: bool) -> bool:
-    """Return whether drones are computed block by block.
-
-    Random numbers, those that drones share with a door, networks, forces of other packages and
-    intermediate states of an integrator need all of them at once.
-    """
-    return (
-        n_drones > FEW
-        and n_drones % BLOCK == 0
-        and by_door in (0, n_drones)
-        and not (gusts or config.policy or config.forces)
-        and config.estimator == Estimator.none
-        and config.integrator in (Integrator.euler, Integrator.symplectic_euler)
-    )
-
-
-def neighbours_together(pos: np.ndarray) -> np.ndarray:
-    """Return drones at (M, 3) in an order in which neighbours follow each other, and its inverse.
-
-    They are in strips of about as many drones as a strip is to have groups, and by height only if
-    they are far apart.
-
-    Returns:
-        (2, M) integers.
-    """
-    n_drones = len(pos)
-    x, y, z = pos.T
-    layer = np.floor(z / _LAYER)
-    rank = np.empty(n_drones, int)
-    rank[np.lexsort((x, layer))] = np.arange(n_drones)
-    strip = rank // int(np.sqrt(n_drones * TOGETHER))
-    order = np.lexsort((y, strip))
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(n_drones)
-    return np.stack((order, inverse))
 
 
 class BlockFunction(Protocol):

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -22,15 +22,16 @@ from crazyflow_ros.checks.limits import read_bytes
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.air import GUSTS, counted
-from crazyflow_ros.engine.blocks import neighbours_together
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import Leaves
+from crazyflow_ros.engine.form import GUSTS, Leaves, counted
 from crazyflow_ros.engine.memory import readable_by_jax
-from crazyflow_ros.engine.world_function import WorldFunction
+from crazyflow_ros.engine.slots import neighbours_together
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.policies import MOST_BYTES
 from crazyflow_ros.xla import compiled_files
+
+if TYPE_CHECKING:
+    from crazyflow_ros.engine.world_function import WorldFunction
 
 SHARED = f"plugins.{GUSTS}"
 """Path of the leaf that all drones share although it has three axes; exists only with gusts."""
@@ -195,6 +196,8 @@ class CompiledWorld:
     @cached_property
     def _function(self) -> WorldFunction:
         """What JAX traces; built if something has to be compiled."""
+        from crazyflow_ros.engine.world_function import WorldFunction  # with all of `Sim`
+
         return WorldFunction(self._config, self.n_drones, by_door=self._by_door, gusts=self.gusts)
 
     @cached_property

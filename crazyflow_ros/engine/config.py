@@ -11,15 +11,15 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.enum_members import OpenEnum, member
 from crazyflow_ros.checks.plain_values import Names, Numbers, Spec
 from crazyflow_ros.control import Control, Controller, PowerDistribution
+from crazyflow_ros.control.rates import DEFAULT_RATE, DEFAULT_RATES
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.dynamics.forces.external import force_of
+from crazyflow_ros.dynamics.forces import force_of
 from crazyflow_ros.engine.disturbances import Wind, check_wind
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
-from crazyflow_ros.sim import Integrator
-from crazyflow_ros.sim.arguments import DEFAULT_RATE, DEFAULT_RATES
+from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.wind import ALTITUDES
 
 SLOWEST_FACTOR = 1e-6

@@ -10,26 +10,22 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.gains import Tuned
-from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.dynamics.first_principles import RPM
-from crazyflow_ros.engine.air import gust_period
-from crazyflow_ros.engine.blocks import slots_for
+from crazyflow_ros.drones import load_battery
+from crazyflow_ros.dynamics import RPM, Dynamics
 from crazyflow_ros.engine.compiled_world import SHARED, CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import BatteryCharge, Disturbance, MotorEfficiency, Wind
-from crazyflow_ros.engine.form import POS_LOW, Leaves
+from crazyflow_ros.engine.form import POS_LOW, Leaves, gust_period
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
-from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
-from crazyflow_ros.engine.levels import Level, rows
+from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level, rows
 from crazyflow_ros.engine.output import Output
+from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
-from crazyflow_ros.estimation.estimate import restarted
 from crazyflow_ros.scene.frames import yaw
-from crazyflow_ros.sim.actuation import Battery
 from crazyflow_ros.sim.cascade import check_controller
-from crazyflow_ros.sim.data import POLICY
+from crazyflow_ros.sim.policies import POLICY
 from crazyflow_ros.sim.wind import N_FILTERS
 
 _DRAWN = "plugins.battery"  # leaf with the charge drawn from each battery
@@ -334,6 +330,8 @@ class Engine:
             name: Name of the drone.
             initial: (4,) initial estimate: position [m] and yaw [rad].
         """
+        from crazyflow_ros.estimation.estimate import restarted  # which few simulations need
+
         fresh = restarted(initial)
         self._set_leaves(name, {f"estimate.{field}": value for field, value in fresh.items()})
 
@@ -372,7 +370,7 @@ class Engine:
             case BatteryCharge(drone, charge):
                 if not self._config.battery:
                     raise ValueError("the drones have no batteries; start with battery=true")
-                drawn = (1 - charge) * Battery.of(self._config.drone_model).capacity
+                drawn = (1 - charge) * load_battery(self._config.drone_model)["capacity"]
                 self._set_leaves(drone, {_DRAWN: drawn})
 
     def check_wind(self, wind: Wind) -> None:

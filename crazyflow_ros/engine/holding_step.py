@@ -31,9 +31,10 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.engine.form import POS_LOW
 from crazyflow_ros.engine.isolation import keep_held
-from crazyflow_ros.sim import Integrator, Sim, SimData
+from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.compile.packing import Components, in_components
 from crazyflow_ros.sim.data import SimStateDeriv, check_precision
+from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import names
 from crazyflow_ros.sim.stages import as_impulses, derivative, free_derivative, with_contacts

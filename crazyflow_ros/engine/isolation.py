@@ -19,9 +19,6 @@ from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.data import SimControls
 
-OUT_OF_SERVICE = -1
-"""Replaces a level: the drone is held and follows no command."""
-
 # Far beyond what drones reach. NaN propagates through the maximum, and is never below 1.
 _LIMITS = {
     "pos": 1e6,  # m

@@ -19,16 +19,27 @@ from jax import Array
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.dynamics.forces.external import External, force_of
+from crazyflow_ros.dynamics.forces import force_of
+from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
-from crazyflow_ros.engine.blocks import BLOCK, Blocks, is_divided
+from crazyflow_ros.engine.air import Blow, with_calm_wind, with_wind
+from crazyflow_ros.engine.blocks import Blocks
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import GROUPS, POS_LOW, Form, input_columns, output_columns, width
+from crazyflow_ros.engine.form import (
+    GROUPS,
+    POS_LOW,
+    WIND,
+    Form,
+    input_columns,
+    output_columns,
+    width,
+)
 from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.holding_step import HoldingStep
-from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
-from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels, levels_of
+from crazyflow_ros.engine.isolation import HoldableControls, make_holdable
+from crazyflow_ros.engine.level_controls import LevelControls, follow_levels
+from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level, levels_of
+from crazyflow_ros.engine.slots import BLOCK, is_divided
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData

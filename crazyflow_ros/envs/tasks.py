@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing import Frames
-from crazyflow_ros.sim.data import grid_2d
+from crazyflow_ros.scene.frames import grid_2d
 
 
 class Start(NamedTuple):

@@ -11,7 +11,8 @@ import numpy as np
 
 from crazyflow_ros.checks.plain_values import Spec
 from crazyflow_ros.drones import has_battery, load_battery, load_drone
-from crazyflow_ros.dynamics.forces.floor import contact_points, rest_height
+from crazyflow_ros.dynamics.forces import rest_height
+from crazyflow_ros.dynamics.forces.floor import contact_points
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
 from crazyflow_ros.flight.moving_goal import Stream

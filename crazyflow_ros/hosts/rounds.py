@@ -10,8 +10,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
-from crazyflow_ros.engine.levels import Level
+from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
 from crazyflow_ros.hosts.shared_requests import SharedRequests
 from crazyflow_ros.hosts.transport import Transport

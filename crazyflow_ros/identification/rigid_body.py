@@ -18,7 +18,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.flight_logs.motion import motion_of
 from crazyflow_ros.identification.equations import (

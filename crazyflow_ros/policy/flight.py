@@ -15,10 +15,10 @@ from crazyflow_ros.policy.network import column_by_column
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.policy.policy_files import load
-from crazyflow_ros.sim.cascade import control_stages
-from crazyflow_ros.sim.data import POLICY, BodyRateControl, SimData
+from crazyflow_ros.sim.data import BodyRateControl, SimData
+from crazyflow_ros.sim.policies import POLICY
 from crazyflow_ros.sim.sim import Sim
-from crazyflow_ros.sim.stages import measured, run_every
+from crazyflow_ros.sim.stages import control_stages, measured, run_every
 
 _PLACE = ("position", "position_error")
 

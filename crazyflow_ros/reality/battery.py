@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 from scipy.signal import savgol_filter
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.reality import motors
 from crazyflow_ros.sim.actuation import Battery

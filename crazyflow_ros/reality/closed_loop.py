@@ -21,9 +21,10 @@ from crazyflow_ros.checks.limits import Limit, number
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.drones.figures import has_battery
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
 from crazyflow_ros.dynamics.forces.external import External
-from crazyflow_ros.dynamics.forces.floor import floor_contact, rest_height
+from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.reality.recorded import NO_ERROR, RATE, Recorded

@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Raw
 from crazyflow_ros.runtime.requests import Requests

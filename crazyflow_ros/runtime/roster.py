@@ -13,10 +13,10 @@ import numpy as np
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.blocks import slots_for
 from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health

@@ -229,3 +229,11 @@ def _rotate(x: A, y: A, z: A, w: A, vector: A) -> A:
     return xp.stack(
         [a + w * p + y * r - z * q, b + w * q + z * p - x * r, c + w * r + x * q - y * p], axis=-1
     )
+
+
+def grid_2d(n: int) -> np.ndarray:
+    """Return points of a grid of 1 m around the origin, (n, 2), nearest to the centre first."""
+    side = next(k for k in range(1, n + 1) if k * k >= n)
+    axis = np.arange(side) - (side - 1) / 2
+    points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    return points[np.argsort(np.linalg.norm(points, axis=-1), kind="stable")[:n]]

@@ -1,27 +1,55 @@
 """Batched, differentiable quadrotor simulation in JAX: `Sim`, and stages of its pipelines."""
 
+from typing import TYPE_CHECKING
+
 import jax
 
 from crazyflow_ros.dynamics import Dynamics as Dynamics  # where Crazyflow's programs look for it
-from crazyflow_ros.lazy import moved
-from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure, WeakMotors
-from crazyflow_ros.sim.compile.programs import Composed
-from crazyflow_ros.sim.data import SimData
-from crazyflow_ros.sim.integration import Integrator
-from crazyflow_ros.sim.randomize import (
-    randomize_ang_vel,
-    randomize_attitude,
-    randomize_inertia,
-    randomize_mass,
-    randomize_param,
-    randomize_pos,
-    randomize_vel,
-)
-from crazyflow_ros.sim.sim import Sim, sync_sim2mjx, use_box_collision
-from crazyflow_ros.sim.stages import move_obstacles
-from crazyflow_ros.sim.wind import Dryden
+from crazyflow_ros.lazy import lazy
 
-__getattr__ = moved(__name__, {"follow_policy": "crazyflow_ros.policy"})
+if TYPE_CHECKING:
+    from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure, WeakMotors
+    from crazyflow_ros.sim.compile.programs import Composed
+    from crazyflow_ros.sim.data import SimData
+    from crazyflow_ros.sim.integrator import Integrator
+    from crazyflow_ros.sim.randomize import (
+        randomize_ang_vel,
+        randomize_attitude,
+        randomize_inertia,
+        randomize_mass,
+        randomize_param,
+        randomize_pos,
+        randomize_vel,
+    )
+    from crazyflow_ros.sim.sim import Sim, sync_sim2mjx, use_box_collision
+    from crazyflow_ros.sim.stages import move_obstacles
+    from crazyflow_ros.sim.wind import Dryden
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "ActionDelay": "actuation",
+        "Battery": "actuation",
+        "Composed": "compile.programs",
+        "Dryden": "wind",
+        "Integrator": "integrator",
+        "MotorFailure": "actuation",
+        "Sim": "sim",
+        "SimData": "data",
+        "WeakMotors": "actuation",
+        "move_obstacles": "stages",
+        "randomize_ang_vel": "randomize",
+        "randomize_attitude": "randomize",
+        "randomize_inertia": "randomize",
+        "randomize_mass": "randomize",
+        "randomize_param": "randomize",
+        "randomize_pos": "randomize",
+        "randomize_vel": "randomize",
+        "sync_sim2mjx": "sim",
+        "use_box_collision": "sim",
+    },
+    {"follow_policy": "crazyflow_ros.policy"},
+)
 
 __all__ = [
     "ActionDelay",

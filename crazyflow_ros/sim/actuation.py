@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.drones import AnyDrone, load_battery
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.components import split, stack
-from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.elementwise import exp, maximum, sqrt
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.data import SimData

@@ -12,9 +12,10 @@ from jax.typing import ArrayLike
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.control import Control
-from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.control.rates import DEFAULT_RATE, DEFAULT_RATES, ticks_per_period
 from crazyflow_ros.drones import AnyDrone, resolve
-from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External, force_of
+from crazyflow_ros.dynamics.forces import force_of
+from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
 
@@ -95,11 +96,6 @@ def models_of(drone: AnyDrone | Sequence[AnyDrone], n_drones: int | None) -> tup
     if len(models) != n_drones:
         raise ValueError(f"drone names {len(models)} drones, but n_drones is {n_drones}")
     return models
-
-
-DEFAULT_RATES = {Control.state: 100}
-"""Default rates [Hz] of the controllers for which it is not `DEFAULT_RATE`."""
-DEFAULT_RATE = 500  # Hz
 
 
 def rates_of(

@@ -13,7 +13,6 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.sim import stages
-from crazyflow_ros.sim.cascade import control_stages
 from crazyflow_ros.sim.compile.programs import Stepping
 from crazyflow_ros.sim.compile.stepping import (
     Derivative,
@@ -24,9 +23,9 @@ from crazyflow_ros.sim.compile.stepping import (
 )
 from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
-from crazyflow_ros.sim.integration import Integrator
+from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.reset import reset_fn
-from crazyflow_ros.sim.stages import Stage
+from crazyflow_ros.sim.stages import Stage, control_stages
 
 _MOST = 16  # kinds of simulations whose functions stay compiled
 

@@ -22,12 +22,9 @@ from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, 
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.estimation.estimate import Estimate
+from crazyflow_ros.scene.frames import grid_2d
 from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.on_device import on_device, random_key
-
-POLICY = "policy"
-"""Name of a policy's memory in `SimData.plugins`, (N, M, k). After an output that is not a number,
-the memory and all further commands are NaN until a reset, and the rotors stand still."""
 
 
 class SimState(Struct):
@@ -383,11 +380,3 @@ def filled(lead: tuple[int, int], values: int | ArrayLike) -> Array:
 
 def _zeros(lead: tuple[int, int], memory: Mapping[str, int]) -> dict[str, Array]:
     return {name: filled(lead, k) for name, k in memory.items()}
-
-
-def grid_2d(n: int) -> np.ndarray:
-    """Return points of a grid of 1 m around the origin, (n, 2), nearest to the centre first."""
-    side = next(k for k in range(1, n + 1) if k * k >= n)
-    axis = np.arange(side) - (side - 1) / 2
-    points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    return points[np.argsort(np.linalg.norm(points, axis=-1), kind="stable")[:n]]

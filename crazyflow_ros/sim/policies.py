@@ -9,6 +9,9 @@ from crazyflow_ros.checks.entry_points import load
 if TYPE_CHECKING:
     from crazyflow_ros.sim.sim import Sim
 
+POLICY = "policy"
+"""Name of a policy's memory in `SimData.plugins`, (N, M, k). After an output that is not a number,
+the memory and all further commands are NaN until a reset, and the rotors stand still."""
 MOST_BYTES = 16 * 2**20
 """Of a file with a policy."""
 

@@ -59,7 +59,7 @@ from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.contacts import Contact, ContactSlots, listed, touching_geoms
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.functional import seed_sim
-from crazyflow_ros.sim.integration import Integrator
+from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.mujoco_view import MujocoView, sync_sim2mjx
 from crazyflow_ros.sim.one_thread import OneThread

@@ -17,7 +17,7 @@ from jax import Array
 from crazyflow_ros.control import Control, mellinger
 from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.control.memory import Memory
-from crazyflow_ros.dynamics import first_principles, so_rpy
+from crazyflow_ros.dynamics import Dynamics, first_principles, so_rpy
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -37,7 +37,7 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
 from crazyflow_ros.estimation.instrument_readings import PoseReading
 from crazyflow_ros.sim.data import SimControls, SimData, SimState
-from crazyflow_ros.sim.integration import Integrator
+from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
 Stage = Callable[[SimData], SimData]
@@ -333,6 +333,31 @@ def as_impulses(
     turn = add(turn, scale(cross(turn, state.ang_vel), dt / 2))
     change = transform(matrix_rows(data.params.J_inv), turn)
     return rate._replace(vel=(x, y, z), ang_acc=add(rate.ang_acc, change))
+
+
+def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:
+    """Return the controllers of a control mode, from the command to the input of the model.
+
+    Raises:
+        ValueError: The model does not accept such commands.
+    """
+    if not dynamics.has_rotors:
+        fitted: dict[Control, tuple[Stage, ...]] = {
+            Control.state: (control_state, commit_attitude, limit_thrust),
+            Control.attitude: (commit_attitude, limit_thrust),
+        }
+        if control not in fitted:
+            known = f"dynamics={dynamics} takes {' or '.join(fitted)}"
+            raise ValueError(f"control={control} needs dynamics=first_principles, {known}")
+        return fitted[control]
+    cascade: dict[Control, tuple[Stage, ...]] = {
+        Control.state: (control_state, control_attitude, control_force_torque),
+        Control.attitude: (control_attitude, control_force_torque),
+        Control.body_rate: (control_body_rate, control_force_torque),
+        Control.force_torque: (control_force_torque,),
+        Control.rotor_vel: (),
+    }
+    return (*cascade[control], limit_rotor_vel)
 
 
 def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:

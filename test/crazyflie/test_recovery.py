@@ -17,7 +17,7 @@ from crazyflie_helpers import ECHO, MODEL, Crazyflies, Link, crazyflies, until
 
 from crazyflow_ros.crazyflie.packets import Packet, Port
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.flight import FlightConfig, FlightState, Takeoff
 from crazyflow_ros.runtime import DroneState, ResetScope

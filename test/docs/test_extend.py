@@ -116,7 +116,7 @@ def test_the_force_is_largest_above_the_fan_and_has_a_gradient() -> None:
 
 
 def stretched(module: ModuleType) -> tuple[float, float, float]:
-    """Where a drone is that the breeze has pushed from (0, 0, 1), as far as its spring gives way."""
+    """Where a drone is that the breeze pushes from (0, 0, 1) until its spring holds it."""
     return module.PUSH / module.STIFFNESS, 0.0, 1.0
 
 

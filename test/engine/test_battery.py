@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level, rows

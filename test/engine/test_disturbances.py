@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.drones import Drone, load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
 from crazyflow_ros.dynamics.forces.floor import floor_contact
-from crazyflow_ros.engine.air import GUSTS, counted, gust_period
 from crazyflow_ros.engine.disturbances import from_disturbance, to_disturbance
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.form import GUSTS, counted, gust_period
 from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.flight import Pose
 from crazyflow_ros.ros.parameters.node_parameters import Parameters

@@ -6,7 +6,7 @@ from physics_helpers import readings
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.flight import Raw
 from crazyflow_ros.runtime import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import (
     FlightConfig,

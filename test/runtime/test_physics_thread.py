@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from physics_helpers import hover, readings, until
 
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.flight import (
     Pose,
     Raw,

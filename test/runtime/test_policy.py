@@ -12,7 +12,8 @@ from policies import overflowing, policy_of_layers
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import Drone
-from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.engine.snapshot import DroneState
 from crazyflow_ros.flight import FlightState, Land, Pose, Raw, Takeoff
 from crazyflow_ros.flight.attitude_setpoints import AttitudeThrust

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
 from crazyflow_ros.dynamics.forces.external import DroneContact
-from crazyflow_ros.dynamics.forces.floor import floor_contact, rest_height
+from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.scene import MirrorState, build_spec

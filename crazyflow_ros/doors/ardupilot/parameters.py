@@ -7,7 +7,7 @@ import numpy as np
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import load_drone, model_name
 from crazyflow_ros.drones.instruments import VL53L1X_MAX_RANGE
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 
 _SPIN_ARM, _SPIN_MIN, _SPIN_MAX = 0.1, 0.15, 0.95  # outputs; ArduPilot's defaults
 _HOVER_LIMITS = 0.125, 0.6875  # of MOT_THST_HOVER

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 
 MOST = 65535
 """Greatest output of a motor."""

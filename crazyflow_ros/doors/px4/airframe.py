@@ -6,7 +6,7 @@ import numpy as np
 
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import load_drone, model_name
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 
 NUMBER = 22_000
 """The first of those that PX4 leaves to others."""

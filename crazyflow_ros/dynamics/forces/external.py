@@ -9,7 +9,6 @@ from inspect import signature
 from math import isfinite
 from typing import ParamSpec, TypeAlias, TypeVar
 
-from crazyflow_ros.checks.entry_points import load
 from crazyflow_ros.drones import resolve
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench
 from crazyflow_ros.dynamics.rigid_body import RigidBody
@@ -103,18 +102,6 @@ class DroneContact(_ForDrones):
 External: TypeAlias = Force | DroneContact
 """An external force or contact; each contact reacts to all forces, and to the contacts
 before it."""
-
-
-GROUP = "crazyflow_ros.forces"
-"""Group of the entry points that build forces."""
-Build: TypeAlias = Callable[[str | Sequence[str], float], External]
-"""Builds a force for a drone, or for each drone of a world, and a step frequency [Hz]."""
-
-
-def force_of(name: str) -> Build:
-    """Return what builds a force, see `entry_points.load`."""
-    build: Build = load(GROUP, name, "force", "a function of drone and step frequency", callable)
-    return build
 
 
 P = ParamSpec("P")

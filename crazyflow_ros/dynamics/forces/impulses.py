@@ -32,13 +32,13 @@ from crazyflow_ros.dynamics.components import (
     transform,
     transpose,
 )
+from crazyflow_ros.dynamics.forces import SAG
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.xla.kernels import apart
 
 T = TypeVar("T")
 
 FRICTION = 0.6  # Coulomb coefficient, plastic on a hard floor
-SAG = 0.25e-3  # m, depth at which a point rests, so that the next tick also finds the contact
 _RESTITUTION = 0.4  # ratio of rebound to impact speed beyond the next constant
 _SLOWEST_BOUNCE = 0.1  # m/s
 # A point within one tick of the surface rebounds, with half a tick of margin: otherwise the tick

@@ -26,7 +26,7 @@ from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.flight import Pose, Raw, Trajectory, Velocity
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.geometry import attitude, xyz, xyzw

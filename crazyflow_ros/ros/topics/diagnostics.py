@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
+from crazyflow_ros.drones import load_battery
 from crazyflow_ros.flight import FlightState
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import Door, ResetEvent, Statistics
-from crazyflow_ros.sim.actuation import Battery
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -130,7 +130,7 @@ class StatusTopic:
         states |= {name: str(told[name]) for name in now.names if name in told}
         values = {f"state of {name}": state for name, state in states.items()}
         if now.battery is not None:
-            capacity = Battery.of(self._drone_model).capacity
+            capacity = load_battery(self._drone_model)["capacity"]
             for name, (volts, _, drawn) in zip(now.names, now.battery.tolist()):
                 left = max(0.0, 1 - drawn / capacity)
                 values[f"battery of {name}"] = f"{volts:.2f} V, {left:.0%}"

@@ -17,11 +17,12 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.first_principles import Params
+from crazyflow_ros.dynamics.forces import SAG, rest_height
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
 from crazyflow_ros.dynamics.forces.external import DroneContact
-from crazyflow_ros.dynamics.forces.floor import contact_points, floor_contact, rest_height
-from crazyflow_ros.dynamics.forces.impulses import FRICTION, SAG
+from crazyflow_ros.dynamics.forces.floor import contact_points, floor_contact
+from crazyflow_ros.dynamics.forces.impulses import FRICTION
 from crazyflow_ros.sim import Sim
 
 G = 9.81
