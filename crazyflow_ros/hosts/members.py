@@ -22,8 +22,8 @@ from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.hosts.settings import Hosts
 from crazyflow_ros.hosts.transport import Transport
 from crazyflow_ros.hosts.words import PROTOCOL, Hello, packed
-from crazyflow_ros.network_files import MOST_BYTES
 from crazyflow_ros.runtime import PhysicsThread, ResetEvent, ResetScope
+from crazyflow_ros.sim.policies import MOST_BYTES
 
 _REPEAT = 1.0  # s between greetings, as long as some have not answered
 _FREE = ("real_time_factor", "start_paused", "watchdog_timeout")
