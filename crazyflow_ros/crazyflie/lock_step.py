@@ -17,9 +17,9 @@ from crazyflow_ros.crazyflie.script import Signals
 from crazyflow_ros.crazyflie.server import LOG_RATE, CrazyflieServer
 from crazyflow_ros.crazyflie.station import Station
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.lockstep.in_script.simulated_time.channel import FOREVER, Datagram
-from crazyflow_ros.lockstep.script import LockStep, Script
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.scripts.in_script.simulated_time.channel import FOREVER, Datagram
+from crazyflow_ros.scripts.script import LockStep, Script
 from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 _ANSWERING_NS = 200_000  # until the answer to a packet arrives, if the link has no latency

@@ -31,7 +31,7 @@ from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.runtime import Extension, SimulationConfig
 from crazyflow_ros.runtime.extension import GROUP
 
-ROOMS = ("crazyflie", "crazyswarm", "doors", "hosts")
+ROOMS = ("crazyflie", "crazyswarm", "doors", "hosts", "scripts")
 HOSTS = {"hosts.name": "left", "hosts.peers": ["right"], "hosts.connect": ["tcp/127.0.0.1:1"]}
 
 Declared = tuple[ParameterNode, Parameters, dict[str, Extension]]

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 from script_time import Log
 
-from crazyflow_ros.lockstep.in_script.simulated_time.channel import Advance, Reached
-from crazyflow_ros.lockstep.script import LockStep
 from crazyflow_ros.runtime import InvalidState, StepAborted, Steps
+from crazyflow_ros.scripts.in_script.simulated_time.channel import Advance, Reached
+from crazyflow_ros.scripts.script import LockStep
 
 FREQ = 300  # Hz, of which most ticks are no whole number of ns
 

@@ -414,7 +414,7 @@ SAYS = {
 def test_it_is_said_what_a_script_waits_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("crazyflow_ros.lockstep.script._PATIENCE", 0.3)
+    monkeypatch.setattr("crazyflow_ros.scripts.script._PATIENCE", 0.3)
     text, expected = SAYS[name]
     done = run(HEAD + text, tmp_path)
     assert done.code == 5 and expected in done.err, done.err

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.lockstep.child import Child
-from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
+from crazyflow_ros.runtime import InvalidState, PhysicsThread, StepAborted
+from crazyflow_ros.scripts.child import Child
+from crazyflow_ros.scripts.in_script.simulated_time.channel import (
     FOREVER,
     VARIABLE,
     Advance,
@@ -33,7 +34,6 @@ from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
     ScriptSettings,
     answer,
 )
-from crazyflow_ros.runtime import InvalidState, PhysicsThread, StepAborted
 from crazyflow_ros.throttled_logger import Logger
 
 FOLDER = Path(__file__).parent / "in_script"

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 from rosgraph_msgs.msg import Clock
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.lockstep.in_script.simulated_time.channel import Advance, Endpoint, Reached
-from crazyflow_ros.lockstep.script import LockStep, Script, ScriptModule
 from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT
 from crazyflow_ros.runtime import InvalidState
+from crazyflow_ros.scripts.in_script.simulated_time.channel import Advance, Endpoint, Reached
+from crazyflow_ros.scripts.script import LockStep, Script, ScriptModule
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
 
 _SERVICE = "~/lock_step"
-_FOLDER = Path(__file__).parent / "in_script"
+_FOLDER = Path(__file__).parent / "ros_in_script"
 _DISCOVERY = 10.0  # s of wall time for a new publisher or subscription to be found
 _LOOK = 2e-3  # s of wall time between two looks for it
 _PATIENCE = 60.0  # s of wall time for the call of the service
@@ -141,13 +141,37 @@ class RosLockStep(LockStep):
         return any((at.node_name, at.node_namespace) == names for at in find(endpoint.topic))
 
 
-def start_script(command: Sequence[str], simulator: Host) -> Script:
-    """Start a program of ROS.
+class RosScript:
+    """A program of ROS in simulated time; see `ros.process.TimedProgram`.
 
-    Raises:
-        OSError: It cannot be started.
+    Args:
+        command: Program and arguments.
     """
-    service = simulator.resolve_service_name(_SERVICE)
-    period = 1_000_000_000 // simulator.parameters.publish_rates.clock
-    extension = ScriptModule(_FOLDER, "simulated_ros", [service, period])
-    return Script(command, simulator.node.get_logger(), extension=extension)
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command, self._published = command, Published()
+        self.note = self._published.note
+        self._script: Script | None = None
+
+    def start(self, simulator: Host) -> None:
+        """Start it.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        self._lock_step = RosLockStep(simulator, self._published)
+        service = simulator.resolve_service_name(_SERVICE)
+        period = 1_000_000_000 // simulator.parameters.publish_rates.clock
+        module = ScriptModule(_FOLDER, "simulated_ros", [service, period])
+        logger = simulator.node.get_logger()
+        self._script = Script(self._command, logger, extension=module)
+
+    def run(self) -> int:
+        """Let it run to its end, once it has been started, and return its exit code."""
+        assert self._script is not None
+        return self._lock_step.run(self._script)
+
+    def stop(self) -> None:
+        """End it, if it has been started. From any thread."""
+        if self._script is not None:
+            self._script.stop()
