@@ -12,12 +12,15 @@ def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: Name of the package.
-        modules: The module below the package that defines a name, for each name.
+        modules: The module that defines a name, for each name: one below the package, or that of an
+            extension, with its whole name.
     """
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{modules[name]}"), name)
+        module = modules[name]
+        whole = module if module.startswith("crazyflow_ros.") else f"{package}.{module}"
+        return getattr(import_module(whole), name)
 
     return get
