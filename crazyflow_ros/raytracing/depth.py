@@ -13,6 +13,7 @@ from jax import Array
 from crazyflow_ros.raytracing.optics import Optics
 from crazyflow_ros.raytracing.tracer import Frames, Tracer
 from crazyflow_ros.scene.intrinsics import Intrinsics
+from crazyflow_ros.scene.view import camera_id
 from crazyflow_ros.sim import Sim
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ def render_depth(
         ValueError: There is no such camera, the size or field of view is out of range, or the scene
             has nothing to see or geoms that rays do not see.
     """
-    from crazyflow_ros.scene.view import camera_id
-
     number = camera_id(sim.mj_model, camera)
     if number < 0:
         raise ValueError("the free camera has no rays, name a camera of the scene")

@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros import Sim
 from crazyflow_ros.raytracing.painter import develop
+from crazyflow_ros.raytracing.renderer import RayCamera
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sensors import (
     CameraSensor,
@@ -94,7 +95,7 @@ def test_flow_is_that_of_moved_points(sim: Sim, matrix: tuple[float, ...] | None
     of_each: Any = SimPictures(sim, replace(cfg, camera_name="fpv_cam"))(sim.data)
     taken = jax.tree.map(lambda x: x[:, 0], of_each)
     camera = sim.mj_model.camera("fpv_cam:0").id
-    optics = cfg.ray_camera(sim.mj_model, camera).optics
+    optics = RayCamera.of(cfg, sim.mj_model, camera).optics
     lens = optics.lens()
     depth, geom = (
         np.asarray(taken.depth[0, ..., 0], float),
