@@ -78,6 +78,7 @@ setup(
             f"crazyflie_firmware = {name}.doors.crazyflie_firmware:CrazyflieFirmware",
             f"px4 = {name}.doors.px4:Px4",
         ],
+        f"{name}.renderers": [f"rays = {name}.raytracing.renderer:RayRenderer"],
     },
     package_data={
         "": ["py.typed"],

@@ -15,18 +15,21 @@ def lazy(
 
     Args:
         package: Name of the package.
-        modules: The module below the package that defines a name, for each name.
+        modules: The module that defines a name, for each name: one below the package, or that of an
+            extension, with its whole name.
         moved: The package that has a name now, for names that this package has given away.
     """
     elsewhere = moved or {}
 
     def get(name: str) -> Any:
-        if name in modules:
-            return getattr(import_module(f"{package}.{modules[name]}"), name)
-        if name not in elsewhere:
+        if name in elsewhere:
+            text = f"{name} has moved from {package} to {elsewhere[name]}"
+            warn(text, DeprecationWarning, stacklevel=2)
+            return getattr(import_module(elsewhere[name]), name)
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        text = f"{name} has moved from {package} to {elsewhere[name]}"
-        warn(text, DeprecationWarning, stacklevel=2)
-        return getattr(import_module(elsewhere[name]), name)
+        module = modules[name]
+        whole = module if module.startswith("crazyflow_ros.") else f"{package}.{module}"
+        return getattr(import_module(whole), name)
 
     return get

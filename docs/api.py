@@ -127,6 +127,10 @@ def definition(module: str, name: str) -> Definition | None:
                 if (alias.asname or alias.name) == first:
                     inside = (f"{node.module}.{first}", rest) if dot else (node.module, alias.name)
                     return definition(*inside)
+        if isinstance(node, ast.Assign) and "__getattr__" in targets(node):
+            modules = ast.literal_eval(node.value.args[1])  # type: ignore[attr-defined]  # of `lazy`
+            if modules.get(name, "").startswith("crazyflow_ros."):
+                return definition(modules[name], name)
     return None
 
 

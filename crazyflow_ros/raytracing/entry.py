@@ -13,7 +13,7 @@ from typing import TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.optics import Directions
+from crazyflow_ros.raytracing.pixels import Directions
 from crazyflow_ros.raytracing.unit_shapes import UnitShape
 from crazyflow_ros.scene.renderers import NEAR
 

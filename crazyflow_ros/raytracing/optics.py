@@ -1,26 +1,26 @@
-"""The rays of a camera's pixels."""
+"""The rays of a camera's pixels, through lenses as those of OpenCV and `sensor_msgs/CameraInfo`.
+
+Distortions send points to others on a plane at a depth of 1 m, x to the right and y downwards, as
+in an optical frame. A fisheye also sees what such a plane does not show: it sends rays by their
+angles from the axis.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import mujoco
 import numpy as np
-from jax import Array
 
-from crazyflow_ros.raytracing.distortion import Distortion
 from crazyflow_ros.scene.intrinsics import Intrinsics
-from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.sensors.camera_model import Distortion
 
-T = TypeVar("T", np.ndarray, Array)
-
-ROWS, COLUMNS = 8, 16
-"""Pixels of a tile."""
 _STEEPEST = math.radians(85.0)  # between a ray and the axis: depth is measured along the axis
-_MARGIN = 1e-4  # m at a depth of 1 m, or rad, by which tiles are taken larger than they are
+_ROUNDS = 50  # of Newton's method, which needs 5 where the lens is not almost folded
+_EXACT = 1e-10  # m on the plane
+_STEPS = 512  # radii or angles at which a lens is checked
+_NEAR_AXIS = 1e-9  # of the length of a ray, within which it is on the axis
 
 
 class Lens(NamedTuple):
@@ -96,11 +96,11 @@ class Optics(NamedTuple):
         if self.orthographic:
             return Lens(x, -y, True)
         if not bent.is_fisheye:
-            x, y = bent.straight(x, y)
+            x, y = _straight(bent, x, y)
             self._check(np.arctan(np.hypot(x, y)) <= _STEEPEST, " within 85 degrees of the axis")
             return Lens(x, -y)
         radius = np.hypot(x, y)
-        angle = bent.angles(radius)
+        angle = _fisheye_angles(bent, radius)
         self._check(angle <= math.pi, "")
         is_flat = bool((angle <= _STEEPEST).all())
         away = np.tan(angle) if is_flat else np.sin(angle)
@@ -115,9 +115,9 @@ class Optics(NamedTuple):
         size, bent = self.intrinsics, self.distortion
         if bent.is_fisheye:
             ahead = np.ones_like(lens.x) if lens.z is None else -lens.z
-            slopes = bent.slopes_of_rays(lens.x, -lens.y, ahead)
+            slopes = _fisheye_slopes(bent, lens.x, -lens.y, ahead)
         else:
-            by_plane = bent.slopes(lens.x, -lens.y)
+            by_plane = _slopes(bent, lens.x, -lens.y)
             place = np.stack([lens.x, -lens.y], -1)[..., None]
             along = np.zeros_like(place) if self.orthographic else -(by_plane @ place)
             slopes = np.concatenate([by_plane, along], -1)
@@ -134,120 +134,133 @@ class Optics(NamedTuple):
         )
 
 
-class Directions(NamedTuple):
-    """Rays of any number of pixels, see `Lens`."""
+def _fisheye_angles(bend: Distortion, radius: np.ndarray) -> np.ndarray:
+    """Return the angles [rad] from the axis of rays that a fisheye sends to radii.
 
-    x: Array
-    """float32, as the others."""
-    y: Array
-    z: Array | None
-    """None for -1."""
-
-    @property
-    def ahead(self) -> Array | float:
-        """`z`, as a number where it is the same for all."""
-        return -1.0 if self.z is None else self.z
-
-
-class Edges(NamedTuple):
-    """Where tiles end on a plane at a depth of 1 m; float32."""
-
-    left: Array
-    """Least x of each column of tiles, (columns,)."""
-    right: Array
-    """Greatest x."""
-    bottom: Array
-    """Least y of each row of tiles, (rows,)."""
-    top: Array
-    """Greatest y."""
+    Up to pi; NaN where there are none. Where the image is folded, the smallest angle counts.
+    """
+    angles = np.linspace(0.0, math.pi, 2 * _STEPS)
+    sent = _of_angle(bend, angles)
+    shrinking = np.diff(sent) <= 0.0
+    end = int(np.argmax(shrinking)) + 1 if shrinking.any() else len(sent)
+    found = np.interp(radius, sent[:end], angles[:end], right=np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_ROUNDS):
+            wrong = _of_angle(bend, found) - radius
+            if not (abs(wrong) > _EXACT).any():
+                break
+            found = found - wrong / _by_angle(bend, found)
+    good = abs(_of_angle(bend, found) - radius) < 100 * _EXACT
+    return np.where(good & (found <= angles[end - 1] + _EXACT), found, np.nan)
 
 
-class Cones(NamedTuple):
-    """Cones that contain the rays of tiles; float32."""
+def _fisheye_slopes(bend: Distortion, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return the derivatives of where a fisheye sends rays by their components, (..., 2, 3).
 
-    axis: Array
-    """Unit vectors, (3, T)."""
-    angle: Array
-    """From the axis to the side [rad], (T,)."""
-
-
-class Tiles(Struct):
-    """A picture as tiles of `ROWS` x `COLUMNS` pixels, of which shapes are seen in few."""
-
-    height: int = static_field()
-    """Rows of pixels."""
-    width: int = static_field()
-    """Pixels in a row."""
-    orthographic: bool = static_field()
-    """See `Lens`."""
-    rays: Directions
-    """Those of the lens, (T, pixels); repeated beyond the edges of the picture."""
-    bounds: Edges | Cones
-    """Between which the rays of tiles are."""
-
-    @classmethod
-    def of(cls, lens: Lens) -> Tiles:
-        """Return the tiles of a lens."""
-        height, width = lens.size
-        beyond = (0, -height % ROWS), (0, -width % COLUMNS)
-
-        def tiles(part: np.ndarray) -> np.ndarray:
-            return np.ascontiguousarray(_cut(np.pad(part, beyond, "edge")), np.float32)
-
-        x, y = tiles(lens.x), tiles(lens.y)
-        z = None if lens.z is None else tiles(lens.z)
-        bounds = _edges(x, y, -(-height // ROWS)) if z is None else _cones(np.stack([x, y, z]))
-        rays = Directions(jnp.asarray(x), jnp.asarray(y), None if z is None else jnp.asarray(z))
-        return cls(height, width, lens.orthographic, rays, jax.tree.map(jnp.asarray, bounds))
-
-    @property
-    def rows(self) -> int:
-        """Number of rows of tiles."""
-        return -(-self.height // ROWS)
-
-    @property
-    def columns(self) -> int:
-        """Number of columns of tiles."""
-        return -(-self.width // COLUMNS)
-
-    @property
-    def whole(self) -> tuple[int, int]:
-        """Height and width of whole tiles [pixels]."""
-        return self.rows * ROWS, self.columns * COLUMNS
-
-    def whole_of(self, pictures: Array) -> Array:
-        """Cut pictures (N, height, width) to (N, T, pixels), repeated beyond the edges."""
-        beyond = (0, 0), (0, -self.height % ROWS), (0, -self.width % COLUMNS)
-        return _cut(jnp.pad(pictures, beyond, "edge"))
-
-    def joined(self, tiles: Array) -> Array:
-        """Join tiles (..., T, pixels) to pictures of whole tiles, (..., height, width)."""
-        before = tiles.shape[:-2]
-        by_place = tiles.reshape(*before, self.rows, self.columns, ROWS, COLUMNS)
-        return by_place.swapaxes(-3, -2).reshape(*before, self.rows * ROWS, self.columns * COLUMNS)
-
-    def pictures(self, tiles: Array) -> Array:
-        """Join tiles (..., T, pixels) to pictures, (..., height, width)."""
-        return self.joined(tiles)[..., : self.height, : self.width]
+    Args:
+        bend: That of the lens.
+        x: To the right; the length of rays does not matter.
+        y: Downwards.
+        z: Ahead.
+    """
+    away, length = np.hypot(x, y), np.sqrt(x * x + y * y + z * z)
+    on_axis = away < _NEAR_AXIS * length
+    across = np.where(on_axis, 1.0, away)
+    angle = np.arctan2(away, z)
+    scale = np.where(on_axis, 1.0 / length, _of_angle(bend, angle) / across)
+    turning = _by_angle(bend, angle) / length**2
+    unit = np.stack([x / across, y / across], -1)
+    outwards = (turning * z - scale)[..., None, None] * unit[..., :, None] * unit[..., None, :]
+    by_plane = scale[..., None, None] * np.eye(2) + outwards
+    ahead = -(turning * away)[..., None, None] * unit[..., :, None]
+    return np.concatenate([by_plane, ahead], -1)
 
 
-def _cut(pictures: T) -> T:
-    """Cut pictures of whole tiles (..., height, width) to (..., T, pixels)."""
-    *before, height, width = pictures.shape
-    tiles = pictures.reshape(*before, height // ROWS, ROWS, width // COLUMNS, COLUMNS)
-    return tiles.swapaxes(-3, -2).reshape(*before, -1, ROWS * COLUMNS)
+def _bent(bend: Distortion, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the lens sends points."""
+    scale, _ = _scale(bend, x * x + y * y)
+    p1, p2 = _tangential(bend)
+    q, xy = x * x + y * y, x * y
+    return (
+        x * scale + 2 * p1 * xy + p2 * (q + 2 * x * x),
+        y * scale + p1 * (q + 2 * y * y) + 2 * p2 * xy,
+    )
 
 
-def _edges(x: np.ndarray, y: np.ndarray, rows: int) -> Edges:
-    in_column, in_row = (part.reshape(rows, -1, part.shape[1]) for part in (x, y))
-    left, right = in_column.min(axis=(0, 2)), in_column.max(axis=(0, 2))
-    bottom, top = in_row.min(axis=(1, 2)), in_row.max(axis=(1, 2))
-    return Edges(left - _MARGIN, right + _MARGIN, bottom - _MARGIN, top + _MARGIN)
+def _slopes(bend: Distortion, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the derivatives of both results of `_bent` by x and y, (..., 2, 2)."""
+    scale, change = _scale(bend, x * x + y * y)
+    p1, p2 = _tangential(bend)
+    mixed = 2 * x * y * change + 2 * (p1 * x + p2 * y)
+    along_x = scale + 2 * x * x * change + 2 * p1 * y + 6 * p2 * x
+    along_y = scale + 2 * y * y * change + 6 * p1 * y + 2 * p2 * x
+    rows = np.stack([along_x, mixed], -1), np.stack([mixed, along_y], -1)
+    return np.stack(rows, -2)
 
 
-def _cones(rays: np.ndarray) -> Cones:
-    """Return the cones around unit vectors (3, T, pixels)."""
-    axis = rays.mean(axis=2)
-    axis /= np.linalg.norm(axis, axis=0)
-    least = (axis[..., None] * rays).sum(0).min(axis=1)
-    return Cones(axis, np.arccos(np.clip(least, -1.0, 1.0)) + _MARGIN)
+def _straight(bend: Distortion, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points that the lens sends to others; NaN where there are none.
+
+    Where the image is folded, several points go to one: those nearest to the axis count.
+    """
+    if not bend.coefficients:
+        return x, y
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _solved(bend, x, y)
+
+
+def _solved(bend: Distortion, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    u, v = x, y
+    for _ in range(_ROUNDS):
+        to_x, to_y = _bent(bend, u, v)
+        wrong = np.stack([to_x - x, to_y - y], -1)
+        if not (abs(wrong) > _EXACT).any():
+            break
+        turned = _slopes(bend, u, v)
+        (a, b), (_, d) = np.moveaxis(turned, (-2, -1), (0, 1))
+        inverse = 1.0 / np.where(a * d == b * b, np.nan, a * d - b * b)
+        u = u - inverse * (d * wrong[..., 0] - b * wrong[..., 1])
+        v = v - inverse * (a * wrong[..., 1] - b * wrong[..., 0])
+    to_x, to_y = _bent(bend, u, v)
+    good = (np.hypot(to_x - x, to_y - y) < 100 * _EXACT) & _is_before_fold(bend, np.hypot(u, v))
+    return np.where(good, u, np.nan), np.where(good, v, np.nan)
+
+
+def _is_before_fold(bend: Distortion, radius: np.ndarray) -> np.ndarray:
+    """Return whether the image grows outwards up to radii."""
+    largest = float(np.nan_to_num(radius, nan=0.0, posinf=0.0).max(initial=0.0))
+    radii = np.tan(np.linspace(0.0, math.atan(largest), _STEPS))
+    scale, _ = _scale(bend, radii * radii)
+    shrinking = np.diff(radii * scale) <= 0.0
+    end = radii[np.argmax(shrinking)] if shrinking.any() else np.inf
+    return radius <= end
+
+
+def _tangential(bend: Distortion) -> tuple[float, float]:
+    if not bend.coefficients:
+        return 0.0, 0.0
+    return bend.coefficients[2], bend.coefficients[3]
+
+
+def _scale(bend: Distortion, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much points are scaled, and its derivative, by their squared radii."""
+    if not bend.coefficients:
+        return np.ones_like(q), np.zeros_like(q)
+    k1, k2, _, _, k3, k4, k5, k6 = (*bend.coefficients, 0.0, 0.0, 0.0, 0.0)[:8]
+    above, below = 1 + q * (k1 + q * (k2 + q * k3)), 1 + q * (k4 + q * (k5 + q * k6))
+    d_above, d_below = k1 + q * (2 * k2 + q * 3 * k3), k4 + q * (2 * k5 + q * 3 * k6)
+    return above / below, (d_above * below - above * d_below) / below**2
+
+
+def _of_angle(bend: Distortion, angle: np.ndarray) -> np.ndarray:
+    """Return the radii to which a fisheye sends angles."""
+    k1, k2, k3, k4 = bend.coefficients
+    t = angle * angle
+    return angle * (1 + t * (k1 + t * (k2 + t * (k3 + t * k4))))
+
+
+def _by_angle(bend: Distortion, angle: np.ndarray) -> np.ndarray:
+    """Return the derivative of `_of_angle`."""
+    k1, k2, k3, k4 = bend.coefficients
+    t = angle * angle
+    return 1 + t * (3 * k1 + t * (5 * k2 + t * (7 * k3 + t * 9 * k4)))

@@ -14,8 +14,8 @@ from jax import Array
 
 from crazyflow_ros.raytracing.haze import haze_of
 from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
-from crazyflow_ros.raytracing.optics import Directions, Lens
-from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
+from crazyflow_ros.raytracing.optics import Lens
+from crazyflow_ros.raytracing.pixels import Directions, if_any, of_pixels, rows_of
 from crazyflow_ros.raytracing.reflection import mirror_of
 from crazyflow_ros.raytracing.shading import (
     FINISH_ROWS,
@@ -30,6 +30,7 @@ from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames, layers_of
 from crazyflow_ros.raytracing.unit_shapes import Opacity
+from crazyflow_ros.sensors.camera_model import Chip
 from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.kernels import apart
 
@@ -228,6 +229,24 @@ class Painter:
 
 # Compiled once for all painters of the same structure, also if they are called without `jax.jit`.
 _paint = jax.jit(Painter._paint)
+
+
+def develop(chip: Chip, colors: Array, keys: Array | None) -> Array:
+    """Return colors as a chip reads them.
+
+    Args:
+        chip: That of the camera.
+        colors: From 0 to 1, (N, height, width, 3).
+        keys: Random keys of the pictures, (N,); only needed for noise.
+    """
+    if chip.is_noisy:
+        normal = jax.vmap(lambda key: jax.random.normal(key, colors.shape[1:]))(keys)
+        electrons = chip.full_well * colors
+        electrons += jnp.sqrt(electrons + chip.read_noise**2) * normal
+        colors = electrons / chip.full_well
+    if chip.is_noisy or chip.gain != 1.0:
+        colors = jnp.clip(chip.gain * colors, 0.0, 1.0)
+    return colors if chip.gamma == 1.0 else colors ** (1.0 / chip.gamma)
 
 
 def _over(below: Vector, above: Vector, share: Array) -> Vector:

@@ -18,7 +18,7 @@ from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
 from crazyflow_ros.raytracing.entry import entries
-from crazyflow_ros.raytracing.optics import COLUMNS, ROWS, Directions, Tiles
+from crazyflow_ros.raytracing.pixels import COLUMNS, ROWS, Directions, Tiles
 from crazyflow_ros.raytracing.unit_shapes import WORD, UnitShape, UnitShapes
 from crazyflow_ros.raytracing.visibility import (
     NUMBERS,

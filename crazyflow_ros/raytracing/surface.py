@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.optics import Directions
+from crazyflow_ros.raytracing.pixels import Directions
 from crazyflow_ros.raytracing.unit_shapes import UnitShape, UnitShapes
 from crazyflow_ros.raytracing.visibility import KIND, NUMBERS
 from crazyflow_ros.struct import Struct, static_field

@@ -11,8 +11,8 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.optics import Directions, Lens, Tiles
-from crazyflow_ros.raytracing.pixels import of_pixels, rows_of
+from crazyflow_ros.raytracing.optics import Lens
+from crazyflow_ros.raytracing.pixels import Directions, Tiles, of_pixels, rows_of
 from crazyflow_ros.raytracing.search import Found, search
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of, surface_rows
 from crazyflow_ros.raytracing.unit_shapes import Opacity, UnitShapes, seen, shapes_of

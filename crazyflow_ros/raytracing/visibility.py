@@ -12,7 +12,7 @@ from typing import TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.optics import Cones, Tiles
+from crazyflow_ros.raytracing.pixels import Cones, Tiles
 from crazyflow_ros.raytracing.unit_shapes import WORD
 
 Masks: TypeAlias = tuple[Array, ...]

@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from crazyflow_ros.sensors.battery import BatteryData, BatterySensor, BatterySensorCfg
     from crazyflow_ros.sensors.mjx_backend import MjxBackend
     from crazyflow_ros.sensors.sim_backend import SimBackend
-    from crazyflow_ros.sensors.sim_pictures import SimPictures
     from crazyflow_ros.sensors.state_backend import StateBackend
 
 __all__ = [
@@ -149,7 +148,7 @@ __getattr__ = lazy(
         "BatterySensorCfg": "battery",
         "MjxBackend": "mjx_backend",
         "SimBackend": "sim_backend",
-        "SimPictures": "sim_pictures",
+        "SimPictures": "crazyflow_ros.raytracing.sim_pictures",
         "StateBackend": "state_backend",
     },
 )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.frames import body_to_world
 from crazyflow_ros.sensors.objects import ObjRef
+
+if TYPE_CHECKING:
+    from crazyflow_ros.sim.data import SimData
 
 Array: TypeAlias = Any
 """An array of NumPy or JAX, depending on the back end."""
@@ -132,6 +137,23 @@ def motions_of(model: mujoco.MjModel, data: Any, bodies: np.ndarray) -> tuple[Ar
     away = centre - data.subtree_com[..., roots, :]  # where cvel is taken
     xp = away.__array_namespace__()
     return centre, vel + xp.linalg.cross(ang_vel, away), ang_vel
+
+
+def carriers(model: mujoco.MjModel, n_drones: int, bodies: np.ndarray) -> np.ndarray:
+    """Return the numbers of the drones that bodies are part of, -1 for none."""
+    place = np.full(model.nbody, -1)
+    place[[model.body(f"drone:{i}").id for i in range(n_drones)]] = np.arange(n_drones)
+    return place[model.body_rootid[bodies]]
+
+
+def motions_in_sim(data: SimData, carriers: np.ndarray) -> tuple[Array, Array, Array]:
+    """Return `Backend.motions` of what drones carry, -1 for what stands still."""
+    states = data.states
+    ang_vel = body_to_world(states.quat, states.ang_vel)
+    parts = (states.pos, states.vel, ang_vel)
+    moving = (carriers >= 0)[:, None]
+    centre, vel, turn = (jnp.where(moving, part[:, carriers], 0.0) for part in parts)
+    return centre, vel, turn
 
 
 def check_not_mocap(model: mujoco.MjModel, sensor: int) -> None:

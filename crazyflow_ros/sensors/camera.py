@@ -6,34 +6,26 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Protocol, get_args
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 
+from crazyflow_ros.checks.entry_points import names
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import (
-    Chip,
-    Distortion,
-    DistortionModel,
-    Frames,
-    Motions,
-    Optics,
-    Shutter,
-    Twists,
-)
 from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.scene.renderers import opengl_device
 from crazyflow_ros.sensors.backend import Array, Backend
+from crazyflow_ros.sensors.camera_model import Chip, Distortion, DistortionModel, Shutter
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.ray_pictures import RayCamera
 from crazyflow_ros.sensors.rendering import (
+    RENDERERS,
     DataType,
-    Renderer,
     RendererChoice,
+    Room,
     View,
     choose,
     draw,
@@ -87,10 +79,10 @@ class CameraSensorCfg(SensorCfg):
     """Orthographic instead of perspective projection."""
     clone_data: bool = False
     """Whether to copy the pictures at each access, so that they can be changed in place."""
-    renderer: Renderer | Literal["auto"] = "opengl"
-    """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
-    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else rays if they can draw the scene,
-    see `CameraSensor.choice`. OpenGL has none of the following."""
+    renderer: str = "opengl"
+    """What takes the pictures: "opengl", world by world, or "rays", in all worlds at once and
+    without OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else rays if they can draw the
+    scene, see `CameraSensor.choice`. OpenGL has none of the following."""
     distortion_model: DistortionModel = "plumb_bob"
     """Model of the lens, as in sensor_msgs/CameraInfo."""
     distortion: tuple[float, ...] = ()
@@ -125,11 +117,13 @@ class CameraSensorCfg(SensorCfg):
         if not chosen or not chosen <= set(kinds) or len(chosen) < len(self.data_types):
             rule = f"different ones of {', '.join(kinds)}"
             raise ValueError(f"{self.name}: data_types must be {rule}, got {self.data_types}")
-        if self.renderer not in (known := (*get_args(Renderer), "auto")):
+        own = ("opengl", "auto")
+        if self.renderer not in own and self.renderer not in (others := names(RENDERERS)):
+            known = "opengl", *others, "auto"
             raise ValueError(f"{self.name}: {unknown('renderer', self.renderer, known)}")
         if self.seed < 0:
             raise ValueError(f"{self.name}: seed must not be negative, got {self.seed}")
-        for part in (self._distortion, self._shutter, self._chip):
+        for part in (self.lens, self.shutter, self.chip):
             try:
                 part.check()
             except ValueError as error:
@@ -159,21 +153,10 @@ class CameraSensorCfg(SensorCfg):
             "takes no flow": "flow" in self.data_types,
             "has no distortion": bool(self.distortion),
             "has no intrinsic_matrix": self.intrinsic_matrix is not None,
-            "has no exposure and readout": not self._shutter.is_instant,
-            "has no gain, gamma and noise": self._chip != Chip(),
+            "has no exposure and readout": not self.shutter.is_instant,
+            "has no gain, gamma and noise": self.chip != Chip(),
         }
         return next((lack for lack, is_asked in lacks.items() if is_asked), "")
-
-    def ray_camera(self, model: mujoco.MjModel, number: int) -> RayCamera:
-        """Return what takes the pictures of a camera in a model by rays."""
-        if self.own_intrinsics is not None:
-            optics = Optics(self.own_intrinsics, distortion=self._distortion)
-        else:
-            optics = Optics.of_camera(model, number, self.width, self.height, self._distortion)
-        return RayCamera(
-            optics, self.enabled_geom_groups, self.data_types, self.use_textures, self.use_shadows,
-            self._shutter, self._chip,
-        )  # fmt: skip
 
     def _check_matrix(self) -> None:
         if self.fovy is not None or self.orthographic:
@@ -193,15 +176,18 @@ class CameraSensorCfg(SensorCfg):
         return Intrinsics.from_matrix(matrix, self.width, self.height)
 
     @property
-    def _distortion(self) -> Distortion:
+    def lens(self) -> Distortion:
+        """The distortion of its lens."""
         return Distortion(self.distortion_model, tuple(self.distortion))
 
     @property
-    def _shutter(self) -> Shutter:
+    def shutter(self) -> Shutter:
+        """When rows are exposed."""
         return Shutter(self.exposure, self.readout, self.instants)
 
     @property
-    def _chip(self) -> Chip:
+    def chip(self) -> Chip:
+        """Brightness and noise."""
         return Chip(self.gain, self.gamma, self.full_well, self.read_noise)
 
     def keys(self, worlds: Sequence[Sequence[int]]) -> jax.Array:
@@ -349,41 +335,31 @@ class CameraSensor(ContextSensor[CameraSensorData]):
                 end = position[world] + _EDGE_LENGTH * size * edge
                 visualizer.add_arrow(position[world], end, _EDGE_COLOR, 0.1 * size)
 
-    def _sense(self) -> CameraSensorData:
-        if self.choice is None:
-            self.choice = self._choose()
-        return self._drawn() if self.choice.renderer == "opengl" else self._traced()
-
-    def _choose(self) -> RendererChoice:
-        if lack := self.cfg.lacking_in_opengl:
-            return RendererChoice("rays", f"OpenGL {lack}")
-        return choose(opengl_device, self._traced)
-
-    def _traced(self) -> CameraSensorData:
-        backend = self.backend
-        camera = self.cfg.ray_camera(backend.model, self.camera_idx)
-        take = self.context.tracers.get(camera)
-        frames = Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0]))
-        motions = self._motions() if camera.needs_motions else None
-        taken = take(*frames, motions, self._keys() if camera.needs_keys else None)
-        data = CameraSensorData(**taken)
-        in_numpy: CameraSensorData = jax.tree.map(np.array, data)
-        return in_numpy if backend.xp is np else data
-
-    def _motions(self) -> Motions:
-        model, backend = self.backend.model, self.backend
-        own = backend.motions(model.cam_bodyid[[self.camera_idx]])
-        return Motions(
-            Twists(*backend.motions(model.geom_bodyid)), Twists(*(part[:, 0] for part in own))
-        )
-
-    def _keys(self) -> jax.Array:
+    def next_keys(self) -> jax.Array:
+        """Return the random keys of the next pictures, (B,), and count these."""
         worlds = self.backend.keys or [(world,) for world in range(self.backend.n_worlds)]
         if self._number is not None:
             return self.cfg.keys([(*world, self._number) for world in worlds])
         keys = self.cfg.keys([(*world, *taken) for world, taken in zip(worlds, self._taken)])
         self._taken[:, 1] += 1
         return keys
+
+    def _sense(self) -> CameraSensorData:
+        if self.choice is None:
+            self.choice = self._choose()
+        renderer = self.choice.renderer
+        return self._drawn() if renderer == "opengl" else self._taken_by(renderer)
+
+    def _choose(self) -> RendererChoice:
+        if lack := self.cfg.lacking_in_opengl:
+            return RendererChoice("rays", f"OpenGL {lack}")
+        return choose(opengl_device, lambda: self._taken_by("rays"))
+
+    def _taken_by(self, name: str) -> CameraSensorData:
+        renderer: CameraRenderer = self.context.renderer(name)
+        data = CameraSensorData(**renderer.take(self))
+        in_numpy: CameraSensorData = jax.tree.map(np.array, data)
+        return in_numpy if self.backend.xp is np else data
 
     def _drawn(self) -> CameraSensorData:
         taken: dict[DataType, np.ndarray] = {}
@@ -396,3 +372,23 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         if "depth" in taken:
             taken["depth"] = taken["depth"][..., None]
         return CameraSensorData(**taken)
+
+
+class CameraRenderer(Protocol):
+    """Takes the pictures of the cameras of a scene in all worlds at once.
+
+    An entry point of `RENDERERS` names its class.
+
+    Args:
+        model: The scene.
+        room: For what it compiles; by default for this scene.
+    """
+
+    def __init__(self, model: mujoco.MjModel, room: Room | None) -> None: ...
+
+    def take(self, sensor: CameraSensor) -> dict[DataType, Array]:
+        """Return the pictures of a camera that its configuration asks for, see `CameraSensorData`.
+
+        Raises:
+            ValueError: It cannot draw the scene.
+        """

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import mujoco
 import numpy as np
 
+from crazyflow_ros.checks.entry_points import load
 from crazyflow_ros.scene.renderers import Renderers
 from crazyflow_ros.sensors.backend import Backend
-from crazyflow_ros.sensors.ray_pictures import Room, Tracers
+from crazyflow_ros.sensors.rendering import RENDERERS, Room
 from crazyflow_ros.sensors.sensor import Sensor
 
 T = TypeVar("T")
@@ -88,11 +89,10 @@ class SensorContext:
         self, backend: Backend, sensors: Iterable[Sensor[Any]], room: Room | None = None
     ) -> None:
         self._sensors = [sensor for sensor in sensors if isinstance(sensor, ContextSensor)]
-        self._sizes = _sizes(backend.model)
+        self._model, self._room = backend.model, room
+        self._others: dict[str, Any] = {}
         self.renderers = Renderers(backend.model)
-        """The renderer of the pictures."""
-        self.tracers = Tracers(backend.model, room)
-        """What takes pictures by rays."""
+        """The renderer of the pictures with OpenGL."""
         for sensor in self._sensors:
             sensor.set_context(self)
 
@@ -104,6 +104,19 @@ class SensorContext:
         """
         for sensor in self._sensors:
             sensor.sense()
+
+    def renderer(self, name: str) -> Any:
+        """Return a renderer beside OpenGL, a `CameraRenderer`, which all cameras share.
+
+        Args:
+            name: That of an entry point of `RENDERERS`.
+
+        Raises:
+            ValueError: No package offers it, or it cannot be loaded.
+        """
+        if name not in self._others:
+            self._others[name] = load(RENDERERS, name, "renderer")(self._model, self._room)
+        return self._others[name]
 
     @property
     def has_cameras(self) -> bool:
@@ -154,11 +167,11 @@ class SensorContext:
         Raises:
             ValueError: It is another one: then the sensors have to be initialised anew.
         """
-        if _sizes(mj_model) != self._sizes:
-            raise ValueError(f"the model must have the sizes {self._sizes}, got {_sizes(mj_model)}")
+        if (sizes := _sizes(mj_model)) != (own := _sizes(self._model)):
+            raise ValueError(f"the model must have the sizes {own}, got {sizes}")
         self.renderers.close()
+        self._model, self._others = mj_model, {}
         self.renderers = Renderers(mj_model)
-        self.tracers = Tracers(mj_model, self.tracers.room)
 
     def close(self) -> None:
         """Free the renderer."""

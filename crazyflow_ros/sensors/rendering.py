@@ -1,10 +1,10 @@
-"""Pictures of a scene, drawn off screen, and the choice between OpenGL and rays."""
+"""Pictures of a scene, drawn off screen, and the choice between OpenGL and other renderers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import mujoco
 import numpy as np
@@ -12,7 +12,8 @@ import numpy as np
 from crazyflow_ros.scene.renderers import Renderers, RenderingUnavailable, draw_depth
 
 DataType = Literal["rgb", "depth", "segmentation", "normals", "flow"]
-Renderer: TypeAlias = Literal["opengl", "rays"]
+RENDERERS = "crazyflow_ros.renderers"
+"""Group of the entry points of renderers beside OpenGL, see `CameraRenderer`."""
 _SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Parts of the names of OpenGL's devices that are no GPU."""
 
@@ -68,10 +69,27 @@ def draw(renderers: Renderers, data: mujoco.MjData, view: View, kind: DataType) 
     return draw_depth(renderer)
 
 
+class Room:
+    """Sizes for which the pictures of a scene are compiled that gains and loses geoms.
+
+    They are greater than the scene needs, and never shrink.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: dict[Hashable, int] = {}
+
+    def size(self, what: Hashable, needed: int, unit: int) -> int:
+        """Return the size of something, a multiple of a unit with room for what is needed."""
+        size = max(self._sizes.get(what, 0), -(-needed // unit) * unit)
+        self._sizes[what] = size
+        return size
+
+
 class RendererChoice(NamedTuple):
     """A renderer, and why it was chosen."""
 
-    renderer: Renderer
+    renderer: str
+    """"opengl", or the name of an entry point of `RENDERERS`."""
     reason: str
 
 

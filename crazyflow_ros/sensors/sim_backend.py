@@ -12,8 +12,8 @@ from jax import Array
 
 from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.sensors.backend import carriers, motions_in_sim
 from crazyflow_ros.sensors.mjx_backend import MjxBackend
-from crazyflow_ros.sensors.sim_pictures import carriers, motions_in_sim
 from crazyflow_ros.sensors.state_backend import InertialSensor, RigidMotion
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.data import SimData

@@ -16,7 +16,7 @@ from crazyflow_ros.crazyswarm.swarm_configuration import (
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors.device_topics import Scene
 from crazyflow_ros.ros.sensors.devices import SensorFile
-from crazyflow_ros.sensors.ray_pictures import Room
+from crazyflow_ros.sensors.rendering import Room
 
 ROBOTS = ("cf1", "cf2")
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crazyflow_ros.raytracing import Distortion, Frames, Lens, Optics, Painter, Tracer
-from crazyflow_ros.raytracing.optics import Tiles
+from crazyflow_ros.raytracing.pixels import Tiles
 from crazyflow_ros.raytracing.search import by_shape, by_tile
 from crazyflow_ros.raytracing.unit_shapes import MOST_SHAPES
 from crazyflow_ros.scene.intrinsics import Intrinsics

@@ -23,7 +23,7 @@ from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.mirror_state import DroneIndex
 from crazyflow_ros.sensors import MujocoBackend, SensorContext, ShapeRecorder
-from crazyflow_ros.sensors.ray_pictures import Room
+from crazyflow_ros.sensors.rendering import Room
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

@@ -27,7 +27,7 @@ from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
 from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import RenderingUnavailable
-from crazyflow_ros.sensors.ray_pictures import Room
+from crazyflow_ros.sensors.rendering import Room
 from crazyflow_ros.xla.start_up import telling
 
 if TYPE_CHECKING:

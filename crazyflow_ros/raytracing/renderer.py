@@ -1,10 +1,10 @@
-"""Pictures by rays in any number of worlds."""
+"""The renderer that takes the pictures of cameras by rays, in any number of worlds."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,26 +12,24 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing import (
-    Appearance,
-    Chip,
-    Flow,
-    Frames,
-    Motions,
-    Optics,
-    Painter,
-    Shutter,
-    Tracer,
-)
+from crazyflow_ros.raytracing.look import Appearance
+from crazyflow_ros.raytracing.motions import Flow, Motions, Twists, shares_of, times_of
+from crazyflow_ros.raytracing.optics import Optics
+from crazyflow_ros.raytracing.painter import Painter, develop
+from crazyflow_ros.raytracing.tracer import Frames, Tracer
 from crazyflow_ros.raytracing.unit_shapes import UnitShape, UnitShapes
-from crazyflow_ros.sensors.rendering import DataType
+from crazyflow_ros.sensors.camera_model import Chip, Shutter
+from crazyflow_ros.sensors.rendering import DataType, Room
 from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.compiled_files import kept_function
+
+if TYPE_CHECKING:
+    from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg
 
 Pictures: TypeAlias = dict[DataType, Array]
 """Of B worlds, as in `CameraSensorData`."""
 
-_WORDS = 4  # of shapes of a kind, by which `Room` grows
+_WORDS = 4  # of shapes of a kind, the unit in which a `Room` grows
 _GEOMS = 512  # likewise
 _LEAST = 16  # pictures of a part; fewer are taken in less time than it takes to wake a thread
 
@@ -50,6 +48,18 @@ class RayCamera(NamedTuple):
     """Whether lights cast shadows."""
     shutter: Shutter = Shutter()
     chip: Chip = Chip()
+
+    @classmethod
+    def of(cls, cfg: CameraSensorCfg, model: mujoco.MjModel, number: int) -> RayCamera:
+        """Return what the configuration of a camera in a model asks for."""
+        if cfg.own_intrinsics is not None:
+            optics = Optics(cfg.own_intrinsics, distortion=cfg.lens)
+        else:
+            optics = Optics.of_camera(model, number, cfg.width, cfg.height, cfg.lens)
+        return cls(
+            optics, cfg.enabled_geom_groups, cfg.data_types, cfg.use_textures, cfg.use_shadows,
+            cfg.shutter, cfg.chip,
+        )  # fmt: skip
 
     @property
     def needs_motions(self) -> bool:
@@ -114,7 +124,7 @@ class PictureFn:
         kinds, taken = self._kinds, Pictures()
         if "rgb" in kinds:
             colors = self._over_time(painted, geoms, cameras, motions, mean=True)["rgb"]
-            colors = self._chip.develop(colors, keys)
+            colors = develop(self._chip, colors, keys)
             taken["rgb"] = jnp.round(255.0 * colors).astype(jnp.uint8)
         if self._tracer is not None:
             taken |= self._over_time(self._measured, geoms, cameras, motions, mean=False)
@@ -149,11 +159,11 @@ class PictureFn:
     ) -> Pictures:
         """Return pictures whose rows are those of their moments, or the means of several."""
         shutter = self._shutter
-        times = shutter.times(mean=mean)
+        times = times_of(shutter, mean=mean)
         if len(times) == 1:
             return take(geoms, cameras, motions)
         assert motions is not None
-        shares = shutter.shares(self._height, mean=mean)[:, :, None, None].astype(np.float32)
+        shares = shares_of(shutter, self._height, mean=mean)[:, :, None, None].astype(np.float32)
         of_geoms, of_cameras = motions
 
         def at(time: Array) -> Pictures:
@@ -174,97 +184,78 @@ class PictureFn:
         return jax.lax.scan(add, start, moments)[0]
 
 
-class Room:
-    """Sizes for which the pictures of a scene are compiled that gains and loses geoms.
-
-    They are greater than the scene needs, and never shrink.
-    """
-
-    def __init__(self) -> None:
-        self._n_geoms = 0
-        self._words: dict[object, dict[UnitShape, int]] = {}
-
-    def padded(self, take: PictureFn, key: object, n_geoms: int) -> PictureFn:
-        """Return a function of frames and motions of more geoms, see `with_room`.
-
-        Args:
-            take: A function of those of the scene.
-            key: What it has in common with those of the same camera in other scenes.
-            n_geoms: Number of geoms of the scene.
-        """
-        self._n_geoms = max(self._n_geoms, -(-n_geoms // _GEOMS) * _GEOMS)
-        number = itertools.count()
-
-        def padded(part: Any) -> Any:
-            if isinstance(part, UnitShapes):
-                known = self._words.setdefault((key, next(number)), {})
-                for kind, n in part.words:
-                    known[kind] = max(known.get(kind, 0), -(-n // _WORDS) * _WORDS)
-                return jax.tree.map(jnp.asarray, part.with_room(known))
-            if isinstance(part, Appearance):
-                of_geoms = part._asdict()
-                kept = {name: of_geoms.pop(name) for name in ("headlight", "lights")}
-                return Appearance(**self.with_room(of_geoms), **kept)
-            return part
-
-        def is_part(part: Any) -> bool:
-            return isinstance(part, UnitShapes | Appearance)
-
-        found: PictureFn = jax.tree.map(padded, take, is_leaf=is_part)
-        return found
-
-    def with_room(self, of_geoms: Any) -> Any:
-        """Return arrays (N, ngeom, ...), with more geoms that nothing shows."""
-
-        def padded(x: Any) -> Any:
-            if isinstance(x, np.ndarray):  # at each picture, and `np.pad` takes longer
-                roomy = np.zeros((len(x), self._n_geoms, *x.shape[2:]), x.dtype)
-                roomy[:, : x.shape[1]] = x
-                return roomy
-            return jnp.pad(x, [(0, 0), (0, self._n_geoms - x.shape[1]), *[(0, 0)] * (x.ndim - 2)])
-
-        return jax.tree.map(padded, of_geoms)
-
-
-class Tracers:
-    """Compiled functions for pictures by rays of a scene, one for each kind of camera.
-
-    Args:
-        model: The scene.
-        room: For what they are compiled; by default for this scene.
-    """
+class RayRenderer:
+    """See `CameraRenderer`; it keeps a compiled function for each kind of camera."""
 
     def __init__(self, model: mujoco.MjModel, room: Room | None = None) -> None:
-        self._model, self.room = model, room
-        self._known: dict[RayCamera, Callable[..., Pictures]] = {}
+        self._model, self._room = model, room
+        self._known: dict[RayCamera, tuple[Callable[..., Pictures], int]] = {}
 
-    def get(self, camera: RayCamera) -> Callable[..., Pictures]:
-        """Return a function of frames, motions and keys of B worlds, see `PictureFn`.
-
-        Frames and motions may be arrays of NumPy.
-        """
+    def take(self, sensor: CameraSensor) -> Pictures:
+        """See `CameraRenderer`."""
+        backend, model, number = sensor.backend, sensor.backend.model, sensor.camera_idx
+        camera = RayCamera.of(sensor.cfg, model, number)
         if camera not in self._known:
-            take = PictureFn(self._model, camera)
-            if self.room is not None:
-                take = self.room.padded(take, camera, self._model.ngeom)
-            taken = kept_function(_pictures, take)
+            self._known[camera] = self._compiled(camera)
+        taken, n_geoms = self._known[camera]
+        geoms, of_camera = Frames(*backend.geoms()), Frames(*backend.frame(sensor.frames[0]))
+        motions = None
+        if camera.needs_motions:
+            own = Twists(*(part[:, 0] for part in backend.motions(model.cam_bodyid[[number]])))
+            of_geoms = Twists(*backend.motions(model.geom_bodyid))
+            motions = Motions(_with_geoms(of_geoms, n_geoms), own)
+        frames = _with_geoms(geoms, n_geoms), of_camera, None, motions
+        single = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), frames)
+        keys = sensor.next_keys() if camera.needs_keys else None
+        return on_all_cores(taken, len(geoms.pos), (*single, keys))
 
-            def call(
-                geoms: Frames, cameras: Frames, motions: Motions | None, keys: Array | None
-            ) -> Pictures:
-                if self.room is not None:
-                    geoms = self.room.with_room(geoms)
-                    if motions is not None:
-                        motions = motions._replace(geoms=self.room.with_room(motions.geoms))
-                single = jax.tree.map(
-                    lambda x: jnp.asarray(x, jnp.float32), (geoms, cameras, motions)
-                )
-                geoms, cameras, motions = single
-                args = geoms, cameras, None, motions, keys
-                return on_all_cores(taken, len(geoms.pos), args)
+    def _compiled(self, camera: RayCamera) -> tuple[Callable[..., Pictures], int]:
+        """Return a function of the arguments of `PictureFn`, and of how many geoms these are."""
+        take, n_geoms = PictureFn(self._model, camera), self._model.ngeom
+        if self._room is not None:
+            n_geoms = self._room.size("geoms", n_geoms, _GEOMS)
+            take = _with_room(take, self._room, camera, n_geoms)
+        return kept_function(_pictures, take), n_geoms
 
-            self._known[camera] = call
-        return self._known[camera]
+
+def _with_room(take: PictureFn, room: Room, camera: RayCamera, n_geoms: int) -> PictureFn:
+    """Return a function of the frames and motions of more geoms, and with more shapes."""
+    number = itertools.count()
+
+    def padded(part: Any) -> Any:
+        if isinstance(part, UnitShapes):
+            own, which = dict(part.words), next(number)
+            words = {
+                kind: room.size((camera, which, kind), own.get(kind, 0), _WORDS)
+                for kind in UnitShape
+            }
+            return jax.tree.map(jnp.asarray, part.with_room(words))
+        if isinstance(part, Appearance):
+            of_geoms = part._asdict()
+            kept = {name: of_geoms.pop(name) for name in ("headlight", "lights")}
+            return Appearance(**_with_geoms(of_geoms, n_geoms), **kept)
+        return part
+
+    def is_part(part: Any) -> bool:
+        return isinstance(part, UnitShapes | Appearance)
+
+    found: PictureFn = jax.tree.map(padded, take, is_leaf=is_part)
+    return found
+
+
+def _with_geoms(of_geoms: Any, n_geoms: int) -> Any:
+    """Return arrays (N, ngeom, ...) as (N, n_geoms, ...), with geoms that nothing shows."""
+
+    def padded(x: Any) -> Any:
+        if x.shape[1] == n_geoms:
+            return x
+        if isinstance(x, np.ndarray):  # at each picture, and `np.pad` takes longer
+            roomy = np.zeros((len(x), n_geoms, *x.shape[2:]), x.dtype)
+            roomy[:, : x.shape[1]] = x
+            return roomy
+        return jnp.pad(x, [(0, 0), (0, n_geoms - x.shape[1]), *[(0, 0)] * (x.ndim - 2)])
+
+    return jax.tree.map(padded, of_geoms)
 
 
 def _pictures(take: PictureFn, *args: Any) -> Pictures:

@@ -12,12 +12,20 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import Appearance, Frames, Motions, Twists
-from crazyflow_ros.raytracing.look import look_of
+from crazyflow_ros.raytracing.look import Appearance, look_of
+from crazyflow_ros.raytracing.motions import Motions, Twists
+from crazyflow_ros.raytracing.renderer import (
+    PictureFn,
+    Pictures,
+    RayCamera,
+    on_all_cores,
+    where_due,
+)
 from crazyflow_ros.raytracing.textures import textures_of
-from crazyflow_ros.scene.frames import body_to_world, rotation_matrix
+from crazyflow_ros.raytracing.tracer import Frames
+from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.sensors.backend import carriers, motions_in_sim
 from crazyflow_ros.sensors.camera import CameraSensorCfg, CameraSensorData
-from crazyflow_ros.sensors.ray_pictures import PictureFn, Pictures, on_all_cores, where_due
 
 if TYPE_CHECKING:
     from crazyflow_ros.sim import Sim
@@ -55,7 +63,7 @@ class SimPictures:
         name = cfg.name if cfg.camera_name is None else cfg.camera_name
         self._numbers = _cameras(model, name, sim.n_drones)
         self._each = len(self._numbers) > 1 or model.camera(self._numbers[0]).name != name
-        camera = cfg.ray_camera(model, self._numbers[0])
+        camera = RayCamera.of(cfg, model, self._numbers[0])
         self._take, self._camera = PictureFn(model, camera), camera
         painter = self._take.painter
         self.look = painter.look if painter else look_of(model, textures_of(model)[1])
@@ -218,23 +226,6 @@ def _cameras(model: mujoco.MjModel, name: str, n_drones: int) -> list[int]:
     if not set(of_drones) <= set(known):
         raise ValueError(unknown("camera", name, known))
     return [known.index(each) for each in of_drones]
-
-
-def carriers(model: mujoco.MjModel, n_drones: int, bodies: np.ndarray) -> np.ndarray:
-    """Return the numbers of the drones that bodies are part of, -1 for none."""
-    place = np.full(model.nbody, -1)
-    place[[model.body(f"drone:{i}").id for i in range(n_drones)]] = np.arange(n_drones)
-    return place[model.body_rootid[bodies]]
-
-
-def motions_in_sim(data: SimData, carriers: np.ndarray) -> tuple[Array, Array, Array]:
-    """Return `Backend.motions` of what drones carry, -1 for what stands still."""
-    states = data.states
-    ang_vel = body_to_world(states.quat, states.ang_vel)
-    parts = (states.pos, states.vel, ang_vel)
-    moving = (carriers >= 0)[:, None]
-    centre, vel, turn = (jnp.where(moving, part[:, carriers], 0.0) for part in parts)
-    return centre, vel, turn
 
 
 def _carried(frames: Frames, pos: Array, axes: Array, carriers: np.ndarray) -> Frames:

@@ -1,16 +1,54 @@
-"""How a camera takes a picture: when its rows are exposed, and what its chip makes of the light."""
+"""What is special about a camera beside its intrinsics: lens, shutter and chip."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import Array
+DistortionModel: TypeAlias = Literal["plumb_bob", "rational_polynomial", "equidistant"]
 
+_COUNTS: dict[DistortionModel, tuple[int, ...]] = {
+    "plumb_bob": (4, 5),
+    "rational_polynomial": (8,),
+    "equidistant": (4,),
+}
+"""How many coefficients there may be; none at all is a lens without distortion."""
 _MOST = 256  # instants
+
+
+class Distortion(NamedTuple):
+    """Where a lens sends points of the plane."""
+
+    model: DistortionModel = "plumb_bob"
+    """Brown and Conrady's "plumb_bob" or "rational_polynomial", or the fisheye "equidistant"."""
+    coefficients: tuple[float, ...] = ()
+    """k1, k2, p1, p2, then k3, then k4, k5, k6; of "equidistant" k1 to k4. None: no distortion."""
+
+    @property
+    def padded(self) -> tuple[float, ...]:
+        """All coefficients of the model; those that are not given are zero."""
+        missing = max(_COUNTS[self.model]) - len(self.coefficients)
+        return (*self.coefficients, *[0.0] * missing)
+
+    def check(self) -> None:
+        """Check the number of coefficients.
+
+        Raises:
+            ValueError: It is wrong, or one is not finite.
+        """
+        counts, given = _COUNTS[self.model], self.coefficients
+        if given and len(given) not in counts:
+            rule = " or ".join(map(str, (0, *counts)))
+            raise ValueError(
+                f"the distortion {self.model} has {rule} coefficients, got {len(given)}"
+            )
+        if not all(map(math.isfinite, given)):
+            raise ValueError(f"the coefficients of a distortion must be finite, got {given}")
+
+    @property
+    def is_fisheye(self) -> bool:
+        """Whether rays are bent by their angles from the axis, and not in a plane across it."""
+        return self.model == "equidistant" and bool(self.coefficients)
 
 
 class Shutter(NamedTuple):
@@ -42,38 +80,6 @@ class Shutter(NamedTuple):
                 raise ValueError(f"{name} must be a time in s, not negative, got {time}")
         if not 1 <= self.instants <= _MOST:
             raise ValueError(f"instants must be from 1 to {_MOST}, got {self.instants}")
-
-    def times(self, *, mean: bool) -> np.ndarray:
-        """Return the moments, from that of the picture on [s], (S,).
-
-        Args:
-            mean: Whether a row is the mean of its exposure; otherwise it shows the middle of it.
-        """
-        span = self._span(mean)
-        if span == 0.0:
-            return np.zeros(1)
-        return span * ((np.arange(self.instants) + 0.5) / self.instants - 0.5)
-
-    def shares(self, height: int, *, mean: bool) -> np.ndarray:
-        """Return the share of each moment in each row, (S, height); each row's sum is 1."""
-        span = self._span(mean)
-        if span == 0.0:
-            return np.ones((1, height))
-        middle = self.readout * ((np.arange(height) + 0.5) / height - 0.5)
-        cell = span / self.instants
-        if not mean or self.exposure == 0.0:
-            number = np.floor((middle + span / 2) / cell).astype(int)
-            return np.arange(self.instants)[:, None] == number.clip(0, self.instants - 1)
-        times, half = self.times(mean=True)[:, None], self.exposure / 2
-        begin, end = (
-            np.maximum(times - cell / 2, middle - half),
-            np.minimum(times + cell / 2, middle + half),
-        )
-        overlap = np.maximum(end - begin, 0.0)
-        return overlap / overlap.sum(axis=0)
-
-    def _span(self, mean: bool) -> float:
-        return self.readout + self.exposure * mean
 
 
 class Chip(NamedTuple):
@@ -112,19 +118,3 @@ class Chip(NamedTuple):
                 raise ValueError(f"{name} must be electrons, not negative, got {value}")
         if self.read_noise and not self.full_well:
             raise ValueError(f"read_noise {self.read_noise:g} needs a full_well, got 0")
-
-    def develop(self, colors: Array, keys: Array | None) -> Array:
-        """Return colors as they are read.
-
-        Args:
-            colors: From 0 to 1, (N, height, width, 3).
-            keys: Random keys of the pictures, (N,); only needed for noise.
-        """
-        if self.is_noisy:
-            normal = jax.vmap(lambda key: jax.random.normal(key, colors.shape[1:]))(keys)
-            electrons = self.full_well * colors
-            electrons += jnp.sqrt(electrons + self.read_noise**2) * normal
-            colors = electrons / self.full_well
-        if self.is_noisy or self.gain != 1.0:
-            colors = jnp.clip(self.gain * colors, 0.0, 1.0)
-        return colors if self.gamma == 1.0 else colors ** (1.0 / self.gamma)

@@ -1,14 +1,16 @@
-"""Motion of geoms and cameras: where they are a moment later, and how their pictures flow."""
+"""Motion of geoms and cameras: where they are while rows are exposed, and how pictures flow."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.optics import Optics
 from crazyflow_ros.raytracing.tracer import Frames
+from crazyflow_ros.sensors.camera_model import Shutter
 from crazyflow_ros.struct import pytree
 
 
@@ -42,6 +44,42 @@ class Motions(NamedTuple):
     """Of each geom, (N, ngeom, 3)."""
     cameras: Twists
     """Of the cameras, (N, 3)."""
+
+
+def times_of(shutter: Shutter, *, mean: bool) -> np.ndarray:
+    """Return the moments at which what is seen is computed, from that of the picture on [s], (S,).
+
+    Args:
+        shutter: That of the camera.
+        mean: Whether a row is the mean of its exposure; otherwise it shows the middle of it.
+    """
+    span = _span(shutter, mean)
+    if span == 0.0:
+        return np.zeros(1)
+    return span * ((np.arange(shutter.instants) + 0.5) / shutter.instants - 0.5)
+
+
+def shares_of(shutter: Shutter, height: int, *, mean: bool) -> np.ndarray:
+    """Return the share of each of these moments in each row, (S, height); each row's sum is 1."""
+    span, instants = _span(shutter, mean), shutter.instants
+    if span == 0.0:
+        return np.ones((1, height))
+    middle = shutter.readout * ((np.arange(height) + 0.5) / height - 0.5)
+    cell = span / instants
+    if not mean or shutter.exposure == 0.0:
+        number = np.floor((middle + span / 2) / cell).astype(int)
+        return np.arange(instants)[:, None] == number.clip(0, instants - 1)
+    times, half = times_of(shutter, mean=True)[:, None], shutter.exposure / 2
+    begin, end = (
+        np.maximum(times - cell / 2, middle - half),
+        np.minimum(times + cell / 2, middle + half),
+    )
+    overlap = np.maximum(end - begin, 0.0)
+    return overlap / overlap.sum(axis=0)
+
+
+def _span(shutter: Shutter, mean: bool) -> float:
+    return shutter.readout + shutter.exposure * mean
 
 
 @pytree("_orthographic")
