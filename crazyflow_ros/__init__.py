@@ -38,7 +38,7 @@ _name = lazy(
 def __getattr__(name: str) -> Any:
     """Import public names on first use: the node starts faster without `Sim`."""
     if name == "__version__":
-        from crazyflow_ros.version import package_version
+        from crazyflow_ros.resources import package_version
 
         return package_version()
     return _name(name)

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.checks.programs import on_end
 from crazyflow_ros.xla.flags import silence_alarms
 
 _OF_ROS = (

@@ -85,12 +85,13 @@ def contracts(table: list[Room]) -> ConfigParser:
             "allow_indirect_imports": "true",
         }
     for library in sorted({library for room in table for library in room.free_of}):
-        free = [room.name for room in table if library in room.free_of]
+        free = [room for room in table if library in room.free_of]
         parser[f"importlinter:contract:free of {library}"] = {
-            "name": f"Free of {library}: {', '.join(free)}",
+            "name": f"Free of {library}: {', '.join(room.name for room in free)}",
             "type": "forbidden",
-            "source_modules": _lines(f"{PACKAGE}.{name}" for name in free),
+            "source_modules": _lines(f"{PACKAGE}.{room.name}" for room in free),
             "forbidden_modules": library,
+            "ignore_imports": _lines(line for room in free for line in room.ignored),
         }
     parser["importlinter:contract:circles"] = {
         "name": "No import circles",

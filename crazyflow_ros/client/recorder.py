@@ -16,12 +16,11 @@ from pathlib import Path
 
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.checks.programs import in_words, on_end
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.recording import RECORDS, stop_service
 from crazyflow_ros.client.simulator import SimulatorClient
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
-from crazyflow_ros.end_signals import on_end
-from crazyflow_ros.output import in_words
 
 _GONE = 10.0  # s of wall time without a simulator, after which the recording ends
 _SLICE = 0.1  # s of wall time

@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import NoReturn
 
+from crazyflow_ros.checks.programs import quiet_if_unread
 from crazyflow_ros.command_line.command import (
     OK,
     REFUSED,
@@ -19,8 +20,7 @@ from crazyflow_ros.command_line.command import (
     program_name,
 )
 from crazyflow_ros.command_line.commands import UnknownCommand, find, group_help, overview
-from crazyflow_ros.output import quiet_if_unread
-from crazyflow_ros.version import package_version
+from crazyflow_ros.resources import package_version
 
 _ABOUT = "A ROS 2 simulator of quadrotors, and commands for a running one."
 _MORE = """

@@ -19,11 +19,11 @@ import rclpy
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.signals import SignalHandlerOptions
 
+from crazyflow_ros.checks.programs import ending
 from crazyflow_ros.client import SimulationError, SimulatorClient
 from crazyflow_ros.client.progress import ProgressLine
 from crazyflow_ros.demo.client import FlightClient
 from crazyflow_ros.demo.trajectory import SHORTEST
-from crazyflow_ros.end_signals import ending
 from crazyflow_ros.ros.middleware import configure_middleware, stay_on_this_machine
 
 

@@ -29,9 +29,9 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64MultiArray
 
+from crazyflow_ros.checks.programs import on_end
 from crazyflow_ros.control.acceleration import attitude_command
 from crazyflow_ros.drones import DEFAULT_DRONE, load_drone
-from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.ros.middleware import configure_middleware, stay_on_this_machine
 from crazyflow_ros.scene.frames import body_to_world
 

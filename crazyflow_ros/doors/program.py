@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from crazyflow_ros.checks.plain_values import Declaration, declarations
+from crazyflow_ros.checks.programs import on_end
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.doors.processes import CONSOLE
 from crazyflow_ros.doors.settings import DoorContext, DoorSettings
-from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import scene_path
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
 

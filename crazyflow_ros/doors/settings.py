@@ -8,8 +8,8 @@ from typing import Annotated, Protocol, cast
 
 from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.entry_points import load
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.runtime import Door, SimulationConfig
-from crazyflow_ros.throttled_logger import Logger
 
 GROUP = "crazyflow_ros.doors"
 """Group of the entry points."""

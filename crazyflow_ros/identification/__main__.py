@@ -14,10 +14,10 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.limits import Limit, number
+from crazyflow_ros.checks.programs import in_words, quiet_if_unread
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight_logs import FlightLog, read_flight_log
 from crazyflow_ros.flight_logs.motion import in_the_air
-from crazyflow_ros.output import in_words, quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.identification.fit import Fit

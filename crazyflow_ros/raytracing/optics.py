@@ -13,7 +13,7 @@ from jax import Array
 
 from crazyflow_ros.raytracing.distortion import Distortion
 from crazyflow_ros.scene.intrinsics import Intrinsics
-from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.struct import Struct, static_field
 
 T = TypeVar("T", np.ndarray, Array)
 

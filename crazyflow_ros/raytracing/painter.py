@@ -30,8 +30,8 @@ from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames, layers_of
 from crazyflow_ros.raytracing.unit_shapes import Opacity
-from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.struct import pytree
 
 _FINISH_END = SURFACE_ROWS + FINISH_ROWS
 

@@ -9,7 +9,7 @@ from jax import Array
 
 from crazyflow_ros.raytracing.optics import Optics
 from crazyflow_ros.raytracing.tracer import Frames
-from crazyflow_ros.struct import pytree
+from crazyflow_ros.xla.struct import pytree
 
 
 class Twists(NamedTuple):

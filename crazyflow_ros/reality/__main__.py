@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.output import in_words, quiet_if_unread
+from crazyflow_ros.checks.programs import in_words, quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.flight_logs import FlightLog

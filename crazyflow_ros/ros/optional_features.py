@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.entry_points import found, names, package_of
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.doors.settings import GROUP as DOORS
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

@@ -25,8 +25,8 @@ from crazyflow_ros.raytracing import (
 )
 from crazyflow_ros.raytracing.unit_shapes import UnitShape, UnitShapes
 from crazyflow_ros.sensors.rendering import DataType
-from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.compiled_files import kept_function
+from crazyflow_ros.xla.struct import pytree
 
 Pictures: TypeAlias = dict[DataType, Array]
 """Of B worlds, as in `CameraSensorData`."""

@@ -22,8 +22,8 @@ from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, 
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.estimation.estimate import Estimate
-from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.on_device import on_device, random_key
+from crazyflow_ros.xla.struct import Struct, static_field
 
 POLICY = "policy"
 """Name of a policy's memory in `SimData.plugins`, (N, M, k). After an output that is not a number,

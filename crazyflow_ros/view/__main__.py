@@ -9,10 +9,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.programs import in_words, on_end, quiet_if_unread
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
-from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
-from crazyflow_ros.output import in_words, quiet_if_unread
 from crazyflow_ros.ros.middleware import stay_on_this_machine
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from sensor_msgs.msg import JointState, MultiDOFJointState
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.client.connection import LATEST
 from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls, request_of
 from crazyflow_ros.client.session import Session
@@ -31,7 +32,6 @@ from crazyflow_ros.ros.messages.times import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import VisibleShape
-from crazyflow_ros.throttled_logger import ThrottledLogger
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.graph import SimulatorGraph, read_graph
 from crazyflow_ros.view.messages import FrameReader

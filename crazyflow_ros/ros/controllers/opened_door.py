@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sensor_msgs.msg import Joy
 
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.doors import DoorContext, DoorSettings, door_settings
 from crazyflow_ros.doors.gamepad import TakesGamepad
 from crazyflow_ros.lockstep.link import SharedMemoryLink
@@ -19,7 +20,6 @@ from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.runtime import Door
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 if TYPE_CHECKING:
     from crazyflow_ros.doors.program import Autopilot, StartedAutopilots

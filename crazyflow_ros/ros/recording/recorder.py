@@ -27,7 +27,7 @@ with extra("record"):
 if TYPE_CHECKING:
     from rclpy.publisher import Publisher
 
-    from crazyflow_ros.throttled_logger import Logger
+    from crazyflow_ros.checks.throttled_logger import Logger
 
 PARTIAL = "partial"
 """Key of the metadata which says why a file cannot be replayed."""

@@ -23,7 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future as RosFuture
 
 from crazyflow_ros.checks.plain_values import Names, ParameterError, Spec
-from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.checks.programs import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import READY

@@ -9,7 +9,7 @@ import pytest
 from rclpy.logging import get_logger
 
 from crazyflow_ros import throttled_logger
-from crazyflow_ros.throttled_logger import LONGEST, MOST, PERIOD, SILENCE, ThrottledLogger
+from crazyflow_ros.checks.throttled_logger import LONGEST, MOST, PERIOD, SILENCE, ThrottledLogger
 
 RATE = 20  # Hz
 

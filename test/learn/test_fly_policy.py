@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 
 from crazyflow_ros.client import SimulationError, SimulatorClient
 from crazyflow_ros.dynamics.first_principles import RPM, Params
-from crazyflow_ros.fly_policy import PolicyPilot
+from crazyflow_ros.learn.fly_policy import PolicyPilot
 from crazyflow_ros.policy import load, save
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.observation import Motion, Observation
@@ -46,7 +46,7 @@ def options(*given: str) -> list[str]:
 
 def fly(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "crazyflow_ros.fly_policy", *arguments],
+        [sys.executable, "-m", "crazyflow_ros.learn.fly_policy", *arguments],
         env={**os.environ, "ROS_DOMAIN_ID": str(DOMAIN), "PYTHONPATH": str(ROOT)},
         timeout=TIMEOUT, text=True, capture_output=True, check=False, cwd=ROOT,
     )  # fmt: skip
@@ -110,7 +110,7 @@ def test_without_lock_step_it_is_late_by_little(simulator: Client) -> None:
     begin = simulator.reset()
     seen = simulator.collect(Odometry, "cf0/odom")
     assert simulator.set_parameter("real_time_factor", 0.25).successful
-    command = [sys.executable, "-m", "crazyflow_ros.fly_policy", "--file", str(RAPTOR)]
+    command = [sys.executable, "-m", "crazyflow_ros.learn.fly_policy", "--file", str(RAPTOR)]
     with RosProcess([*command, "--position", *map(str, GOAL)], DOMAIN) as program:
         program.wait_for("flies cf0")
         simulator.pause(False)

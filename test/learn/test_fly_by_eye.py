@@ -14,8 +14,8 @@ from ros_client import Client, own_domain
 
 from crazyflow_ros.client import SimulationError, SimulatorClient
 from crazyflow_ros.envs import Start
-from crazyflow_ros.fly_policy import PolicyPilot
 from crazyflow_ros.learn import READY
+from crazyflow_ros.learn.fly_policy import PolicyPilot
 
 FILE = ROOT / "examples" / "16_race_by_depth" / "race_by_depth.policy"
 RECOVERY = ROOT / "examples" / "17_recovery_by_depth" / "recovery_by_depth.policy"

@@ -36,11 +36,11 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.programs import on_end
 from crazyflow_ros.client import ANSWER, SimulationError, SimulatorClient
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
-from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.policy import load
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.observation import Motion
