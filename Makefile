@@ -45,7 +45,7 @@ sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1", CAMERAS=1
 	@$(PYTHON) -m crazyflow_ros.demo $(if $(CAMERAS),sensors:=config/sensors.yaml) $(if $(VIEW),view:=true) $(ARGS)
 
 fly: $(VENV)/.ready ## Fly a drone with the keyboard of this terminal
-	@$(PYTHON) -m crazyflow_ros.demo.keyboard
+	@$(PYTHON) -m crazyflow_ros.client.keyboard
 
 demo-sensors: $(VENV)/.ready ## Fly through a room; what the sensors see comes into out/
 	@$(PYTHON) -m crazyflow_ros.demo.room

@@ -10,14 +10,22 @@
         cf0.land()
 
 It uses only topics and services that are open to any other program.
+Names are imported on first use: the help of the command line needs no ROS.
 """
 
-from crazyflow_ros.client.drone import DroneClient
-from crazyflow_ros.client.errors import NoSimulator, SimulationError
-from crazyflow_ros.client.ongoing_flight import OngoingFlight
-from crazyflow_ros.client.service_calls import ANSWER, ServiceCall
-from crazyflow_ros.client.session import Session
-from crazyflow_ros.client.simulator import SimulatorClient
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.lazy import lazy
+
+if TYPE_CHECKING:
+    from crazyflow_ros.client.drone import DroneClient
+    from crazyflow_ros.client.errors import NoSimulator, SimulationError
+    from crazyflow_ros.client.ongoing_flight import OngoingFlight
+    from crazyflow_ros.client.service_calls import ANSWER, ServiceCall
+    from crazyflow_ros.client.session import Session
+    from crazyflow_ros.client.simulator import SimulatorClient
 
 __all__ = [
     "ANSWER",
@@ -29,3 +37,17 @@ __all__ = [
     "SimulationError",
     "SimulatorClient",
 ]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "ANSWER": "service_calls",
+        "DroneClient": "drone",
+        "NoSimulator": "errors",
+        "OngoingFlight": "ongoing_flight",
+        "ServiceCall": "service_calls",
+        "Session": "session",
+        "SimulationError": "errors",
+        "SimulatorClient": "simulator",
+    },
+)

@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crazyflow_ros.checks.programs import quiet_if_unread
-from crazyflow_ros.demo.arguments import Arguments, WrongArgument, usage
-from crazyflow_ros.demo.place import place_parameters
-from crazyflow_ros.demo.simulator import (
+from crazyflow_ros.checks.program_end import quiet_if_unread
+from crazyflow_ros.client.simulator_process import (
     PATIENCE,
     SimulatorError,
     SimulatorProcess,
     choose_domain,
     end,
 )
+from crazyflow_ros.demo.arguments import Arguments, WrongArgument, usage
+from crazyflow_ros.demo.place import place_parameters
 
 FAILED, WRONG_USAGE = 1, 2
 _CHECK = 0.5  # s between two checks of the processes

@@ -19,7 +19,7 @@ from crazyflow_ros.client.progress import ProgressLine
 from crazyflow_ros.demo.messages import read_pose, read_poses, trajectory_message
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, FlightPath, plan_flight
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 
 LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their start
 SLICE = 0.05  # s for which callbacks run between two checks

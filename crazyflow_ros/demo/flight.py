@@ -19,7 +19,7 @@ import rclpy
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.signals import SignalHandlerOptions
 
-from crazyflow_ros.checks.programs import ending
+from crazyflow_ros.checks.program_end import ending
 from crazyflow_ros.client import SimulationError, SimulatorClient
 from crazyflow_ros.client.progress import ProgressLine
 from crazyflow_ros.demo.client import FlightClient

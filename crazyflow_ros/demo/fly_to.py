@@ -29,7 +29,7 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64MultiArray
 
-from crazyflow_ros.checks.programs import on_end
+from crazyflow_ros.checks.program_end import on_end
 from crazyflow_ros.control.acceleration import attitude_command
 from crazyflow_ros.drones import DEFAULT_DRONE, load_drone
 from crazyflow_ros.ros.middleware import configure_middleware, stay_on_this_machine

@@ -11,9 +11,18 @@ from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from crazyflow_ros.demo.trajectory import FlightPath
-from crazyflow_ros.ros.messages.cdr import XYZ, below, find_numbers
-from crazyflow_ros.ros.messages.geometry import heading, vector, xyz
-from crazyflow_ros.ros.messages.times import NS, duration_of, nanoseconds, time_of
+from crazyflow_ros.ros.messages import (
+    NS,
+    XYZ,
+    below,
+    duration_of,
+    find_numbers,
+    heading,
+    nanoseconds,
+    time_of,
+    vector,
+    xyz,
+)
 
 POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
 

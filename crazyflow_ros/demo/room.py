@@ -11,9 +11,14 @@ import os
 import sys
 from pathlib import Path
 
+from crazyflow_ros.client.simulator_process import (
+    PATIENCE,
+    SimulatorError,
+    SimulatorProcess,
+    choose_domain,
+)
 from crazyflow_ros.demo.room_flight import DRONE, RoomFlight
 from crazyflow_ros.demo.room_plan import plan
-from crazyflow_ros.demo.simulator import PATIENCE, SimulatorError, SimulatorProcess, choose_domain
 from crazyflow_ros.resources import resource
 
 OUT = Path("out")

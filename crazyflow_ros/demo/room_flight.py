@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
-from crazyflow_ros.ros.messages.geometry import xyz, xyzw
+from crazyflow_ros.ros.messages import xyz, xyzw
 
 if TYPE_CHECKING:
     from trajectory_msgs.msg import MultiDOFJointTrajectory
@@ -94,6 +94,6 @@ def trajectory(start_ns: int) -> MultiDOFJointTrajectory:
 
 
 def _stamp(message: Any) -> int:
-    from crazyflow_ros.ros.messages.times import nanoseconds
+    from crazyflow_ros.ros.messages import nanoseconds
 
     return nanoseconds(message.header.stamp)

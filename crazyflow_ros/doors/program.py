@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from crazyflow_ros.checks.plain_values import Declaration, declarations
-from crazyflow_ros.checks.programs import on_end
+from crazyflow_ros.checks.program_end import on_end
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.doors.processes import CONSOLE
 from crazyflow_ros.doors.settings import DoorContext, DoorSettings

@@ -36,7 +36,7 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.checks.programs import on_end
+from crazyflow_ros.checks.program_end import on_end
 from crazyflow_ros.client import ANSWER, SimulationError, SimulatorClient
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.control import Control
@@ -45,9 +45,8 @@ from crazyflow_ros.policy import load
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy
-from crazyflow_ros.ros.messages.geometry import xyz, xyzw
-from crazyflow_ros.ros.messages.times import NS, nanoseconds
-from crazyflow_ros.ros.middleware import stay_on_this_machine
+from crazyflow_ros.ros import stay_on_this_machine
+from crazyflow_ros.ros.messages import NS, nanoseconds, xyz, xyzw
 from crazyflow_ros.scene.frames import body_to_world, quat_from_rpy
 
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -330,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser().parse_args(arguments)
     is_over = threading.Event()
     on_end(is_over.set)
-    from crazyflow_ros.ros.middleware import configure_middleware
+    from crazyflow_ros.ros import configure_middleware
 
     configure_middleware()
     try:

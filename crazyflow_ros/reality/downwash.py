@@ -20,7 +20,7 @@ import numpy as np
 
 from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.checks.programs import quiet_if_unread
+from crazyflow_ros.checks.program_end import quiet_if_unread
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.dynamics.first_principles import Params

@@ -26,9 +26,7 @@ from crazyflow_ros.client.connection import LATEST
 from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls, request_of
 from crazyflow_ros.client.session import Session
 from crazyflow_ros.ros.discovery import published
-from crazyflow_ros.ros.messages.geometry import xyz, xyzw
-from crazyflow_ros.ros.messages.scene_markers import shapes_of
-from crazyflow_ros.ros.messages.times import STEADY
+from crazyflow_ros.ros.messages import STEADY, shapes_of, xyz, xyzw
 from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import VisibleShape

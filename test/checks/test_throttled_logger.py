@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from rclpy.logging import get_logger
 
-from crazyflow_ros import throttled_logger
+from crazyflow_ros.checks import throttled_logger
 from crazyflow_ros.checks.throttled_logger import LONGEST, MOST, PERIOD, SILENCE, ThrottledLogger
 
 RATE = 20  # Hz

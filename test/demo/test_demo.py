@@ -20,12 +20,12 @@ from ros_client import Client, own_domain
 from std_srvs.srv import Empty
 
 from crazyflow_ros.client.progress import ProgressLine
+from crazyflow_ros.client.simulator_process import SimulatorError, SimulatorProcess
 from crazyflow_ros.demo.arguments import Arguments, WrongArgument, usage
 from crazyflow_ros.demo.client import STOREY
 from crazyflow_ros.demo.messages import read_pose, read_poses
 from crazyflow_ros.demo.place import ROOM_PADS, place_parameters
 from crazyflow_ros.demo.record import Record, Track
-from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess
 from crazyflow_ros.demo.trajectory import (
     ALTITUDE,
     MOST_LAG,

@@ -24,7 +24,7 @@ api = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(api)
 
 EXTRAS = {"gymnasium", "optax", "viser", "casadi", "pettingzoo", "stable_baselines3", "rclpy"}
-GROUPS = {"crazyflow_ros.features", "crazyflow_ros.doors"}
+GROUPS = {"crazyflow_ros.commands", "crazyflow_ros.features", "crazyflow_ros.doors"}
 """Of entry points."""
 SHORT_CUTS = {"crazyflow_ros"}
 """Modules that repeat names of others."""

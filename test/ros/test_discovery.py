@@ -19,7 +19,7 @@ from physics_helpers import until
 from rclpy.context import Context
 from ros_client import READY_TIMEOUT, RosProcess, SimulatorProcess, own_domain
 
-from crazyflow_ros.demo.simulator import choose_domain
+from crazyflow_ros.client.simulator_process import choose_domain
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.middleware import who_finds_it
 

@@ -12,7 +12,10 @@ _MAVLINK = 5760  # TCP port of instance 0
 
 
 def main(words: Sequence[str] | None = None, program: str = "ardupilot") -> int:
-    """Run the program until a signal arrives; see `doors.program.run`."""
+    """Simulate drones that ArduPilot flies, and start ArduPilot, without ROS.
+
+    It runs until a signal arrives, see `doors.program.run`.
+    """
     return run(ARDUPILOT, words, program)
 
 

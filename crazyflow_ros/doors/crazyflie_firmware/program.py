@@ -10,7 +10,10 @@ from crazyflow_ros.doors.program import Autopilot, run
 
 
 def main(words: Sequence[str] | None = None, program: str = NAME) -> int:
-    """Run the program until a signal arrives; see `doors.program.run`."""
+    """Simulate drones that the Crazyflie's firmware flies, and start it, without ROS.
+
+    It runs until a signal arrives, see `doors.program.run`.
+    """
     return run(FIRMWARE, words, program)
 
 

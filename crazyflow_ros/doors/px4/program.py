@@ -13,7 +13,10 @@ FIRST_PORT = 4560
 
 
 def main(words: Sequence[str] | None = None, program: str = "px4") -> int:
-    """Run the program until a signal arrives; see `doors.program.run`."""
+    """Simulate drones that PX4 flies, and start PX4, without ROS.
+
+    It runs until a signal arrives, see `doors.program.run`.
+    """
     return run(PX4, words, program)
 
 

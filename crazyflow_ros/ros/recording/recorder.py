@@ -17,9 +17,9 @@ import yaml
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.ros.messages.message_definitions import definition
 from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
-from crazyflow_ros.ros.recording.message_definitions import definition
 
 with extra("record"):
     from mcap.writer import Writer

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.command_line.command import DRONE, DRONE_OR_ALL, Command, argument
-from crazyflow_ros.command_line.text import place, table
+from crazyflow_ros.client.command_line.command import DRONE, DRONE_OR_ALL, Command, argument
+from crazyflow_ros.client.command_line.text import place, table
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import DroneClient, OngoingFlight, SimulatorClient

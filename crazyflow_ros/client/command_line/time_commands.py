@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.command_line.command import Command, UsageError, argument
-from crazyflow_ros.command_line.text import table
+from crazyflow_ros.client.command_line.command import Command, UsageError, argument
+from crazyflow_ros.client.command_line.text import table
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient

@@ -3,6 +3,6 @@
 It starts the simulator and commands a running one, like `ros2` on machines without that tool.
 """
 
-from crazyflow_ros.command_line.main import main
+from crazyflow_ros.client.command_line.main import main
 
 __all__ = ["main"]

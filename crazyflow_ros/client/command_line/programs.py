@@ -1,14 +1,27 @@
-"""Commands that are programs of their own."""
+"""Commands that are programs of their own, those of other packages among them.
+
+A package adds one with an entry point of the group `crazyflow_ros.commands`, which names a function
+of the words after the command's name, and of how the program is called, for its help. It returns
+the exit code. The first line of its docstring is what the list of commands says of it.
+"""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from importlib.machinery import PathFinder
+from importlib.metadata import EntryPoint
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.command_line.command import (
+from crazyflow_ros.checks import entry_points
+from crazyflow_ros.client.command_line.command import (
     REFUSED,
     Command,
     CommandParser,
@@ -21,6 +34,9 @@ from crazyflow_ros.resources import resource
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
+
+GROUP = "crazyflow_ros.commands"
+"""Entry points of commands."""
 
 
 def _run(words: Sequence[str]) -> int:
@@ -48,12 +64,6 @@ def _only_help(name: str, words: Sequence[str]) -> int:
     return 0
 
 
-def _view(words: Sequence[str]) -> int:
-    from crazyflow_ros.view.__main__ import main
-
-    return main(words, f"{program_name()} view")
-
-
 def _replay(words: Sequence[str]) -> int:
     from crazyflow_ros.extras import extra
 
@@ -66,36 +76,6 @@ def _replay(words: Sequence[str]) -> int:
     from crazyflow_ros.ros.recording.replay import run
 
     return run(words, f"{program_name()} replay")
-
-
-def _reality(words: Sequence[str]) -> int:
-    from crazyflow_ros.reality.__main__ import main
-
-    return main(words, f"{program_name()} reality")
-
-
-def _identify(words: Sequence[str]) -> int:
-    from crazyflow_ros.identification.__main__ import main
-
-    return main(words, f"{program_name()} identify")
-
-
-def _px4(words: Sequence[str]) -> int:
-    from crazyflow_ros.doors.px4.program import main
-
-    return main(words, f"{program_name()} px4")
-
-
-def _ardupilot(words: Sequence[str]) -> int:
-    from crazyflow_ros.doors.ardupilot.program import main
-
-    return main(words, f"{program_name()} ardupilot")
-
-
-def _crazyflie_firmware(words: Sequence[str]) -> int:
-    from crazyflow_ros.doors.crazyflie_firmware.program import main
-
-    return main(words, f"{program_name()} crazyflie_firmware")
 
 
 def _build_messages(words: Sequence[str]) -> int:
@@ -111,7 +91,7 @@ def _build_messages(words: Sequence[str]) -> int:
 def _fly(simulation: SimulatorClient, options: Namespace) -> str | None:
     if not sys.stdin.isatty():
         raise UsageError("it needs a terminal with a keyboard")
-    from crazyflow_ros.demo.keyboard import fly
+    from crazyflow_ros.client.keyboard import fly
 
     drone = simulation.drone(options.drone or simulation.drones[0])
     simulation.need_time()
@@ -126,7 +106,6 @@ COMMANDS: tuple[Command | ProgramCommand, ...] = (
     ProgramCommand(
         "crazyflie-server", "run the simulator as crazyswarm2's server", _crazyflie_server
     ),
-    ProgramCommand("view", "show and steer the simulator, or a recording, in a browser", _view),
     Command(
         "fly",
         "fly a drone with the keyboard of this terminal",
@@ -137,22 +116,53 @@ COMMANDS: tuple[Command | ProgramCommand, ...] = (
     ProgramCommand(
         "replay", "fly a recording of the simulator again, and compare all states", _replay
     ),
-    ProgramCommand(
-        "reality", "fly recorded flights of real drones again, and compare the paths", _reality
-    ),
-    ProgramCommand(
-        "identify", "fit the models of a drone to recorded flights, and write its folder", _identify
-    ),
-    ProgramCommand("px4", "simulate drones that PX4 flies, and start PX4, without ROS", _px4),
-    ProgramCommand(
-        "ardupilot",
-        "simulate drones that ArduPilot flies, and start ArduPilot, without ROS",
-        _ardupilot,
-    ),
-    ProgramCommand(
-        "crazyflie_firmware",
-        "simulate drones that the Crazyflie's firmware flies, and start it, without ROS",
-        _crazyflie_firmware,
-    ),
     ProgramCommand("build-messages", _BUILD_MESSAGES, _build_messages),
 )
+
+
+def installed() -> tuple[ProgramCommand, ...]:
+    """Return the commands of installed packages and of extensions, sorted by their names."""
+    entries = {entry.name: entry for entry in entry_points.found(GROUP)}
+    return tuple(
+        ProgramCommand(name, _first_line(entry), partial(_load_and_run, name))
+        for name, entry in entries.items()
+    )
+
+
+def _load_and_run(name: str, words: Sequence[str]) -> int:
+    try:
+        main = entry_points.load(GROUP, name, "command", "a function", callable)
+    except ValueError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return REFUSED
+    code: int = main(words, f"{program_name()} {name}")
+    return code
+
+
+def _first_line(entry: EntryPoint) -> str:
+    """Return the first line of a function's docstring, as a phrase, or else whose command it is.
+
+    It is read from the source: for the list of commands, importing them all would take seconds.
+    """
+    with suppress(OSError, SyntaxError, ValueError):
+        for node in ast.parse(_source(entry.module).read_text()).body:
+            if isinstance(node, ast.FunctionDef) and node.name == entry.attr:
+                line = (ast.get_docstring(node) or "").partition("\n")[0].removesuffix(".")
+                return line[:1].lower() + line[1:] or f"of {entry_points.package_of(entry)}"
+    return f"of {entry_points.package_of(entry)}"
+
+
+def _source(module: str) -> Path:
+    """Find the file of a module without importing the packages that it is in.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    top, *rest = module.split(".")
+    spec, name = find_spec(top), top
+    for part in rest:
+        name = f"{name}.{part}"
+        spec = PathFinder.find_spec(name, spec.submodule_search_locations if spec else None)
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError(module)
+    return Path(spec.origin)

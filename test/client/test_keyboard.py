@@ -23,7 +23,7 @@ def places(shown: bytes) -> list[bytes]:
 
 
 def test_keys_fly_the_drone(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "crazyflow_ros.demo.keyboard"]
+    command = [sys.executable, "-m", "crazyflow_ros.client.keyboard"]
     with Keyboard(command, own_domain("test_keyboard"), tmp_path) as pilot:
         pilot.until(lambda: True, timeout=START)
         pilot.type(b"l")
@@ -48,7 +48,7 @@ def test_keys_fly_the_drone(tmp_path: Path) -> None:
 
 def test_it_needs_a_terminal() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "crazyflow_ros.demo.keyboard"], stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", "crazyflow_ros.client.keyboard"], stdin=subprocess.DEVNULL,
         capture_output=True, text=True, check=False, timeout=ANSWER,
     )  # fmt: skip
     assert done.returncode == 2 and "needs a terminal" in done.stderr

@@ -8,8 +8,8 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from crazyflow_ros.command_line.command import Command, UsageError, argument
-from crazyflow_ros.command_line.text import matching, table
+from crazyflow_ros.client.command_line.command import Command, UsageError, argument
+from crazyflow_ros.client.command_line.text import matching, table
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient

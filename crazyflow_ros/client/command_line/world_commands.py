@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.command_line import text
-from crazyflow_ros.command_line.command import Command, argument
+from crazyflow_ros.client.command_line import text
+from crazyflow_ros.client.command_line.command import Command, argument
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient

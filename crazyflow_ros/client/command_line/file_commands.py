@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.command_line.command import Command, argument
+from crazyflow_ros.client.command_line.command import Command, argument
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient

@@ -8,8 +8,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import NoReturn
 
-from crazyflow_ros.checks.programs import quiet_if_unread
-from crazyflow_ros.command_line.command import (
+from crazyflow_ros.checks.program_end import quiet_if_unread
+from crazyflow_ros.client.command_line.command import (
     OK,
     REFUSED,
     WRONG_USAGE,
@@ -19,7 +19,12 @@ from crazyflow_ros.command_line.command import (
     UsageError,
     program_name,
 )
-from crazyflow_ros.command_line.commands import UnknownCommand, find, group_help, overview
+from crazyflow_ros.client.command_line.command_list import (
+    UnknownCommand,
+    find,
+    group_help,
+    overview,
+)
 from crazyflow_ros.resources import package_version
 
 _ABOUT = "A ROS 2 simulator of quadrotors, and commands for a running one."

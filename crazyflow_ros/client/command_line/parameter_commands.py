@@ -7,8 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crazyflow_ros.command_line import text
-from crazyflow_ros.command_line.command import Command, UsageError, argument
+from crazyflow_ros.client.command_line import text
+from crazyflow_ros.client.command_line.command import Command, UsageError, argument
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
@@ -53,7 +53,7 @@ def _describe(simulation: SimulatorClient, options: Namespace) -> str:
 
 
 def _dump(simulation: SimulatorClient, options: Namespace) -> str | None:
-    from crazyflow_ros.ros.parameters.parameter_files import file_text
+    from crazyflow_ros.ros.parameters import file_text
 
     content = file_text(simulation.full_name, simulation.parameters.all())
     if options.file is None:
@@ -67,7 +67,7 @@ def _dump(simulation: SimulatorClient, options: Namespace) -> str | None:
 
 
 def _load(simulation: SimulatorClient, options: Namespace) -> str:
-    from crazyflow_ros.ros.parameters.parameter_files import parameters_of
+    from crazyflow_ros.ros.parameters import parameters_of
 
     try:
         given = parameters_of(simulation.full_name, options.file)

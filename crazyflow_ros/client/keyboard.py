@@ -17,7 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.demo.simulator import PATIENCE, SimulatorError, SimulatorProcess, choose_domain
+from crazyflow_ros.client.simulator_process import (
+    PATIENCE,
+    SimulatorError,
+    SimulatorProcess,
+    choose_domain,
+)
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import DroneClient, SimulatorClient

@@ -11,15 +11,22 @@ from pathlib import Path
 
 import pytest
 from command_processes import command, run_python
+from other_packages import metadata
 from paths import ROOT
 from ros_client import own_domain
 
-from crazyflow_ros.command_line.command import Command, ProgramCommand
-from crazyflow_ros.command_line.commands import GROUPS, UnknownCommand, find, group_help, overview
-from crazyflow_ros.command_line.text import matching, table, value, wind
+from crazyflow_ros.client.command_line.command import Command, ProgramCommand
+from crazyflow_ros.client.command_line.command_list import (
+    UnknownCommand,
+    find,
+    group_help,
+    groups,
+    overview,
+)
+from crazyflow_ros.client.command_line.text import matching, table, value, wind
 
 DOMAIN = own_domain("test_command_words")
-EVERY = [command for group in GROUPS.values() for command in group]
+EVERY = [command for group in groups().values() for command in group]
 COMMANDS = [command for command in EVERY if isinstance(command, Command)]
 
 
@@ -46,6 +53,46 @@ def test_the_help_lists_all_commands_once() -> None:
     helped = run("--help")
     assert helped.returncode == 0 and text in helped.stdout
     assert group_help("wind").count("\n  wind ") == 1 and not group_help("takeoff")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with commands: one that works, one of a name that is taken, and two broken ones."""
+    own = {
+        "survey": "surveys.fields:fly",
+        "land": "surveys.fields:fly",
+        "sow": "surveys.seeds:sow",
+        "reap": "surveys.nowhere:reap",
+    }
+    metadata(tmp_path, "field-surveys", {"crazyflow_ros.commands": own})
+    (folder := tmp_path / "surveys").mkdir()
+    (folder / "__init__.py").write_text("raise ImportError('heavy')\n")
+    (folder / "seeds.py").write_text("def sow(words, program): return 0\n")
+    (folder / "fields.py").write_text(
+        "def fly(words, program):\n"
+        '    """Fly a survey of a field.\n\n    And more."""\n'
+        "    print(*words, program)\n    return 7\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder
+
+
+def test_a_package_adds_commands_which_the_help_lists_without_importing_it(package: Path) -> None:
+    listed = [" ".join(line.split()) for line in overview().splitlines()]
+    assert "survey fly a survey of a field" in listed
+    assert "sow of the package field-surveys 1.0" in listed
+    assert "reap of the package field-surveys 1.0" in listed
+    assert [line for line in listed if line.startswith("land ")] == [
+        "land land, and wait until the drone stands on the floor"
+    ]
+    assert "surveys" not in sys.modules
+    refused = command("survey a b")
+    assert refused.returncode == 1 and "package field-surveys 1.0" in refused.stderr
+    assert "heavy" in refused.stderr and "Traceback" not in refused.stderr
+    (package / "__init__.py").write_text("")
+    done = command("survey a b")
+    assert (done.returncode, done.stdout) == (7, "a b python -m crazyflow_ros survey\n")
+    assert "did you mean 'survey'" in command("survy").stderr
 
 
 @pytest.mark.parametrize(

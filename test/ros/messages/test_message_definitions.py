@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from geometry_msgs.msg import Twist
 
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages.message_definitions import type_of
 
 
 def test_a_name_imports_installed_messages_only(

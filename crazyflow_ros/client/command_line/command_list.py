@@ -1,29 +1,39 @@
-"""All commands, in the order of the help."""
+"""The list of commands, in the order of the help."""
 
 from __future__ import annotations
 
 from crazyflow_ros.checks.limits import shown, suggestion
-from crazyflow_ros.command_line import (
-    drones,
-    files,
-    graph,
-    parameters,
+from crazyflow_ros.client.command_line import (
+    file_commands,
+    flight_commands,
+    graph_commands,
+    parameter_commands,
     programs,
-    time_control,
-    world,
+    time_commands,
+    world_commands,
 )
-from crazyflow_ros.command_line.command import Command, ProgramCommand, program_name
+from crazyflow_ros.client.command_line.command import Command, ProgramCommand, program_name
 
-GROUPS: dict[str, tuple[Command | ProgramCommand, ...]] = {
-    "drones": drones.COMMANDS,
-    "time": time_control.COMMANDS,
-    "the world": world.COMMANDS,
-    "parameters": parameters.COMMANDS,
-    "files": files.COMMANDS,
-    "topics and services": graph.COMMANDS,
+Groups = dict[str, tuple[Command | ProgramCommand, ...]]
+"""Commands by the title under which the help lists them."""
+
+OWN: Groups = {
+    "drones": flight_commands.COMMANDS,
+    "time": time_commands.COMMANDS,
+    "the world": world_commands.COMMANDS,
+    "parameters": parameter_commands.COMMANDS,
+    "files": file_commands.COMMANDS,
+    "topics and services": graph_commands.COMMANDS,
     "programs": programs.COMMANDS,
 }
-"""Commands by the title under which the help lists them."""
+"""Those that need no other package: to find others takes a tenth of a second."""
+
+
+def groups() -> Groups:
+    """Return all commands, with those of installed packages."""
+    own = _by_name(OWN)
+    others = (command for command in programs.installed() if command.name not in own)
+    return OWN | {"programs": (*programs.COMMANDS, *others)}
 
 
 class UnknownCommand(ValueError):
@@ -36,7 +46,9 @@ def find(words: list[str]) -> tuple[Command | ProgramCommand, list[str]]:
     Raises:
         UnknownCommand: There is none.
     """
-    found = {command.name: command for group in GROUPS.values() for command in group}
+    found = _by_name(OWN)
+    if words[0] not in {name.partition(" ")[0] for name in found}:
+        found = _by_name(groups())
     for length in (2, 1):
         if (name := " ".join(words[:length])) in found and len(words) >= length:
             return found[name], words[length:]
@@ -54,9 +66,10 @@ def find(words: list[str]) -> tuple[Command | ProgramCommand, list[str]]:
 
 def overview() -> str:
     """Return the list of commands."""
-    width = max(len(command.name) for group in GROUPS.values() for command in group) + 2
+    known = groups()
+    width = max(map(len, _by_name(known))) + 2
     parts = []
-    for title, group in GROUPS.items():
+    for title, group in known.items():
         lines = (f"  {command.name:{width}}{command.text}" for command in group)
         parts.append("\n".join([f"{title}:", *lines]))
     return "\n\n".join(parts)
@@ -64,9 +77,13 @@ def overview() -> str:
 
 def group_help(first: str) -> str:
     """Return the help of all commands with the same first word; empty if there are none."""
-    every = [command for group in GROUPS.values() for command in group]
-    width = max(len(command.name) for command in every) + 2
-    own = [command for command in every if command.name.startswith(f"{first} ")]
+    every = _by_name(OWN)
+    width = max(map(len, every)) + 2
+    own = [command for name, command in every.items() if name.startswith(f"{first} ")]
     lines = (f"  {command.name:{width}}{command.text}" for command in own)
     details = f"\n\n{program_name()} {first} ... --help has the arguments of each."
     return "\n".join(lines) + details if own else ""
+
+
+def _by_name(known: Groups) -> dict[str, Command | ProgramCommand]:
+    return {command.name: command for group in known.values() for command in group}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from paths import ROOT
 
-from crazyflow_ros.checks.programs import ENDING, UNREAD, on_end, quiet_if_unread
+from crazyflow_ros.checks.program_end import ENDING, UNREAD, on_end, quiet_if_unread
 
 TIMEOUT = 60.0  # s
 
