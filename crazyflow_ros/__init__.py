@@ -14,7 +14,7 @@ if sys.argv[:1] == ["-m"] and __name__ in sys.orig_argv[-len(sys.argv)] and not 
 
 from typing import TYPE_CHECKING, Any
 
-from crazyflow_ros.lazy import lazy
+from crazyflow_ros.lazy import lazy, moved
 from crazyflow_ros.opengl import choose_opengl
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Control", "Drone", "Dynamics", "Sim", "__version__"]
 
 choose_opengl()  # before anything imports MuJoCo
+
+moved("crazyflow_ros.demo", "crazyflow_ros.client.figure_eight")
 
 _name = lazy(
     __name__, {"Control": "control", "Drone": "drones", "Dynamics": "dynamics", "Sim": "sim"}

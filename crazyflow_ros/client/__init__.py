@@ -9,7 +9,9 @@
             cf0.go_to(x, y, 1.0)
         cf0.land()
 
-It uses only topics and services that are open to any other program.
+It uses only topics and services that are open to any other program. `SimulatorProcess` starts a
+simulator, for programs that bring their own.
+
 Names are imported on first use: the help of the command line needs no ROS.
 """
 
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
     from crazyflow_ros.client.service_calls import ANSWER, ServiceCall
     from crazyflow_ros.client.session import Session
     from crazyflow_ros.client.simulator import SimulatorClient
+    from crazyflow_ros.client.simulator_process import (
+        SimulatorError,
+        SimulatorProcess,
+        choose_domain,
+        interruptible,
+    )
 
 __all__ = [
     "ANSWER",
@@ -36,6 +44,10 @@ __all__ = [
     "Session",
     "SimulationError",
     "SimulatorClient",
+    "SimulatorError",
+    "SimulatorProcess",
+    "choose_domain",
+    "interruptible",
 ]
 
 __getattr__ = lazy(
@@ -49,5 +61,9 @@ __getattr__ = lazy(
         "Session": "session",
         "SimulationError": "errors",
         "SimulatorClient": "simulator",
+        "SimulatorError": "simulator_process",
+        "SimulatorProcess": "simulator_process",
+        "choose_domain": "simulator_process",
+        "interruptible": "simulator_process",
     },
 )

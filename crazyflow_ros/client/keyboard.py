@@ -17,12 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.client.simulator_process import (
-    PATIENCE,
-    SimulatorError,
-    SimulatorProcess,
-    choose_domain,
-)
+from crazyflow_ros.client.simulator_process import SimulatorError, SimulatorProcess, choose_domain
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import DroneClient, SimulatorClient
@@ -62,7 +57,7 @@ def main() -> int:
 
     configure_middleware()
     log = Path("out") / "simulator.log"
-    print(f"starting the simulator, {PATIENCE} (log: {log})")
+    print(f"starting the simulator, which takes up to a minute the first time (log: {log})")
     try:
         with (
             SimulatorProcess({"drones": "[cf0]", "true_mass": "true"}, log) as simulator,

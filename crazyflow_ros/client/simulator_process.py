@@ -1,4 +1,4 @@
-"""The simulator as a child process that never outlives the demonstration.
+"""The simulator as a child process, which never outlives the program that starts it.
 
 Run as a program, this module is the simulator (`python -m crazyflow_ros`), but ends with its
 standard input. That works however the parent process ends, and needs only a pipe.
@@ -13,18 +13,17 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from socket import AF_INET, SOCK_DGRAM, socket
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Self
 
-from crazyflow_ros.ros.middleware import stay_on_this_machine
+from crazyflow_ros.checks.program_end import ending
+from crazyflow_ros.ros import stay_on_this_machine
 
 GRACE = 1.5  # s for a process to end after SIGTERM
-PATIENCE = "which takes up to a minute the first time"
-"""Text that a demonstration prints at the start."""
-
 
 _ABOVE_INFO = ("[WARN]", "[ERROR]", "[FATAL]")
 _OF_BUSY_MACHINES = "readings were left out"
@@ -53,6 +52,33 @@ def _is_unused(domain: int) -> bool:
         except OSError:
             return False
     return True
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Unwind and exit on a signal that ends programs, with the exit code that a shell would report.
+
+    C code that calls Python, for example for messages, may turn the signal's exception into another
+    one; the process exits for the signal in any case.
+    """
+    received: list[int] = []
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        del frame
+        received.append(number)
+        raise KeyboardInterrupt
+
+    handlers = {n: signal.signal(n, unwind) for n in ending()}
+    try:
+        yield
+    except BaseException:
+        if not received:
+            raise
+        print("\ninterrupted", file=sys.stderr)
+        sys.exit(128 + received[0])
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 class SimulatorError(RuntimeError):

@@ -68,7 +68,6 @@ def test_with_nohup_the_crazyflie_program_survives_its_terminal() -> None:
     [
         ["crazyflow_ros", "--help"],
         ["crazyflow_ros", "takeoff", "--help"],
-        ["crazyflow_ros.demo", "--help"],
         ["crazyflow_ros.crazyflie", "--help"],
         ["crazyflow_ros.learn", "--help"],
         ["crazyflow_ros.view", "--help"],

@@ -111,6 +111,21 @@ def test_modules_that_programs_for_crazyflow_import_have_their_names(module: str
     assert [name for name in promised()[module] if not hasattr(found, name)] == []
 
 
+@pytest.mark.parametrize("name", ["SHORTEST", "FlightPath", "plan_flight"])
+def test_public_names_import_from_where_they_were_with_a_warning(name: str) -> None:
+    from crazyflow_ros import demo
+    from crazyflow_ros.client import figure_eight
+
+    new = f"crazyflow_ros.client.figure_eight.{name}"
+    with pytest.warns(
+        DeprecationWarning, match=f"crazyflow_ros.demo.{name} is now {new}"
+    ) as warned:
+        found = getattr(demo, name)
+    assert found is getattr(figure_eight, name) and warned[0].filename == __file__
+    with pytest.raises(ImportError):
+        from crazyflow_ros.demo import nothing  # noqa: F401
+
+
 def deep(text: str) -> Iterator[str]:
     """What a text imports that is not public."""
     for module, name in api.imports(text):

@@ -1,4 +1,4 @@
-"""The path of the demonstration as functions of time: take-off, figure eight, landing.
+"""The path of a flight as functions of time: take-off, figure eight, landing.
 
 Positions are in the map frame in m, times in s from the start of the flight. Velocities and
 accelerations are in closed form; position, velocity and acceleration are continuous at all joints.

@@ -11,8 +11,8 @@ import rclpy
 from geometry_msgs.msg import Point, Pose, Quaternion, Twist, Vector3
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.client.fly_to import FlyTo, command
 from crazyflow_ros.control import Control
-from crazyflow_ros.demo.fly_to import FlyTo, command
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene import frames
 from crazyflow_ros.sim import Sim

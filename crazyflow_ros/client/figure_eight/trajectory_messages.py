@@ -10,7 +10,7 @@ from geometry_msgs.msg import PoseStamped, Transform, Twist
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-from crazyflow_ros.demo.trajectory import FlightPath
+from crazyflow_ros.client.figure_eight.flight_path import FlightPath
 from crazyflow_ros.ros.messages import (
     NS,
     XYZ,

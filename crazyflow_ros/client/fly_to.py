@@ -32,7 +32,7 @@ from std_msgs.msg import Float64MultiArray
 from crazyflow_ros.checks.program_end import on_end
 from crazyflow_ros.control.acceleration import attitude_command
 from crazyflow_ros.drones import DEFAULT_DRONE, load_drone
-from crazyflow_ros.ros.middleware import configure_middleware, stay_on_this_machine
+from crazyflow_ros.ros import configure_middleware, stay_on_this_machine
 from crazyflow_ros.scene.frames import body_to_world
 
 STIFFNESS, DAMPING = 6.0, 4.0  # 1/s^2, 1/s

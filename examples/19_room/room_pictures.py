@@ -13,18 +13,22 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Polygon
 
-from crazyflow_ros.demo.plot import STYLE
-from crazyflow_ros.demo.record import count_lost, find_gaps, with_gaps
-from crazyflow_ros.demo.room_plan import RISE, ROUND
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.scene.frames import body_to_world, heading_to_world, yaw
 
 if TYPE_CHECKING:
-    from crazyflow_ros.demo.room_flight import RoomFlight
+    from room import RoomFlight
 
 _BEAM, _HIT, _PATH = "#f5b041", "#c0392b", "#1f77b4"
-_MOMENTS = 6  # pictures per camera
 _FARTHEST = 5.0  # m, end of the colour scale of depths
+_GAP = 1.5  # median periods; a longer interval means lost messages
+_STYLE: dict[Any, Any] = {
+    "axes.titlelocation": "left",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "savefig.dpi": 150,
+}
 _ROOM = {"xlim": (-3.4, 3.4), "ylim": (-2.9, 2.9)}  # m
 
 
@@ -39,7 +43,7 @@ def save_scan(flight: RoomFlight, path: Path) -> None:
     level = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=-1)
     seen = np.isfinite(ranges)
     hits = pose[:3] + body_to_world(pose[3:], level[seen] * ranges[seen, None])
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(11, 4.8), layout="constrained")
         above, around = figure.subplots(1, 2, width_ratios=[3, 2])
         _draw_room(above, f"Scan of {len(ranges)} rays at {stamp * 1e-9:.1f} s, from above")
@@ -58,7 +62,7 @@ def save_scan(flight: RoomFlight, path: Path) -> None:
 def save_cloud(flight: RoomFlight, path: Path) -> None:
     """Draw the points of all clouds from above, coloured by their height, and the flight.
 
-    The line has gaps where poses were lost; the title has the number of lost messages.
+    Its line has gaps where poses were lost.
     """
     points = []
     for stamp, cloud in flight.messages["cloud"].items():
@@ -69,18 +73,19 @@ def save_cloud(flight: RoomFlight, path: Path) -> None:
             points.append(pose[:3] + body_to_world(pose[3:], own))
     together = np.concatenate(points)
     together = together[np.argsort(together[:, 2])]  # higher points are drawn on top
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(9, 7), layout="constrained")
         axes = figure.subplots()
-        title = f"{len(together)} points of {len(points)} clouds, from above"
-        _draw_room(axes, title + _lost(flight))
+        _draw_room(axes, f"{len(together)} points of {len(points)} clouds, from above")
         x, y, height = together.T
         dots = axes.scatter(
             x, y, 1.5, height, cmap="viridis", vmin=0, vmax=2.5, linewidths=0, zorder=3
         )
         stamps = np.array(sorted(flight.poses))
         track = np.array([flight.poses[stamp] for stamp in stamps.tolist()])
-        track = with_gaps(track, find_gaps(stamps))
+        steps = np.diff(stamps)
+        gaps = np.flatnonzero(steps > _GAP * np.median(steps)) + 1
+        track = np.insert(track, gaps, np.nan, axis=0)
         axes.plot(*track[:, :2].T, color="white", linewidth=3, zorder=4)
         axes.plot(*track[:, :2].T, color=_HIT, linewidth=1.5, zorder=5, label="flight")
         axes.legend(loc="upper right")
@@ -88,16 +93,15 @@ def save_cloud(flight: RoomFlight, path: Path) -> None:
         figure.savefig(path)
 
 
-def save_pictures(flight: RoomFlight, camera: Path, depth: Path) -> None:
-    """Draw camera and depth pictures of the same moments, spread over the flight."""
+def save_pictures(flight: RoomFlight, moments: np.ndarray, camera: Path, depth: Path) -> None:
+    """Draw camera and depth pictures of the same moments, the nearest to given times (K,) [ns]."""
     pictures, depths = (flight.messages[f"camera/{k}image_raw"] for k in ("", "depth/"))
     stamps = np.array(sorted(pictures.keys() & depths.keys()))
-    wanted = flight.start_ns + (RISE + ROUND * (np.arange(_MOMENTS) + 0.5) / _MOMENTS) * 1e9
-    picked = stamps[np.abs(stamps - wanted[:, None]).argmin(axis=1)].tolist()
+    picked = stamps[np.abs(stamps - moments[:, None]).argmin(axis=1)].tolist()
     for path, kept, title in ((camera, pictures, "Camera"), (depth, depths, "Depth")):
-        with mpl.rc_context(STYLE | {"axes.grid": False}):
+        with mpl.rc_context(_STYLE | {"axes.grid": False}):
             figure = Figure(figsize=(11, 5.9), layout="constrained")
-            for axes, stamp in zip(figure.subplots(2, _MOMENTS // 2).flat, picked):
+            for axes, stamp in zip(figure.subplots(2, len(picked) // 2).flat, picked):
                 drawn = axes.imshow(_pixels(kept[stamp]), cmap="magma_r", vmin=0, vmax=_FARTHEST)
                 axes.set(xticks=[], yticks=[])
                 axes.set_title(f"{stamp * 1e-9:.1f} s")
@@ -106,13 +110,6 @@ def save_pictures(flight: RoomFlight, camera: Path, depth: Path) -> None:
                 figure.colorbar(drawn, ax=figure.axes, label=label, extend="max", shrink=0.8)
             figure.suptitle(title, x=0.01, ha="left", fontsize=13)
             figure.savefig(path)
-
-
-def _lost(flight: RoomFlight) -> str:
-    kinds = {"poses": flight.poses, "clouds": flight.messages["cloud"]}
-    lost = {name: count_lost(np.array(sorted(kept))) for name, kept in kinds.items()}
-    text = ", ".join(f"{count} of the {name}" for name, count in lost.items() if count)
-    return text and f"; lost: {text}"
 
 
 def _pixels(message: Any) -> np.ndarray:

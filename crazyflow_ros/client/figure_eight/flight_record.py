@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crazyflow_ros.demo.trajectory import FlightPath
+from crazyflow_ros.client.figure_eight.flight_path import FlightPath
 
-ALLOWED_ERROR = 0.02  # m, mean over a drone's time in the air
+ALLOWED_ERROR = 0.02
+"""Largest mean distance from the plan in the air [m]."""
 LANDED_WITHIN = 0.02  # m, largest difference between final and initial height
 GAP = 1.5  # median periods; a longer interval means lost messages
 _ROUNDING = 1e-3  # of a period
@@ -32,11 +34,6 @@ def count_lost(times: NDArray[Any]) -> int:
         return 0
     steps = np.diff(times)
     return int((np.rint(steps[gaps - 1] / np.median(steps)) - 1).sum())
-
-
-def with_gaps(values: NDArray[np.float64], gaps: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Insert NaN into values (K, ...) at each gap, where Matplotlib then interrupts the line."""
-    return np.insert(values, gaps, np.nan, axis=0)
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Record:
+class FlightRecord:
     """Record of the flight of all drones."""
 
     tracks: tuple[Track, ...]
@@ -119,6 +116,8 @@ class Record:
     """Wall-time duration, s."""
     received: int
     """Number of received poses."""
+    not_landed: Mapping[str, str] = field(default_factory=dict)
+    """States of the drones that have not landed, by name."""
 
     @property
     def lost(self) -> int:
@@ -132,7 +131,10 @@ class Record:
 
     def problems(self) -> list[str]:
         """Return descriptions of everything that went wrong; empty after a good flight."""
-        return [problem for track in self.tracks for problem in track.problems()]
+        problems = [problem for track in self.tracks for problem in track.problems()]
+        return problems + [
+            f"{name}: it is {state}, has to be landed" for name, state in self.not_landed.items()
+        ]
 
     def summary(self) -> str:
         """Return a table of the drones, with the total durations."""

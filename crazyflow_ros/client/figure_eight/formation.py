@@ -1,4 +1,4 @@
-"""A ROS client that flies all drones of a running simulator through topics and services."""
+"""Flies all drones of a running simulator at once, through topics and services."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.client import SimulationError, SimulatorClient
+from crazyflow_ros.client.figure_eight.flight_path import (
+    ALTITUDE,
+    MOST_LAG,
+    FlightPath,
+    plan_flight,
+)
+from crazyflow_ros.client.figure_eight.flight_record import FlightRecord, Track
+from crazyflow_ros.client.figure_eight.trajectory_messages import (
+    read_pose,
+    read_poses,
+    trajectory_message,
+)
 from crazyflow_ros.client.progress import ProgressLine
-from crazyflow_ros.demo.messages import read_pose, read_poses, trajectory_message
-from crazyflow_ros.demo.record import Record, Track
-from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, FlightPath, plan_flight
 from crazyflow_ros.ros.messages import NS
 
 LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their start
@@ -58,12 +67,33 @@ class _Drone:
         return Track(self.name, self.planned(), times[flown], pos[flown])
 
 
-class FlightClient:
-    """A client that flies all drones of a simulator.
+def fly(simulation: SimulatorClient, duration: float) -> FlightRecord:
+    """Take off, fly figure-eights and land with all drones; show the progress.
+
+    The simulation is paused until the trajectories have arrived, so that all drones start at the
+    same instant at any real-time factor.
 
     Args:
-        simulation: The simulator.
+        simulation: The simulator; its drones stand on the floor.
+        duration: Duration of the flight, simulated s, at least `SHORTEST`.
+
+    Raises:
+        SimulationError: The simulator does not respond or refuses a request.
     """
+    formation, progress = _Formation(simulation), ProgressLine()
+    print(f"{_list(simulation.drones)} ready", flush=True)
+    try:
+        return formation.fly(duration, progress)
+    finally:
+        progress.close()
+
+
+def _list(names: list[str]) -> str:
+    return " ".join(names) if len(names) <= 8 else f"{len(names)} drones, {names[0]}..{names[-1]},"
+
+
+class _Formation:
+    """All drones of a simulator, with what has been heard of them."""
 
     def __init__(self, simulation: SimulatorClient) -> None:
         self._simulation, node = simulation, simulation.node
@@ -78,16 +108,8 @@ class FlightClient:
                 PoseStamped, f"{drone.name}/pose", drone.receive, _FOLLOW, raw=True
             )
 
-    def fly(self, duration: float, progress: ProgressLine) -> Record:
-        """Take off, fly figure-eights and land.
-
-        The simulation is paused until the trajectories have arrived, so that all drones start at
-        the same instant at any real-time factor.
-
-        Args:
-            duration: Duration of the flight, simulated s.
-            progress: Display of the progress.
-        """
+    def fly(self, duration: float, progress: ProgressLine) -> FlightRecord:
+        """Fly, and return what was flown."""
         simulation = self._simulation
         # Before the pause: while time stands still each pose comes once, and may be lost.
         simulation.wait(
@@ -115,14 +137,15 @@ class FlightClient:
             if simulation.silence > SILENCE:
                 raise SimulationError(f"the simulator has been silent for {SILENCE:g} s")
         elapsed = time.monotonic() - simulation.silence - begin
-        return Record(
+        return FlightRecord(
             tuple(drone.track(start_ns) for drone in self._drones),
             simulated=(simulation.time_ns - begin_ns) / NS,
             elapsed=elapsed,
             received=sum(len(drone.poses) for drone in self._drones),
+            not_landed=self._not_landed(),
         )
 
-    def not_landed(self) -> dict[str, str]:
+    def _not_landed(self) -> dict[str, str]:
         """Wait until all drones have landed; return the states of those that have not, by name."""
         simulation = self._simulation
         end_ns = simulation.time_ns + SETTLING_NS

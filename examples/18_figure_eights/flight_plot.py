@@ -1,4 +1,4 @@
-"""Drawing of a flight."""
+"""The picture of a flight: paths from above and from the side, and tracking errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from crazyflow_ros.demo.record import ALLOWED_ERROR, Record, Track, with_gaps
+from crazyflow_ros.client.figure_eight import ALLOWED_ERROR, FlightRecord, Track
 
 FEW = 8  # drones listed in the legend; more get a colour bar
 MOST_NAMES = 16  # names next to the colour bar
@@ -37,7 +37,7 @@ _PLANNED: dict[str, Any] = {"color": "#cfcfcf", "linewidth": 4.5, "zorder": 1.5}
 _CM = 100.0  # per m
 
 
-def save_plot(record: Record, path: Path) -> None:
+def save_plot(record: FlightRecord, path: Path) -> None:
     """Draw the paths from above and from the side, and the tracking error over time.
 
     Args:
@@ -48,7 +48,7 @@ def save_plot(record: Record, path: Path) -> None:
         draw(record).savefig(path)
 
 
-def draw(record: Record) -> Figure:
+def draw(record: FlightRecord) -> Figure:
     """Draw a flight, with gaps in the lines where messages were lost."""
     figure = Figure(figsize=(11, 8), layout="constrained")
     above, side, error = figure.subplot_mosaic(
@@ -86,19 +86,23 @@ def _nearest_last(flight: tuple[Track, dict[str, Any]]) -> float:
     return -float(flight[0].flight(np.zeros(1)).pos[0, 1])
 
 
+def interrupted(values: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """Insert NaN into values (K, ...) at each gap, where Matplotlib then interrupts the line."""
+    return np.insert(values, gaps, np.nan, axis=0)
+
+
 def _draw_path(axes: Axes, track: Track, plane: tuple[int, int], style: dict[str, Any]) -> None:
     times = np.arange(0, track.flight.airborne[1], 0.05)
     axes.plot(*track.flight(times).pos[:, plane].T, **_PLANNED)
-    axes.plot(*with_gaps(track.pos, track.gaps)[:, plane].T, **style)
+    axes.plot(*interrupted(track.pos, track.gaps)[:, plane].T, **style)
     axes.plot(*track.pos[:1, plane].T, "o", color=style["color"], markersize=4)
 
 
 def _draw_error(axes: Axes, track: Track, style: dict[str, Any]) -> None:
     flying = track.times <= track.flight.airborne[1]
     gaps = track.gaps[track.gaps < np.count_nonzero(flying)]
-    axes.plot(
-        with_gaps(track.times[flying], gaps), _CM * with_gaps(track.error[flying], gaps), **style
-    )
+    times, error = (interrupted(x[flying], gaps) for x in (track.times, track.error))
+    axes.plot(times, _CM * error, **style)
 
 
 def _label_path(axes: Axes, title: str, x: str, y: str) -> None:
@@ -114,7 +118,7 @@ def _draw_floor(axes: Axes) -> None:
     axes.add_artist(Rectangle((0, -1e3), 1, 1e3, color="#dddddd", zorder=0.5, transform=across))
 
 
-def _finish_error(axes: Axes, record: Record) -> None:
+def _finish_error(axes: Axes, record: FlightRecord) -> None:
     axes.set(
         title="Tracking error", xlabel="simulated time [s]", ylabel="distance from the plan [cm]"
     )
@@ -176,7 +180,7 @@ def _add_colour_bar(
     bar.outline.set_visible(False)
 
 
-def _title(record: Record) -> str:
+def _title(record: FlightRecord) -> str:
     count = len(record.tracks)
     errors = [track.mean_error for track in record.tracks if track.airborne.any()]
     title = (

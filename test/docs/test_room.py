@@ -12,14 +12,13 @@ import mujoco
 import numpy as np
 import PIL.Image
 import pytest
+import room
 from matplotlib.figure import Figure
+from room import REST, RISE, ROUND, plan, trajectory
+from room_pictures import save_cloud, save_pictures, save_scan
 from sensor_msgs.msg import Image, LaserScan
 
 from crazyflow_ros import client
-from crazyflow_ros.demo import room
-from crazyflow_ros.demo.room_flight import trajectory
-from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
-from crazyflow_ros.demo.room_plot import save_cloud, save_pictures, save_scan
 from crazyflow_ros.ros.sensors.lidar_and_camera_messages import image, laser_scan, point_cloud
 from crazyflow_ros.scene import scene_path
 
@@ -74,7 +73,7 @@ def test_pictures_are_drawn(tmp_path: Path) -> None:
     names = [tmp_path / f"{name}.png" for name in ("scan", "cloud", "camera", "depth")]
     save_scan(seen, names[0])
     save_cloud(seen, names[1])
-    save_pictures(seen, names[2], names[3])
+    save_pictures(seen, np.linspace(1e9, 3e10, 6), names[2], names[3])
     red = np.asarray(PIL.Image.open(names[2]).convert("RGB")).reshape(-1, 3)
     assert (red == [200, 10, 10]).all(axis=1).mean() > 0.3
     assert all(PIL.Image.open(name).width > 1000 for name in names)
@@ -89,7 +88,6 @@ def test_the_flight_is_interrupted_where_poses_were_lost(
     save_cloud(seen, tmp_path / "cloud.png")
     for stamp in sorted(seen.poses)[10:13]:
         del seen.poses[stamp]
-    del seen.messages["cloud"][sorted(seen.poses)[20]]
     save_cloud(seen, tmp_path / "cloud.png")
     whole, interrupted = (
         next(line for line in figure.axes[0].lines if line.get_label() == "flight").get_xdata()
@@ -97,8 +95,6 @@ def test_the_flight_is_interrupted_where_poses_were_lost(
     )
     assert not np.isnan(whole).any()
     assert np.flatnonzero(np.isnan(interrupted)).tolist() == [10]
-    before, after = (figure.axes[0].get_title(loc="left") for figure in figures)
-    assert "lost" not in before and after.endswith("; lost: 3 of the poses, 1 of the clouds")
 
 
 def test_the_demonstration_saves_what_its_sensors_saw(
