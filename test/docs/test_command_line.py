@@ -8,7 +8,7 @@ import shlex
 import pytest
 from paths import ROOT
 
-from crazyflow_ros.client.command_line.command import Command
+from crazyflow_ros.client.command_line.command import SimulatorCommand
 from crazyflow_ros.client.command_line.command_list import find, groups
 
 PAGE = (ROOT / "docs" / "command_line.md").read_text()
@@ -28,7 +28,7 @@ def test_the_table_has_all_commands() -> None:
 @pytest.mark.parametrize(("page", "line"), LINES)
 def test_commands_of_the_pages_are_understood(page: str, line: str) -> None:
     command, rest = find(shlex.split(line))
-    if isinstance(command, Command):
+    if isinstance(command, SimulatorCommand):
         command.parser().parse_intermixed_args(rest)
 
 

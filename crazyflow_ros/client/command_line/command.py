@@ -42,7 +42,7 @@ DRONE_OR_ALL = argument("drone", help="name of a drone, or all")
 
 
 @dataclass(frozen=True)
-class Command:
+class SimulatorCommand:
     """A command for a running simulator."""
 
     name: str

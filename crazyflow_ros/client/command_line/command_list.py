@@ -12,9 +12,9 @@ from crazyflow_ros.client.command_line import (
     time_commands,
     world_commands,
 )
-from crazyflow_ros.client.command_line.command import Command, ProgramCommand, program_name
+from crazyflow_ros.client.command_line.command import ProgramCommand, SimulatorCommand, program_name
 
-Groups = dict[str, tuple[Command | ProgramCommand, ...]]
+Groups = dict[str, tuple[SimulatorCommand | ProgramCommand, ...]]
 """Commands by the title under which the help lists them."""
 
 OWN: Groups = {
@@ -40,7 +40,7 @@ class UnknownCommand(ValueError):
     """Words that begin with no command; the message suggests one."""
 
 
-def find(words: list[str]) -> tuple[Command | ProgramCommand, list[str]]:
+def find(words: list[str]) -> tuple[SimulatorCommand | ProgramCommand, list[str]]:
     """Return the command with which words begin, and the words after it.
 
     Raises:
@@ -85,5 +85,5 @@ def group_help(first: str) -> str:
     return "\n".join(lines) + details if own else ""
 
 
-def _by_name(known: Groups) -> dict[str, Command | ProgramCommand]:
+def _by_name(known: Groups) -> dict[str, SimulatorCommand | ProgramCommand]:
     return {command.name: command for group in known.values() for command in group}

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.client.command_line.command import Command, argument
+from crazyflow_ros.client.command_line.command import SimulatorCommand, argument
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
@@ -34,21 +34,21 @@ def _stop(simulation: SimulatorClient, _: Namespace) -> str:
 
 
 COMMANDS = (
-    Command(
+    SimulatorCommand(
         "checkpoint save",
         "write the state of the simulation to a file",
         _save,
         (argument("file", help="its name in the simulator's checkpoint_folder"),),
         ("checkpoint save hover.npz",),
     ),
-    Command(
+    SimulatorCommand(
         "checkpoint restore",
         "go on from the state in a file",
         _restore,
         (argument("file", help="its name in the simulator's checkpoint_folder"),),
         ("checkpoint restore hover.npz",),
     ),
-    Command(
+    SimulatorCommand(
         "record start",
         "record all topics to an MCAP file, in the background",
         _start,
@@ -57,5 +57,5 @@ COMMANDS = (
         "Such a file cannot be replayed, for it lacks what happened before: start the simulator\n"
         "with the parameter record:=FILE for that.",
     ),
-    Command("record stop", "end the recording", _stop, examples=("record stop",)),
+    SimulatorCommand("record stop", "end the recording", _stop, examples=("record stop",)),
 )

@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.client.command_line.command import DRONE, DRONE_OR_ALL, Command, argument
+from crazyflow_ros.client.command_line.command import (
+    DRONE,
+    DRONE_OR_ALL,
+    SimulatorCommand,
+    argument,
+)
 from crazyflow_ros.client.command_line.text import place, table
 
 if TYPE_CHECKING:
@@ -151,13 +156,13 @@ def _reset(simulation: SimulatorClient, options: Namespace) -> str:
 
 
 COMMANDS = (
-    Command(
+    SimulatorCommand(
         "list",
         "list the drones with state, position and battery, and the objects",
         _list,
         examples=("list", "list --namespace /a"),
     ),
-    Command(
+    SimulatorCommand(
         "takeoff",
         "take off to a height, and wait until the drone hovers",
         _takeoff,
@@ -174,7 +179,7 @@ COMMANDS = (
         ),
         ("takeoff cf0", "takeoff cf0 0.5 --duration 4", "takeoff all 1.2"),
     ),
-    Command(
+    SimulatorCommand(
         "go-to",
         "fly to a position in the map, and wait until the drone hovers",
         _go_to,
@@ -188,35 +193,35 @@ COMMANDS = (
         ),
         ("go-to cf0 1.0 0.0 1.0", "go-to cf0 -1 2 0.5 1.57 --duration 6"),
     ),
-    Command(
+    SimulatorCommand(
         "land",
         "land, and wait until the drone stands on the floor",
         _land,
         (DRONE_OR_ALL, _DURATION),
         ("land cf0", "land all"),
     ),
-    Command(
+    SimulatorCommand(
         "emergency",
         "stop the rotors at once, wherever the drone is; a reset unlocks it",
         _emergency,
         (DRONE_OR_ALL,),
         ("emergency cf0", "emergency all"),
     ),
-    Command(
+    SimulatorCommand(
         "arm",
         "allow a drone to take off, where flight.auto_arm is false",
         _arm,
         (DRONE_OR_ALL,),
         ("arm cf0", "arm all"),
     ),
-    Command(
+    SimulatorCommand(
         "disarm",
         "stop the rotors, and forbid a drone to take off",
         _disarm,
         (DRONE_OR_ALL,),
         ("disarm cf0",),
     ),
-    Command(
+    SimulatorCommand(
         "reset",
         "put a drone back to its start, or all",
         _reset,

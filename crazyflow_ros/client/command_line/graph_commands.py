@@ -8,7 +8,7 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from crazyflow_ros.client.command_line.command import Command, UsageError, argument
+from crazyflow_ros.client.command_line.command import SimulatorCommand, UsageError, argument
 from crazyflow_ros.client.command_line.text import matching, table
 
 if TYPE_CHECKING:
@@ -131,35 +131,35 @@ def _count(number: int, what: str) -> str:
 
 
 COMMANDS = (
-    Command(
+    SimulatorCommand(
         "topics",
         "list topics with their types",
         _topics,
         (_PATTERN, _ALL),
         ("topics", "topics cf0", "topics nav_msgs"),
     ),
-    Command(
+    SimulatorCommand(
         "services",
         "list services with their types",
         _services,
         (_PATTERN, _ALL),
         ("services", "services takeoff", "services 'cf0*std_srvs'"),
     ),
-    Command(
+    SimulatorCommand(
         "echo",
         "print the messages of a topic, until Ctrl-C",
         _echo,
         (_TOPIC, _ONCE),
         ("echo /cf0/pose --once", "echo /crazyflow/flight_events"),
     ),
-    Command(
+    SimulatorCommand(
         "hz",
         "print the rate of a topic's messages once a second, until Ctrl-C",
         _hz,
         (_TOPIC, _ONCE),
         ("hz /cf0/odom", "hz /clock --once"),
     ),
-    Command(
+    SimulatorCommand(
         "transform",
         "print the pose of one frame in another",
         _transform,
@@ -172,7 +172,7 @@ COMMANDS = (
         ),
         ("transform map cf0/base_link", "transform cf0/base_link cf1/base_link"),
     ),
-    Command(
+    SimulatorCommand(
         "pub",
         "publish a message again and again, until Ctrl-C",
         _pub,
@@ -196,7 +196,7 @@ COMMANDS = (
             "pub /cf0/cmd_vel '{twist: {linear: {x: 0.3}}}' --rate 20 --times 40",
         ),
     ),
-    Command(
+    SimulatorCommand(
         "call",
         "call a service, and print its answer",
         _call,

@@ -13,9 +13,9 @@ from crazyflow_ros.client.command_line.command import (
     OK,
     REFUSED,
     WRONG_USAGE,
-    Command,
     CommandParser,
     ProgramCommand,
+    SimulatorCommand,
     UsageError,
     program_name,
 )
@@ -72,7 +72,7 @@ def _main(words: list[str]) -> int:
         parser.error(str(error))
 
 
-def _carry_out(command: Command, options: Namespace) -> int:
+def _carry_out(command: SimulatorCommand, options: Namespace) -> int:
     from crazyflow_ros.ros.middleware import check_shared_memory, configure_middleware
 
     check_shared_memory()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.client.command_line import text
-from crazyflow_ros.client.command_line.command import Command, UsageError, argument
+from crazyflow_ros.client.command_line.command import SimulatorCommand, UsageError, argument
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
@@ -85,36 +85,38 @@ def _said(values: dict[str, Any]) -> str:
 
 
 COMMANDS = (
-    Command(
+    SimulatorCommand(
         "param list",
         "list the parameters with their values",
         _list,
         (argument("pattern", nargs="?", help="text that a line contains, * is any text"),),
         ("param list", "param list flight.", "param list 'rates*imu'"),
     ),
-    Command("param get", "print a parameter", _get, (_NAME,), ("param get real_time_factor",)),
-    Command(
+    SimulatorCommand(
+        "param get", "print a parameter", _get, (_NAME,), ("param get real_time_factor",)
+    ),
+    SimulatorCommand(
         "param set",
         "set a parameter that can be set while the simulator runs",
         _set,
         (_NAME, argument("value", help="value in YAML")),
         ("param set real_time_factor 2.0", "param set wind '[0.0, 5.0, 0.0]'"),
     ),
-    Command(
+    SimulatorCommand(
         "param describe",
         "print what a parameter means, and which values it may have",
         _describe,
         (_NAME,),
         ("param describe gust_intensity",),
     ),
-    Command(
+    SimulatorCommand(
         "param dump",
         "write all parameters as a file for --params-file",
         _dump,
         (argument("file", nargs="?", type=Path, help="YAML file; none: to the terminal"),),
         ("param dump", "param dump simulator.yaml"),
     ),
-    Command(
+    SimulatorCommand(
         "param load",
         "set parameters to the values of a file, all or none",
         _load,

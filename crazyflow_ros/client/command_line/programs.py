@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.checks import entry_points
 from crazyflow_ros.client.command_line.command import (
     REFUSED,
-    Command,
     CommandParser,
     ProgramCommand,
+    SimulatorCommand,
     UsageError,
     argument,
     program_name,
@@ -101,12 +101,12 @@ def _fly(simulation: SimulatorClient, options: Namespace) -> str | None:
 
 _BUILD_MESSAGES = "build the message packages that this environment lacks, after pip install"
 
-COMMANDS: tuple[Command | ProgramCommand, ...] = (
+COMMANDS: tuple[SimulatorCommand | ProgramCommand, ...] = (
     ProgramCommand("run", "run the simulator; further arguments are passed to ROS", _run),
     ProgramCommand(
         "crazyflie-server", "run the simulator as crazyswarm2's server", _crazyflie_server
     ),
-    Command(
+    SimulatorCommand(
         "fly",
         "fly a drone with the keyboard of this terminal",
         _fly,

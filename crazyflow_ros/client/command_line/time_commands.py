@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.client.command_line.command import Command, UsageError, argument
+from crazyflow_ros.client.command_line.command import SimulatorCommand, UsageError, argument
 from crazyflow_ros.client.command_line.text import table
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def _factor(text: str) -> str:
 
 
 COMMANDS = (
-    Command("status", "print the state of the simulation", _status, examples=("status",)),
-    Command("pause", "pause the simulation", _pause, examples=("pause",)),
-    Command("resume", "resume the simulation", _resume, examples=("resume",)),
-    Command(
+    SimulatorCommand("status", "print the state of the simulation", _status, examples=("status",)),
+    SimulatorCommand("pause", "pause the simulation", _pause, examples=("pause",)),
+    SimulatorCommand("resume", "resume the simulation", _resume, examples=("resume",)),
+    SimulatorCommand(
         "step",
         "advance a paused simulation by ticks",
         _step,

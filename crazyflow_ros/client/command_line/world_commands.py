@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.client.command_line import text
-from crazyflow_ros.client.command_line.command import Command, argument
+from crazyflow_ros.client.command_line.command import SimulatorCommand, argument
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
@@ -60,7 +60,7 @@ def _wind(simulation: SimulatorClient, _: Namespace) -> str:
 _HEADING = argument("yaw", type=float, nargs="?", default=0.0, help="heading [rad], default 0")
 
 COMMANDS = (
-    Command(
+    SimulatorCommand(
         "spawn",
         "add a drone, or with --model an object",
         _spawn,
@@ -80,25 +80,29 @@ COMMANDS = (
         ),
         ("spawn cf7 1 0", "spawn box 2.0 0.0 0.5 --model box", "spawn gate 3 0 --model gate.xml"),
     ),
-    Command(
+    SimulatorCommand(
         "remove",
         "remove a drone or an object",
         _remove,
         (argument("name", help="its name"),),
         ("remove cf7", "remove box"),
     ),
-    Command("world list", "list the worlds that can be loaded", _list, examples=("world list",)),
-    Command("world current", "print which world is loaded", _current, examples=("world current",)),
-    Command(
+    SimulatorCommand(
+        "world list", "list the worlds that can be loaded", _list, examples=("world list",)
+    ),
+    SimulatorCommand(
+        "world current", "print which world is loaded", _current, examples=("world current",)
+    ),
+    SimulatorCommand(
         "world load",
         "load a world; the drones go back to their start, and time stands still",
         _load,
         (argument("world", help="name of a world, or path of an MJCF file"),),
         ("world load race_track", "world load my_world.xml"),
     ),
-    Command("world unload", "remove the world", _unload, examples=("world unload",)),
-    Command("wind get", "print the wind", _wind, examples=("wind get",)),
-    Command(
+    SimulatorCommand("world unload", "remove the world", _unload, examples=("world unload",)),
+    SimulatorCommand("wind get", "print the wind", _wind, examples=("wind get",)),
+    SimulatorCommand(
         "wind set",
         "set the wind",
         _set_wind,

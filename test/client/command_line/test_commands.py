@@ -15,7 +15,7 @@ from other_packages import metadata
 from paths import ROOT
 from ros_client import own_domain
 
-from crazyflow_ros.client.command_line.command import Command, ProgramCommand
+from crazyflow_ros.client.command_line.command import ProgramCommand, SimulatorCommand
 from crazyflow_ros.client.command_line.command_list import (
     UnknownCommand,
     find,
@@ -27,7 +27,7 @@ from crazyflow_ros.client.command_line.text import matching, table, value, wind
 
 DOMAIN = own_domain("test_command_words")
 EVERY = [command for group in groups().values() for command in group]
-COMMANDS = [command for command in EVERY if isinstance(command, Command)]
+COMMANDS = [command for command in EVERY if isinstance(command, SimulatorCommand)]
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +35,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_each_command_has_examples_that_it_understands(command: Command) -> None:
+def test_each_command_has_examples_that_it_understands(command: SimulatorCommand) -> None:
     assert command.examples
     for example in command.examples:
         found, rest = find(shlex.split(example))
