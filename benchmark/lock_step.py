@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmark import topic_route
 from benchmark.processes import compiled, running, states_of
-from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
+from crazyflow_ros.client.simulator_process import SimulatorProcess, choose_domain
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.lockstep.futex import Futex

@@ -31,7 +31,7 @@ from benchmark.node import READY_TIMEOUT, peak_memory, processor_time
 from benchmark.processes import ros
 from benchmark.start import wait_until_ready
 from crazyflow_ros.client import Session
-from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.client.simulator_process import SimulatorProcess
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level

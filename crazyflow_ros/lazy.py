@@ -1,9 +1,12 @@
-"""Public names that a package imports on first use, because not all of its users need them."""
+"""Public names that are imported on first use: not all users need them, or they have moved."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 from warnings import warn
 
@@ -33,3 +36,23 @@ def lazy(
         return getattr(import_module(whole), name)
 
     return get
+
+
+def moved(old: str, new: str) -> None:
+    """Let programs import public names of a module from where it was, with a `DeprecationWarning`.
+
+    Args:
+        old: Its name of before. There is no such file any more.
+        new: The module that has its names now.
+    """
+    former = ModuleType(old, f"Moved to `{new}`.")
+
+    def get(name: str) -> Any:
+        if name.startswith("__"):  # Python asks for its own, such as __path__
+            raise AttributeError(f"module {old!r} has no attribute {name!r}")
+        found = getattr(import_module(new), name)
+        warnings.warn(f"{old}.{name} is now {new}.{name}", DeprecationWarning, stacklevel=2)
+        return found
+
+    former.__getattr__ = get  # type: ignore[method-assign]
+    sys.modules[old] = former

@@ -29,7 +29,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.client import SimulatorClient
-from crazyflow_ros.demo import SHORTEST, plan_flight
+from crazyflow_ros.client.figure_eight import SHORTEST, plan_flight
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.envs import Environment, Race
 from crazyflow_ros.learn import READY
@@ -276,9 +276,9 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
 }
 
 
-def rerun_layout() -> Image.Image:
-    """A smaller copy of the picture that rerun_picture.py takes."""
-    return Image.open(ROOT / "docs" / "rerun.jpg")
+def copy(page_picture: str) -> Image.Image:
+    """A picture of another page, which `draw` makes smaller."""
+    return Image.open(ROOT / "docs" / page_picture)
 
 
 def own_drone(name: str, distance: float) -> Image.Image:
@@ -290,16 +290,13 @@ def own_drone(name: str, distance: float) -> Image.Image:
     return Image.fromarray(np.asarray(pixels))
 
 
-def real_drone() -> Image.Image:
-    """A smaller copy of a picture that the program reality draws."""
-    return Image.open(ROOT / "docs" / "reality" / "star.webp")
-
-
 DRAWN = {
-    "08_rerun_layout": rerun_layout,
+    "08_rerun_layout": partial(copy, "rerun.jpg"),
     "12_drone": partial(own_drone, "12_drone", 0.22),
-    "14_real_drone": real_drone,
+    "14_real_drone": partial(copy, "reality/star.webp"),
     "15_racer": partial(own_drone, "15_racer", 0.62),
+    "18_figure_eights": partial(copy, "flight.png"),
+    "19_room": partial(copy, "room.jpg"),
 }
 
 

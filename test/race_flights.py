@@ -25,7 +25,7 @@ from simulation_interfaces.srv import SetEntityState
 
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.envs import Flight, Race, Start
-from crazyflow_ros.fly_policy import PolicyPilot
+from crazyflow_ros.learn.fly_policy import PolicyPilot
 from crazyflow_ros.policy import load
 
 NAME = "cf0"

@@ -163,6 +163,7 @@ def contracts(table: list[Room]) -> ConfigParser:
             "type": "forbidden",
             "source_modules": _lines(package for room in free for package in room.packages),
             "forbidden_modules": library,
+            "ignore_imports": _lines(line for room in free for line in room.ignored),
         }
     parser["importlinter:contract:circles"] = {
         "name": "No import circles",

@@ -28,8 +28,8 @@ from crazyflow_ros.client.log import WarningLog
 from crazyflow_ros.client.service_calls import ANSWER, problem_of
 from crazyflow_ros.client.session import SLICE, Session, one_line
 from crazyflow_ros.client.status import SimulatorStatus
-from crazyflow_ros.ros.discovery import published, simulators
-from crazyflow_ros.ros.messages.times import NS, nanoseconds
+from crazyflow_ros.ros import published, simulators
+from crazyflow_ros.ros.messages import NS, nanoseconds
 
 COMPILING = 120.0  # s of wall time without a word of a simulator that may be compiling
 STALL = 10.0  # s of wall time without a tick, after which the clock counts as stopped

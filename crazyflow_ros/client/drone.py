@@ -17,9 +17,7 @@ from std_srvs.srv import Trigger
 from crazyflow_ros.client.connection import LATEST, Connection, checked
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.ongoing_flight import OngoingFlight
-from crazyflow_ros.ros.messages.geometry import point, vector, xyz, xyzw
-from crazyflow_ros.ros.messages.times import duration_of, nanoseconds
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages import duration_of, nanoseconds, point, type_of, vector, xyz, xyzw
 
 _GLANCE = 1.0  # s of wall time for the first message of a topic
 _PLANS = QoSProfile(

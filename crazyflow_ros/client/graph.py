@@ -15,9 +15,7 @@ from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import ANSWER, problem_of
 from crazyflow_ros.client.session import SLICE
 from crazyflow_ros.client.values import message_from_values
-from crazyflow_ros.ros.messages.qos import qos_for
-from crazyflow_ros.ros.messages.times import NS
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages import NS, qos_for, type_of
 
 _DISCOVERY = 3.0  # s of wall time after which a topic or a service counts as missing
 _DELIVERY = 10.0  # s of wall time for messages to reach their subscribers

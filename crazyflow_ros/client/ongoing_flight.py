@@ -12,8 +12,7 @@ from nav_msgs.msg import Path
 from crazyflow_ros.client.arrival import Arrival
 from crazyflow_ros.client.connection import Connection
 from crazyflow_ros.client.errors import SimulationError
-from crazyflow_ros.ros.messages.geometry import xyz
-from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.messages import nanoseconds, xyz
 
 TIMEOUT = 300.0
 """s of simulated time after the end of its plan, after which a flight has failed."""

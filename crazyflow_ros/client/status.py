@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 
-from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.messages import xyz
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from rosidl_parser.definition import (
 )
 
 from crazyflow_ros.checks.limits import shown, suggestion
-from crazyflow_ros.ros.messages.serialisation import type_name
+from crazyflow_ros.ros.messages import type_name
 
 _FLOATS = ("float", "double", "long double")
 _SIGNED = ("int8", "int16", "int32", "int64")

@@ -21,12 +21,12 @@ from simulation_interfaces.srv import (
 )
 
 from crazyflow_ros.checks.limits import shown_path, suggestion
+from crazyflow_ros.checks.program_end import in_words
 from crazyflow_ros.client.connection import Connection, checked
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.parameters import ParameterClient
 from crazyflow_ros.drones import Drone
-from crazyflow_ros.output import in_words
-from crazyflow_ros.ros.messages.geometry import heading, point
+from crazyflow_ros.ros.messages import heading, point
 
 LOADING = 330.0  # s of wall time; the simulator gives up after 300
 ROBOT = EntityCategory.CATEGORY_ROBOT

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 
 from crazyflow_ros.checks.plain_values import Declaration, Names, Numbers, declarations
+from crazyflow_ros.checks.program_end import quiet_if_unread
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.script import Signals
-from crazyflow_ros.output import quiet_if_unread
 from crazyflow_ros.xla.flags import silence_alarms
 
 _MOST_DRONES = 100  # each of which has its own port and address

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
-from crazyflow_ros.compressed_quaternions import decompressed
+from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units

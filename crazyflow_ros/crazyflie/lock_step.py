@@ -9,6 +9,7 @@ from contextlib import closing
 from itertools import count
 from math import gcd
 
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.packets import Port
@@ -20,7 +21,6 @@ from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.scripts.in_script.simulated_time.channel import FOREVER, Datagram
 from crazyflow_ros.scripts.script import LockStep, Script
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 _ANSWERING_NS = 200_000  # until the answer to a packet arrives, if the link has no latency
 _CONTENTS = {(Port.parameters, 0), (Port.log, 0)}  # port and channel of tables

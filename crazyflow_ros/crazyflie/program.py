@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.lock_step import fly
@@ -25,7 +26,6 @@ from crazyflow_ros.estimation.decks import positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import scene_path
-from crazyflow_ros.throttled_logger import ThrottledLogger
 from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from crazyflow_ros.end_signals import ending
+from crazyflow_ros.checks.program_end import ending
 
 _ENDING = frozenset(ending())
 _ALL = _ENDING | {signal.SIGCHLD}

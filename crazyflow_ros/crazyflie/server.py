@@ -18,6 +18,7 @@ from math import gcd
 
 import numpy as np
 
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
@@ -28,7 +29,6 @@ from crazyflow_ros.crazyflie.station import Client, Console, Station
 from crazyflow_ros.crazyflie.telemetry import supervisor_info
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 LOG_RATE = 100
 """Hz at which log variables may be sent, as the firmware's shortest period is 10 ms."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from crazyflow_ros import flight
-from crazyflow_ros.compressed_quaternions import decompressed
+from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.crazyflie.memories import Trajectories
 from crazyflow_ros.crazyflie.packets import Packet
 from crazyflow_ros.crazyflie.parameters import Number

@@ -12,7 +12,7 @@ from math import degrees, inf, isfinite
 
 import numpy as np
 
-from crazyflow_ros.compressed_quaternions import compressed
+from crazyflow_ros.checks.compressed_quaternions import compressed
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
 from crazyflow_ros.estimation.instrument_readings import FLOW_COUNT, UPRIGHT

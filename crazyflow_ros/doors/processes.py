@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.throttled_logger import Logger
+from crazyflow_ros.checks.throttled_logger import Logger
 
 CONSOLE = "console.log"
 """File in the folder of a process with what it prints."""

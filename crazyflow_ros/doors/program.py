@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from crazyflow_ros.checks.plain_values import Declaration, declarations
+from crazyflow_ros.checks.program_end import on_end
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.doors.autopilot import Autopilot
-from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.runtime.door_settings import (
@@ -24,7 +25,6 @@ from crazyflow_ros.runtime.door_settings import (
     StartsAutopilots,
 )
 from crazyflow_ros.scene import scene_path
-from crazyflow_ros.throttled_logger import ThrottledLogger
 from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
 

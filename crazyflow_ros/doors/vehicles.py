@@ -15,6 +15,7 @@ import numpy as np
 from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import check
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.control import ticks_per_period
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.doors.sockets import DoorSockets, last_port
@@ -23,7 +24,6 @@ from crazyflow_ros.runtime.door_commands import Commands
 from crazyflow_ros.runtime.door_patience import Patience
 from crazyflow_ros.runtime.door_settings import DoorContext
 from crazyflow_ros.scene import Mirror
-from crazyflow_ros.throttled_logger import Logger
 
 F = TypeVar("F")
 """What an autopilot is sent at a control tick, with a number or a time by which it is known."""

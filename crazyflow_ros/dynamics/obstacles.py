@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.dynamics.components import Vec3, dot, rotate_quat, scale, split, stack, vector
 from crazyflow_ros.elementwise import absolute, library, maximum, sqrt, where, zeros_like
-from crazyflow_ros.struct import Struct
+from crazyflow_ros.xla.struct import Struct
 
 
 class Shape(IntEnum):

@@ -27,8 +27,8 @@ from crazyflow_ros.dynamics.components import (
     transpose,
 )
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.struct import Struct
 from crazyflow_ros.xla.on_device import on_device
+from crazyflow_ros.xla.struct import Struct
 
 T = TypeVar("T")
 

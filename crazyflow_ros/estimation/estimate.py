@@ -33,9 +33,9 @@ from crazyflow_ros.estimation import kalman
 from crazyflow_ros.estimation.instrument_readings import Errors, MeanMotion, PoseReading, Random
 from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Belief, Measurement, N
 from crazyflow_ros.estimation.positioning import Positioning
-from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
+from crazyflow_ros.xla.struct import Struct, static_field
 
 EXTERNAL_POS_STD, EXTERNAL_QUAT_STD = 0.01, 4.5e-3
 """Errors that the firmware expects of external poses, m and rad."""

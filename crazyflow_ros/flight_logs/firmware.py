@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.checks.limits import Limit, vector
-from crazyflow_ros.compressed_quaternions import decompressed
 from crazyflow_ros.flight_logs.flight_log import PWM_MAX, FlightLog, TimedValues
 from crazyflow_ros.flight_logs.tables import Table, stacked
 

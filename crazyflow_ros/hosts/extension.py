@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.hosts.settings import Hosts
 from crazyflow_ros.hosts.shared_thread import SharedThread
 from crazyflow_ros.runtime import Extension, PhysicsThread
-from crazyflow_ros.throttled_logger import Logger
 
 _ALONE = {"door": "", "ros2_control.mode": "off", "record": "", "crazyflie.port": 0}
 """Parameters that only a simulator may set that is alone, and what they are otherwise."""

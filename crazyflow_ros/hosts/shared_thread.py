@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.hosts.calls import call
@@ -33,7 +34,6 @@ from crazyflow_ros.runtime.state_changes import StateChanges, StateEdit
 from crazyflow_ros.runtime.steps import Progress
 from crazyflow_ros.runtime.wrenches import TimedWrench
 from crazyflow_ros.scene import Controls, MirrorState
-from crazyflow_ros.throttled_logger import Logger
 
 _MOST_UNREAD = 100  # messages of one simulator; it cannot be further ahead than a few
 _ALONE = {

@@ -14,10 +14,10 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.limits import Limit, number
+from crazyflow_ros.checks.program_end import in_words, quiet_if_unread
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight_logs import FlightLog, read_flight_log
 from crazyflow_ros.flight_logs.motion import in_the_air
-from crazyflow_ros.output import in_words, quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.identification.fit import Fit
@@ -27,7 +27,11 @@ _MOST_JUDGED = 20  # flights, each by the fit of the others
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "identify") -> int:
-    """Identify the models; exit with 1 if the files or flights are unsuitable."""
+    """Fit the models of a drone to recorded flights, and write its folder.
+
+    Returns:
+        Exit code: 1 if the files or flights are unsuitable.
+    """
     given = _parser(program).parse_args(arguments)
     try:
         return _run(given)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.program_end import in_words, quiet_if_unread
 from crazyflow_ros.learn.mesh import add_options, leave, mesh_of
-from crazyflow_ros.output import in_words, quiet_if_unread
 from crazyflow_ros.xla.flags import fuse_outputs, silence_alarms
 
 if TYPE_CHECKING:

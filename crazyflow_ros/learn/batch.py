@@ -21,7 +21,7 @@ from crazyflow_ros.learn.costs import Cost
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import PARTS, Motion, Observation
 from crazyflow_ros.sim import SimData
-from crazyflow_ros.struct import Struct
+from crazyflow_ros.xla.struct import Struct
 
 P = TypeVar("P", bound=Struct)
 

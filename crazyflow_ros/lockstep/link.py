@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep.futex import Futex, fence
@@ -17,7 +18,6 @@ from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands, refusal, usable
 from crazyflow_ros.runtime.door_patience import Patience
 from crazyflow_ros.scene import Mirror
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 _TRIES = 100  # attempts to copy the commands while none of them changes
 _WORDS = {

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.struct import Struct, static_field
 
 Product = Callable[[Array, Array], Array]
 """Maps inputs (..., n) and weights (m, n) to (..., m)."""

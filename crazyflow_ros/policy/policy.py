@@ -12,7 +12,7 @@ from crazyflow_ros.dynamics.components import heading, split, stack
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.network import Network, Product, matrix_product
 from crazyflow_ros.policy.observation import Motion, Observation, turned
-from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.struct import Struct, static_field
 
 
 class PolicyState(NamedTuple):

@@ -17,9 +17,9 @@ from crazyflow_ros.checks.archive import read_arrays, write_arrays
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import read_bytes, shown, shown_path
 from crazyflow_ros.checks.plain_values import convert
+from crazyflow_ros.checks.program_end import in_words
 from crazyflow_ros.drones import AnyDrone
 from crazyflow_ros.network_files import MOST_BYTES
-from crazyflow_ros.output import in_words
 from crazyflow_ros.policy.checked import LayerNames, Specification, layer_arrays, parsed, plain
 from crazyflow_ros.policy.foreign import read_foundation, read_onnx
 from crazyflow_ros.policy.policy import Policy

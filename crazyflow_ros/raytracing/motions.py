@@ -11,7 +11,7 @@ from jax import Array
 from crazyflow_ros.raytracing.optics import Optics
 from crazyflow_ros.raytracing.tracer import Frames
 from crazyflow_ros.sensors.camera_model import Shutter
-from crazyflow_ros.struct import pytree
+from crazyflow_ros.xla.struct import pytree
 
 
 class Twists(NamedTuple):

@@ -31,8 +31,8 @@ from crazyflow_ros.raytracing.textures import Textures, textures_of
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames, layers_of
 from crazyflow_ros.raytracing.unit_shapes import Opacity
 from crazyflow_ros.sensors.camera_model import Chip
-from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.struct import pytree
 
 _FINISH_END = SURFACE_ROWS + FINISH_ROWS
 

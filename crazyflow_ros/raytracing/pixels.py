@@ -17,8 +17,8 @@ import numpy as np
 from jax import Array, lax
 
 from crazyflow_ros.raytracing.optics import Lens
-from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import one_kernel, separate_kernels, zero
+from crazyflow_ros.xla.struct import Struct, static_field
 
 T = TypeVar("T")
 A = TypeVar("A", np.ndarray, Array)

@@ -20,8 +20,8 @@ from crazyflow_ros.raytracing.tracer import Frames, Tracer
 from crazyflow_ros.raytracing.unit_shapes import UnitShape, UnitShapes
 from crazyflow_ros.sensors.camera_model import Chip, Shutter
 from crazyflow_ros.sensors.rendering import DataType, Room
-from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.compiled_files import kept_function
+from crazyflow_ros.xla.struct import pytree
 
 if TYPE_CHECKING:
     from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg

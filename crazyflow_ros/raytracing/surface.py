@@ -14,8 +14,8 @@ from jax import Array
 from crazyflow_ros.raytracing.pixels import Directions
 from crazyflow_ros.raytracing.unit_shapes import UnitShape, UnitShapes
 from crazyflow_ros.raytracing.visibility import KIND, NUMBERS
-from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.struct import Struct, static_field
 
 Vector: TypeAlias = tuple[Array, Array, Array]
 """Components of vectors, each (R,)."""

@@ -12,8 +12,8 @@ from jax import Array
 
 from crazyflow_ros.raytracing.triangles import has_coordinates, triangles_of
 from crazyflow_ros.scene.renderers import FLOOR
-from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.struct import Struct, static_field
 
 _LEVELS = 12
 """Most copies of a texture, each half as wide as the one before."""

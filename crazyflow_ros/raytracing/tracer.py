@@ -17,8 +17,8 @@ from crazyflow_ros.raytracing.search import Found, search
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of, surface_rows
 from crazyflow_ros.raytracing.unit_shapes import Opacity, UnitShapes, seen, shapes_of
 from crazyflow_ros.raytracing.visibility import table_of
-from crazyflow_ros.struct import pytree
 from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.struct import pytree
 
 
 class Frames(NamedTuple):

@@ -17,7 +17,7 @@ from jax import Array
 
 from crazyflow_ros.raytracing.triangles import n_triangles, triangles_of
 from crazyflow_ros.scene.renderers import FLOOR
-from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.struct import Struct, static_field
 
 WORD = 32
 """UnitShapes in a word of bits."""

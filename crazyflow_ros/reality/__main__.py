@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.output import in_words, quiet_if_unread
+from crazyflow_ros.checks.program_end import in_words, quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.flight_logs import FlightLog
@@ -40,7 +40,7 @@ _SUFFIXES = (".csv", ".csv.xz")  # of flights that are sought in folders
 
 
 def main(words: Sequence[str] | None = None, program: str = "reality") -> int:
-    """Run the program.
+    """Fly recorded flights of real drones again, and compare the paths.
 
     Args:
         words: Words of the command line, by default those of the process.

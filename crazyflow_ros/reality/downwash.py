@@ -18,14 +18,14 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
+from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.compressed_quaternions import decompressed
+from crazyflow_ros.checks.program_end import quiet_if_unread
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash
 from crazyflow_ros.identification.rotor_forces import lagging, speeds_of
-from crazyflow_ros.output import quiet_if_unread
 from crazyflow_ros.reality.old_sd_card import read_columns
 from crazyflow_ros.reality.report import markdown
 

@@ -19,10 +19,10 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.ros.memory_limit import advice
 from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.runtime import InvalidState
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 SERVICE_QOS = QoSProfile(depth=1000)
 """Queue for pending calls; rclpy's default loses the eleventh."""

@@ -16,9 +16,9 @@ from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Door, Extension, SimulationConfig
 
 if TYPE_CHECKING:
+    from crazyflow_ros.checks.throttled_logger import Logger
     from crazyflow_ros.ros.commands.command_topics import RecordCommand
     from crazyflow_ros.ros.recording.recorder import Recorder
-    from crazyflow_ros.throttled_logger import Logger
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallba
 from rclpy.logging import get_logger
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.ros.callback_guard import SERVICE_QOS, CallbackGuard
 from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
 from crazyflow_ros.ros.messages.times import STEADY
 from crazyflow_ros.ros.parameters.declaration import ParameterNode
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 from crazyflow_ros.ros.service_answers import Answers, Retirement, Waiting
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 
 class GuardedNode(ParameterNode):

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.listeners import Listeners
@@ -21,7 +22,6 @@ from crazyflow_ros.ros.regular_calls import RegularCalls
 from crazyflow_ros.ros.service_answers import Answers, Waiting
 from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 S = TypeVar("S")
 

@@ -14,8 +14,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.ros.messages.outbox import LIBRARY, is_available
-from crazyflow_ros.throttled_logger import Logger
 
 _GIB = 1 << 30
 _LEAST, _MOST = 2, 8  # GiB, of the default

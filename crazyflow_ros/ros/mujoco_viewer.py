@@ -26,8 +26,8 @@ from crazyflow_ros.scene.viewer_process import Input, ViewerFrame
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+    from crazyflow_ros.checks.throttled_logger import Logger
     from crazyflow_ros.ros.host import Host
-    from crazyflow_ros.throttled_logger import Logger
 
 SPACE, EQUAL, MINUS, BACKSPACE, RIGHT = 32, 61, 45, 259, 262
 """GLFW codes of keys."""

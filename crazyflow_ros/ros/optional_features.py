@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from crazyflow_ros.throttled_logger import ThrottledLogger
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 
 _missing: dict[str, str] = {}  # features that are off, and the package that each needs
 

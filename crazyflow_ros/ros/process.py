@@ -26,7 +26,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from crazyflow_ros.checks.entry_points import load
-from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.checks.program_end import on_end
 from crazyflow_ros.ros.memory_limit import advice
 from crazyflow_ros.ros.middleware import configure_middleware, unconnected_endpoints
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.exceptions import InvalidHandle
 
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.runtime import InvalidState
-from crazyflow_ros.throttled_logger import Logger
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.runtime.door import OnLoss
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 LIMITS = {
     Level.rotor_velocity: (limits.ROTOR_VELOCITY,) * 4,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from crazyflow_ros.throttled_logger import Logger
+from crazyflow_ros.checks.throttled_logger import Logger
 
 
 class Patience:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
 from crazyflow_ros.checks.entry_points import load
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.runtime.door import Door
-from crazyflow_ros.throttled_logger import Logger
 
 GROUP = "crazyflow_ros.doors"
 """Group of the entry points."""

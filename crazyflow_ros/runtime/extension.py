@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
-from crazyflow_ros.throttled_logger import Logger
 
 GROUP = "crazyflow_ros.extensions"
 """Group of the entry points."""

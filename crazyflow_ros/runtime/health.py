@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVarTuple
 
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 
 Ts = TypeVarTuple("Ts")
 

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
@@ -31,7 +32,6 @@ from crazyflow_ros.runtime.state_changes import StateChanges
 from crazyflow_ros.runtime.steps import Progress, Steps
 from crazyflow_ros.runtime.world_changes import WorldChanges
 from crazyflow_ros.runtime.wrenches import TimedWrench
-from crazyflow_ros.throttled_logger import Logger
 
 
 class PhysicsThread:

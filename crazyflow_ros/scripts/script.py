@@ -20,6 +20,7 @@ from math import gcd, inf
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime import InvalidState, PhysicsThread, StepAborted
 from crazyflow_ros.scripts.child import Child
@@ -34,7 +35,6 @@ from crazyflow_ros.scripts.in_script.simulated_time.channel import (
     ScriptSettings,
     answer,
 )
-from crazyflow_ros.throttled_logger import Logger
 
 FOLDER = Path(__file__).parent / "in_script"
 """What a script in simulated time has on its path."""

@@ -23,8 +23,8 @@ from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.estimation.estimate import Estimate
 from crazyflow_ros.scene.frames import grid_2d
-from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.on_device import on_device, random_key
+from crazyflow_ros.xla.struct import Struct, static_field
 
 
 class SimState(Struct):

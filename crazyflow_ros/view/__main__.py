@@ -9,10 +9,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.program_end import in_words, on_end, quiet_if_unread
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
-from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
-from crazyflow_ros.output import in_words, quiet_if_unread
 from crazyflow_ros.ros.middleware import stay_on_this_machine
 
 if TYPE_CHECKING:
@@ -24,11 +23,16 @@ if TYPE_CHECKING:
 def main(
     arguments: Sequence[str] | None = None, program: str = "python -m crazyflow_ros.view"
 ) -> int:
-    """Serve the page until a signal arrives, and return the exit code.
+    """Show and steer the simulator, or a recording, in a browser.
+
+    The page is served until a signal arrives.
 
     Args:
         arguments: Command line, by default that of the process.
         program: Name of the program in its help.
+
+    Returns:
+        Exit code.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--ros-args" in given:  # launch adds them; this program does not need them

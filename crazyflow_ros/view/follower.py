@@ -21,17 +21,15 @@ from sensor_msgs.msg import JointState, MultiDOFJointState
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.client.connection import LATEST
 from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls, request_of
 from crazyflow_ros.client.session import Session
 from crazyflow_ros.ros.discovery import published
-from crazyflow_ros.ros.messages.geometry import xyz, xyzw
-from crazyflow_ros.ros.messages.scene_markers import shapes_of
-from crazyflow_ros.ros.messages.times import STEADY
+from crazyflow_ros.ros.messages import STEADY, shapes_of, xyz, xyzw
 from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import VisibleShape
-from crazyflow_ros.throttled_logger import ThrottledLogger
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.graph import SimulatorGraph, read_graph
 from crazyflow_ros.view.messages import FrameReader

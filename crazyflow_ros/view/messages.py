@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import JointState, MultiDOFJointState
 
-from crazyflow_ros.ros.messages.cdr import below, find_numbers
-from crazyflow_ros.ros.messages.numeric_message import elements
-from crazyflow_ros.ros.messages.serialisation import deserialised
+from crazyflow_ros.ros.messages import below, deserialised, elements, find_numbers
 from crazyflow_ros.ros.topics.drone_states import messages_of_all
 from crazyflow_ros.view.frame import N_ROTORS, Frame
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from nav_msgs.msg import Path
 
-from crazyflow_ros.ros.messages.geometry import xyz, xyzw
-from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.messages import nanoseconds, xyz, xyzw
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view.follower import Follower, Inbox

@@ -12,9 +12,7 @@ from visualization_msgs.msg import MarkerArray
 from crazyflow_ros.checks.mcap_file import McapFile
 from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.drones import DEFAULT_DRONE
-from crazyflow_ros.ros.messages.scene_markers import shapes_of
-from crazyflow_ros.ros.messages.serialisation import deserialised
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS, deserialised, shapes_of
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader

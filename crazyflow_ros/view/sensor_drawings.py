@@ -9,7 +9,7 @@ import viser
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import LaserScan, PointCloud2, Range
 
-from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.messages import xyz
 from crazyflow_ros.scene.frames import body_to_world, multiply
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.frame import Frame

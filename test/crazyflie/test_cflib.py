@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from crazyflie_helpers import MODEL, Crazyflies, crazyflies, free_port, until
 
-from crazyflow_ros.compressed_quaternions import compressed, decompressed
+from crazyflow_ros.checks.compressed_quaternions import compressed, decompressed
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.drones import load_drone

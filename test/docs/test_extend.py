@@ -123,19 +123,19 @@ def stretched(module: ModuleType) -> tuple[float, float, float]:
 def test_a_force_and_a_controller_of_a_package_fly_in_sim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for path in installed("18_physics", tmp_path):
+    for path in installed("20_physics", tmp_path):
         monkeypatch.syspath_prepend(path)
     forces = ("breeze", "floor_contact")
     sim = Sim(control="state", controller="spring", forces=forces, true_mass=True)
     sim.data = state_control(sim.data, np.array([[[0.0, 0, 1] + 10 * [0]]], np.float32))
     sim.step(8 * sim.freq)
-    place = stretched(load("18_physics/spring_in_a_breeze"))
+    place = stretched(load("20_physics/spring_in_a_breeze"))
     np.testing.assert_allclose(sim.data.states.pos[0, 0], place, atol=1e-4)
 
 
 def test_a_force_and_a_controller_of_a_package_fly_in_the_node(tmp_path: Path) -> None:
     domain = own_domain("test_docs_extend_physics")
-    prelude = f"import sys; sys.path[:0] = {installed('18_physics', tmp_path)!r}"
+    prelude = f"import sys; sys.path[:0] = {installed('20_physics', tmp_path)!r}"
     values = ("controller:=spring", "forces:=[breeze]", "start_paused:=true")
     arguments = [word for value in values for word in ("-p", value)]
     goal = PoseStamped()
@@ -147,7 +147,7 @@ def test_a_force_and_a_controller_of_a_package_fly_in_the_node(tmp_path: Path) -
         odometry = client.collect(Odometry, "cf0/odom")
         client.publish("cf0/cmd_pose", goal)
         reached = client.newest(odometry, client.advance(10 * FREQ)).pose.pose.position
-        place = stretched(load("18_physics/spring_in_a_breeze"))
+        place = stretched(load("20_physics/spring_in_a_breeze"))
         np.testing.assert_allclose(numbers(reached), place, atol=1e-3)
         assert "[WARN]" not in simulator.log and "[ERROR]" not in simulator.log
 

@@ -21,7 +21,7 @@ from hostile_memory import Scribbles
 from paths import ROOT
 from python_controller import PythonController
 
-from crazyflow_ros import throttled_logger
+from crazyflow_ros.checks import throttled_logger
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep import layout
 from crazyflow_ros.lockstep.link import SharedMemoryLink

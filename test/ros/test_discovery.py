@@ -19,7 +19,7 @@ from physics_helpers import until
 from rclpy.context import Context
 from ros_client import READY_TIMEOUT, RosProcess, SimulatorProcess, own_domain
 
-from crazyflow_ros.demo.simulator import choose_domain
+from crazyflow_ros.client import choose_domain
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.middleware import who_finds_it
 
@@ -74,7 +74,7 @@ def looks_in_the_network(program: RosProcess) -> bool:
 @needs_proc
 @pytest.mark.parametrize(
     "program",
-    ["", " list --wait 60", ".demo.fly_to", ".view --no-browser", ".view.foxglove"],
+    ["", " list --wait 60", ".client.fly_to", ".view --no-browser", ".view.foxglove"],
 )
 def test_programs_without_ros_are_found_on_this_machine_only(program: str, finds: Finds) -> None:
     words = f"-m crazyflow_ros{program}".split()

@@ -10,5 +10,8 @@ from crazyflow_ros.doors.program import run
 
 
 def main(words: Sequence[str] | None = None, program: str = "ardupilot") -> int:
-    """Run the program until a signal arrives; see `doors.program.run`."""
+    """Simulate drones that ArduPilot flies, and start ArduPilot, without ROS.
+
+    It runs until a signal arrives, see `doors.program.run`.
+    """
     return run(ArduPilot, ARDUPILOT, words, program)

@@ -10,8 +10,8 @@ import struct
 from contextlib import suppress
 from typing import Any
 
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.doors.gamepad import CHANNELS, Gamepad
-from crazyflow_ros.throttled_logger import Logger
 
 PORT = 9004
 """UDP port of Betaflight's receiver, which cannot be changed there."""

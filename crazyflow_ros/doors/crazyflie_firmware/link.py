@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.doors.crazyflie_firmware import packets
-from crazyflow_ros.throttled_logger import Logger
 
 _BURST = 16  # packets of one port that are read before it is the others' turn
 _UNDER_WAY = 4  # packets that a firmware certainly holds: of CrazySim's builds, some lose a sixth

@@ -10,5 +10,8 @@ from crazyflow_ros.doors.program import run
 
 
 def main(words: Sequence[str] | None = None, program: str = NAME) -> int:
-    """Run the program until a signal arrives; see `doors.program.run`."""
+    """Simulate drones that the Crazyflie's firmware flies, and start it, without ROS.
+
+    It runs until a signal arrives, see `doors.program.run`.
+    """
     return run(CrazyflieFirmware, FIRMWARE, words, program)

@@ -10,5 +10,8 @@ from crazyflow_ros.doors.px4.door import Px4
 
 
 def main(words: Sequence[str] | None = None, program: str = "px4") -> int:
-    """Run the program until a signal arrives; see `doors.program.run`."""
+    """Simulate drones that PX4 flies, and start PX4, without ROS.
+
+    It runs until a signal arrives, see `doors.program.run`.
+    """
     return run(Px4, PX4, words, program)

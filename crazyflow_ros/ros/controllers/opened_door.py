@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sensor_msgs.msg import Joy
 
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
@@ -26,7 +27,6 @@ from crazyflow_ros.runtime.door_settings import (
     StartsAutopilots,
     door_settings,
 )
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

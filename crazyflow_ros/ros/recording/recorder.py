@@ -17,9 +17,9 @@ import yaml
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.ros.messages.message_definitions import definition
 from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
-from crazyflow_ros.ros.recording.message_definitions import definition
 
 with extra("record"):
     from mcap.writer import Writer
@@ -27,7 +27,7 @@ with extra("record"):
 if TYPE_CHECKING:
     from rclpy.publisher import Publisher
 
-    from crazyflow_ros.throttled_logger import Logger
+    from crazyflow_ros.checks.throttled_logger import Logger
 
 PARTIAL = "partial"
 """Key of the metadata which says why a file cannot be replayed."""

@@ -29,11 +29,11 @@ from crazyflow_ros.checks.limits import open_file, shown, unknown
 from crazyflow_ros.checks.mcap_file import LONGEST, recorded
 from crazyflow_ros.checks.mcap_records import File, Message
 from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
+from crazyflow_ros.checks.program_end import in_words
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
-from crazyflow_ros.output import in_words
 from crazyflow_ros.ros.commands.setpoint_messages import commands
 from crazyflow_ros.ros.extensions import configured, from_all_values
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw

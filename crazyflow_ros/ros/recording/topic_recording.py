@@ -13,9 +13,9 @@ from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 
 from crazyflow_ros.ros.discovery import published
+from crazyflow_ros.ros.messages.message_definitions import type_of
 from crazyflow_ros.ros.messages.qos import qos_for
 from crazyflow_ros.ros.messages.times import STEADY, nanoseconds
-from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
 from crazyflow_ros.ros.topics.display import DISPLAY
 

@@ -12,8 +12,8 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.recording.message_definitions import definition, type_of
-from crazyflow_ros.throttled_logger import ThrottledLogger
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.ros.messages import definition, type_of
 
 _COMPLAINT = 500  # characters
 

@@ -16,7 +16,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from std_srvs.srv import SetBool
 
-from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.messages import nanoseconds
 from crazyflow_ros.view.foxglove.bridge import Bridge
 from crazyflow_ros.view.foxglove.parameters import ParameterCache
 from crazyflow_ros.view.foxglove.services import Services

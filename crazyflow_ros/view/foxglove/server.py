@@ -23,11 +23,11 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future as RosFuture
 
 from crazyflow_ros.checks.plain_values import Names, ParameterError, Spec
-from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.checks.program_end import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import READY
-from crazyflow_ros.ros.messages.times import STEADY
+from crazyflow_ros.ros.messages import STEADY
 from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.process import WRONG_USAGE

@@ -11,8 +11,7 @@ from rclpy.qos import DurabilityPolicy
 from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.messages.qos import qos_for
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages import qos_for, type_of
 from crazyflow_ros.view.foxglove.bridge import Bridge
 from crazyflow_ros.view.token_bucket import TokenBucket
 

@@ -7,8 +7,7 @@ from typing import Any
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.qos import QoSProfile
 
-from crazyflow_ros.ros.messages.geometry import heading, point
-from crazyflow_ros.ros.messages.times import STEADY
+from crazyflow_ros.ros.messages import STEADY, heading, point
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.panel.sticks import Sticks
 

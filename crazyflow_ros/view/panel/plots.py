@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import viser
 
-from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.messages import nanoseconds
 from crazyflow_ros.view.drawing import color_of
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.frame import Frame

@@ -15,7 +15,7 @@ from rclpy.parameter import Parameter
 
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import problem_of
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages import type_of
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.panel.log import WARNING, Log
 

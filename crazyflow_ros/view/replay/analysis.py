@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.comparison import (
     Alignment,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.messages import FrameReader
 from crazyflow_ros.view.recording import Recording

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.scene.frames import rpy
 from crazyflow_ros.view.replay.samples import RecordedSamples
 

@@ -9,9 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from crazyflow_ros.ros.messages.geometry import xyz
-from crazyflow_ros.ros.messages.serialisation import deserialised
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages import deserialised, type_of, xyz
 
 _LONGEST = 300  # characters
 _MOTORS = ("front right", "rear right", "rear left", "front left")

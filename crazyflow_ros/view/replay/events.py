@@ -19,8 +19,7 @@ from sensor_msgs.msg import BatteryState
 
 from crazyflow_ros.checks.mcap_file import Choice
 from crazyflow_ros.checks.mcap_records import Message
-from crazyflow_ros.ros.messages.geometry import xyz
-from crazyflow_ros.ros.messages.serialisation import deserialised
+from crazyflow_ros.ros.messages import deserialised, xyz
 from crazyflow_ros.ros.recording.recorded_effects import change_of
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.recording import Recording

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import viser
 
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view import map_feed
 from crazyflow_ros.view.frame import Frame, Looks

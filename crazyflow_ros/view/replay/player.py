@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Times as fast as it was."""

@@ -12,9 +12,7 @@ from nav_msgs.msg import Path as PathMessage
 
 from crazyflow_ros.checks.mcap_file import Choice
 from crazyflow_ros.checks.mcap_records import Message
-from crazyflow_ros.ros.messages.geometry import xyz
-from crazyflow_ros.ros.messages.serialisation import deserialised
-from crazyflow_ros.ros.messages.times import NS, nanoseconds
+from crazyflow_ros.ros.messages import NS, deserialised, nanoseconds, xyz
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.messages import FrameReader
 from crazyflow_ros.view.recording import Recording

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.replay.event_words import motor, place
 from crazyflow_ros.view.replay.events import Event, Group, Severity
 from crazyflow_ros.view.replay.run import Run

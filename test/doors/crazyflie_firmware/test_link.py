@@ -15,10 +15,10 @@ import pytest
 from fake_firmware import FIRST, FakeFirmware
 from ports import free_ports
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.doors.crazyflie_firmware import link as link_module
 from crazyflow_ros.doors.crazyflie_firmware import packets
 from crazyflow_ros.doors.crazyflie_firmware.link import FirmwareLink, Relay
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 T = 60.0  # s, no wait is longer
 until = partial(physics_helpers.until, timeout=T)

@@ -51,9 +51,9 @@ from wire import check
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.equipment import new_recorder
+from crazyflow_ros.ros.messages.message_definitions import type_of
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording import recorder as recorder_module
-from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Recorder
 
 DOMAIN = own_domain("test_record")

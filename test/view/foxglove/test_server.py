@@ -26,7 +26,7 @@ from foxglove_client import CDR, FoxgloveClient
 from websockets.exceptions import InvalidStatus
 
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages.message_definitions import type_of
 from crazyflow_ros.view.foxglove.assets import mesh
 from crazyflow_ros.view.foxglove.guard import APPS, Refused, check_request
 
