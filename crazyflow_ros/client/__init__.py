@@ -67,3 +67,6 @@ __getattr__ = lazy(
         "interruptible": "simulator_process",
     },
 )
+
+MODULES = ("connection", "errors", "service_calls", "session", "simulator_arguments")
+"""Modules that extensions may import, with all their public names."""

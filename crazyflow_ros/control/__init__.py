@@ -12,3 +12,16 @@ __all__ = [
     "attitude_command",
     "ticks_per_period",
 ]
+
+MODULES = (
+    "cascades",
+    "commands",
+    "firmware_parameters",
+    "gains",
+    "mellinger",
+    "memory",
+    "modes",
+    "pid",
+    "rates",
+)
+"""Modules that extensions may import, with all their public names."""

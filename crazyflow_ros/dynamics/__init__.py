@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 __all__ = [
+    "RPM",
     "BodyDerivative",
     "BodyState",
     "DroneContact",
@@ -106,3 +107,7 @@ class Dynamics(OpenEnum):
 
         params: type[RigidBody] = self.load("a subclass of RigidBody", is_model)
         return params
+
+
+MODULES = ("components", "first_principles", "forces", "rigid_body", "so_rpy")
+"""Modules that extensions may import, with all their public names."""

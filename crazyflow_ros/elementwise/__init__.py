@@ -14,6 +14,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+__all__ = [
+    "absolute",
+    "arctan2",
+    "clip",
+    "exp",
+    "library",
+    "like",
+    "maximum",
+    "nearest_integer",
+    "ones_like",
+    "rsqrt",
+    "sqrt",
+    "where",
+    "zeros_like",
+]
+
 Number = Array | float
 
 

@@ -66,3 +66,6 @@ __all__ = [
     "Velocity",
     "VelocityWorld",
 ]
+
+MODULES = ("commander", "course", "plan", "polynomial_trajectory")
+"""Modules that extensions may import, with all their public names."""

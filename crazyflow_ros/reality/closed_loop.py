@@ -21,6 +21,7 @@ from crazyflow_ros.checks.limits import Limit, number
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.drones.figures import has_battery
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
 from crazyflow_ros.dynamics.forces.external import External
@@ -29,7 +30,7 @@ from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.reality.recorded import NO_ERROR, RATE, Recorded
 from crazyflow_ros.reality.stages import ERROR, VOLTAGE, RecordedEstimate, RecordedVoltage
-from crazyflow_ros.sim import Battery, Dynamics, Sim, SimData, functional, pipeline
+from crazyflow_ros.sim import Battery, Sim, SimData, functional, pipeline
 
 FREQ = 500
 """Ticks of the physics per second."""

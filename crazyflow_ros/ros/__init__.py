@@ -45,3 +45,26 @@ __getattr__ = lazy(
         "stay_on_this_machine": "middleware",
     },
 )
+
+MODULES = (
+    "commands",
+    "discovery",
+    "equipment",
+    "extensions",
+    "features",
+    "guarded_node",
+    "host",
+    "launch_support",
+    "messages",
+    "middleware",
+    "node",
+    "optional_features",
+    "parameters",
+    "process",
+    "recording",
+    "robot_description",
+    "sensors",
+    "service_answers",
+    "topics",
+)
+"""Modules that extensions may import, with all their public names."""

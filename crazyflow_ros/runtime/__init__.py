@@ -47,3 +47,17 @@ __all__ = [
     "TimedWrench",
     "Wind",
 ]
+
+MODULES = (
+    "checkpoint_content",
+    "door_commands",
+    "door_patience",
+    "door_settings",
+    "drone_commands",
+    "mirror_inputs",
+    "requests",
+    "state_changes",
+    "steps",
+    "wrenches",
+)
+"""Modules that extensions may import, with all their public names."""

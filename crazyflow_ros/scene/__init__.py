@@ -47,3 +47,6 @@ __getattr__ = lazy(
         "unweld": "assembly",
     },
 )
+
+MODULES = ("assembly", "frames", "intrinsics", "renderers", "shapes", "view")
+"""Modules that extensions may import, with all their public names."""

@@ -152,3 +152,16 @@ __getattr__ = lazy(
         "StateBackend": "state_backend",
     },
 )
+
+MODULES = (
+    "backend",
+    "barometer",
+    "camera",
+    "camera_model",
+    "gnss",
+    "noise",
+    "rendering",
+    "sampled",
+    "state_backend",
+)
+"""Modules that extensions may import, with all their public names."""

@@ -75,3 +75,20 @@ __all__ = [
 
 # On a CPU, computing few worlds takes less time than handing the work to another thread.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+MODULES = (
+    "actuation",
+    "arguments",
+    "compile",
+    "data",
+    "functional",
+    "integration",
+    "leaves",
+    "pipeline",
+    "policies",
+    "randomize",
+    "sim",
+    "stages",
+    "worlds",
+)
+"""Modules that extensions may import, with all their public names."""

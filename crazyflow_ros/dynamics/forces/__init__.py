@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     Build: TypeAlias = Callable[[str | Sequence[str], float], External]
 
+__all__ = ["SAG", "force_of", "rest_height"]
+
 GROUP = "crazyflow_ros.forces"
 """Group of the entry points that build forces."""
 SAG = 0.25e-3
@@ -32,3 +34,7 @@ def force_of(name: str) -> Build:
 def rest_height(drone: str) -> float:
     """Return the height of the centre of mass of a drone that stands on the floor, m."""
     return float(-load_drone(drone)["geometry"]["foot_z"] - SAG)
+
+
+MODULES = ("aerodynamics", "external", "floor")
+"""Modules that extensions may import, with all their public names."""

@@ -56,3 +56,6 @@ _NAMES = {
 __getattr__ = lazy(
     __name__, {name: module for module, names in _NAMES.items() for name in names.split()}
 )
+
+MODULES = ("frame_ids", "geometry", "numeric_message", "outbox", "tapped_publisher", "times")
+"""Modules that extensions may import, with all their public names."""

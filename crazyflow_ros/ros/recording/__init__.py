@@ -12,3 +12,6 @@ if TYPE_CHECKING:
 __all__ = ["TopicRecording"]
 
 __getattr__ = lazy(__name__, {"TopicRecording": "topic_recording"})
+
+MODULES = ("recorded_effects", "topic_recording")
+"""Modules that extensions may import, with all their public names."""
