@@ -22,7 +22,7 @@ from crazyflow_ros.crazyswarm.swarm_configuration import (
 )
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.ros.equipment import Blueprint, Features
+from crazyflow_ros.ros.equipment import Blueprint, Features, sensors_of
 from crazyflow_ros.ros.extensions import PREFIXES, configured, declared_extensions
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
@@ -31,7 +31,6 @@ from crazyflow_ros.ros.optional_features import if_installed, is_on
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
-from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import SimulationConfig
 
 with if_installed("motion_capture"):
@@ -73,7 +72,7 @@ def read(node: GuardedNode) -> Blueprint:
     if other := values.get("hosts.name"):
         raise ParameterError("hosts.name", "must be empty, this server is alone", other)
     extensions = declared_extensions(node, [f"{LINK}.port"])
-    sensors = sensors_file.read(parameters)
+    sensors = sensors_of(parameters)
     if is_on("motion_capture", node.log):
         sensors = with_poses(sensors, mocap, swarm, parameters)
     config = configured(_simulation_config(parameters, mocap), parameters, extensions)

@@ -127,11 +127,11 @@ class ExternalPoses:
 
 
 def with_poses(
-    file: SensorFile,
+    file: SensorFile | None,
     given: MotionCaptureParameters,
     swarm: SwarmConfiguration,
     parameters: Parameters,
-) -> SensorFile:
+) -> SensorFile | None:
     """Return the sensors of the drones, and a motion capture system that sees those it tracks."""
     if given.external or not any(robot.settings.is_tracked for robot in swarm.robots):
         return file
@@ -150,4 +150,4 @@ def with_poses(
     kind = Kind(cfg=MotionCaptureSensorCfg, rate=rate, topics=PosesTopic)
     frame = given.frame_id or swarm.poses_frame
     device = PosesDevice(ALL, TOPIC, kind, rate, cfg, None, swarm, frame)
-    return SensorFile((*file.devices, device), parameters.drone_model)
+    return SensorFile((*(file.devices if file else ()), device), parameters.drone_model)

@@ -12,21 +12,21 @@ from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.extensions import all_values
 from crazyflow_ros.ros.host import Host
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Door, Extension, SimulationConfig
 
 if TYPE_CHECKING:
     from crazyflow_ros.checks.throttled_logger import Logger
     from crazyflow_ros.ros.commands.command_topics import RecordCommand
     from crazyflow_ros.ros.recording.recorder import Recorder
+    from crazyflow_ros.ros.sensors.devices import SensorFile
 
 
 @dataclass(frozen=True)
 class Equipment:
     """What exists before the features, besides the `Host`."""
 
-    sensors: SensorFile
-    """Sensors of the drones."""
+    sensors: SensorFile | None
+    """Sensors of the drones, or None."""
     door: Door | None
     """Through which others fly the drones, or None."""
     recorder: Recorder | None
@@ -47,11 +47,24 @@ class Blueprint:
 
     parameters: Parameters
     config: SimulationConfig
-    sensors: SensorFile
+    sensors: SensorFile | None
     features: Callable[[], Features]
     """Imports the features, which takes as long as to load compiled code, and happens beside it."""
     extensions: Mapping[str, Extension] = field(default_factory=dict)
     """Those that are asked for, by name."""
+
+
+def sensors_of(parameters: Parameters) -> SensorFile | None:
+    """Read the sensors of the drones, if there is a file of them.
+
+    Raises:
+        ParameterError: The file cannot be read, or a value is invalid.
+    """
+    if not parameters.sensors:
+        return None
+    from crazyflow_ros.ros.sensors import sensors_file  # with all kinds of sensors
+
+    return sensors_file.read(parameters)
 
 
 def new_recorder(

@@ -11,14 +11,12 @@ from functools import partial
 from crazyflow_ros.ros import mujoco_viewer, robot_description
 from crazyflow_ros.ros.commands.command_topics import CommandTopics
 from crazyflow_ros.ros.commands.swarm_commands import SwarmCommands
-from crazyflow_ros.ros.controllers import topic_hardware
 from crazyflow_ros.ros.controllers.opened_door import add_gamepad
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.equipment import Equipment
 from crazyflow_ros.ros.extensions import add_external_features
 from crazyflow_ros.ros.host import Host
 from crazyflow_ros.ros.optional_features import if_installed, is_on
-from crazyflow_ros.ros.sensors import sensor_threads
 from crazyflow_ros.ros.services.checkpoint_services import CheckpointServices
 from crazyflow_ros.ros.services.time_services import TimeControlServices
 from crazyflow_ros.ros.services.wind_parameters import WindParameters
@@ -41,8 +39,6 @@ with if_installed("mujoco_ros2_control"):
     from crazyflow_ros.ros.services.mujoco_ros2_control import MujocoServices
 with if_installed("simulation_interfaces"):
     from crazyflow_ros.ros import simulation_interfaces
-with if_installed("topic_sensors"):
-    from crazyflow_ros.ros.controllers import topic_sensors
 
 
 def add_features(host: Host, equipment: Equipment) -> None:
@@ -78,7 +74,10 @@ def add_reports(host: Host, equipment: Equipment) -> None:
 def add_control(host: Host, equipment: Equipment) -> None:
     """Add sensors, services that control the simulation, and topics through which others fly."""
     door = equipment.door
-    sensor_threads.declare(host, equipment.sensors)
+    if equipment.sensors:
+        from crazyflow_ros.ros.sensors import sensor_threads
+
+        sensor_threads.declare(host, equipment.sensors)
     TimeControlServices(host)
     if is_on("disturbances", host.log):
         DisturbanceServices(host)
@@ -94,6 +93,15 @@ def add_control(host: Host, equipment: Equipment) -> None:
     SilentMistakes(host)
     add_gamepad(host, door)
     if isinstance(door, TopicSource):
-        topic_hardware.declare(host, door)
-        if is_on("topic_sensors", host.log):
-            topic_sensors.declare(host, door)
+        add_topic_hardware(host, door)
+
+
+def add_topic_hardware(host: Host, door: TopicSource) -> None:
+    """Add the topics of stock plugins of ros2_control, which few simulators have."""
+    from crazyflow_ros.ros.controllers import topic_hardware
+
+    with if_installed("topic_sensors"):
+        from crazyflow_ros.ros.controllers import topic_sensors
+    topic_hardware.declare(host, door)
+    if is_on("topic_sensors", host.log):
+        topic_sensors.declare(host, door)

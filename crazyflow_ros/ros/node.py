@@ -16,7 +16,7 @@ from rclpy.utilities import get_rmw_implementation_identifier
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.controllers.opened_door import opened_door
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
-from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features, new_recorder
+from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features, new_recorder, sensors_of
 from crazyflow_ros.ros.extensions import PREFIXES, configured, declared_extensions
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.launch_support import READY
@@ -28,7 +28,6 @@ from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
-from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.runtime import Door, PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
 from crazyflow_ros.sim.policies import policy_of
@@ -269,7 +268,7 @@ def _read(node: SimulatorNode) -> Blueprint:
     parameters = declare(node, Parameters, others=PREFIXES)
     extensions = declared_extensions(node)
     config = configured(parameters.simulation_config(), parameters, extensions)
-    return Blueprint(parameters, config, sensors_file.read(parameters), _features, extensions)
+    return Blueprint(parameters, config, sensors_of(parameters), _features, extensions)
 
 
 def _features() -> Features:
