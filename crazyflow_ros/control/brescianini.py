@@ -20,7 +20,7 @@ from jax import Array
 from crazyflow_ros.control.attitude_error import attitude_error
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plane, shared
 from crazyflow_ros.control.memory import RATES, Memory, unless_idle
-from crazyflow_ros.control.modes import PowerDistribution
+from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (

@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.control import Controller, PowerDistribution
 from crazyflow_ros.control.firmware_parameters import FirmwareParameters
 from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes
 from crazyflow_ros.dynamics.components import BodyState, Vec3, Vec4
 
@@ -129,18 +129,5 @@ class Cascade(Protocol):
         """
 
 
-def cascade_of(controller: Controller) -> Cascade:
-    """Return the module of a controller.
-
-    Raises:
-        ValueError: It cannot be imported, or lacks something that `Cascade` has.
-    """
-    loaded: Cascade = controller.load(f"a module with {', '.join(_CONTENTS)}", _is_cascade)
-    return loaded
-
-
-_CONTENTS = sorted(name for name in vars(Cascade) if not name.startswith("_"))
-
-
-def _is_cascade(module: object) -> bool:
-    return all(hasattr(module, name) for name in _CONTENTS)
+CONTENTS = sorted(name for name in vars(Cascade) if not name.startswith("_"))
+"""Names that the module of a controller has."""

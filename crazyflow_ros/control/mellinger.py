@@ -15,7 +15,7 @@ from jax import Array
 
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plane, shared
 from crazyflow_ros.control.memory import INTEGRAL, RATES, Memory
-from crazyflow_ros.control.modes import PowerDistribution
+from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes
 from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.enum_members import OpenEnum
 from crazyflow_ros.checks.limits import unknown
+
+if TYPE_CHECKING:
+    from crazyflow_ros.control.cascades import Cascade
 
 
 class Control(StrEnum):
@@ -32,7 +36,7 @@ class Control(StrEnum):
 
 
 class Controller(OpenEnum):
-    """Position and attitude controller of a drone: a module like `cascades.Cascade`."""
+    """Position and attitude controller of a drone: a module like a `Cascade`."""
 
     pid = "pid"
     """Cascade of PID controllers, the firmware's default."""
@@ -48,6 +52,21 @@ class Controller(OpenEnum):
     def group(cls) -> str:
         """See `OpenEnum`."""
         return "crazyflow_ros.controllers"
+
+    @property
+    def cascade(self) -> Cascade:
+        """What it computes.
+
+        Raises:
+            ValueError: It cannot be imported, or lacks something that a `Cascade` has.
+        """
+        from crazyflow_ros.control.cascades import CONTENTS  # with JAX
+
+        def is_cascade(module: object) -> bool:
+            return all(hasattr(module, name) for name in CONTENTS)
+
+        cascade: Cascade = self.load(f"a module with {', '.join(CONTENTS)}", is_cascade)
+        return cascade
 
     @property
     def number(self) -> int:
@@ -74,15 +93,3 @@ class Controller(OpenEnum):
                 return controller
         known = (f"{controller.number} {controller}" for controller in cls)
         raise ValueError(unknown("controller", number, known))
-
-
-class PowerDistribution(StrEnum):
-    """What becomes of a thrust and torque that the rotors cannot give together."""
-
-    clipped = "clipped"
-    """Each rotor is limited by itself, as in Crazyflow: torque is lost, and the drone may flip."""
-    capped = "capped"
-    """All rotors are lowered by what the strongest exceeds its limit, as in the Crazyflie's
-    firmware: thrust is lost, and the torque stays. Only at the bottom is each rotor limited by
-    itself."""
-    default = "clipped"

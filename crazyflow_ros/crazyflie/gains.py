@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter
 from crazyflow_ros.control.gains import Tuned, check_gain
 from crazyflow_ros.drones import load_drone
@@ -19,7 +18,7 @@ _STAGES = ("state", "attitude")
 _TABLE: dict[str, tuple[Controller, FirmwareParameter]] = {
     name: (controller, parameter)
     for controller in Controller
-    for name, parameter in cascade_of(controller).PARAMETERS.items()
+    for name, parameter in controller.cascade.PARAMETERS.items()
 }
 GAINS = tuple(_TABLE)
 """Full names of the parameters that are gains."""
@@ -40,7 +39,7 @@ class Gains:
         self._params: dict[tuple[Controller, str], dict[str, np.ndarray]] = {}
         self._units: dict[tuple[Controller, str], Mapping[str, np.ndarray]] = {}
         for controller, stage in product(Controller, _STAGES):
-            cascade = cascade_of(controller)
+            cascade = controller.cascade
             params = cascade.load_params(stage, model, freq)
             if true_mass and stage == "state":
                 params = cascade.true_to_mass(params, weight)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench
     from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
     from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
-    from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce
+    from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, Force
     from crazyflow_ros.dynamics.forces.floor import floor_contact
     from crazyflow_ros.dynamics.obstacles import Obstacles
     from crazyflow_ros.dynamics.rigid_body import RigidBody
@@ -28,6 +28,7 @@ __all__ = [
     "DroneContact",
     "DroneForce",
     "Dynamics",
+    "Force",
     "Obstacles",
     "RigidBody",
     "Wrench",
@@ -45,6 +46,7 @@ __getattr__ = lazy(
         "BodyState": "components",
         "DroneContact": "forces.external",
         "DroneForce": "forces.external",
+        "Force": "forces.external",
         "Obstacles": "obstacles",
         "RigidBody": "rigid_body",
         "Wrench": "components",

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.checks.enum_members import OpenEnum, member
-from crazyflow_ros.checks.plain_values import Names, Numbers, Spec
+from crazyflow_ros.checks.enum_members import OpenEnum
+from crazyflow_ros.checks.plain_values import Names, Numbers, ParameterError, Spec
 from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.control.rates import DEFAULT_RATE, DEFAULT_RATES
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
@@ -39,10 +39,9 @@ def _one_of(enum: type[OpenEnum], what: str) -> Spec:
     parameter = enum.__name__.lower()
 
     def added(name: str) -> str:
-        try:
-            return str(member(enum, name))
-        except ValueError as error:
-            raise ValueError(f"{parameter}: {error}") from None
+        if name not in (known := enum.known()):
+            raise ParameterError(parameter, f"one of {', '.join(known)}", name)
+        return name
 
     return Spec(f"{what}; or one that an installed package has", choices=[*enum], otherwise=added)
 

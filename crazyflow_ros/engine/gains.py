@@ -8,7 +8,6 @@ from typing import TypeVar
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.engine.form import gain_columns
 from crazyflow_ros.sim.data import SimControls
 
@@ -21,7 +20,7 @@ def found_gains(controls: SimControls) -> dict[str, np.ndarray]:
     levels = {"state": controls.state, "attitude": controls.attitude}
     for stage, level in levels.items():
         if level is not None:
-            for name in cascade_of(level.controller).GAINS:
+            for name in level.controller.cascade.GAINS:
                 of, _, gain = name.partition(".")
                 if of == stage:
                     found[name] = np.asarray(level.params[gain])

@@ -13,7 +13,6 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.components import split, stack
@@ -121,7 +120,7 @@ def _accept_attitudes(sim: Sim) -> None:
     size, controls = (sim.n_worlds, sim.n_drones), sim.data.controls
     sim.step_pipeline = replace(sim.step_pipeline, "control_state", control_state_or_attitude)
     attitude = controls.attitude
-    if attitude is not None and cascade_of(attitude.controller).HAS_RATE_MODES:
+    if attitude is not None and attitude.controller.cascade.HAS_RATE_MODES:
         controls = controls.replace(attitude=attitude.replace(rate_axes=filled(size, 2)))
     values = {field.name: getattr(controls, field.name) for field in fields(controls)}
     levels = LevelControls(**values, held=_nobody(size), level=filled(size, 1), command=None)

@@ -20,7 +20,6 @@ from jax import Array
 from scipy.signal import butter, sosfiltfilt
 
 from crazyflow_ros.control import Controller, PowerDistribution
-from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
@@ -120,7 +119,7 @@ def replayed(log: FlightLog) -> FirmwareCommands:
 @partial(jax.jit, static_argnames="controller")
 def _run(inputs: Array, controller: Controller) -> Array:
     """Return roll, pitch, yaw [rad], thrust [N] and torque [N m] for each row of the inputs."""
-    cascade, every = cascade_of(controller), ATTITUDE_RATE // POSITION_RATES[controller]
+    cascade, every = controller.cascade, ATTITUDE_RATE // POSITION_RATES[controller]
     outer = cascade.load_params("state", DRONE, POSITION_RATES[controller])
     outer |= {name: jnp.asarray(gain) for name, gain in FIRMWARE_GAINS[controller].items()}
     inner = cascade.load_params("attitude", DRONE, ATTITUDE_RATE)

@@ -15,7 +15,6 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control, Controller, PowerDistribution, mellinger
-from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
@@ -126,7 +125,7 @@ class StateControl(Struct):
         controller: Controller = Controller.default,
     ) -> StateControl:
         """Return a command to hover at the origin."""
-        cascade, size = cascade_of(controller), (n_worlds, n_drones)
+        cascade, size = controller.cascade, (n_worlds, n_drones)
         cmd, memory = filled(size, [*[0] * 12, 1, 0, 0, 0]), _zeros(size, cascade.POSITION_MEMORY)
         params = cascade.load_params("state", drone, freq)
         return StateControl(cmd, memory, params, freq, controller)
@@ -164,7 +163,7 @@ class AttitudeControl(Struct):
         controller: Controller = Controller.default,
     ) -> AttitudeControl:
         """Return a command for a level attitude without thrust."""
-        cascade, size = cascade_of(controller), (n_worlds, n_drones)
+        cascade, size = controller.cascade, (n_worlds, n_drones)
         memory, params = (
             _zeros(size, cascade.ATTITUDE_MEMORY),
             cascade.load_params("attitude", drone, freq),
@@ -301,7 +300,7 @@ class SimData(Struct):
             for level, make in create.items()
         }
         if true_mass and (state := levels["state"]) is not None:
-            own = cascade_of(controller).true_to_mass(state.params, params.hover_thrust)
+            own = controller.cascade.true_to_mass(state.params, params.hover_thrust)
             levels["state"] = state.replace(params=own)
         data = SimData(
             states=SimState.create(n_worlds, n_drones),

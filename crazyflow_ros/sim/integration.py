@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,10 @@ from crazyflow_ros.dynamics.components import (
     rotate_quat,
     scale,
 )
+from crazyflow_ros.sim.integrator import Integrator as Integrator  # as in Crazyflow
 
-DerivativeFn = Callable[[BodyState], BodyDerivative]
-IntegratorFn = Callable[[BodyState, DerivativeFn, float], BodyState]
+if TYPE_CHECKING:
+    from crazyflow_ros.sim.integrator import DerivativeFn
 
 
 def _advance(state: BodyState, rate: BodyDerivative, dt: float | Array) -> BodyState:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from crazyflow_ros.checks.enum_members import OpenEnum
 
 if TYPE_CHECKING:
-    from crazyflow_ros.sim.integration import IntegratorFn
+    from collections.abc import Callable
+
+    from crazyflow_ros.dynamics.components import BodyDerivative, BodyState
+
+    DerivativeFn: TypeAlias = Callable[[BodyState], BodyDerivative]
+    IntegratorFn: TypeAlias = Callable[[BodyState, DerivativeFn, float], BodyState]
 
 
 class Integrator(OpenEnum):

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.control import Control, mellinger
-from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.control.memory import Memory
 from crazyflow_ros.dynamics import Dynamics, first_principles, so_rpy
 from crazyflow_ros.dynamics.components import (
@@ -144,7 +143,7 @@ def position_controller(data: SimData) -> SimControls:
     assert level is not None and attitude is not None
     cmd = level.cmd
     setpoint = tuple(split(cmd[..., i : i + n]) for i, n in ((0, 3), (3, 3), (6, 3), (9, 4)))
-    rpy, thrust, memory = cascade_of(level.controller).state2attitude(
+    rpy, thrust, memory = level.controller.cascade.state2attitude(
         measured(data).components,
         setpoint,  # type: ignore[arg-type]
         _components(level.memory),
@@ -171,7 +170,7 @@ def control_attitude(data: SimData) -> SimData:
         controls, level, mixer = data.controls, data.controls.attitude, data.controls.force_torque
         assert level is not None and mixer is not None
         roll, pitch, yaw, thrust = split(level.cmd)
-        force, torque, memory = cascade_of(level.controller).attitude2force_torque(
+        force, torque, memory = level.controller.cascade.attitude2force_torque(
             measured(data).components,
             ((roll, pitch, yaw), split(level.ang_vel_des), thrust),  # type: ignore[arg-type]
             _components(level.memory),

@@ -3,15 +3,13 @@
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.control import mellinger
-from crazyflow_ros.control.memory import Memory
-from crazyflow_ros.dynamics import BodyState, RigidBody, Wrench
+from crazyflow_ros.control import Controller, Memory
+from crazyflow_ros.dynamics import BodyState, Force, RigidBody, Wrench
 from crazyflow_ros.dynamics import components as c
-from crazyflow_ros.dynamics.forces.external import Force
 
 PUSH, STIFFNESS, DAMPING = 0.02, 0.4, 0.2  # N towards x, N/m, N/(m/s)
 POSITION_MEMORY, GAINS, PARAMETERS = {}, {}, {}  # nothing that integrates, or changes in flight
-# The attitude follows Mellinger's controller.
+mellinger = Controller.mellinger.cascade  # which the attitude follows
 ATTITUDE_MEMORY, HAS_RATE_MODES = mellinger.ATTITUDE_MEMORY, mellinger.HAS_RATE_MODES
 load_params, firmware_units = mellinger.load_params, mellinger.firmware_units
 attitude2force_torque = mellinger.attitude2force_torque
@@ -27,13 +25,13 @@ def breeze(drone: str, freq: float) -> Force:
     return force
 
 
-def true_to_mass(params: mellinger.Params, hover_thrust: Array) -> mellinger.Params:
+def true_to_mass(params: dict[str, Array], hover_thrust: Array) -> dict[str, Array]:
     """The parameters, with the mass that the drone has."""
     return params | {"mass": hover_thrust[..., 0] / -params["gravity_vec"][..., 2]}
 
 
 def state2attitude(
-    body: BodyState, setpoint: tuple, memory: Memory, dt: float, params: mellinger.Params
+    body: BodyState, setpoint: tuple, memory: Memory, dt: float, params: dict[str, Array]
 ) -> tuple[c.Vec3, Array, Memory]:
     """Attitude and thrust that pull a drone to its setpoint like a spring and a damper."""
     pos, vel, acc, quat = setpoint

@@ -14,7 +14,6 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.compat import control as functions
 from crazyflow_ros.compat.dynamics import parametrize
 from crazyflow_ros.control import Controller
-from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.sim import Sim
@@ -130,7 +129,7 @@ def test_inputs_of_another_shape_are_refused() -> None:
 @pytest.mark.parametrize("controller", Controller)
 def test_the_controllers_take_numpy_as_well(controller: Controller) -> None:
     """Their functions of components, twice in a row."""
-    module, rng = cascade_of(controller), np.random.default_rng(0)
+    module, rng = controller.cascade, np.random.default_rng(0)
     setpoint = [rng.normal(size=(N, n)) for n in (3, 3, 3, 4)]
     body = [rng.normal(size=(N, n)) for n in (3, 4, 3, 3, 4)]
     body[1] /= np.linalg.norm(body[1], axis=-1, keepdims=True)

@@ -25,10 +25,11 @@ spec.loader.exec_module(api)
 
 EXTRAS = {"gymnasium", "optax", "viser", "casadi", "pettingzoo", "stable_baselines3", "rclpy"}
 GROUPS = {
-    "crazyflow_ros.commands",
-    "crazyflow_ros.doors",
-    "crazyflow_ros.extensions",
-    "crazyflow_ros.features",
+    f"crazyflow_ros.{group}"
+    for group in (
+        *("commands", "controllers", "doors", "dynamics", "estimators", "extensions", "features"),
+        *("forces", "integrators"),
+    )
 }
 """Of entry points."""
 SHORT_CUTS = {"crazyflow_ros"}

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.control.cascades import cascade_of
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.crazyflie.gains import GAINS as PARAMETERS
 from crazyflow_ros.crazyflie.gains import Gains
@@ -151,7 +150,7 @@ def test_firmware_parameters_cover_the_gains_in_the_units_of_the_firmware() -> N
         controller, new = gains.set(name, 2 * value + 1)
         changed[controller] |= new.keys()
         assert gains.values()[name] == pytest.approx(2 * value + 1), name
-    assert changed == {c: set(cascade_of(c).GAINS) for c in Controller}
+    assert changed == {c: set(c.cascade.GAINS) for c in Controller}
     before = gains.values()
     with pytest.raises(ValueError, match=r"ctrlMel.mass must be within 1e\+07, got -1e\+08"):
         gains.set("ctrlMel.mass", -1e8)

@@ -16,7 +16,7 @@ from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.resource_reader import Reader, objects
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
-from crazyflow_ros.ros.simulation_interfaces.world_changes import WorldChanges
+from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SceneryChanges
 from crazyflow_ros.runtime import ResetScope, Snapshot
 from crazyflow_ros.scene import scene_path, scenes
 from crazyflow_ros.scene.description import Description
@@ -53,7 +53,7 @@ class Server:
         self.scenery = Scenery(simulator.physics.mirror)
         self.world: WorldResource | None = None
         self.loading = False
-        self.changes = WorldChanges()
+        self.changes = SceneryChanges()
         self.stopped_at = self.now()
         self.info: dict[str, EntityInfo] = {}
         self.resets_time: bool = not simulator.parameters.flown_by
@@ -143,7 +143,7 @@ class Server:
         await self.wait(paused)
         self.stopped_at = (snapshot.tick, snapshot.epoch)
 
-    async def change_world(self, changes: WorldChanges, scene: Description | None = None) -> None:
+    async def change_world(self, changes: SceneryChanges, scene: Description | None = None) -> None:
         """Set the changes of a new scene, or of the present one.
 
         Raises:

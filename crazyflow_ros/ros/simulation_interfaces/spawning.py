@@ -32,9 +32,9 @@ from crazyflow_ros.ros.simulation_interfaces.resource_reader import (
     resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
+from crazyflow_ros.ros.simulation_interfaces.scenery_changes import standing
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
-from crazyflow_ros.ros.simulation_interfaces.world_changes import standing
 from crazyflow_ros.scene.description import FORMATS, elements_of
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)

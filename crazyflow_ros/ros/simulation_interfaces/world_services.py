@@ -18,8 +18,8 @@ from crazyflow_ros.ros.simulation_interfaces.resource_reader import (
     listed,
     resource_of,
 )
+from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SceneryChanges
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
-from crazyflow_ros.ros.simulation_interfaces.world_changes import WorldChanges
 from crazyflow_ros.scene import scene_path, scenes
 from crazyflow_ros.scene.description import Description, read_text
 
@@ -90,7 +90,7 @@ class WorldLoading:
         runs = not physics.paused
         await server.wait(physics.hold("a world is being loaded"))
         try:
-            await server.change_world(WorldChanges(), scene)
+            await server.change_world(SceneryChanges(), scene)
             server.world, runs = world, False
         except ValueError as error:
             raise Refusal(_CODES.RESOURCE_PARSE_ERROR, str(error)) from None

@@ -33,6 +33,7 @@ SETTABLE = (
     *("wind", "gust_intensity", "gust_altitude"),
 )
 EMPTY = (
+    "forces",
     *("initial_poses", "with_interfaces", "world_folders", "door_drones", "crazyflie.anchors"),
 )
 NAMES = [declaration.name for declaration in declarations(Parameters)]

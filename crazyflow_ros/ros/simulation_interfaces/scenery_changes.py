@@ -14,7 +14,7 @@ from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
 
 @dataclass(frozen=True)
-class WorldChanges:
+class SceneryChanges:
     """Changes of the world since it was loaded."""
 
     spawned: Mapping[str, mujoco.MjSpec] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class WorldChanges:
 
     def with_spawned(
         self, name: str, spec: mujoco.MjSpec, elements: int, pose: Pose
-    ) -> WorldChanges:
+    ) -> SceneryChanges:
         """Add an object.
 
         Raises:
@@ -53,14 +53,14 @@ class WorldChanges:
             elements=made_of,
         )
 
-    def with_pose(self, name: str, pose: Pose) -> WorldChanges:
+    def with_pose(self, name: str, pose: Pose) -> SceneryChanges:
         """Move an object."""
         return replace(self, poses={**self.poses, name: pose})
 
-    def without(self, name: str) -> WorldChanges:
+    def without(self, name: str) -> SceneryChanges:
         """Delete an object."""
         gone = frozenset() if name in self.spawned else frozenset({name})
-        return WorldChanges(
+        return SceneryChanges(
             _without(self.spawned, name),
             _without(self.poses, name),
             _without(self.start, name),
@@ -68,14 +68,14 @@ class WorldChanges:
             _without(self.elements, name),
         )
 
-    def reset(self, *, state: bool, spawned: bool) -> WorldChanges:
+    def reset(self, *, state: bool, spawned: bool) -> SceneryChanges:
         """Reset the poses of objects, the set of objects, or both."""
         if state and spawned:
-            return WorldChanges()
+            return SceneryChanges()
         if state:
             return replace(self, poses=self.start)
         poses = {name: pose for name, pose in self.poses.items() if name not in self.spawned}
-        return WorldChanges(poses=poses) if spawned else self
+        return SceneryChanges(poses=poses) if spawned else self
 
     def apply(self, spec: mujoco.MjSpec) -> None:
         """Apply the changes to a world.
