@@ -46,7 +46,7 @@ DRONES = ("cf0", "cf1", "cf2", "cf3")
 HEIGHTS = (1.0, 1.4, 0.8, 1.7)  # m
 RACE_SECONDS, EXCITED_SECONDS = 20.0, 15.0
 TRAINING = 900.0  # s, at most
-PACKAGES = ("09_service", "10_topic", "13_door")
+PACKAGES = ("09_service", "10_topic", "13_door", "20_physics")
 
 
 def force(axes: Axes) -> None:
@@ -259,6 +259,20 @@ def recovery_by_depth(axes: Axes) -> None:
     axes.set(xlabel="time [s]", ylabel="distance [m]", ylim=(0, None))
 
 
+def physics(axes: Axes) -> None:
+    """How far the breeze pushes a drone aside, with its controller and with Mellinger's."""
+    for controller in ("spring", "mellinger"):
+        parameters = [f"controller:={controller}", "forces:=[breeze]", "start_paused:=true"]
+        with simulator(parameters), SimulatorClient(stepping=True) as simulation:
+            flown = track(simulation)
+            simulation.drone("cf0").start_takeoff(1.0)
+            for _ in range(40):
+                simulation.sleep(0.2)
+            time, x, _, _ = np.array(flown).T
+        axes.plot(time, 100 * x, label=f"controller {controller}")
+    axes.set(xlabel="time [s]", ylabel="aside [cm]")
+
+
 PLOTS: dict[str, Callable[[Axes], None]] = {
     "01_force": force,
     "02_pipeline_stage": pipeline_stage,
@@ -273,6 +287,7 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
     "13_door": door,
     "16_race_by_depth": race_by_depth,
     "17_recovery_by_depth": recovery_by_depth,
+    "20_physics": physics,
 }
 
 
