@@ -265,9 +265,10 @@ def physics(axes: Axes) -> None:
         parameters = [f"controller:={controller}", "forces:=[breeze]", "start_paused:=true"]
         with simulator(parameters), SimulatorClient(stepping=True) as simulation:
             flown = track(simulation)
+            while not flown:
+                simulation.sleep(0.1)
             simulation.drone("cf0").start_takeoff(1.0)
-            for _ in range(40):
-                simulation.sleep(0.2)
+            simulation.sleep(12.0)
             time, x, _, _ = np.array(flown).T
         axes.plot(time, 100 * x, label=f"controller {controller}")
     axes.set(xlabel="time [s]", ylabel="aside [cm]")
