@@ -104,6 +104,7 @@ class CompiledWorld:
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
         self.max_stretches = form.max_stretches
+        self._counted = counted(self.freq)
         self._arguments, self._seen = readable_by_jax(form.size, form.dtype)
         parts = form.parts(self._arguments)
         self._state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
@@ -186,9 +187,11 @@ class CompiledWorld:
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)
         counts, n = self._counts, len(stretches)
-        counts[0], counts[1], counts[2 : 2 + n] = tick % counted(self.freq), n, stretches
+        counts[0], counts[1], counts[2 : 2 + n] = tick % self._counted, n, stretches
         packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
-        rows = self._rows(packed)[:n]
+        results, n_state = np.asarray(packed), self._state.size
+        self._state[:] = results[:n_state]
+        rows = results[n_state:].reshape(self.max_stretches, self.n_drones, -1)[:n]
         if self._order is not None:
             self._order[:] = neighbours_together(rows[-1, :, self.form.outputs["pos"]])
         return rows
@@ -216,12 +219,6 @@ class CompiledWorld:
         what = ("advance", self._kind) if self._config.is_own else ()
         program = compiled_files.compiled(lambda: self._function.new(), arguments, *what)
         return WorldProgram(layout(obstacles), program)
-
-    def _rows(self, packed: Array) -> np.ndarray:
-        """Store the state, and return the other results as rows."""
-        results = np.asarray(packed)
-        self._state[:] = results[: self._state.size]
-        return results[self._state.size :].reshape(self.max_stretches, self.n_drones, -1)
 
     def is_own(self, path: str) -> bool:
         """Return whether each drone has its own part of a leaf, on the second of three axes."""

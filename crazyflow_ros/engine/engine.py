@@ -40,6 +40,7 @@ class Engine:
     """The state of the drones, and the compiled function that advances it. Not thread-safe.
 
     Attributes:
+        world: The compiled function, and the form of the state.
         names: Names of the drones, in the order of the rows of a snapshot.
         rows: Slots of the drones, to index the four arrays below, which have one row per slot.
         command: Numbers of each drone's command.
@@ -82,7 +83,7 @@ class Engine:
         """
         self._config, self._by_door = config, len(by_door)
         n_slots, gusts = slots_for(max(n_slots, len(names))), config.gust_intensity > 0
-        self._world = world = CompiledWorld(config, n_slots, by_door=self._by_door, gusts=gusts)
+        self.world = world = CompiledWorld(config, n_slots, by_door=self._by_door, gusts=gusts)
         self.freq, self.control = world.freq, world.control
         self.control_period = world.control_period
         self._blow(Wind(config.wind, config.gust_intensity, config.gust_altitude))
@@ -100,17 +101,12 @@ class Engine:
     @property
     def n_slots(self) -> int:
         """Number of drones for which there is room."""
-        return self._world.n_drones
-
-    @property
-    def world(self) -> CompiledWorld:
-        """The compiled function, and the form of the state."""
-        return self._world
+        return self.world.n_drones
 
     @property
     def config(self) -> SimulationConfig:
         """The configuration, with the present controller."""
-        return replace(self._config, controller=self._world.controller.value)
+        return replace(self._config, controller=self.world.controller.value)
 
     def initial_poses(self) -> np.ndarray:
         """Return position and attitude (xyzw) of each drone after a reset, shape (M, 7)."""
@@ -153,7 +149,7 @@ class Engine:
 
         It is the command, the level, and the external force and torque.
         """
-        return self._inputs[self._slots_of(names), : self._world.form.inputs["wrench"].stop]
+        return self._inputs[self._slots_of(names), : self.world.form.inputs["wrench"].stop]
 
     def set_inputs(self, names: Sequence[str], inputs: np.ndarray) -> None:
         """Set the result of `inputs`."""
@@ -173,10 +169,10 @@ class Engine:
             names: Names of the drones; None resets all, and the state that they share.
         """
         if names is None:
-            leaves, slots = self._world.fresh(), np.arange(self.n_slots)
+            leaves, slots = self.world.fresh(), np.arange(self.n_slots)
             self.lost.clear()
         else:
-            leaves, slots = self._world.leaves, self._slots_of(names)
+            leaves, slots = self.world.leaves, self._slots_of(names)
             self._refresh(leaves, slots)
             self.lost = {name: tick for name, tick in self.lost.items() if name not in names}
         self._inputs[slots] = self._initial.inputs[slots]
@@ -193,7 +189,7 @@ class Engine:
             fields: The state; its estimator begins there.
             charged: Whether its battery is full afterwards; otherwise it keeps its charge.
         """
-        slots, leaves = self._slots_of([name]), self._world.leaves
+        slots, leaves = self._slots_of([name]), self.world.leaves
         drawn = leaves.get(_DRAWN)
         kept = None if drawn is None or charged else drawn[0, slots].copy()
         self.reset([name])
@@ -201,7 +197,7 @@ class Engine:
         self.put([name], fields)
         if kept is not None:
             self._set_leaves(name, {_DRAWN: kept})
-        if self._world.leaves.get("estimate.initial") is not None:
+        if self.world.leaves.get("estimate.initial") is not None:
             pos, quat = np.asarray(fields["pos"])[0], np.asarray(fields["quat"])[0]
             self.restart_estimate(name, np.array([*pos, float(yaw(quat))]))
 
@@ -217,7 +213,7 @@ class Engine:
         The estimators of drones that are put elsewhere start again there: nothing that a drone
         measures would tell it.
         """
-        slots, leaves = self._slots_of(names), self._world.leaves
+        slots, leaves = self._slots_of(names), self.world.leaves
         before = [leaves[path][0, slots] for path in _POSE]
         self._fill(leaves, slots, fields)
         if _BEGUN[0] in leaves:
@@ -225,7 +221,7 @@ class Engine:
             moved = np.any([(a != b).any(axis=1) for a, b in zip(before, after)], axis=0)
             for path in _BEGUN:
                 leaves[path][0, slots[moved]] = 0
-            self._world.leaves = leaves
+            self.world.leaves = leaves
 
     def capture_initial_state(self, state: Snapshot) -> None:
         """Make a state the initial one, with the commands in force, except those of a door."""
@@ -269,16 +265,16 @@ class Engine:
 
         If the controller changes, the new one begins as in its first run.
         """
-        before, n_slots, leaves = self.n_slots, world.n_drones, self._world.leaves
-        world.wind[:] = self._world.wind
-        self._world = world
+        before, n_slots, leaves = self.n_slots, world.n_drones, self.world.leaves
+        world.wind[:] = self.world.wind
+        self.world = world
         world.inputs[:before] = self._inputs
         self._set_inputs(world.inputs)
         self._output.extend(n_slots)
         self._initial = self._initial.extended(world.inputs)
         self._set_slots(self._slots)
         self._gains.give(world, self._slots)
-        more = self._world.fresh()
+        more = self.world.fresh()
         for path in leaves.keys() & more.keys():
             if world.is_own(path):
                 more[path][:, :before] = leaves[path]
@@ -290,9 +286,9 @@ class Engine:
     def capture(self) -> dict[str, np.ndarray]:
         """Return everything that determines the drones' future, in the order of their names."""
         slots = self._slots_of(self.names)
-        leaves = self._world.leaves
+        leaves = self.world.leaves
         own = {
-            f"state/{path}": v[:, slots] if self._world.is_own(path) else v.ravel()
+            f"state/{path}": v[:, slots] if self.world.is_own(path) else v.ravel()
             for path, v in leaves.items()
         }
         initial = {f"initial/{name}": v for name, v in self._initial.fields(slots).items()}
@@ -309,9 +305,9 @@ class Engine:
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from the result of `capture` for the same drones."""
-        slots, leaves = self._slots_of(self.names), self._world.leaves
+        slots, leaves = self._slots_of(self.names), self.world.leaves
         for path, values in leaves.items():
-            if self._world.is_own(path):
+            if self.world.is_own(path):
                 values[:, slots] = arrays[f"state/{path}"]
             else:
                 leaves[path] = arrays[f"state/{path}"].reshape(values.shape)
@@ -320,7 +316,7 @@ class Engine:
         self._initial.inputs[slots] = arrays["initial_inputs"]
         self._output.set_rotors(slots, arrays)
         self.lost = {n: t for n, t in zip(self.names, arrays["lost"].tolist()) if t != _NEVER}
-        self._world.leaves = leaves
+        self.world.leaves = leaves
         self._set_slots(self._slots)
 
     def restart_estimate(self, name: str, initial: np.ndarray) -> None:
@@ -343,15 +339,15 @@ class Engine:
             pose: (7,) position [m] and attitude (xyzw), zeros if the attitude is unknown.
             std: Standard deviations of position [m] and attitude [rad].
         """
-        number = self._world.leaves["estimate.external"][0, self._slots[name], -1] + 1
+        number = self.world.leaves["estimate.external"][0, self._slots[name], -1] + 1
         self._set_leaves(name, {"estimate.external": [*pose, *std, number % _MANY]})
 
     def _set_leaves(self, name: str, leaves: Mapping[str, ArrayLike]) -> None:
         """Set a drone's part of leaves."""
-        present = self._world.leaves
+        present = self.world.leaves
         for path, values in leaves.items():
             present[path][0, self._slots[name]] = values
-        self._world.leaves = present
+        self.world.leaves = present
 
     def disturb(self, disturbance: Disturbance) -> None:
         """Apply a disturbance.
@@ -363,7 +359,7 @@ class Engine:
             case Wind():
                 self._blow(disturbance)
             case MotorEfficiency(drone, motor, efficiency):
-                if not self._world.has_rotors:
+                if not self.world.has_rotors:
                     dynamics = self._config.dynamics
                     raise ValueError(f"dynamics {dynamics} have no motors, first_principles do")
                 self.motor_loss[self._slots[drone], motor] = 1 - np.sqrt(efficiency)
@@ -379,13 +375,13 @@ class Engine:
         Raises:
             ValueError: The dynamics have no drag.
         """
-        if not (self._world.feels_wind or wind.is_calm):
+        if not (self.world.feels_wind or wind.is_calm):
             need = "wind needs dynamics first_principles or so_rpy_rotor_drag"
             raise ValueError(f"{need}, got {self._config.dynamics}")
 
     def policy_failed(self, name: str) -> bool:
         """Return whether a policy flew the drone, and its output was not a number."""
-        memory = self._world.leaves.get(f"plugins.{POLICY}")
+        memory = self.world.leaves.get(f"plugins.{POLICY}")
         return memory is not None and not np.isfinite(memory[0, self._slots[name]]).all()
 
     def check_controller(self, controller: Controller) -> None:
@@ -410,11 +406,11 @@ class Engine:
         Raises:
             ValueError: A gain has no effect.
         """
-        self._gains.tune(self._world, name, self._slots[name], controller, gains)
+        self._gains.tune(self.world, name, self._slots[name], controller, gains)
 
     def untune(self, name: str) -> None:
         """Give a drone the controllers' own gains."""
-        self._gains.forget(self._world, name, self._slots[name])
+        self._gains.forget(self.world, name, self._slots[name])
 
     @property
     def tuned(self) -> Mapping[str, Tuned]:
@@ -423,12 +419,12 @@ class Engine:
 
     @tuned.setter
     def tuned(self, tuned: Mapping[str, Tuned]) -> None:
-        self._gains.restore(self._world, self._slots, tuned)
+        self._gains.restore(self.world, self._slots, tuned)
 
     def _blow(self, wind: Wind) -> None:
         self.check_wind(wind)
         self.wind = wind
-        self._world.wind[:] = wind.numbers(gust_period(self.freq) / self.freq)
+        self.world.wind[:] = wind.numbers(gust_period(self.freq) / self.freq)
 
     def advance(
         self,
@@ -451,27 +447,29 @@ class Engine:
         Returns:
             The state after each stretch.
         """
-        later = self._world.later[: len(stretches) - 1]
+        later = self.world.later[: len(stretches) - 1]
         if names:
-            self.set_commands(names, commands[0])
-        later[:] = self._given
-        if names:
-            later[:, self._slots_of(names)] = commands[1:]
+            slots = self._slots_of(names)
+            self._given[slots] = commands[0]
+            later[:] = self._given
+            later[:, slots] = commands[1:]
+        else:
+            later[:] = self._given
         if self._idle:
             self.level[self._idle] = OUT_OF_SERVICE
-        columns = self._world.advance(tick, stretches).astype(float)
+        columns = self.world.advance(tick, stretches).astype(float)
         if len(later):
             self._given[:] = later[-1]
-        self._note_lost(tick, stretches, columns[:, self.rows])
+        lost = columns[:, self.rows, self.world.form.outputs["lost"].start]
+        if np.count_nonzero(lost):
+            self._note_lost(tick, stretches, lost)
         return self._output.snapshots(columns, self.rows, self.names, tick, stretches, epoch)
 
-    def _note_lost(self, tick: int, stretches: Sequence[int], columns: np.ndarray) -> None:
-        """Record which drones were lost in each stretch after a tick; columns of all drones."""
-        lost = columns[:, :, self._world.form.outputs["lost"].start]
-        if np.count_nonzero(lost):
-            for end, row in zip(tick + np.cumsum(stretches), lost):
-                self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(end))
-            self._set_slots(self._slots)
+    def _note_lost(self, tick: int, stretches: Sequence[int], lost: np.ndarray) -> None:
+        """Record which drones were lost in each stretch after a tick."""
+        for end, row in zip(tick + np.cumsum(stretches), lost):
+            self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(end))
+        self._set_slots(self._slots)
 
     def time_ns(self, tick: int) -> int:
         """Return the simulation time of a tick [ns]."""
@@ -481,7 +479,7 @@ class Engine:
         return np.array([self._slots[name] for name in names], int)
 
     def _set_inputs(self, inputs: np.ndarray) -> None:
-        columns = self._world.form.inputs
+        columns = self.world.form.inputs
         self._inputs, self._given = inputs, inputs[:, : columns["level"].stop]
         self.command, self.level = inputs[:, columns["command"]], inputs[:, columns["level"].start]
         self.wrench = inputs[:, columns["wrench"]]
@@ -497,8 +495,8 @@ class Engine:
 
     def _refresh(self, leaves: Leaves, slots: np.ndarray) -> None:
         """Reset the controllers, and whatever else is stored for a drone."""
-        for path, values in self._world.fresh().items():
-            if self._world.is_own(path):
+        for path, values in self.world.fresh().items():
+            if self.world.is_own(path):
                 leaves[path][0, slots] = values[0, slots]
 
     def _fill(self, leaves: Leaves, slots: np.ndarray, fields: Fields) -> None:
@@ -507,10 +505,10 @@ class Engine:
             leaves[f"states.{name}"][0, slots] = fields[name]
         if "pos" in fields:
             _place(leaves["states.pos"][0], leaves[f"plugins.{POS_LOW}"][0], slots, fields["pos"])
-        if "rotor_vel" in fields and self._world.has_rotors:
+        if "rotor_vel" in fields and self.world.has_rotors:
             leaves["states.rotor_vel"][0, slots] = fields["rotor_vel"] / RPM
         self._output.set_rotors(slots, fields)
-        self._world.leaves = leaves
+        self.world.leaves = leaves
 
 
 def _place(high: np.ndarray, low: np.ndarray, slots: np.ndarray, pos: np.ndarray) -> None:

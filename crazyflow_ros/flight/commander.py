@@ -243,22 +243,13 @@ class Commander:
             self._begin(Order(land, start, land.plan(start, self.rules.at(start))))
         return text
 
-    def restart_if_lost(self, now: StartState, lag: float = 0.0) -> bool:
-        """Restart the course where the drone is if it is too far off; return whether it was.
-
-        Args:
-            now: Present motion of the drone.
-            lag: Time by which the drone follows a moving setpoint late [s].
-        """
-        return self.is_lost(now.time_ns, now.reference.pos[:3], lag) and self.restart(now)
-
     def is_lost(self, time_ns: int, place: np.ndarray, lag: float) -> bool:
         """Return whether the drone is too far off its course.
 
         Args:
             time_ns: Present time [ns].
             place: (3,) where it is, as far as it knows [m].
-            lag: See `restart_if_lost`.
+            lag: Time by which it follows a moving setpoint late [s].
         """
         order = self.order
         if order is None or order.plan.course is None or not order.plan.bounded:
@@ -348,45 +339,28 @@ class Commander:
 
     def _follow(self, setpoint: Setpoint, now: StartState) -> Plan:
         """Follow a setpoint that may be followed now."""
-        if self._repeats(setpoint):
-            assert self.order is not None
-            self.order.repeated_ns = now.time_ns + self.order.ahead_ns
-            return self.order.plan
-        start = self._start(now)
-        stream, restless = self._stream(setpoint, start), self._is_restless(setpoint, start)
-        start = replace(start, stream=stream, restless=restless)
+        order, stream = self.order, Stream()
+        if isinstance(setpoint, Pose | Position):
+            last = None if order is None or type(order.setpoint) is not type(setpoint) else order
+            if last and not last.start.stream[1:] and setpoint.is_same(last.setpoint):  # type: ignore[arg-type]
+                last.repeated_ns = now.time_ns + last.ahead_ns
+                return last.plan
+            start = self._start(now)
+            x, y, z = np.asarray(setpoint.pos).tolist()
+            yaw = setpoint.yaw
+            if isnan(yaw):
+                yaw = self.stream[-1].pos[3] if self.stream else float(start.reference.pos[3])
+            pose = TimedPose(now.time_ns, (x, y, z, yaw))
+            stream = extended(() if order is None else self.stream, pose, self.rules.envelope)
+            # Programs that disagree on the place would shake the drone.
+            since_ns = now.time_ns + last.ahead_ns - last.start.time_ns if last else inf
+            start = replace(start, stream=stream, restless=since_ns * 1e-9 < _RESTLESS)
+        else:
+            start = self._start(now)
         plan = setpoint.plan(start, self.rules.at(start))
         self._begin(Order(setpoint, start, plan))
         self.stream = stream
         return plan
-
-    def _repeats(self, setpoint: Setpoint) -> bool:
-        """Return whether a pose is the one to which the drone is flying already."""
-        order = self.order
-        if order is None or not isinstance(setpoint, Pose | Position) or order.start.stream[1:]:
-            return False
-        same = type(order.setpoint) is type(setpoint)
-        return same and setpoint.is_same(order.setpoint)  # type: ignore[arg-type]
-
-    def _is_restless(self, setpoint: Setpoint, start: StartState) -> bool:
-        """Return whether poses jump about: programs that disagree would shake the drone."""
-        order = self.order
-        if order is None or not isinstance(setpoint, Pose | Position):
-            return False
-        since = (start.time_ns + order.ahead_ns - order.start.time_ns) * 1e-9
-        return type(order.setpoint) is type(setpoint) and since < _RESTLESS
-
-    def _stream(self, setpoint: Setpoint, start: StartState) -> Stream:
-        """Return the stream of poses that a setpoint continues or begins."""
-        if not isinstance(setpoint, Pose | Position):
-            return ()
-        yaw = setpoint.yaw
-        if isnan(yaw):
-            yaw = self.stream[-1].pos[3] if self.stream else float(start.reference.pos[3])
-        x, y, z = np.asarray(setpoint.pos).tolist()
-        before = () if self.order is None else self.stream
-        new = TimedPose(start.time_ns, (x, y, z, yaw))
-        return extended(before, new, self.rules.envelope)
 
     def _begin(self, order: Order) -> None:
         if self.state.stands:

@@ -144,15 +144,13 @@ def follow(start: Reference, stream: Stream, envelope: Envelope) -> Course | Non
 
     Args:
         start: Present reference.
-        stream: The stream; its last pose arrives now.
+        stream: The stream, of at least two poses; the last one arrives now.
         envelope: Bounds.
 
     Returns:
         The course, with the goal once it has met it; None if the goal does not move, or if the
         drone cannot fly as it does.
     """
-    if len(stream) < 2:
-        return None
     goal = motion_of(stream)
     nearest = shortest_turn(float(start.pos[3]), float(goal.pos[3]))
     goal = goal._replace(pos=np.array([*goal.pos[:3], nearest]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
@@ -96,12 +96,9 @@ class FleetObservation:
         at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
         pos, vel = np.zeros(AXES), np.zeros(AXES)
         pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))
-        upright = bool(uprightness(self.quat[i]) >= TUMBLED)
-        motion = Reference(pos, vel, np.zeros(AXES))
-        start = StartState(self.time_ns, motion, upright=upright)
-        if (able := self.ability) is None:
-            return start
-        return replace(start, authority=float(able.authority[i]), fastest=able.fastest)
+        motion, able = Reference(pos, vel, np.zeros(AXES)), self.ability
+        share, fastest = (1.0, inf) if able is None else (float(able.authority[i]), able.fastest)
+        return StartState(self.time_ns, motion, authority=share, fastest=fastest, quat=self.quat[i])
 
 
 class _Sight(NamedTuple):

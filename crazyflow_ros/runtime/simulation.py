@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from crazyflow_ros.checks.limits import unknown
@@ -17,7 +16,7 @@ from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.plan import Rules
-from crazyflow_ros.flight.supervisor import RATE, Ability
+from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
@@ -85,24 +84,24 @@ class Simulation:
         self.lives = DroneLives(self.snapshot)
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
-        self._authority = Authority(config)
         self.commands = DroneCommands(
             Rules.of(config.drone_model, config.flight),
             self.control,
             self.control_period,
             news,
             health,
-            ability=self._ability,
+            ability=Authority(config, engine).of,
             neighbour=self._neighbour,
-            surroundings=lambda: roster.surroundings,
+            roster=roster,
         )
         self.wrenches = Wrenches(config.freq, news.on_wrench)
         self.events = Events(config.freq, health)
-
-    def _ability(self, now: Snapshot) -> Ability:
-        engine = self.engine
-        motor_loss = engine.motor_loss[engine.rows]
-        return self._authority.of(now, motor_loss, engine.wind, engine.world.controller)
+        self._check_period = 0  # ticks between two checks of the flights
+        if not alone:
+            rate = next(rate for rate in range(RATE, 0, -1) if config.freq % rate == 0)
+            self._check_period = config.freq // rate
+            self.events.periods.add(self._check_period)
+            self.events.acting.add(self._check_period)
 
     def _neighbour(self, state: Snapshot, row: int) -> str:
         """Name what a drone touches in a state of the present drones."""
@@ -113,13 +112,13 @@ class Simulation:
 
     def event_after(self, tick: int) -> int:
         """Tick of the next event; nothing reads or changes the state before it."""
-        periods = self.events.periods
+        periods, wrenches = self.events.periods, self.wrenches
         if self.door is not None:
             periods = periods | {self.door.period}
-        if self.commands.moving or self.wrenches or not periods:  # each time controllers run
+        if self.commands.moving or wrenches.active or not periods:  # each time controllers run
             periods = periods | {self.control_period}
-        event = min((tick // period + 1) * period for period in periods)
-        return int(min(event, self.wrenches.next_end))
+        event = min([(tick // period + 1) * period for period in periods])
+        return int(min(event, wrenches.next_end)) if wrenches.active else event
 
     def advance(self, due: float, limit: float = math.inf) -> int:
         """See `Driver`. A command takes effect at the tick at which it is found here.
@@ -131,10 +130,16 @@ class Simulation:
             return 0
         began = time.thread_time()
         self._take_posted(self.withdraw)
-        start = self.snapshot.tick
-        ticks = self._due_events(due, start + limit)
-        times_ns = [self.engine.time_ns(tick) for tick in [start, *ticks[:-1]]]
-        self.run(ticks, start + limit, *self.commands.commands(times_ns))
+        commands, start = self.commands, self.snapshot.tick
+        last = start + limit
+        ticks = [int(min(self.event_after(start), last))]
+        if self._burst > 1 and ticks[0] < min(due, last):
+            self._add_due_events(ticks, due, last)
+        if commands.moving:
+            times_ns = [self.snapshot.time_ns, *map(self.engine.time_ns, ticks[:-1])]
+            self.run(ticks, last, *commands.commands(times_ns))
+        else:
+            self.run(ticks, last)
         # The thread's clock may not have advanced: its resolution is not that of the monotonic one.
         took = max(time.thread_time() - began, _SHORTEST)
         self._burst = max(1, int(_BURST * len(ticks) / took))
@@ -148,12 +153,12 @@ class Simulation:
                 `withdraw`.
         """
         self._take_posted(lose or self.withdraw)
-        names, commands = self.commands.commands([self.snapshot.time_ns])
-        if names:
+        if self.commands.moving:
+            names, commands = self.commands.commands([self.snapshot.time_ns])
             self.engine.set_commands(names, commands[0])
 
     def idle(self) -> None:
-        """See `Driver`: there is nothing to do."""
+        """See `Driver`; there is nothing to do, so that the loop does not call it."""
 
     def set_paused(self, paused: bool) -> None:
         """Tell the door that time stands still, or runs again."""
@@ -188,28 +193,17 @@ class Simulation:
         start = self.snapshot.tick
         stretches = [tick - before for before, tick in zip([start, *ticks], ticks)]
         snapshots = self._evaluate(start, stretches, *changing)
-        self.commands.feel(snapshots[:-1])  # the last one is for the next `take`
+        if self.commands.moving or self.commands.felt is not None:
+            self.commands.feel(snapshots[:-1])  # the last one is for the next `take`
         for snapshot in snapshots:
             self.accept(snapshot)
             self._hand_out(every=snapshot.tick == last)
 
-    def add_supervisor(self) -> None:
-        """Supervise the flights from now on, once all other events are known."""
-        if self.door is None or not self.door.flies_all:
-            rate = next(rate for rate in range(RATE, 0, -1) if self.config.freq % rate == 0)
-            self.events.add(rate, partial(self._supervise, self.config.freq // rate), "supervisor")
-
-    def _supervise(self, period: int, now: Snapshot) -> None:
-        # Events also fire where a user steps to or sets a state, on which no flight may depend.
-        if now.tick % period == 0:
-            self.commands.supervise(now)
-
-    def _due_events(self, due: float, last: float) -> list[int]:
-        """Ticks of the next event and, as long as commands are known, of further due events."""
-        commands, acting = self.commands, self.events.acting
-        is_known = self.door is None and not self.wrenches
+    def _add_due_events(self, ticks: list[int], due: float, last: float) -> None:
+        """Add the ticks of further due events, for as long as commands are known."""
+        commands, acting, wrenches = self.commands, self.events.acting, self.wrenches
+        is_known = self.door is None and not wrenches.active
         most = min(self._burst, self.engine.world.max_stretches) if is_known else 1
-        ticks = [int(min(self.event_after(self.snapshot.tick), last))]
         while len(ticks) < most and ticks[-1] < last:
             if any(ticks[-1] % period == 0 for period in acting):
                 break
@@ -219,21 +213,20 @@ class Simulation:
             if event > due:
                 break
             ticks.append(event)
-        return ticks
 
     def _take_posted(self, lose: Callable[[str, str], object]) -> None:
         """Put posted commands into force, except those that change with time; see `take_up`."""
-        engine, posted = self.engine, self.commands
-        names, commands = posted.take(self.snapshot)
-        if names:
-            engine.set_commands(names, commands)
-        while posted.stopped:
-            engine.disarm(posted.stopped.pop())
-        while posted.failed:
-            lose(*posted.failed.popitem())
-        wrench = self.wrenches.take(self.snapshot)
-        if wrench is not None:
-            engine.wrench[engine.rows] = wrench
+        engine, commands, wrenches = self.engine, self.commands, self.wrenches
+        if commands.posted or commands.moving:
+            names, constant = commands.take(self.snapshot)
+            if names:
+                engine.set_commands(names, constant)
+        while commands.stopped:
+            engine.disarm(commands.stopped.pop())
+        while commands.failed:
+            lose(*commands.failed.popitem())
+        if wrenches.posted or wrenches.active:
+            engine.wrench[engine.rows] = wrenches.take(self.snapshot)
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a drone out of service until it is reset."""
@@ -331,7 +324,15 @@ class Simulation:
         return snapshots
 
     def _hand_out(self, *, every: bool) -> None:
-        """Publish the state to the door, then to all others, the clock first among them."""
-        if self.door is not None and (every or self.snapshot.tick % self.door.period == 0):
-            self.door.show(self.snapshot, self.mirror)
-        self.events.fire(self.snapshot, every=every)
+        """Publish the state to the door, then to all others, the clock first among them.
+
+        Then check how drones fly, but only at multiples of a period: this also happens where a user
+        steps to or sets a state, on which no flight may depend.
+        """
+        now = self.snapshot
+        if self.door is not None and (every or now.tick % self.door.period == 0):
+            self.door.show(now, self.mirror)
+        if self.events.callbacks:
+            self.events.fire(now, every=every)
+        if self._check_period and now.tick % self._check_period == 0:
+            self.health.call("supervisor", self.commands.supervise, now)
