@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, isnan, sqrt
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,6 @@ from crazyflow_ros.flight.streamed import (
     VelocityWorld,
 )
 
-T = TypeVar("T", float, np.ndarray)
-
 _NS = 1_000_000_000
 _ALWAYS = (Arm, NotifySetpointsStop, Stop, Emergency, SwitchOff)  # that need no armed drone
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
@@ -46,13 +44,9 @@ HIT = "hit"
 """In `Commander.reported`: it touches something in the air, which needs not be told."""
 _LATEST = 3.0  # s after the end of the course
 _RESTLESS = 0.5  # s between poses elsewhere, below which they are flown to gently
-_LATER = 1.3  # of its lag, by which a drone is late when the setpoint turns back
-_MAX_DEVIATION = 0.75  # m from the reference position, at which a drone tilts by 35 degrees
-
-
 _LAST = (Emergency, SwitchOff)  # that drones follow in any state
-_VELOCITIES = (Velocity, Hover, AltitudeHold, VelocityWorld)
-_STRAIGHT = 0.01  # m/s, horizontally
+VELOCITIES = (Velocity, Hover, AltitudeHold, VelocityWorld)
+"""Setpoints that lapse soon unless they are repeated."""
 
 
 @dataclass
@@ -243,51 +237,13 @@ class Commander:
             self._begin(Order(land, start, land.plan(start, self.rules.at(start))))
         return text
 
-    def is_lost(self, time_ns: int, place: np.ndarray, lag: float) -> bool:
-        """Return whether the drone is too far off its course.
-
-        Args:
-            time_ns: Present time [ns].
-            place: (3,) where it is, as far as it knows [m].
-            lag: Time by which it follows a moving setpoint late [s].
-        """
-        order = self.order
-        if order is None or order.plan.course is None or not order.plan.bounded:
-            return False
-        pos, vel = order.plan.course.place(order.seconds(time_ns))
-        if self.state is FlightState.landing:
-            rest = float(order.plan.course.at(order.plan.course.end).pos[2]) + ARRIVED
-            if max(pos[2], place[2]) < rest:
-                return False  # it is down, where the floor shakes it, and its camera sees nothing
-        away = float(np.linalg.norm(place - pos[:3]))
-        speed = max(self.rules.envelope.speed, float(np.linalg.norm(vel[:3])))
-        # Also if the drone does not know where it is, which compares with nothing.
-        return not away <= allowed_deviation(speed, lag)
-
-    def comes_down(self, time_ns: int) -> float:
-        """Return the height to which its course has come straight down so far, to land [m].
-
-        A drone that stands higher has landed on something. It is infinite while the course does not
-        come down, and minus infinity once it has ended.
-        """
-        order = self.order
-        if order is None or order.plan.course is None:
-            return inf
-        lands, seconds = order.plan.after.stands, order.seconds(time_ns)
-        if seconds >= order.plan.course.end:
-            return -inf if lands else inf
-        pos, vel = order.plan.course.place(seconds)
-        sinks = order.plan.bounded and vel[2] < 0 and float(np.abs(vel[:2]).max()) < _STRAIGHT
-        may_land = lands or isinstance(order.setpoint, _VELOCITIES)
-        return float(pos[2]) if sinks and may_land else inf
-
     def restart(self, now: StartState) -> bool:
         """Restart the course where the drone is; return whether it followed one."""
         order = self.order
         if order is None or order.plan.course is None or not order.plan.bounded:
             return False
         setpoint = order.setpoint
-        if isinstance(setpoint, _VELOCITIES):
+        if isinstance(setpoint, VELOCITIES):
             # Continuing would extend its time-out; the next velocity arrives soon.
             setpoint = setpoint.lapsed(self.rules)
         elif not isinstance(setpoint, Pose | Position | HoldHeight | Land | Brake):
@@ -381,8 +337,3 @@ class Commander:
             if reference.pos[2] < self.rules.rest_height + _ON_THE_FLOOR:
                 reference = Reference.at_rest(reference.pos[:3], float(reference.pos[3]))
         return replace(now, reference=reference, state=self.state)
-
-
-def allowed_deviation(speed: T, lag: float) -> T:
-    """Return how far drones may be off their courses [m], with speeds [m/s] and a lag [s]."""
-    return _MAX_DEVIATION + _LATER * lag * speed

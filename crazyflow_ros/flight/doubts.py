@@ -54,14 +54,11 @@ def doubts(order: Order, rules: Rules, surroundings: Surroundings) -> Iterator[s
 
 def _about_height(setpoint: Setpoint, top: float) -> Iterator[str]:
     height = nan
-    if isinstance(setpoint, Hover | AltitudeHold):
-        height = setpoint.height
-    elif isinstance(setpoint, Takeoff | Land) and not setpoint.relative:
-        height = setpoint.height
-    elif isinstance(setpoint, Pose | Position) or (
-        isinstance(setpoint, GoTo) and not setpoint.relative
-    ):
-        height = float(np.asarray(setpoint.pos)[2])
+    if not getattr(setpoint, "relative", False):
+        if isinstance(setpoint, Hover | AltitudeHold | Takeoff | Land):
+            height = setpoint.height
+        elif isinstance(setpoint, Pose | Position | GoTo):
+            height = float(np.asarray(setpoint.pos)[2])
     if height < -_BELOW:
         yield f"the height {height:g} m is below the floor, above which the drone stays"
     elif height > max(_HIGH, 2 * top):

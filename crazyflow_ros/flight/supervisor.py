@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.flight.commander import ARRIVED, HIT, Commander, allowed_deviation
-from crazyflow_ros.flight.course import AXES, Reference
-from crazyflow_ros.flight.plan import FlightState, Rules, StartState
+from crazyflow_ros.flight.commander import ARRIVED, HIT, Commander
+from crazyflow_ros.flight.fleet import FleetObservation
+from crazyflow_ros.flight.plan import FlightState, Rules
+from crazyflow_ros.flight.tracking import allowed_deviation, comes_down, is_lost
 from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
-from crazyflow_ros.scene.frames import yaw
 
 RATE = 10
 """Checks per simulated second."""
@@ -24,17 +24,6 @@ _HELD = "held"  # condition: it has stood on the floor for a while although it s
 _CAUSES_NS = 3_000_000_000  # from a hit to a crash that it explains: a fall from a great height
 _ROUNDING = 1e-6  # share of a distance by which sums over all drones may be rounded otherwise
 _STUCK = 2.0  # s for which a drone that should fly may stay on the floor
-
-
-class Ability(NamedTuple):
-    """What drones can do, with their rotors and their controllers."""
-
-    authority: np.ndarray
-    """(M,) share of their spare thrust that they have now."""
-    fastest: float = inf
-    """Speed that the controller can follow [m/s]."""
-    lag: float = 0.0
-    """Time by which they follow a moving setpoint late [s]."""
 
 
 Neighbour = Callable[[int], str]
@@ -58,47 +47,6 @@ class FlightEvent:
     """The event in words, and what to do."""
     remedy: str = ""
     """What to do, as the end of the text; empty: nothing, or it is not told apart."""
-
-
-@dataclass(frozen=True)
-class FleetObservation:
-    """All drones at one instant, one row each: the true state, except for the estimates."""
-
-    time_ns: int
-    names: Sequence[str]
-    pos: np.ndarray
-    """(M, 3) m."""
-    quat: np.ndarray
-    """(M, 4) xyzw."""
-    vel: np.ndarray
-    """(M, 3) m/s, world frame."""
-    contact: np.ndarray
-    """(M, 6) force [N] and torque of all contacts."""
-    battery: np.ndarray | None
-    """(M, 3) voltage, current and charge drawn; None without batteries."""
-    believed: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-    """Estimated position, attitude and velocity; None if the drones know the true ones."""
-    ability: Ability | None = None
-    """What they can do now; None for all."""
-
-    @property
-    def places(self) -> np.ndarray:
-        """Where they are as far as they know, (M, 3) m."""
-        return self.pos if self.believed is None else self.believed[0]
-
-    @property
-    def lag(self) -> float:
-        """Time by which they follow a moving setpoint late [s]."""
-        return 0.0 if self.ability is None else self.ability.lag
-
-    def start(self, i: int) -> StartState:
-        """Return the motion from which a drone plans: the estimate, if there is one."""
-        at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
-        pos, vel = np.zeros(AXES), np.zeros(AXES)
-        pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))
-        motion, able = Reference(pos, vel, np.zeros(AXES)), self.ability
-        share, fastest = (1.0, inf) if able is None else (float(able.authority[i]), able.fastest)
-        return StartState(self.time_ns, motion, authority=share, fastest=fastest, quat=self.quat[i])
 
 
 class _Sight(NamedTuple):
@@ -267,7 +215,7 @@ def _turned(sight: _Sight) -> FlightEvent | None:
 def _lost(sight: _Sight) -> FlightEvent | None:
     """Restart the course of a drone that lost it, and tell it."""
     commander, now = sight.commander, sight.fleet
-    if sight.stands or not commander.is_lost(now.time_ns, now.places[sight.row], now.lag):
+    if sight.stands or not is_lost(commander, now.time_ns, now.places[sight.row], now.lag):
         return None
     if not commander.restart(now.start(sight.row)):
         return None
@@ -278,7 +226,7 @@ def _lost(sight: _Sight) -> FlightEvent | None:
 def _is_down(sight: _Sight) -> bool:
     """Return whether a drone has landed on something that is higher than the floor."""
     upright, place = sight.upright >= TUMBLED, sight.fleet.places[sight.row]
-    course = sight.commander.comes_down(sight.fleet.time_ns)
+    course = comes_down(sight.commander, sight.fleet.time_ns)
     return sight.rests and upright and float(place[2]) > course + ARRIVED
 
 
@@ -292,7 +240,7 @@ def _hit(sight: _Sight) -> FlightEvent | None:
         return None
     what = touched.removeprefix(_TOUCHED) or sight.neighbour(sight.row)
     commander.hit = (sight.fleet.time_ns, what)
-    if commander.comes_down(sight.fleet.time_ns) < inf and sight.upright >= TUMBLED:
+    if comes_down(commander, sight.fleet.time_ns) < inf and sight.upright >= TUMBLED:
         return None
     return sight.event("hit", f"hit {what} at {sight.place}, and flies on")
 

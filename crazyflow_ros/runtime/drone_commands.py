@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple
@@ -18,14 +18,13 @@ from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
 from crazyflow_ros.flight.commander import Commander, FlightStatus
 from crazyflow_ros.flight.courses import Courses
 from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.fleet import Ability, FleetObservation
 from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
-from crazyflow_ros.flight.supervisor import Ability, FleetObservation, Supervisor
+from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.roster import Roster
-
-_NO_COMMANDS = np.zeros((0, 0))
 
 
 class Response(NamedTuple):
@@ -79,9 +78,8 @@ class DroneCommands:
         self._lock = threading.Lock()  # guards what is posted
         self.posted: dict[str, Setpoint] = {}
         self.felt: np.ndarray | None = None
-        self._control, self._width = control, control.sizes[0] + 1
-        self._courses = Courses(rules.drag)
-        self.moving: Collection[str] = self._courses.changes
+        self._courses = courses = Courses(rules.drag)
+        self._control, self._width, self.moving = control, control.sizes[0] + 1, courses.changes
         self.changes_ns: float = 0
         self.stopped: set[str] = set()
         self.failed: dict[str, str] = {}
@@ -100,13 +98,12 @@ class DroneCommands:
     def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""
         response, sight = Response([], []), self._sight(now)
-        rows = {name: row for row, name in enumerate(now.names)}
         for name, setpoint in setpoints.items():
-            if name not in rows:  # it was removed meanwhile
+            if name not in now.names:  # it was removed meanwhile
                 response.refused.append(f"{name} has gone")
                 continue
             try:
-                plan = self._commanders[name].command(setpoint, sight.start(rows[name]))
+                plan = self._commanders[name].command(setpoint, sight.start(now.names.index(name)))
             except ValueError as error:
                 response.refused.append(f"{name}: {error}")
                 continue
@@ -114,7 +111,7 @@ class DroneCommands:
                 response.notes.append(f"{name} {plan.note}")
             with self._lock:
                 self.posted.pop(name, None)  # it was posted before
-            self._note(name, setpoint, plan, now)
+            self._note(name, setpoint, plan, now.tick)
         self._show_states()
         return response
 
@@ -168,24 +165,23 @@ class DroneCommands:
         """
         with self._lock:
             posted, self.posted = self.posted, {}
-        sight = self._sight(now) if posted else None
-        if sight is not None:
-            rows = {name: row for row, name in enumerate(now.names)}
+        sight = None
+        if posted:
+            sight, row_of = self._sight(now), {name: row for row, name in enumerate(now.names)}
             for name, setpoint in posted.items():
-                if name in rows:  # else it was removed meanwhile
-                    self._put_into_force(name, setpoint, sight.start(rows[name]), now)
+                if name in row_of:  # else it was removed meanwhile
+                    self._start(name, setpoint, sight.start(row_of[name]), now.tick)
             self._show_states()
         self.feel([now])
         if now.time_ns < self.changes_ns:
-            return [], _NO_COMMANDS
-        constant: dict[str, np.ndarray] = {}
-        changes = self._courses.changes
+            return [], np.zeros((0, 0))
+        constant, changes, commanders = {}, self._courses.changes, self._commanders
         if due := [name for name, change in changes.items() if change <= now.time_ns]:
             sight = sight or self._sight(now)
-            states = [self._commanders[name].state for name in due]
-            for name in due:
-                self._look_at(name, now, sight, constant)
-            if states != [self._commanders[name].state for name in due]:
+            states = [commanders[name].state for name in due]
+            found = [(name, self._look_at(name, now, sight)) for name in due]
+            constant = {name: command for name, command in found if command is not None}
+            if states != [commanders[name].state for name in due]:
                 self._show_states()
         self.changes_ns = min(changes.values(), default=inf)
         return list(constant), np.array(list(constant.values()))
@@ -199,17 +195,14 @@ class DroneCommands:
             The names of these drones, and their commands (n, m, k + 1) with levels.
         """
         (names, numbers), attitudes = self._courses.commands(times_ns), self._courses.attitudes
-        n_courses = len(names)
+        n_courses, control = len(names), self._control
         found = np.empty((len(times_ns), n_courses + len(attitudes), self._width))
         if names:
             found[:, :n_courses, :-1], found[:, :n_courses, -1] = numbers, Level.state
         for i, order in enumerate(attitudes.values(), n_courses):
-            attitude = order.plan.attitude
-            assert attitude is not None
-            found[:, i] = [
-                attitude_row(attitude.command(order.seconds(time)), self._control)
-                for time in times_ns
-            ]
+            assert order.plan.attitude is not None
+            held = [order.plan.attitude.command(order.seconds(time)) for time in times_ns]
+            found[:, i] = [attitude_row(attitude, control) for attitude in held]
         return [*names, *attitudes], found
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
@@ -218,10 +211,9 @@ class DroneCommands:
             self.felt = None
             return
         for now in seen:
-            felt = self.felt
-            if felt is None or len(felt) != len(now.names):  # drones came or went
-                felt = now.impact
-            self.felt = felt = np.maximum(felt, now.impact)
+            felt = np.zeros(0) if self.felt is None else self.felt
+            same = len(felt) == len(now.names)  # otherwise drones came or went
+            self.felt = felt = np.maximum(felt, now.impact) if same else now.impact
             if now.tick % self._period == 0:
                 impact = np.maximum(felt, np.abs(now.contact[:, :3]).max(axis=1))
                 self._supervisor.note_contacts(
@@ -265,9 +257,8 @@ class DroneCommands:
         self._health.warn(f"{event.drone}: {event.text}")
         self._news.on_flight_event.tell(event)
 
-    def _put_into_force(
-        self, name: str, setpoint: Setpoint, start: StartState, now: Snapshot
-    ) -> None:
+    def _start(self, name: str, setpoint: Setpoint, start: StartState, tick: int) -> None:
+        """Put a setpoint into force."""
         try:
             plan = self._commanders[name].command(setpoint, start)
         except ValueError as error:
@@ -277,9 +268,9 @@ class DroneCommands:
         else:
             if plan is not None and plan.note:
                 self._health.inform(f"{name} {plan.note}")
-            self._note(name, setpoint, plan, now)
+            self._note(name, setpoint, plan, tick)
 
-    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, now: Snapshot) -> None:
+    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, tick: int) -> None:
         """Report that a setpoint has taken effect, and warn if it is doubtful."""
         if plan is not None:
             self._follow(name)
@@ -291,7 +282,7 @@ class DroneCommands:
             except Exception as error:
                 self._health.note_failure(what, error)
         if self._news.on_command.callbacks:
-            self._news.on_command.tell(name, setpoint, now.tick)
+            self._news.on_command.tell(name, setpoint, tick)
 
     def _follow(self, name: str) -> None:
         """Look at a commander in the next `take`."""
@@ -303,34 +294,34 @@ class DroneCommands:
             self.stopped.discard(name)
         self.changes_ns = 0
 
-    def _look_at(
-        self, name: str, now: Snapshot, sight: FleetObservation, constant: dict[str, np.ndarray]
-    ) -> None:
+    def _look_at(self, name: str, now: Snapshot, sight: FleetObservation) -> np.ndarray | None:
         """Look up the present piece of a drone's course, and how long it holds.
 
-        If the command does not change from now on, it is added to `constant`.
+        Return the command with its level if it does not change from now on.
         """
         commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
         try:
-            is_due = now.tick % self._period == 0
-            start = partial(sight.start, now.names.index(name))
-            if is_due and (text := commander.update(time_ns, start)):
-                self._announce(FlightEvent(time_ns, name, "no setpoint", text))
+            if now.tick % self._period == 0:
+                text = commander.update(time_ns, lambda: sight.start(now.names.index(name)))
+                if text:
+                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
         except Exception as error:  # of this drone alone
             self._fail(name, error)
-            return
+            return None
         if (order := commander.order) is None:
             self._follow(name)
-            return
+            return None
         change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
+        constant = None
         if order.plan.command is not None:
-            constant[name] = rows(Level[self._control.name], order.plan.command)
+            constant = rows(Level[self._control.name], order.plan.command)
         elif change == inf:
-            constant[name] = rows(Level.state, courses.commands([time_ns], name)[1][0, 0])
+            constant = rows(Level.state, courses.commands([time_ns], name)[1][0, 0])
         if change == inf:
             courses.rest(name)
         else:
             courses.changes[name] = change
+        return constant
 
     def _fail(self, name: str, error: Exception) -> None:
         self._health.note_failure(f"the setpoint of {name}", error)

@@ -15,6 +15,7 @@ from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.dynamics.forces.floor import contact_points
+from crazyflow_ros.engine import interventions
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
 from crazyflow_ros.flight import FlightState
 from crazyflow_ros.flight.tumbling import TUMBLED, lies, upright_pose, uprightness
@@ -58,7 +59,7 @@ class DroneFirmware:
             fields = {field: getattr(now, field)[[row]] for field in SIZES} | self._righted(name)
             fields["rotor_vel"] = np.zeros_like(fields["rotor_vel"])
             simulation.drop_commands((name,))
-            self._engine.restart(name, fields, charged=charged)
+            interventions.restart(self._engine, name, fields, charged=charged)
             simulation.refresh(now.tick)
             simulation.tell_reset(ResetScope.state, (name,), charged=charged)
             return simulation.snapshot
@@ -105,7 +106,7 @@ class DroneFirmware:
             raise ValueError(f"{name} obeys the door {self._door.name}, gains have no effect on it")
 
         def carry_out() -> Snapshot:
-            self._engine.tune(name, kind, checked)
+            self._engine.gains.tune(name, kind, checked)
             return self._told("tune", name=name, controller=kind.value, gains=checked)
 
         return self._ask(name, carry_out)
@@ -114,7 +115,7 @@ class DroneFirmware:
         """Give a drone the controllers' own gains again."""
 
         def carry_out() -> Snapshot:
-            self._engine.untune(name)
+            self._engine.gains.forget(name)
             return self._told("untune", name=name)
 
         return self._ask(name, carry_out)
@@ -133,7 +134,7 @@ class DroneFirmware:
         self._check_estimates()
 
         def carry_out() -> Snapshot:
-            self._engine.restart_estimate(name, start)
+            interventions.restart_estimate(self._engine, name, start)
             self._told("restart_estimate", name=name, initial=start)
             self._simulation.show()
             return self._simulation.snapshot
@@ -166,7 +167,7 @@ class DroneFirmware:
             raise ValueError("poses from outside need positioning.external=true from the start")
 
         def carry_out() -> Snapshot:
-            self._engine.tell_pose(name, np.concatenate((place, turn)), std)
+            interventions.tell_pose(self._engine, name, np.concatenate((place, turn)), std)
             return self._told("tell_pose", name=name, pos=place, quat=given, std=std)
 
         return self._ask(name, carry_out)

@@ -154,7 +154,8 @@ class Roster:
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
-        return dict(zip(self._engine.names, self._engine.initial_poses()))
+        engine = self._engine
+        return dict(zip(engine.names, engine.initial.poses(engine.slots_of(engine.names))))
 
     def plan(self) -> RosterPlan:
         """The present roster as a plan."""

@@ -136,7 +136,7 @@ class Simulation:
         if self._burst > 1 and ticks[0] < min(due, last):
             self._add_due_events(ticks, due, last)
         if commands.moving:
-            times_ns = [self.snapshot.time_ns, *map(self.engine.time_ns, ticks[:-1])]
+            times_ns = [self.snapshot.time_ns, *map(self.engine.output.time_ns, ticks[:-1])]
             self.run(ticks, last, *commands.commands(times_ns))
         else:
             self.run(ticks, last)
@@ -207,7 +207,7 @@ class Simulation:
         while len(ticks) < most and ticks[-1] < last:
             if any(ticks[-1] % period == 0 for period in acting):
                 break
-            if commands.moving and self.engine.time_ns(ticks[-1]) >= commands.changes_ns:
+            if commands.moving and self.engine.output.time_ns(ticks[-1]) >= commands.changes_ns:
                 break
             event = int(min(self.event_after(ticks[-1]), last))
             if event > due:

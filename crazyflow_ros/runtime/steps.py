@@ -44,6 +44,11 @@ class Steps(Future[Snapshot]):
         self.ticks, self.ticks_done, self.progress = ticks, 0, progress
         self._cancel = cancel
 
+    @property
+    def left(self) -> int:
+        """Number of ticks that are not done yet."""
+        return self.ticks - self.ticks_done
+
     def cancel(self) -> bool:
         """Drop the ticks that are not done yet. From any thread.
 

@@ -40,6 +40,7 @@ from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.plan import Rules, StartState
 from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, Brake
+from crazyflow_ros.flight.tracking import is_lost
 
 RULES = Rules.of(DRONE, FlightConfig())
 REST = RULES.rest_height
@@ -408,8 +409,8 @@ def test_rotors_turn_until_a_drone_that_follows_late_has_landed(arrives: bool) -
 
 def restarts(commander: Commander, now: StartState, lag: float = 0.0) -> bool:
     """Restart the course where the drone is if it is lost, as the supervisor does."""
-    is_lost = commander.is_lost(now.time_ns, now.reference.pos[:3], lag)
-    return is_lost and commander.restart(now)
+    lost = is_lost(commander, now.time_ns, now.reference.pos[:3], lag)
+    return lost and commander.restart(now)
 
 
 @pytest.mark.parametrize(
