@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -11,8 +11,13 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.engine.compiled_world import CompiledWorld
 
-if TYPE_CHECKING:
-    from crazyflow_ros.engine.engine import Engine
+
+class _Drones(Protocol):
+    """What gains need of an `Engine`."""
+
+    world: CompiledWorld
+    names: tuple[str, ...]
+    slots: dict[str, int]
 
 
 class TunedGains:
@@ -22,7 +27,7 @@ class TunedGains:
         engine: The drones.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: _Drones) -> None:
         self._engine = engine
         self._gains: dict[str, dict[Controller, dict[str, np.ndarray]]] = {}
 
