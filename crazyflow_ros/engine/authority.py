@@ -12,7 +12,7 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.flight.fleet import Ability
+from crazyflow_ros.flight.fleet_observation import Ability
 from crazyflow_ros.flight.plan import Rules
 
 _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is for catching up

@@ -24,17 +24,18 @@ from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import GUSTS, Leaves, counted
-from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.slots import neighbours_together
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.policies import MOST_BYTES
 from crazyflow_ros.xla import compiled_files
+from crazyflow_ros.xla.on_device import default_platform, seen_by_jax
 
 if TYPE_CHECKING:
     from crazyflow_ros.engine.world_function import WorldFunction
 
 SHARED = f"plugins.{GUSTS}"
 """Path of the leaf that all drones share although it has three axes; exists only with gusts."""
+_ALIGNMENT = 64  # bytes; XLA on the CPU copies arrays with less
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class CompiledWorld:
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
         self.max_stretches = form.max_stretches
         self._counted = counted(self.freq)
-        self._arguments, self._seen = readable_by_jax(form.size, form.dtype)
+        self._arguments, self._seen = _readable_by_jax(form.size, form.dtype)
         parts = form.parts(self._arguments)
         self._state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
         self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
@@ -237,3 +238,15 @@ class CompiledWorld:
     @leaves.setter
     def leaves(self, leaves: Leaves) -> None:
         self._state[:], self._rest = self.form.parted(self.form.packed(leaves))
+
+
+def _readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.ndarray]:
+    """Return an array of zeros, and an argument that passes its numbers to compiled functions.
+
+    On the CPU, the argument is a JAX array over the same memory: before writing to the array, wait
+    for the last call to finish. Elsewhere it is the array itself, which JAX copies in each call.
+    """
+    memory = np.zeros(size * dtype.itemsize + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    array = memory[start : start + size * dtype.itemsize].view(dtype)
+    return array, seen_by_jax(array) if default_platform() == "cpu" else array

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crazyflow_ros.flight.commander import ARRIVED, HIT, Commander
-from crazyflow_ros.flight.fleet import FleetObservation
+from crazyflow_ros.flight.fleet_observation import FleetObservation
 from crazyflow_ros.flight.plan import FlightState, Rules
 from crazyflow_ros.flight.tracking import allowed_deviation, comes_down, is_lost
 from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness

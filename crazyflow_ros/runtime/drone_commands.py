@@ -18,7 +18,7 @@ from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
 from crazyflow_ros.flight.commander import Commander, FlightStatus
 from crazyflow_ros.flight.courses import Courses
 from crazyflow_ros.flight.doubts import doubts
-from crazyflow_ros.flight.fleet import Ability, FleetObservation
+from crazyflow_ros.flight.fleet_observation import Ability, FleetObservation
 from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
 from crazyflow_ros.flight.supervisor import Supervisor

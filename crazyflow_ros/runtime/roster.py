@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +20,6 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.flight.surroundings import Surroundings
-from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
 from crazyflow_ros.scene.collision_shapes import obstacles_of
@@ -29,6 +30,7 @@ from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
+_NEVER = 1_000_000_000  # collections of the younger generations before one of the oldest
 _MIN_SLOTS = 32  # for shapes, as soon as there is one
 
 
@@ -238,7 +240,7 @@ class Roster:
             if (world.n_drones, world.gusts, world.controller) == wanted:
                 return world
         self._health.warn(f"{what}, time goes on")
-        with short_collections(), telling("compiling", self._health.inform):
+        with _short_collections(), telling("compiling", self._health.inform):
             return engine.other_world(n_slots, gusts=plan.gusts, controller=plan.controller)
 
     def _program(
@@ -253,7 +255,7 @@ class Roster:
         if obstacles is not None and obstacles.n_slots != self._room:
             n_slots = obstacles.n_slots
             self._health.warn(f"compiling collisions with up to {n_slots} shapes, time goes on")
-        with short_collections(), telling("compiling collisions", self._health.inform):
+        with _short_collections(), telling("compiling collisions", self._health.inform):
             return world.program(obstacles)
 
     @property
@@ -299,3 +301,23 @@ class Roster:
             if why not in self._ignored:
                 self._health.warn(why)
         self._ignored = ignored
+
+
+@contextmanager
+def _short_collections() -> Iterator[None]:
+    """Avoid long collections while many lasting objects are made, for example by tracing.
+
+    The collector stops all threads for as long as it walks through objects. Meanwhile only young
+    objects are collected. If the process has frozen its first objects
+    (`gc.freeze`), as the node does, the new ones are also frozen at the end. Frozen objects are
+    still freed when nothing refers to them.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*before[:2], _NEVER)
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count():
+            gc.collect(1)
+            gc.freeze()
+        gc.set_threshold(*before)

@@ -17,7 +17,7 @@ from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FlightConfig
-from crazyflow_ros.flight.fleet import Ability
+from crazyflow_ros.flight.fleet_observation import Ability
 
 INTACT = np.zeros((1, 4))
 

@@ -25,7 +25,7 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.flight.commander import Commander
-from crazyflow_ros.flight.fleet import Ability, FleetObservation
+from crazyflow_ros.flight.fleet_observation import Ability, FleetObservation
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime import (
