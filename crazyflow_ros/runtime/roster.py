@@ -129,12 +129,9 @@ class Roster:
     ) -> None:
         self._drone_model, self._engine, self._health = config.drone_model, engine, health
         self.retired: list[object] = []
-        self._plan = RosterPlan(
-            *(0, self.poses(), SceneSource(scene)),
-            gusts=engine.world.gusts,
-            controller=engine.world.controller,
-        )
-        self.start = self._plan.poses
+        self.start, source, now = self.poses(), SceneSource(scene), engine.world
+        gusts, controller = now.gusts, now.controller
+        self._plan = RosterPlan(0, self.start, source, gusts=gusts, controller=controller)
         poses = np.array(list(self.start.values()))
         model = kept_model(config.drone_model, names, scene, poses)
         self.mirror = Mirror(model, names)
