@@ -41,7 +41,7 @@ _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones co
 ARRIVED = 0.05
 """Height above the end of a landing's course below which a drone has arrived [m]."""
 HIT = "hit"
-"""In `Commander.reported`: it touches something in the air, which needs not be told."""
+"""Condition in `Commander.reported`: the drone touches something in the air, as its pilot knows."""
 _LATEST = 3.0  # s after the end of the course
 _RESTLESS = 0.5  # s between poses elsewhere, below which they are flown to gently
 _LAST = (Emergency, SwitchOff)  # that drones follow in any state
@@ -214,7 +214,7 @@ class Commander:
         """
         order, text = self.order, ""
         if order is not None and time_ns >= order.deadline_ns():
-            setpoint, text = order.setpoint.lapsed(self.rules), order.setpoint.when_lapsed
+            setpoint, text = order.setpoint.lapsed(), order.setpoint.when_lapsed
             start = self._start(motion())
             self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(start))))
             order = self.order  # None if the drone has landed
@@ -245,7 +245,7 @@ class Commander:
         setpoint = order.setpoint
         if isinstance(setpoint, VELOCITIES):
             # Continuing would extend its time-out; the next velocity arrives soon.
-            setpoint = setpoint.lapsed(self.rules)
+            setpoint = setpoint.lapsed()
         elif not isinstance(setpoint, Pose | Position | HoldHeight | Land | Brake):
             end = order.plan.course.at(order.plan.course.end).pos
             setpoint = Pose(end[:3], float(end[3]))

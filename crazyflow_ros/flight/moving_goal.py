@@ -41,7 +41,7 @@ _SMOOTH = 0.5  # of the envelope's jerk: poses that are early or late make the d
 _LEAST = 0.3  # of the envelope, with which the drone has to be able to catch up
 _FACTORIALS = np.array([factorial(k) for k in range(ORDER)], float)
 LONGEST = 0.5
-"""Time [s] for which a course lasts at least, without another pose."""
+"""Shortest time [s] for which a course lasts without another pose."""
 _LAST = 0.1  # s for which a course lasts beyond the time at which the goal counts as stopped
 
 

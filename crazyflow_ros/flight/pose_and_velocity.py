@@ -53,9 +53,8 @@ class Pose(StateSetpoint):
         same_yaw = self.yaw == other.yaw or (isnan(self.yaw) and isnan(other.yaw))
         return same_yaw and bool(np.array_equal(self.pos, other.pos))
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Stop at the last pose of a stream, which the drone has followed so far."""
-        del rules
         return self
 
     def plan(self, start: StartState, rules: Rules) -> Plan:

@@ -46,7 +46,7 @@ class FlightEvent:
     text: str
     """The event in words, and what to do."""
     remedy: str = ""
-    """What to do, as the end of the text; empty: nothing, or it is not told apart."""
+    """What to do, which also ends the text; empty if there is nothing to do."""
 
 
 class _Sight(NamedTuple):
