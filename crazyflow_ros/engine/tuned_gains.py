@@ -1,22 +1,15 @@
-"""Gains of individual drones, in place of those of their controllers, as inputs of their world."""
+"""Gains of individual drones, which replace those of their controllers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
-from jax import Array
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.engine.compiled_world import CompiledWorld
-from crazyflow_ros.engine.form import gain_columns
-
-if TYPE_CHECKING:
-    from crazyflow_ros.sim.data import SimControls
-
-Controls = TypeVar("Controls", bound="SimControls")
 
 
 class _Drones(Protocol):
@@ -87,46 +80,3 @@ class TunedGains:
         for name, slot in self._engine.slots.items():
             tuned = self._gains.get(name, {}).get(world.controller, {})
             world.tune(slot, {gain: tuned[gain] for gain in tuned.keys() & world.gains})
-
-
-def found_gains(controls: SimControls) -> dict[str, np.ndarray]:
-    """Return the gains of the position and attitude controller by name, see `Cascade`."""
-    found = {}
-    levels = {"state": controls.state, "attitude": controls.attitude}
-    for stage, level in levels.items():
-        if level is not None:
-            for name in level.controller.cascade.GAINS:
-                of, _, gain = name.partition(".")
-                if of == stage:
-                    found[name] = np.asarray(level.params[gain])
-    return found
-
-
-def with_gains(controls: Controls, names: Mapping[str, np.ndarray], gains: Array) -> Controls:
-    """Return controls with other gains.
-
-    Args:
-        controls: Controls of one world.
-        names: The result of `found_gains`.
-        gains: (M, k) gains of each drone, side by side in the order of `names`.
-    """
-    params: dict[str, dict[str, Array]] = {}
-    for name, column in gain_columns(names).items():
-        stage, _, gain = name.partition(".")
-        values = gains[None, :, column]
-        params.setdefault(stage, {})[gain] = values if names[name].ndim else values[..., 0]
-    return _with_params(controls, params)
-
-
-def with_params_of(controls: Controls, others: SimControls) -> Controls:
-    """Return controls with the parameters of other controls."""
-    levels = {stage: getattr(others, stage) for stage in ("state", "attitude")}
-    return _with_params(controls, {s: level.params for s, level in levels.items() if level})
-
-
-def _with_params(controls: Controls, params: Mapping[str, Mapping[str, Array]]) -> Controls:
-    changed = {}
-    for stage, new in params.items():
-        level = getattr(controls, stage)
-        changed[stage] = level.replace(params={**level.params, **new})
-    return controls.replace(**changed)

@@ -25,13 +25,13 @@ from crazyflow_ros.engine.air import Blow, with_calm_wind, with_wind
 from crazyflow_ros.engine.blocks import Blocks
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import WIND, Form, input_columns, output_columns, width
+from crazyflow_ros.engine.gain_inputs import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.holding_step import HoldingStep
 from crazyflow_ros.engine.isolation import HoldableControls, make_holdable
 from crazyflow_ros.engine.level_controls import LevelControls, follow_levels
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level, levels_of
 from crazyflow_ros.engine.readings import Readings
 from crazyflow_ros.engine.slots import BLOCK, is_divided
-from crazyflow_ros.engine.tuned_gains import found_gains, with_gains, with_params_of
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery, WeakMotors
