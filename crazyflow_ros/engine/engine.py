@@ -108,156 +108,13 @@ class Engine:
         """The configuration, with the present controller."""
         return replace(self._config, controller=self.world.controller.value)
 
+    def slots_of(self, names: Iterable[str]) -> np.ndarray:
+        """Return the slots of drones, (n,)."""
+        return np.array([self.slots[name] for name in names], int)
+
     def set_commands(self, names: Sequence[str], commands: np.ndarray) -> None:
         """Set commands of drones, (n, k + 1) with their levels."""
         self._given[self.slots_of(names)] = commands
-
-    def inputs(self, names: Sequence[str]) -> np.ndarray:
-        """Return what determines the next ticks of drones besides their state, (n, k).
-
-        It is the command, the level, and the external force and torque.
-        """
-        return self.all_inputs[self.slots_of(names), : self.world.form.inputs["wrench"].stop]
-
-    def set_inputs(self, names: Sequence[str], inputs: np.ndarray) -> None:
-        """Set the result of `inputs`."""
-        self.all_inputs[self.slots_of(names), : inputs.shape[1]] = inputs
-
-    def disarm(self, name: str) -> None:
-        """Stop the rotors of a drone, until it gets a command."""
-        self.level[self.slots[name]] = Level.held
-
-    def reset(self, names: Sequence[str] | None = None) -> None:
-        """Return drones to their initial state, with reset controllers and without external forces.
-
-        They are disarmed, unless `capture_initial_state` has stored commands for them. Their
-        controllers have their own gains again.
-
-        Args:
-            names: Names of the drones; None resets all, and the state that they share.
-        """
-        if names is None:
-            leaves, slots = self.world.fresh(), np.arange(self.n_slots)
-            self.lost.clear()
-        else:
-            leaves, slots = self.world.leaves, self.slots_of(names)
-            self._refresh(leaves, slots)
-            self.lost = {name: tick for name, tick in self.lost.items() if name not in names}
-        self.all_inputs[slots] = self.initial.inputs[slots]
-        self.set_slots(self.slots)
-        self._fill(leaves, slots, self.initial.fields(slots))
-        for name in self.names if names is None else names:
-            self.gains.forget(name)
-
-    def withdraw(self, name: str, tick: int) -> None:
-        """Take a drone out of service: hold it where it is with stopped rotors, until a reset."""
-        self.lost |= {name: tick}
-        self.set_slots(self.slots)
-        self.put([name], {"rotor_vel": np.zeros((1, SIZES["rotor_vel"]))})
-
-    def put(self, names: Sequence[str], fields: Fields) -> None:
-        """Change the state of drones; their controllers keep their memory.
-
-        The estimators of drones that are put elsewhere start again there: nothing that a drone
-        measures would tell it.
-        """
-        slots, leaves = self.slots_of(names), self.world.leaves
-        before = [leaves[path][0, slots] for path in _POSE]
-        self._fill(leaves, slots, fields)
-        if _BEGUN[0] in leaves:
-            after = [leaves[path][0, slots] for path in _POSE]
-            moved = np.any([(a != b).any(axis=1) for a, b in zip(before, after)], axis=0)
-            for path in _BEGUN:
-                leaves[path][0, slots[moved]] = 0
-            self.world.leaves = leaves
-
-    def capture_initial_state(self, state: Snapshot) -> None:
-        """Make a state the initial one, with the commands in force, except those of a door."""
-        slots, inputs = self.slots_of(state.names), self.initial.inputs
-        self.initial.set_fields(slots, vars(state))
-        inputs[slots] = 0
-        commanded = slots[slots >= self.by_door]
-        inputs[commanded, : self._given.shape[1]] = self._given[commanded]
-
-    def add(self, name: str, pose: np.ndarray) -> None:
-        """Put a drone into a free slot.
-
-        Args:
-            name: A new name.
-            pose: (7,) its initial position and attitude (xyzw).
-        """
-        free = min(set(range(self.n_slots)).difference(self.slots.values()))
-        self.initial.set_poses([free], pose[None])
-        self.set_slots(self.slots | {name: free})
-        self.reset([name])
-
-    def remove(self, names: Sequence[str]) -> None:
-        """Free the slots of drones."""
-        for name in names:
-            self.initial.park(self.slots[name])
-        self.reset(names)
-        gone = set(names)
-        self.set_slots({other: i for other, i in self.slots.items() if other not in gone})
-
-    def arrange(self, names: Sequence[str]) -> None:
-        """Change the order of the drones."""
-        self.set_slots({name: self.slots[name] for name in names})
-
-    def other_world(self, n_slots: int, *, gusts: bool, controller: Controller) -> CompiledWorld:
-        """Return a world with at least as many slots, for `move_to`. Thread-safe."""
-        config = replace(self._config, controller=controller.value)
-        return CompiledWorld(config, n_slots, by_door=self.by_door, gusts=gusts)
-
-    def move_to(self, world: CompiledWorld) -> None:
-        """Continue in another world; the state of the drones is copied.
-
-        If the controller changes, the new one begins as in its first run.
-        """
-        before, n_slots, leaves = self.n_slots, world.n_drones, self.world.leaves
-        world.wind[:] = self.world.wind
-        self.world = world
-        world.inputs[:before] = self.all_inputs
-        self._set_inputs(world.inputs)
-        self.output.extend(n_slots)
-        self.initial = self.initial.extended(world.inputs)
-        self.set_slots(self.slots)
-        self.gains.give(world)
-        more = self.world.fresh()
-        for path in leaves.keys() & more.keys():
-            if world.is_own(path):
-                more[path][:, :before] = leaves[path]
-            else:
-                more[path] = leaves[path]
-        added = np.arange(before, n_slots)
-        self._fill(more, added, self.initial.fields(added))
-
-    def set_leaves(self, name: str, leaves: Mapping[str, ArrayLike]) -> None:
-        """Set a drone's part of leaves of the state."""
-        present = self.world.leaves
-        for path, values in leaves.items():
-            present[path][0, self.slots[name]] = values
-        self.world.leaves = present
-
-    def blow(self, wind: Wind) -> None:
-        """Change the wind, unless `check_wind` refuses it."""
-        self.check_wind(wind)
-        self.wind = wind
-        self.world.wind[:] = wind.numbers(gust_period(self.freq) / self.freq)
-
-    def check_wind(self, wind: Wind) -> None:
-        """Check that wind has an effect, unless it is calm.
-
-        Raises:
-            ValueError: The dynamics have no drag.
-        """
-        if not (self.world.feels_wind or wind.is_calm):
-            need = "wind needs dynamics first_principles or so_rpy_rotor_drag"
-            raise ValueError(f"{need}, got {self._config.dynamics}")
-
-    def policy_failed(self, name: str) -> bool:
-        """Return whether a policy flew the drone, and its output was not a number."""
-        memory = self.world.leaves.get(f"plugins.{POLICY}")
-        return memory is not None and not np.isfinite(memory[0, self.slots[name]]).all()
 
     def advance(
         self,
@@ -304,26 +161,60 @@ class Engine:
             self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(end))
         self.set_slots(self.slots)
 
-    def slots_of(self, names: Iterable[str]) -> np.ndarray:
-        """Return the slots of drones, (n,)."""
-        return np.array([self.slots[name] for name in names], int)
+    # State and inputs of drones.
 
-    def _set_inputs(self, inputs: np.ndarray) -> None:
-        columns = self.world.form.inputs
-        self.all_inputs, self._given = inputs, inputs[:, : columns["level"].stop]
-        self.command, self.level = inputs[:, columns["command"]], inputs[:, columns["level"].start]
-        n, size = self.by_door, Control.rotor_vel.sizes[0]
-        self.door_commands = self.command[:n, :size], self.level[:n]
-        self.wrench = inputs[:, columns["wrench"]]
-        self.motor_loss = inputs[:, columns["motor_loss"]]
+    def inputs(self, names: Sequence[str]) -> np.ndarray:
+        """Return what determines the next ticks of drones besides their state, (n, k).
 
-    def set_slots(self, slots: dict[str, int]) -> None:
-        """Record which slots are in use, and which of them by drones that are not lost."""
-        used, everything = list(slots.values()), range(self.n_slots)
-        self.slots, self.names = slots, tuple(slots)
-        self.rows = slice(None) if used == list(everything) else np.array(used)
-        in_service = {slot for name, slot in slots.items() if name not in self.lost}
-        self._idle = [slot for slot in everything if slot not in in_service]
+        It is the command, the level, and the external force and torque.
+        """
+        return self.all_inputs[self.slots_of(names), : self.world.form.inputs["wrench"].stop]
+
+    def set_inputs(self, names: Sequence[str], inputs: np.ndarray) -> None:
+        """Set the result of `inputs`."""
+        self.all_inputs[self.slots_of(names), : inputs.shape[1]] = inputs
+
+    def disarm(self, name: str) -> None:
+        """Stop the rotors of a drone, until it gets a command."""
+        self.level[self.slots[name]] = Level.held
+
+    def put(self, names: Sequence[str], fields: Fields) -> None:
+        """Change the state of drones; their controllers keep their memory.
+
+        The estimators of drones that are put elsewhere start again there: nothing that a drone
+        measures would tell it.
+        """
+        slots, leaves = self.slots_of(names), self.world.leaves
+        before = [leaves[path][0, slots] for path in _POSE]
+        self._fill(leaves, slots, fields)
+        if _BEGUN[0] in leaves:
+            after = [leaves[path][0, slots] for path in _POSE]
+            moved = np.any([(a != b).any(axis=1) for a, b in zip(before, after)], axis=0)
+            for path in _BEGUN:
+                leaves[path][0, slots[moved]] = 0
+            self.world.leaves = leaves
+
+    def reset(self, names: Sequence[str] | None = None) -> None:
+        """Return drones to their initial state, with reset controllers and without external forces.
+
+        They are disarmed, unless `capture_initial_state` has stored commands for them. Their
+        controllers have their own gains again.
+
+        Args:
+            names: Names of the drones; None resets all, and the state that they share.
+        """
+        if names is None:
+            leaves, slots = self.world.fresh(), np.arange(self.n_slots)
+            self.lost.clear()
+        else:
+            leaves, slots = self.world.leaves, self.slots_of(names)
+            self._refresh(leaves, slots)
+            self.lost = {name: tick for name, tick in self.lost.items() if name not in names}
+        self.all_inputs[slots] = self.initial.inputs[slots]
+        self.set_slots(self.slots)
+        self._fill(leaves, slots, self.initial.fields(slots))
+        for name in self.names if names is None else names:
+            self.gains.forget(name)
 
     def _refresh(self, leaves: Leaves, slots: np.ndarray) -> None:
         """Reset the controllers, and whatever else is stored for a drone."""
@@ -341,3 +232,118 @@ class Engine:
             leaves["states.rotor_vel"][0, slots] = fields["rotor_vel"] / RPM
         self.output.set_rotors(slots, fields)
         self.world.leaves = leaves
+
+    def set_leaves(self, name: str, leaves: Mapping[str, ArrayLike]) -> None:
+        """Set a drone's part of leaves of the state."""
+        present = self.world.leaves
+        for path, values in leaves.items():
+            present[path][0, self.slots[name]] = values
+        self.world.leaves = present
+
+    def withdraw(self, name: str, tick: int) -> None:
+        """Take a drone out of service: hold it where it is with stopped rotors, until a reset."""
+        self.lost |= {name: tick}
+        self.set_slots(self.slots)
+        self.put([name], {"rotor_vel": np.zeros((1, SIZES["rotor_vel"]))})
+
+    def policy_failed(self, name: str) -> bool:
+        """Return whether a policy flew the drone, and its output was not a number."""
+        memory = self.world.leaves.get(f"plugins.{POLICY}")
+        return memory is not None and not np.isfinite(memory[0, self.slots[name]]).all()
+
+    def capture_initial_state(self, state: Snapshot) -> None:
+        """Make a state the initial one, with the commands in force, except those of a door."""
+        slots, inputs = self.slots_of(state.names), self.initial.inputs
+        self.initial.set_fields(slots, vars(state))
+        inputs[slots] = 0
+        commanded = slots[slots >= self.by_door]
+        inputs[commanded, : self._given.shape[1]] = self._given[commanded]
+
+    # The wind, which they share.
+
+    def blow(self, wind: Wind) -> None:
+        """Change the wind, unless `check_wind` refuses it."""
+        self.check_wind(wind)
+        self.wind = wind
+        self.world.wind[:] = wind.numbers(gust_period(self.freq) / self.freq)
+
+    def check_wind(self, wind: Wind) -> None:
+        """Check that wind has an effect, unless it is calm.
+
+        Raises:
+            ValueError: The dynamics have no drag.
+        """
+        if not (self.world.feels_wind or wind.is_calm):
+            need = "wind needs dynamics first_principles or so_rpy_rotor_drag"
+            raise ValueError(f"{need}, got {self._config.dynamics}")
+
+    # Drones that come and go, in slots of this world or another.
+
+    def add(self, name: str, pose: np.ndarray) -> None:
+        """Put a drone into a free slot.
+
+        Args:
+            name: A new name.
+            pose: (7,) its initial position and attitude (xyzw).
+        """
+        free = min(set(range(self.n_slots)).difference(self.slots.values()))
+        self.initial.set_poses([free], pose[None])
+        self.set_slots(self.slots | {name: free})
+        self.reset([name])
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Free the slots of drones."""
+        for name in names:
+            self.initial.park(self.slots[name])
+        self.reset(names)
+        gone = set(names)
+        self.set_slots({other: i for other, i in self.slots.items() if other not in gone})
+
+    def arrange(self, names: Sequence[str]) -> None:
+        """Change the order of the drones."""
+        self.set_slots({name: self.slots[name] for name in names})
+
+    def set_slots(self, slots: dict[str, int]) -> None:
+        """Record which slots are in use, and which of them by drones that are not lost."""
+        used, everything = list(slots.values()), range(self.n_slots)
+        self.slots, self.names = slots, tuple(slots)
+        self.rows = slice(None) if used == list(everything) else np.array(used)
+        in_service = {slot for name, slot in slots.items() if name not in self.lost}
+        self._idle = [slot for slot in everything if slot not in in_service]
+
+    def _set_inputs(self, inputs: np.ndarray) -> None:
+        columns = self.world.form.inputs
+        self.all_inputs, self._given = inputs, inputs[:, : columns["level"].stop]
+        self.command, self.level = inputs[:, columns["command"]], inputs[:, columns["level"].start]
+        n, size = self.by_door, Control.rotor_vel.sizes[0]
+        self.door_commands = self.command[:n, :size], self.level[:n]
+        self.wrench = inputs[:, columns["wrench"]]
+        self.motor_loss = inputs[:, columns["motor_loss"]]
+
+    def other_world(self, n_slots: int, *, gusts: bool, controller: Controller) -> CompiledWorld:
+        """Return a world with at least as many slots, for `move_to`. Thread-safe."""
+        config = replace(self._config, controller=controller.value)
+        return CompiledWorld(config, n_slots, by_door=self.by_door, gusts=gusts)
+
+    def move_to(self, world: CompiledWorld) -> None:
+        """Continue in another world; the state of the drones is copied.
+
+        If the controller changes, the new one begins as in its first run.
+        """
+        before, n_slots, leaves = self.n_slots, world.n_drones, self.world.leaves
+        world.wind[:] = self.world.wind
+        self.world = world
+        world.inputs[:before] = self.all_inputs
+        self._set_inputs(world.inputs)
+        self.output.extend(n_slots)
+        self.initial = self.initial.extended(world.inputs)
+        self.set_slots(self.slots)
+        self.gains.give(world)
+        more = self.world.fresh()
+        for path in leaves.keys() & more.keys():
+            if world.is_own(path):
+                more[path][:, :before] = leaves[path]
+            else:
+                more[path] = leaves[path]
+        added = np.arange(before, n_slots)
+        self._fill(more, added, self.initial.fields(added))

@@ -186,21 +186,65 @@ class Commander:
         if self.state.stands and not self.armed and not isinstance(setpoint, _ALWAYS):
             raise ValueError(f"it is not armed: {advice.disarmed} first")
 
-    def _recover(self, setpoint: Recover, now: StartState) -> Plan | None:
-        """Leave the state after a crash, as the firmware does: disarmed, unless it arms itself."""
-        if self.state is not FlightState.crashed:
-            return None
-        plan = setpoint.plan(now, self.rules)
-        self._begin(Order(setpoint, now, plan))
-        self.armed, self.why = self.rules.auto_arm, ""
-        self.hit = self.stuck_ns = None
-        self.reported.clear()
+    def _follow(self, setpoint: Setpoint, now: StartState) -> Plan:
+        """Follow a setpoint that may be followed now."""
+        order, stream = self.order, Stream()
+        if isinstance(setpoint, Pose | Position):
+            last = None if order is None or type(order.setpoint) is not type(setpoint) else order
+            if last and not last.start.stream[1:] and setpoint.is_same(last.setpoint):  # type: ignore[arg-type]
+                last.repeated_ns = now.time_ns + last.ahead_ns
+                return last.plan
+            start = self._start(now)
+            x, y, z = np.asarray(setpoint.pos).tolist()
+            yaw = setpoint.yaw
+            if isnan(yaw):
+                yaw = self.stream[-1].pos[3] if self.stream else float(start.reference.pos[3])
+            pose = TimedPose(now.time_ns, (x, y, z, yaw))
+            stream = extended(() if order is None else self.stream, pose, self.rules.envelope)
+            # Programs that disagree on the place would shake the drone.
+            since_ns = now.time_ns + last.ahead_ns - last.start.time_ns if last else inf
+            start = replace(start, stream=stream, restless=since_ns * 1e-9 < _RESTLESS)
+        else:
+            start = self._start(now)
+        plan = setpoint.plan(start, self.rules.at(start))
+        self._begin(Order(setpoint, start, plan))
+        self.stream = stream
         return plan
 
-    def stop(self, state: FlightState, why: str = "") -> None:
-        """Stop the rotors at once."""
-        self.state, self.order, self.why = state, None, why
-        self.stuck_ns = None
+    def _start(self, now: StartState) -> StartState:
+        """Return the start of a plan: at the present reference, or else at the present motion."""
+        order = self.order
+        reference = None if order is None else order.reference(now.time_ns)
+        if reference is None:
+            reference = now.reference
+            if order is not None and order.plan.attitude is not None:
+                yaw = order.plan.attitude.heading(order.seconds(now.time_ns))
+                reference = reference._replace(pos=np.array([*reference.pos[:3], yaw]))
+            if reference.pos[2] < self.rules.rest_height + _ON_THE_FLOOR:
+                reference = Reference.at_rest(reference.pos[:3], float(reference.pos[3]))
+        return replace(now, reference=reference, state=self.state)
+
+    def _begin(self, order: Order) -> None:
+        if self.state.stands:
+            self.reported.add(HIT)  # what it stands on, it has not hit
+        self.order, self.state = order, order.plan.during
+        if self.state.stands or self.state.needs_reset:
+            self.order = None
+
+    def next_change_ns(self) -> float:
+        """Return the time at which `update` has to act next; infinity if never."""
+        order = self.order
+        if order is None:
+            return inf
+        change = order.deadline_ns()
+        if order.plan.course is None:
+            return change
+        end = order.begin_ns + order.plan.course.end * _NS
+        if self.state is not order.plan.after or order.plan.after.stands:
+            change = min(change, end)
+        if self.state is FlightState.taking_off:
+            change = min(change, order.begin_ns + order.plan.aloft * _NS)
+        return change
 
     def update(self, time_ns: int, motion: Callable[[], StartState]) -> str:
         """Apply the changes that depend on time alone: courses that end, setpoints that lapse.
@@ -268,6 +312,22 @@ class Commander:
         x, y, _, yaw = reference.vel.tolist()
         return reference._replace(vel=np.array([x, y, fastest, yaw]))
 
+    def _recover(self, setpoint: Recover, now: StartState) -> Plan | None:
+        """Leave the state after a crash, as the firmware does: disarmed, unless it arms itself."""
+        if self.state is not FlightState.crashed:
+            return None
+        plan = setpoint.plan(now, self.rules)
+        self._begin(Order(setpoint, now, plan))
+        self.armed, self.why = self.rules.auto_arm, ""
+        self.hit = self.stuck_ns = None
+        self.reported.clear()
+        return plan
+
+    def stop(self, state: FlightState, why: str = "") -> None:
+        """Stop the rotors at once."""
+        self.state, self.order, self.why = state, None, why
+        self.stuck_ns = None
+
     def rewind(self, time_ns: int) -> None:
         """Set all times back because the clock was rewound by `time_ns`."""
         if self.order is not None:
@@ -277,63 +337,3 @@ class Commander:
         self.stream = tuple(p._replace(time_ns=p.time_ns - time_ns) for p in self.stream)
         if self.hit is not None:
             self.hit = (self.hit[0] - time_ns, self.hit[1])
-
-    def next_change_ns(self) -> float:
-        """Return the time at which `update` has to act next; infinity if never."""
-        order = self.order
-        if order is None:
-            return inf
-        change = order.deadline_ns()
-        if order.plan.course is None:
-            return change
-        end = order.begin_ns + order.plan.course.end * _NS
-        if self.state is not order.plan.after or order.plan.after.stands:
-            change = min(change, end)
-        if self.state is FlightState.taking_off:
-            change = min(change, order.begin_ns + order.plan.aloft * _NS)
-        return change
-
-    def _follow(self, setpoint: Setpoint, now: StartState) -> Plan:
-        """Follow a setpoint that may be followed now."""
-        order, stream = self.order, Stream()
-        if isinstance(setpoint, Pose | Position):
-            last = None if order is None or type(order.setpoint) is not type(setpoint) else order
-            if last and not last.start.stream[1:] and setpoint.is_same(last.setpoint):  # type: ignore[arg-type]
-                last.repeated_ns = now.time_ns + last.ahead_ns
-                return last.plan
-            start = self._start(now)
-            x, y, z = np.asarray(setpoint.pos).tolist()
-            yaw = setpoint.yaw
-            if isnan(yaw):
-                yaw = self.stream[-1].pos[3] if self.stream else float(start.reference.pos[3])
-            pose = TimedPose(now.time_ns, (x, y, z, yaw))
-            stream = extended(() if order is None else self.stream, pose, self.rules.envelope)
-            # Programs that disagree on the place would shake the drone.
-            since_ns = now.time_ns + last.ahead_ns - last.start.time_ns if last else inf
-            start = replace(start, stream=stream, restless=since_ns * 1e-9 < _RESTLESS)
-        else:
-            start = self._start(now)
-        plan = setpoint.plan(start, self.rules.at(start))
-        self._begin(Order(setpoint, start, plan))
-        self.stream = stream
-        return plan
-
-    def _begin(self, order: Order) -> None:
-        if self.state.stands:
-            self.reported.add(HIT)  # what it stands on, it has not hit
-        self.order, self.state = order, order.plan.during
-        if self.state.stands or self.state.needs_reset:
-            self.order = None
-
-    def _start(self, now: StartState) -> StartState:
-        """Return the start of a plan: at the present reference, or else at the present motion."""
-        order = self.order
-        reference = None if order is None else order.reference(now.time_ns)
-        if reference is None:
-            reference = now.reference
-            if order is not None and order.plan.attitude is not None:
-                yaw = order.plan.attitude.heading(order.seconds(now.time_ns))
-                reference = reference._replace(pos=np.array([*reference.pos[:3], yaw]))
-            if reference.pos[2] < self.rules.rest_height + _ON_THE_FLOOR:
-                reference = Reference.at_rest(reference.pos[:3], float(reference.pos[3]))
-        return replace(now, reference=reference, state=self.state)

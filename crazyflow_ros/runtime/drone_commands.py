@@ -95,6 +95,159 @@ class DroneCommands:
         with self._lock:
             self.posted.update(setpoints)
 
+    # What each tick does, in order; then requests, and changes of the state.
+
+    def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
+        """Put the posted setpoints into force. Has to be called if there are any, or some move.
+
+        Returns:
+            The drones with a new command that does not change with time, and these commands with
+            their levels, one row per drone.
+        """
+        with self._lock:
+            posted, self.posted = self.posted, {}
+        sight = None
+        if posted:
+            sight, row_of = self._sight(now), {name: row for row, name in enumerate(now.names)}
+            for name, setpoint in posted.items():
+                if name in row_of:  # else it was removed meanwhile
+                    self._start(name, setpoint, sight.start(row_of[name]), now.tick)
+            self._show_states()
+        self.feel([now])
+        if now.time_ns < self.changes_ns:
+            return [], np.zeros((0, 0))
+        constant, changes, commanders = {}, self._courses.changes, self._commanders
+        if due := [name for name, change in changes.items() if change <= now.time_ns]:
+            sight = sight or self._sight(now)
+            states = [commanders[name].state for name in due]
+            found = [(name, self._look_at(name, now, sight)) for name in due]
+            constant = {name: command for name, command in found if command is not None}
+            if states != [commanders[name].state for name in due]:
+                self._show_states()
+        self.changes_ns = min(changes.values(), default=inf)
+        return list(constant), np.array(list(constant.values()))
+
+    def _start(self, name: str, setpoint: Setpoint, start: StartState, tick: int) -> None:
+        """Put a setpoint into force."""
+        try:
+            plan = self._commanders[name].command(setpoint, start)
+        except ValueError as error:
+            self._health.warn(f"{name} ignores {setpoint.title}: {error}")
+        except Exception as error:  # of this drone alone
+            self._fail(name, error)
+        else:
+            if plan is not None and plan.note:
+                self._health.inform(f"{name} {plan.note}")
+            self._note(name, setpoint, plan, tick)
+
+    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, tick: int) -> None:
+        """Report that a setpoint has taken effect, and warn if it is doubtful."""
+        if plan is not None:
+            self._follow(name)
+            self._health.doing = what = "check of a setpoint"
+            try:
+                if (order := self._commanders[name].order) is not None:
+                    for doubt in doubts(order, self.rules, self._roster.surroundings):
+                        self._health.warn(f"{name}: {doubt}")
+            except Exception as error:
+                self._health.note_failure(what, error)
+        if self._news.on_command.callbacks:
+            self._news.on_command.tell(name, setpoint, tick)
+
+    def _look_at(self, name: str, now: Snapshot, sight: FleetObservation) -> np.ndarray | None:
+        """Look up the present piece of a drone's course, and how long it holds.
+
+        Return the command with its level if it does not change from now on.
+        """
+        commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
+        try:
+            if now.tick % self._period == 0:
+                text = commander.update(time_ns, lambda: sight.start(now.names.index(name)))
+                if text:
+                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
+        except Exception as error:  # of this drone alone
+            self._fail(name, error)
+            return None
+        if (order := commander.order) is None:
+            self._follow(name)
+            return None
+        change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
+        constant = None
+        if order.plan.command is not None:
+            constant = rows(Level[self._control.name], order.plan.command)
+        elif change == inf:
+            constant = rows(Level.state, courses.commands([time_ns], name)[1][0, 0])
+        if change == inf:
+            courses.rest(name)
+        else:
+            courses.changes[name] = change
+        return constant
+
+    def _follow(self, name: str) -> None:
+        """Look at a commander in the next `take`."""
+        if self._commanders[name].order is None:
+            self._courses.drop(name)
+            self.stopped.add(name)
+        else:
+            self._courses.changes[name] = -inf
+            self.stopped.discard(name)
+        self.changes_ns = 0
+
+    def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
+        """Compute the commands of `moving` drones, after `take`, at times (n,) [ns].
+
+        Only the first time may be later than `changes_ns`.
+
+        Returns:
+            The names of these drones, and their commands (n, m, k + 1) with levels.
+        """
+        (names, numbers), attitudes = self._courses.commands(times_ns), self._courses.attitudes
+        n_courses, control = len(names), self._control
+        found = np.empty((len(times_ns), n_courses + len(attitudes), self._width))
+        if names:
+            found[:, :n_courses, :-1], found[:, :n_courses, -1] = numbers, Level.state
+        for i, order in enumerate(attitudes.values(), n_courses):
+            assert order.plan.attitude is not None
+            held = [order.plan.attitude.command(order.seconds(time)) for time in times_ns]
+            found[:, i] = [attitude_row(attitude, control) for attitude in held]
+        return [*names, *attitudes], found
+
+    def feel(self, seen: Sequence[Snapshot]) -> None:
+        """Record what drones touch, each time their controllers run."""
+        if not self.moving:
+            self.felt = None
+            return
+        for now in seen:
+            felt = np.zeros(0) if self.felt is None else self.felt
+            same = len(felt) == len(now.names)  # otherwise drones came or went
+            self.felt = felt = np.maximum(felt, now.impact) if same else now.impact
+            if now.tick % self._period == 0:
+                impact = np.maximum(felt, np.abs(now.contact[:, :3]).max(axis=1))
+                self._supervisor.note_contacts(
+                    impact, now.names, now.pos, self._commanders, partial(self._neighbour, now)
+                )
+                self.felt = np.zeros(len(now.names))
+
+    def supervise(self, now: Snapshot) -> None:
+        """Detect drones that fell, and restart the courses of drones that lost them."""
+        commanders, neighbour = self._commanders, partial(self._neighbour, now)
+        before = {name: commander.order for name, commander in commanders.items()}
+        if not any(before.values()):
+            return
+        sight = self._sight(now)
+        courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
+        for event in self._supervisor.check(sight, commanders, courses, neighbour):
+            self._announce(event)
+        changed = [name for name, order in before.items() if commanders[name].order is not order]
+        for name in changed:  # not all changes are events
+            self._follow(name)
+        if changed:
+            self._show_states()
+
+    def _announce(self, event: FlightEvent) -> None:
+        self._health.warn(f"{event.drone}: {event.text}")
+        self._news.on_flight_event.tell(event)
+
     def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""
         response, sight = Response([], []), self._sight(now)
@@ -156,71 +309,6 @@ class DroneCommands:
         self.changes_ns = 0
         self._show_states()
 
-    def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
-        """Put the posted setpoints into force. Has to be called if there are any, or some move.
-
-        Returns:
-            The drones with a new command that does not change with time, and these commands with
-            their levels, one row per drone.
-        """
-        with self._lock:
-            posted, self.posted = self.posted, {}
-        sight = None
-        if posted:
-            sight, row_of = self._sight(now), {name: row for row, name in enumerate(now.names)}
-            for name, setpoint in posted.items():
-                if name in row_of:  # else it was removed meanwhile
-                    self._start(name, setpoint, sight.start(row_of[name]), now.tick)
-            self._show_states()
-        self.feel([now])
-        if now.time_ns < self.changes_ns:
-            return [], np.zeros((0, 0))
-        constant, changes, commanders = {}, self._courses.changes, self._commanders
-        if due := [name for name, change in changes.items() if change <= now.time_ns]:
-            sight = sight or self._sight(now)
-            states = [commanders[name].state for name in due]
-            found = [(name, self._look_at(name, now, sight)) for name in due]
-            constant = {name: command for name, command in found if command is not None}
-            if states != [commanders[name].state for name in due]:
-                self._show_states()
-        self.changes_ns = min(changes.values(), default=inf)
-        return list(constant), np.array(list(constant.values()))
-
-    def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
-        """Compute the commands of `moving` drones, after `take`, at times (n,) [ns].
-
-        Only the first time may be later than `changes_ns`.
-
-        Returns:
-            The names of these drones, and their commands (n, m, k + 1) with levels.
-        """
-        (names, numbers), attitudes = self._courses.commands(times_ns), self._courses.attitudes
-        n_courses, control = len(names), self._control
-        found = np.empty((len(times_ns), n_courses + len(attitudes), self._width))
-        if names:
-            found[:, :n_courses, :-1], found[:, :n_courses, -1] = numbers, Level.state
-        for i, order in enumerate(attitudes.values(), n_courses):
-            assert order.plan.attitude is not None
-            held = [order.plan.attitude.command(order.seconds(time)) for time in times_ns]
-            found[:, i] = [attitude_row(attitude, control) for attitude in held]
-        return [*names, *attitudes], found
-
-    def feel(self, seen: Sequence[Snapshot]) -> None:
-        """Record what drones touch, each time their controllers run."""
-        if not self.moving:
-            self.felt = None
-            return
-        for now in seen:
-            felt = np.zeros(0) if self.felt is None else self.felt
-            same = len(felt) == len(now.names)  # otherwise drones came or went
-            self.felt = felt = np.maximum(felt, now.impact) if same else now.impact
-            if now.tick % self._period == 0:
-                impact = np.maximum(felt, np.abs(now.contact[:, :3]).max(axis=1))
-                self._supervisor.note_contacts(
-                    impact, now.names, now.pos, self._commanders, partial(self._neighbour, now)
-                )
-                self.felt = np.zeros(len(now.names))
-
     def lose(self, lost: Mapping[str, str]) -> None:
         """Drop the setpoints of drones that are out of service, each with a reason."""
         for name, why in lost.items():
@@ -236,92 +324,6 @@ class DroneCommands:
             commander = self._commanders.get(name)
             if commander is not None and commander.restart(sight.start(now.names.index(name))):
                 self._follow(name)
-
-    def supervise(self, now: Snapshot) -> None:
-        """Detect drones that fell, and restart the courses of drones that lost them."""
-        commanders, neighbour = self._commanders, partial(self._neighbour, now)
-        before = {name: commander.order for name, commander in commanders.items()}
-        if not any(before.values()):
-            return
-        sight = self._sight(now)
-        courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
-        for event in self._supervisor.check(sight, commanders, courses, neighbour):
-            self._announce(event)
-        changed = [name for name, order in before.items() if commanders[name].order is not order]
-        for name in changed:  # not all changes are events
-            self._follow(name)
-        if changed:
-            self._show_states()
-
-    def _announce(self, event: FlightEvent) -> None:
-        self._health.warn(f"{event.drone}: {event.text}")
-        self._news.on_flight_event.tell(event)
-
-    def _start(self, name: str, setpoint: Setpoint, start: StartState, tick: int) -> None:
-        """Put a setpoint into force."""
-        try:
-            plan = self._commanders[name].command(setpoint, start)
-        except ValueError as error:
-            self._health.warn(f"{name} ignores {setpoint.title}: {error}")
-        except Exception as error:  # of this drone alone
-            self._fail(name, error)
-        else:
-            if plan is not None and plan.note:
-                self._health.inform(f"{name} {plan.note}")
-            self._note(name, setpoint, plan, tick)
-
-    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, tick: int) -> None:
-        """Report that a setpoint has taken effect, and warn if it is doubtful."""
-        if plan is not None:
-            self._follow(name)
-            self._health.doing = what = "check of a setpoint"
-            try:
-                if (order := self._commanders[name].order) is not None:
-                    for doubt in doubts(order, self.rules, self._roster.surroundings):
-                        self._health.warn(f"{name}: {doubt}")
-            except Exception as error:
-                self._health.note_failure(what, error)
-        if self._news.on_command.callbacks:
-            self._news.on_command.tell(name, setpoint, tick)
-
-    def _follow(self, name: str) -> None:
-        """Look at a commander in the next `take`."""
-        if self._commanders[name].order is None:
-            self._courses.drop(name)
-            self.stopped.add(name)
-        else:
-            self._courses.changes[name] = -inf
-            self.stopped.discard(name)
-        self.changes_ns = 0
-
-    def _look_at(self, name: str, now: Snapshot, sight: FleetObservation) -> np.ndarray | None:
-        """Look up the present piece of a drone's course, and how long it holds.
-
-        Return the command with its level if it does not change from now on.
-        """
-        commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
-        try:
-            if now.tick % self._period == 0:
-                text = commander.update(time_ns, lambda: sight.start(now.names.index(name)))
-                if text:
-                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
-        except Exception as error:  # of this drone alone
-            self._fail(name, error)
-            return None
-        if (order := commander.order) is None:
-            self._follow(name)
-            return None
-        change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
-        constant = None
-        if order.plan.command is not None:
-            constant = rows(Level[self._control.name], order.plan.command)
-        elif change == inf:
-            constant = rows(Level.state, courses.commands([time_ns], name)[1][0, 0])
-        if change == inf:
-            courses.rest(name)
-        else:
-            courses.changes[name] = change
-        return constant
 
     def _fail(self, name: str, error: Exception) -> None:
         self._health.note_failure(f"the setpoint of {name}", error)

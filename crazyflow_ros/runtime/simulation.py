@@ -103,22 +103,7 @@ class Simulation:
             self.events.periods.add(self._check_period)
             self.events.acting.add(self._check_period)
 
-    def _neighbour(self, state: Snapshot, row: int) -> str:
-        """Name what a drone touches in a state of the present drones."""
-        if state.names != self.mirror.names:  # drones have just come or gone
-            return "something"
-        drones = self.config.drone_collisions
-        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
-
-    def event_after(self, tick: int) -> int:
-        """Tick of the next event; nothing reads or changes the state before it."""
-        periods, wrenches = self.events.periods, self.wrenches
-        if self.door is not None:
-            periods = periods | {self.door.period}
-        if self.commands.moving or wrenches.active or not periods:  # each time controllers run
-            periods = periods | {self.control_period}
-        event = min([(tick // period + 1) * period for period in periods])
-        return int(min(event, wrenches.next_end)) if wrenches.active else event
+    # The path of ticks, in order.
 
     def advance(self, due: float, limit: float = math.inf) -> int:
         """See `Driver`. A command takes effect at the tick at which it is found here.
@@ -145,6 +130,105 @@ class Simulation:
         self._burst = max(1, int(_BURST * len(ticks) / took))
         return ticks[-1] - start
 
+    def _collect(self, door: DoorGuard) -> bool:
+        """Collect the door's commands, if they are due; return False if interrupted."""
+        if self.snapshot.tick % door.period:
+            return True
+        command, level = self.engine.door_commands
+        if not door.collect(self.snapshot, command, level, self._interrupted):
+            return False
+        quat = self.snapshot.quat[door.rows(self.snapshot.names)]
+        resolve(command, level, quat, self._mass)
+        return True
+
+    def _take_posted(self, lose: Callable[[str, str], object]) -> None:
+        """Put posted commands into force, except those that change with time; see `take_up`."""
+        engine, commands, wrenches = self.engine, self.commands, self.wrenches
+        if commands.posted or commands.moving:
+            names, constant = commands.take(self.snapshot)
+            if names:
+                engine.set_commands(names, constant)
+        while commands.stopped:
+            engine.disarm(commands.stopped.pop())
+        while commands.failed:
+            lose(*commands.failed.popitem())
+        if wrenches.posted or wrenches.active:
+            engine.wrench[engine.rows] = wrenches.take(self.snapshot)
+
+    def event_after(self, tick: int) -> int:
+        """Tick of the next event; nothing reads or changes the state before it."""
+        periods, wrenches = self.events.periods, self.wrenches
+        if self.door is not None:
+            periods = periods | {self.door.period}
+        if self.commands.moving or wrenches.active or not periods:  # each time controllers run
+            periods = periods | {self.control_period}
+        event = min([(tick // period + 1) * period for period in periods])
+        return int(min(event, wrenches.next_end)) if wrenches.active else event
+
+    def _add_due_events(self, ticks: list[int], due: float, last: float) -> None:
+        """Add the ticks of further due events, for as long as commands are known."""
+        commands, acting, wrenches = self.commands, self.events.acting, self.wrenches
+        is_known = self.door is None and not wrenches.active
+        most = min(self._burst, self.engine.world.max_stretches) if is_known else 1
+        while len(ticks) < most and ticks[-1] < last:
+            if any(ticks[-1] % period == 0 for period in acting):
+                break
+            if commands.moving and self.engine.output.time_ns(ticks[-1]) >= commands.changes_ns:
+                break
+            event = int(min(self.event_after(ticks[-1]), last))
+            if event > due:
+                break
+            ticks.append(event)
+
+    def run(self, ticks: Sequence[int], last: float, *changing: Any) -> None:
+        """Compute some ticks in one compiled call, and call the callbacks of each.
+
+        Args:
+            ticks: The ticks, in ascending order.
+            last: At this tick all callbacks are called, not only those that are due.
+            *changing: Drones whose commands change from tick to tick, and these, as for
+                `Engine.advance`.
+        """
+        start = self.snapshot.tick
+        stretches = [tick - before for before, tick in zip([start, *ticks], ticks)]
+        snapshots = self._evaluate(start, stretches, *changing)
+        if self.commands.moving or self.commands.felt is not None:
+            self.commands.feel(snapshots[:-1])  # the last one is for the next `take`
+        for snapshot in snapshots:
+            self.accept(snapshot)
+            self._hand_out(every=snapshot.tick == last)
+
+    def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:
+        """Advance as `Engine.advance` does, and note lost drones."""
+        health, engine = self.health, self.engine
+        health.doing = "the compiled step"
+        snapshots = engine.advance(tick, stretches, self.epoch, *changing)
+        if engine.lost.keys() != health.faults.keys():
+            self.note_lost()
+        return snapshots
+
+    def accept(self, snapshot: Snapshot) -> None:
+        """Make a snapshot the state that others see."""
+        self.snapshot = snapshot
+        self.health.doing = "the mirror"
+        self.mirror.write(snapshot)
+
+    def _hand_out(self, *, every: bool) -> None:
+        """Publish the state to the door, then to all others, the clock first among them.
+
+        Then check how drones fly, but only at multiples of a period: this also happens where a user
+        steps to or sets a state, on which no flight may depend.
+        """
+        now = self.snapshot
+        if self.door is not None and (every or now.tick % self.door.period == 0):
+            self.door.show(now, self.mirror)
+        if self.events.callbacks:
+            self.events.fire(now, every=every)
+        if self._check_period and now.tick % self._check_period == 0:
+            self.health.call("supervisor", self.commands.supervise, now)
+
+    # What else a `Driver` has.
+
     def take_up(self, lose: Callable[[str, str], object] | None = None) -> None:
         """See `Driver`.
 
@@ -170,68 +254,36 @@ class Simulation:
         if self.door is not None:
             self.door.close()
 
-    def _collect(self, door: DoorGuard) -> bool:
-        """Collect the door's commands, if they are due; return False if interrupted."""
-        if self.snapshot.tick % door.period:
-            return True
-        command, level = self.engine.door_commands
-        if not door.collect(self.snapshot, command, level, self._interrupted):
-            return False
-        quat = self.snapshot.quat[door.rows(self.snapshot.names)]
-        resolve(command, level, quat, self._mass)
-        return True
+    # Drones that touch something, or are lost.
 
-    def run(self, ticks: Sequence[int], last: float, *changing: Any) -> None:
-        """Compute some ticks in one compiled call, and call the callbacks of each.
-
-        Args:
-            ticks: The ticks, in ascending order.
-            last: At this tick all callbacks are called, not only those that are due.
-            *changing: Drones whose commands change from tick to tick, and these, as for
-                `Engine.advance`.
-        """
-        start = self.snapshot.tick
-        stretches = [tick - before for before, tick in zip([start, *ticks], ticks)]
-        snapshots = self._evaluate(start, stretches, *changing)
-        if self.commands.moving or self.commands.felt is not None:
-            self.commands.feel(snapshots[:-1])  # the last one is for the next `take`
-        for snapshot in snapshots:
-            self.accept(snapshot)
-            self._hand_out(every=snapshot.tick == last)
-
-    def _add_due_events(self, ticks: list[int], due: float, last: float) -> None:
-        """Add the ticks of further due events, for as long as commands are known."""
-        commands, acting, wrenches = self.commands, self.events.acting, self.wrenches
-        is_known = self.door is None and not wrenches.active
-        most = min(self._burst, self.engine.world.max_stretches) if is_known else 1
-        while len(ticks) < most and ticks[-1] < last:
-            if any(ticks[-1] % period == 0 for period in acting):
-                break
-            if commands.moving and self.engine.output.time_ns(ticks[-1]) >= commands.changes_ns:
-                break
-            event = int(min(self.event_after(ticks[-1]), last))
-            if event > due:
-                break
-            ticks.append(event)
-
-    def _take_posted(self, lose: Callable[[str, str], object]) -> None:
-        """Put posted commands into force, except those that change with time; see `take_up`."""
-        engine, commands, wrenches = self.engine, self.commands, self.wrenches
-        if commands.posted or commands.moving:
-            names, constant = commands.take(self.snapshot)
-            if names:
-                engine.set_commands(names, constant)
-        while commands.stopped:
-            engine.disarm(commands.stopped.pop())
-        while commands.failed:
-            lose(*commands.failed.popitem())
-        if wrenches.posted or wrenches.active:
-            engine.wrench[engine.rows] = wrenches.take(self.snapshot)
+    def _neighbour(self, state: Snapshot, row: int) -> str:
+        """Name what a drone touches in a state of the present drones."""
+        if state.names != self.mirror.names:  # drones have just come or gone
+            return "something"
+        drones = self.config.drone_collisions
+        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a drone out of service until it is reset."""
         self._failed[name] = why
         self.engine.withdraw(name, self.snapshot.tick)
+
+    def note_lost(self) -> None:
+        """Report the drones that are lost."""
+        lost, freq = self.engine.lost, self.engine.freq
+        self._failed = {name: why for name, why in self._failed.items() if name in lost}
+        for name in lost.keys() - self._failed.keys():
+            self._failed[name] = _NO_ACTION if self.engine.policy_failed(name) else _NO_DRONE
+        self.commands.lose(self._failed)
+        self.health.note_faults(
+            {
+                name: f"lost by {tick / freq:.3f} s: {self._failed[name]}. "
+                "It is held where it was before, rotors stopped, until it is reset"
+                for name, tick in lost.items()
+            }
+        )
+
+    # Other states than that of the next tick.
 
     def evaluate(self, tick: int) -> Snapshot:
         """Return the engine's state, at some tick; no one else sees it yet."""
@@ -241,12 +293,6 @@ class Simulation:
     def refresh(self, tick: int) -> None:
         """Make the engine's state, at some tick, the one that others see."""
         self.accept(self.evaluate(tick))
-
-    def accept(self, snapshot: Snapshot) -> None:
-        """Make a snapshot the state that others see."""
-        self.snapshot = snapshot
-        self.health.doing = "the mirror"
-        self.mirror.write(snapshot)
 
     def show(self, tick: int | None = None) -> None:
         """Publish the engine's state, of the present tick or another, after a change of it."""
@@ -286,21 +332,6 @@ class Simulation:
         if self.door is not None:
             self.door.forget(names)
 
-    def note_lost(self) -> None:
-        """Report the drones that are lost."""
-        lost, freq = self.engine.lost, self.engine.freq
-        self._failed = {name: why for name, why in self._failed.items() if name in lost}
-        for name in lost.keys() - self._failed.keys():
-            self._failed[name] = _NO_ACTION if self.engine.policy_failed(name) else _NO_DRONE
-        self.commands.lose(self._failed)
-        self.health.note_faults(
-            {
-                name: f"lost by {tick / freq:.3f} s: {self._failed[name]}. "
-                "It is held where it was before, rotors stopped, until it is reset"
-                for name, tick in lost.items()
-            }
-        )
-
     def known(self, names: Iterable[str], known: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the names, each once, if they are known; by default those of the present drones.
 
@@ -313,26 +344,3 @@ class Simulation:
             if name not in present:
                 raise ValueError(unknown("drone", name, known))
         return given
-
-    def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:
-        """Advance as `Engine.advance` does, and note lost drones."""
-        health, engine = self.health, self.engine
-        health.doing = "the compiled step"
-        snapshots = engine.advance(tick, stretches, self.epoch, *changing)
-        if engine.lost.keys() != health.faults.keys():
-            self.note_lost()
-        return snapshots
-
-    def _hand_out(self, *, every: bool) -> None:
-        """Publish the state to the door, then to all others, the clock first among them.
-
-        Then check how drones fly, but only at multiples of a period: this also happens where a user
-        steps to or sets a state, on which no flight may depend.
-        """
-        now = self.snapshot
-        if self.door is not None and (every or now.tick % self.door.period == 0):
-            self.door.show(now, self.mirror)
-        if self.events.callbacks:
-            self.events.fire(now, every=every)
-        if self._check_period and now.tick % self._check_period == 0:
-            self.health.call("supervisor", self.commands.supervise, now)
