@@ -408,23 +408,6 @@ def test_a_reset_with_an_edit_is_seen_once(running):
         assert state.pos[:, 2].min() > 1.0 and state.epoch == 1
 
 
-def test_a_captured_state_keeps_its_command(running):
-    """As MuJoCo's keyframes keep ctrl: rotors go on turning after the reset."""
-    physics = running(("cf0", "cf1"), start_paused=True, control="rotor_vel")
-    physics.command("cf0", Raw([15000.0] * 4))
-    captured = physics.step(1000).result(T)
-    physics.mirror.capture_initial_state()
-    goes_on = physics.step(300).result(T)
-    physics.mirror.reset_world_state()
-    after = physics.step(300).result(T)
-    np.testing.assert_array_equal(state_of(after), state_of(goes_on))
-    assert captured.rotor_vel[0].min() > 1000 and not after.rotor_vel[1].any()
-    physics.command("cf0", Raw([0.0] * 4))
-    physics.step(3000).result(T)
-    again = physics.state.reset().result(T)
-    np.testing.assert_allclose(again.rotor_vel, captured.rotor_vel)
-
-
 @dataclass(frozen=True)
 class Breaks(Setpoint):
     """A setpoint that gives no plan, or no command at some time."""
