@@ -30,10 +30,6 @@ Neighbour = Callable[[int], str]
 """Takes the row of a drone that touches something, and returns the name of what it touches."""
 
 
-def _unknown(_: int) -> str:
-    return "something"
-
-
 @dataclass(frozen=True)
 class FlightEvent:
     """Something that the pilot of a drone needs to know."""
@@ -104,7 +100,7 @@ class Supervisor:
         names: Sequence[str],
         pos: np.ndarray,
         commanders: dict[str, Commander],
-        neighbour: Neighbour = _unknown,
+        neighbour: Neighbour,
     ) -> None:
         """Record drones that touch something in the air.
 
@@ -131,7 +127,7 @@ class Supervisor:
         observed: FleetObservation,
         commanders: dict[str, Commander],
         courses: np.ndarray,
-        neighbour: Neighbour = _unknown,
+        neighbour: Neighbour,
     ) -> list[FlightEvent]:
         """Return the new events. Stop the rotors of crashed drones.
 
