@@ -24,17 +24,18 @@ from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import GUSTS, Leaves, counted
-from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.slots import neighbours_together
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.policies import MOST_BYTES
 from crazyflow_ros.xla import compiled_files
+from crazyflow_ros.xla.on_device import default_platform, seen_by_jax
 
 if TYPE_CHECKING:
     from crazyflow_ros.engine.world_function import WorldFunction
 
 SHARED = f"plugins.{GUSTS}"
 """Path of the leaf that all drones share although it has three axes; exists only with gusts."""
+_ALIGNMENT = 64  # bytes; XLA on the CPU copies arrays with less
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class CompiledWorld:
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
         self.max_stretches = form.max_stretches
-        self._arguments, self._seen = readable_by_jax(form.size, form.dtype)
+        self._counted = counted(self.freq)
+        self._arguments, self._seen = _readable_by_jax(form.size, form.dtype)
         parts = form.parts(self._arguments)
         self._state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
         self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
@@ -186,9 +188,11 @@ class CompiledWorld:
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)
         counts, n = self._counts, len(stretches)
-        counts[0], counts[1], counts[2 : 2 + n] = tick % counted(self.freq), n, stretches
+        counts[0], counts[1], counts[2 : 2 + n] = tick % self._counted, n, stretches
         packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
-        rows = self._rows(packed)[:n]
+        results, n_state = np.asarray(packed), self._state.size
+        self._state[:] = results[:n_state]
+        rows = results[n_state:].reshape(self.max_stretches, self.n_drones, -1)[:n]
         if self._order is not None:
             self._order[:] = neighbours_together(rows[-1, :, self.form.outputs["pos"]])
         return rows
@@ -217,12 +221,6 @@ class CompiledWorld:
         program = compiled_files.compiled(lambda: self._function.new(), arguments, *what)
         return WorldProgram(layout(obstacles), program)
 
-    def _rows(self, packed: Array) -> np.ndarray:
-        """Store the state, and return the other results as rows."""
-        results = np.asarray(packed)
-        self._state[:] = results[: self._state.size]
-        return results[self._state.size :].reshape(self.max_stretches, self.n_drones, -1)
-
     def is_own(self, path: str) -> bool:
         """Return whether each drone has its own part of a leaf, on the second of three axes."""
         return path != SHARED and self.form.initial[path].ndim == 3
@@ -240,3 +238,15 @@ class CompiledWorld:
     @leaves.setter
     def leaves(self, leaves: Leaves) -> None:
         self._state[:], self._rest = self.form.parted(self.form.packed(leaves))
+
+
+def _readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.ndarray]:
+    """Return an array of zeros, and an argument that passes its numbers to compiled functions.
+
+    On the CPU, the argument is a JAX array over the same memory: before writing to the array, wait
+    for the last call to finish. Elsewhere it is the array itself, which JAX copies in each call.
+    """
+    memory = np.zeros(size * dtype.itemsize + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    array = memory[start : start + size * dtype.itemsize].view(dtype)
+    return array, seen_by_jax(array) if default_platform() == "cpu" else array

@@ -213,3 +213,10 @@ class Form:
         """Return the numbers and the other vectors, the inverse of `joined`."""
         i = self.numbers
         return vectors[i], (*vectors[:i], *vectors[i + 1 :])
+
+
+def place(high: np.ndarray, low: np.ndarray, slots: np.ndarray, pos: np.ndarray) -> None:
+    """Write positions as sums of two numbers; those of drones that stay keep all their digits."""
+    moves = pos != high[slots] + low[slots].astype(float)
+    high[slots] = np.where(moves, pos, high[slots])
+    low[slots] = np.where(moves, pos - high[slots].astype(float), low[slots])

@@ -8,6 +8,7 @@ from math import cos, inf, sin
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks.plain_values import Spec
 from crazyflow_ros.drones import has_battery, load_battery, load_drone
@@ -36,15 +37,15 @@ class FlightState(StrEnum):
     lost = "lost"
     """Out of service, and held where it is, perhaps in the air; it must be reset."""
 
-    @property
-    def stands(self) -> bool:
-        """Whether the rotors are stopped and the drone is ready to take off."""
-        return self in (FlightState.idle, FlightState.landed)
+    stands: bool
+    """Whether the rotors are stopped and the drone is ready to take off."""
+    needs_reset: bool
+    """Whether the drone flies again only after a reset, or after it recovered from a crash."""
 
-    @property
-    def needs_reset(self) -> bool:
-        """Whether the drone flies again only after a reset, or after it recovered from a crash."""
-        return self in (FlightState.crashed, FlightState.locked, FlightState.lost)
+
+for _state in FlightState:
+    _state.stands = _state in (FlightState.idle, FlightState.landed)
+    _state.needs_reset = _state in (FlightState.crashed, FlightState.locked, FlightState.lost)
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Advice:
 
 _LEAST_BOUND = 0.05  # smallest limit of a flight other than 0, in m and s
 _NEAR_FLOOR = 0.05  # m, for small drones
+_LEAST_SHARE = 0.1  # of the bounds below, with which a drone that can hardly fly still moves
+_BY_THRUST = ("acceleration", "lift", "catch", "jerk", "yaw_acceleration", "yaw_jerk")
 
 
 def _bound(what: str, unit: str, most: float) -> Spec:
@@ -138,8 +141,13 @@ class Rules:
         """Return the rules for what a drone can do at the start of a plan."""
         if start.authority >= 1 and start.fastest == inf:
             return self
-        envelope = self.envelope.weaker(start.authority).slower(start.fastest)
-        return replace(self, envelope=envelope, utmost=self.utmost.weaker(start.authority))
+        share, fastest = max(start.authority, _LEAST_SHARE), start.fastest
+        envelope, utmost = (
+            replace(bounds, **{name: share * getattr(bounds, name) for name in _BY_THRUST})
+            for bounds in (self.envelope, self.utmost)
+        )
+        slower = {"speed": min(envelope.speed, fastest), "climb": min(envelope.climb, fastest)}
+        return replace(self, envelope=replace(envelope, **slower), utmost=utmost)
 
     def bounds(self, duration: float, *, rises: bool = False) -> Envelope:
         """Return the bounds of a flight.
@@ -200,8 +208,8 @@ class StartState:
     """Speed that its controller can follow [m/s]."""
     restless: bool = False
     """Whether places to fly to replace one another many times a second."""
-    upright: bool = True
-    """Whether the drone is neither on its side nor upside down."""
+    quat: ArrayLike = (0.0, 0.0, 0.0, 1.0)
+    """(4,) true attitude xyzw."""
 
 
 class Attitude(NamedTuple):

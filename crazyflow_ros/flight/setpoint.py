@@ -44,9 +44,8 @@ class Setpoint(ABC):
             ValueError: The drone cannot follow it in its present state.
         """
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Return the setpoint that follows if this one is not repeated, see `Plan.timeout`."""
-        del rules
         return Brake()
 
 

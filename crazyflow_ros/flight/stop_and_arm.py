@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint import Brake, Setpoint, StateSetpoint, check_group, no_motion
+from crazyflow_ros.flight.tumbling import TUMBLED, uprightness
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Recover(Setpoint):
             ValueError: The drone does not stand upright.
         """
         del rules
-        if not start.upright:
+        if not uprightness(np.asarray(start.quat)) >= TUMBLED:
             raise ValueError("it does not stand upright, and cannot recover")
         return no_motion(start, FlightState.landed)
 

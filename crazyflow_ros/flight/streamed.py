@@ -88,9 +88,8 @@ class Hover(StateSetpoint, Streamed):
         course = at_velocity(at, (*vel, 0.0), turn, timeout + LAPSE_MARGIN, envelope, z)
         return Plan(course, during=during, timeout=timeout)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Hover where the drone comes to rest."""
-        del rules
         return HoverOn()
 
 
@@ -134,9 +133,8 @@ class AltitudeHold(StateSetpoint, Streamed):
             return Velocity((*vel, self.climb), self.yaw_rate).plan(start, rules)
         return Hover(vel, self.yaw_rate, self.height).plan(start, rules)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Hover where the drone comes to rest."""
-        del rules
         return HoverOn()
 
 
@@ -181,9 +179,8 @@ class HoldHeight(StateSetpoint, Streamed):
         course = at_velocity(at, vel, 0.0, timeout + LAPSE_MARGIN, envelope, z, in_world=True)
         return Plan(course, timeout=timeout)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Stop the rotors."""
-        del rules
         return Stop()
 
 
@@ -213,9 +210,8 @@ class Position(StateSetpoint, Streamed):
             return no_motion(start, start.state)
         return replace(Pose(pos, self.yaw).plan(start, rules), timeout=LEVEL_TIMEOUT)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Brake at the height of the position."""
-        del rules
         return HoldHeight(float(np.asarray(self.pos)[2]))
 
 
@@ -255,9 +251,8 @@ class VelocityWorld(StateSetpoint, Streamed):
         during = FlightState.taking_off if rises else FlightState.flying
         return Plan(course, during=during, timeout=LEVEL_TIMEOUT)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Brake at the same vertical velocity."""
-        del rules
         return HoldHeight(climb=float(np.asarray(self.vel)[2]))
 
 
@@ -302,7 +297,6 @@ class FullState(StateSetpoint, Streamed):
         parts = (self.pos, self.vel, self.acc, quat, self.ang_vel)
         return Plan(command=np.concatenate(parts), bounded=False, timeout=LEVEL_TIMEOUT)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Brake at the height of the state."""
-        del rules
         return HoldHeight(float(np.asarray(self.pos)[2]))

@@ -12,20 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.engine.levels import Level, rows
+from crazyflow_ros.engine.levels import Level, attitude_row, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
 from crazyflow_ros.flight.commander import Commander, FlightStatus
+from crazyflow_ros.flight.courses import Courses
 from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.fleet_observation import Ability, FleetObservation
 from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
-from crazyflow_ros.flight.supervisor import Ability, FleetObservation, Supervisor
-from crazyflow_ros.flight.surroundings import Surroundings
-from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
+from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.news import News
-
-Start = Callable[[str], StartState]  # finds the motion from which a drone plans
+from crazyflow_ros.runtime.roster import Roster
 
 
 class Response(NamedTuple):
@@ -48,9 +47,12 @@ class DroneCommands:
         health: Logs drones that fell, and doubtful setpoints.
         ability: Returns what the drones can do.
         neighbour: Takes a state and the row of a drone that touches something, and names it.
-        surroundings: Returns the obstacles of the world.
+        roster: Has the obstacles of the world.
 
     Attributes:
+        posted: The setpoints for the next `take`.
+        moving: Drones whose command changes with time.
+        felt: (M,) largest contact of each drone since controllers ran [N]; None if none moves.
         changes_ns: Simulated time until which commands depend on time alone [ns].
         stopped: Drones whose rotors are to stop; whoever stops them empties it.
         failed: Drones whose setpoint failed, and why, to be taken out of service; likewise.
@@ -66,26 +68,22 @@ class DroneCommands:
         health: Health,
         ability: Callable[[Snapshot], Ability],
         neighbour: Callable[[Snapshot, int], str],
-        surroundings: Callable[[], Surroundings],
+        roster: Roster,
     ) -> None:
         self.rules, self._period, self._news, self._health = rules, period, news, health
-        self._ability, self._neighbour, self._surroundings = ability, neighbour, surroundings
+        self._ability, self._neighbour, self._roster = ability, neighbour, roster
         self._supervisor = Supervisor(rules)
         self._idle = Commander(rules).flight
         self._commanders = defaultdict[str, Commander](partial(Commander, rules))
         self._lock = threading.Lock()  # guards what is posted
-        self._posted: dict[str, Setpoint] = {}
-        self._felt = np.zeros(0)  # largest contact of each drone since controllers ran [N]
-        self._courses, self._level = Courses(control), Level[control.name]
+        self.posted: dict[str, Setpoint] = {}
+        self.felt: np.ndarray | None = None
+        self._courses = courses = Courses(rules.drag)
+        self._control, self._width, self.moving = control, control.sizes[0] + 1, courses.changes
         self.changes_ns: float = 0
         self.stopped: set[str] = set()
         self.failed: dict[str, str] = {}
         self.states: dict[str, FlightState] = {}
-
-    @property
-    def moving(self) -> bool:
-        """Whether some command changes with time."""
-        return bool(self._courses.changes)
 
     def flights(self, names: Sequence[str]) -> list[FlightStatus]:
         """Return how drones fly now."""
@@ -95,135 +93,140 @@ class DroneCommands:
     def post(self, setpoints: Mapping[str, Setpoint]) -> None:
         """Post setpoints, by drone; the latest one wins. From any thread."""
         with self._lock:
-            self._posted.update(setpoints)
+            self.posted.update(setpoints)
 
-    def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
-        """Put setpoints into force, all at once. A refused setpoint changes nothing."""
-        response, start, present = Response([], []), self._start(now), set(now.names)
-        for name, setpoint in setpoints.items():
-            if name not in present:  # it was removed meanwhile
-                response.refused.append(f"{name} has gone")
-                continue
-            try:
-                plan = self._commanders[name].command(setpoint, start(name))
-            except ValueError as error:
-                response.refused.append(f"{name}: {error}")
-                continue
-            if plan is not None and plan.note:
-                response.notes.append(f"{name} {plan.note}")
-            with self._lock:
-                self._posted.pop(name, None)  # it was posted before
-            self._note(name, setpoint, plan, now)
-        self._show_states()
-        return response
-
-    def clear(self, names: Iterable[str]) -> None:
-        """Drop commands of drones, including posted ones: they were meant for the flight so far."""
-        with self._lock:
-            for name in names:
-                self._posted.pop(name, None)
-                self._commanders.pop(name, None)
-                self._courses.drop(name)
-                self.stopped.discard(name)
-        self._show_states()
-
-    def rewind(self, time_ns: int) -> None:
-        """Move the clock back: setpoints in force continue, posted ones are dropped."""
-        with self._lock:
-            self._posted.clear()
-        for commander in self._commanders.values():
-            commander.rewind(time_ns)
-        self._courses.rewind()
-        self.changes_ns = 0
-
-    def capture(self) -> dict[str, Any]:
-        """Return the setpoints in force as JSON values, after `take` for the present state.
-
-        Raises:
-            ValueError: A setpoint is of a class that cannot be stored.
-        """
-        return {
-            name: from_commander(commander, moving=name in self._courses.changes)
-            for name, commander in self._commanders.items()
-        }
-
-    def restore(self, orders: Mapping[str, Any]) -> None:
-        """Follow the result of `capture`, and nothing else."""
-        with self._lock:
-            self._posted.clear()
-        self.clear(list(self._commanders))
-        for name, values in orders.items():
-            self._commanders[name] = to_commander(values, self.rules)
-            if values["moving"]:
-                self._courses.add(name)
-        self.changes_ns = 0
-        self._show_states()
+    # What each tick does, in order; then requests, and changes of the state.
 
     def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
-        """Put the posted setpoints into force.
+        """Put the posted setpoints into force. Has to be called if there are any, or some move.
 
         Returns:
             The drones with a new command that does not change with time, and these commands with
             their levels, one row per drone.
         """
-        if not self._posted and not self.moving:
-            return [], NO_COMMANDS
         with self._lock:
-            posted, self._posted = self._posted, {}
+            posted, self.posted = self.posted, {}
+        sight = None
         if posted:
-            start, present = self._start(now), set(now.names)
+            sight, row_of = self._sight(now), {name: row for row, name in enumerate(now.names)}
             for name, setpoint in posted.items():
-                if name in present:  # else it was removed meanwhile
-                    self._put_into_force(name, setpoint, start, now)
+                if name in row_of:  # else it was removed meanwhile
+                    self._start(name, setpoint, sight.start(row_of[name]), now.tick)
             self._show_states()
         self.feel([now])
         if now.time_ns < self.changes_ns:
-            return [], NO_COMMANDS
-        constant = self._refresh(now)
+            return [], np.zeros((0, 0))
+        constant, changes, commanders = {}, self._courses.changes, self._commanders
+        if due := [name for name, change in changes.items() if change <= now.time_ns]:
+            sight = sight or self._sight(now)
+            states = [commanders[name].state for name in due]
+            found = [(name, self._look_at(name, now, sight)) for name in due]
+            constant = {name: command for name, command in found if command is not None}
+            if states != [commanders[name].state for name in due]:
+                self._show_states()
+        self.changes_ns = min(changes.values(), default=inf)
         return list(constant), np.array(list(constant.values()))
 
+    def _start(self, name: str, setpoint: Setpoint, start: StartState, tick: int) -> None:
+        """Put a setpoint into force."""
+        try:
+            plan = self._commanders[name].command(setpoint, start)
+        except ValueError as error:
+            self._health.warn(f"{name} ignores {setpoint.title}: {error}")
+        except Exception as error:  # of this drone alone
+            self._fail(name, error)
+        else:
+            if plan is not None and plan.note:
+                self._health.inform(f"{name} {plan.note}")
+            self._note(name, setpoint, plan, tick)
+
+    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, tick: int) -> None:
+        """Report that a setpoint has taken effect, and warn if it is doubtful."""
+        if plan is not None:
+            self._follow(name)
+            self._health.doing = what = "check of a setpoint"
+            try:
+                if (order := self._commanders[name].order) is not None:
+                    for doubt in doubts(order, self.rules, self._roster.surroundings):
+                        self._health.warn(f"{name}: {doubt}")
+            except Exception as error:
+                self._health.note_failure(what, error)
+        if self._news.on_command.callbacks:
+            self._news.on_command.tell(name, setpoint, tick)
+
+    def _look_at(self, name: str, now: Snapshot, sight: FleetObservation) -> np.ndarray | None:
+        """Look up the present piece of a drone's course, and how long it holds.
+
+        Return the command with its level if it does not change from now on.
+        """
+        commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
+        try:
+            if now.tick % self._period == 0:
+                text = commander.update(time_ns, lambda: sight.start(now.names.index(name)))
+                if text:
+                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
+        except Exception as error:  # of this drone alone
+            self._fail(name, error)
+            return None
+        if (order := commander.order) is None:
+            self._follow(name)
+            return None
+        change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
+        constant = None
+        if order.plan.command is not None:
+            constant = rows(Level[self._control.name], order.plan.command)
+        elif change == inf:
+            constant = rows(Level.state, courses.commands([time_ns], name)[1][0, 0])
+        if change == inf:
+            courses.rest(name)
+        else:
+            courses.changes[name] = change
+        return constant
+
+    def _follow(self, name: str) -> None:
+        """Look at a commander in the next `take`."""
+        if self._commanders[name].order is None:
+            self._courses.drop(name)
+            self.stopped.add(name)
+        else:
+            self._courses.changes[name] = -inf
+            self.stopped.discard(name)
+        self.changes_ns = 0
+
     def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
-        """Compute the commands that change with time, after `take`, at times (n,) [ns].
+        """Compute the commands of `moving` drones, after `take`, at times (n,) [ns].
 
         Only the first time may be later than `changes_ns`.
 
         Returns:
             The names of these drones, and their commands (n, m, k + 1) with levels.
         """
-        if not self.moving:
-            return [], NO_COMMANDS
-        return self._courses.commands(times_ns, self.rules.drag)
+        (names, numbers), attitudes = self._courses.commands(times_ns), self._courses.attitudes
+        n_courses, control = len(names), self._control
+        found = np.empty((len(times_ns), n_courses + len(attitudes), self._width))
+        if names:
+            found[:, :n_courses, :-1], found[:, :n_courses, -1] = numbers, Level.state
+        for i, order in enumerate(attitudes.values(), n_courses):
+            assert order.plan.attitude is not None
+            held = [order.plan.attitude.command(order.seconds(time)) for time in times_ns]
+            found[:, i] = [attitude_row(attitude, control) for attitude in held]
+        return [*names, *attitudes], found
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
         """Record what drones touch, each time their controllers run."""
         if not self.moving:
-            self._felt = np.zeros(0)
+            self.felt = None
             return
         for now in seen:
-            same = len(self._felt) == len(now.names)  # otherwise drones came or went
-            self._felt = np.maximum(self._felt, now.impact) if same else now.impact
+            felt = np.zeros(0) if self.felt is None else self.felt
+            same = len(felt) == len(now.names)  # otherwise drones came or went
+            self.felt = felt = np.maximum(felt, now.impact) if same else now.impact
             if now.tick % self._period == 0:
-                impact = np.maximum(self._felt, np.abs(now.contact[:, :3]).max(axis=1))
+                impact = np.maximum(felt, np.abs(now.contact[:, :3]).max(axis=1))
                 self._supervisor.note_contacts(
                     impact, now.names, now.pos, self._commanders, partial(self._neighbour, now)
                 )
-                self._felt = np.zeros(len(now.names))
-
-    def lose(self, lost: Mapping[str, str]) -> None:
-        """Drop the setpoints of drones that are out of service, each with a reason."""
-        for name, why in lost.items():
-            if (commander := self._commanders[name]).state is not FlightState.lost:
-                commander.stop(FlightState.lost, why)
-                self._courses.drop(name)
-        self._show_states()
-
-    def moved(self, names: Iterable[str], now: Snapshot) -> None:
-        """Restart the courses of drones that were put elsewhere, where they are now."""
-        start = self._start(now)
-        for name in names:
-            commander = self._commanders.get(name)
-            if commander is not None and commander.restart(start(name)):
-                self._follow(name)
+                self.felt = np.zeros(len(now.names))
 
     def supervise(self, now: Snapshot) -> None:
         """Detect drones that fell, and restart the courses of drones that lost them."""
@@ -245,81 +248,82 @@ class DroneCommands:
         self._health.warn(f"{event.drone}: {event.text}")
         self._news.on_flight_event.tell(event)
 
-    def _put_into_force(self, name: str, setpoint: Setpoint, start: Start, now: Snapshot) -> None:
-        try:
-            plan = self._commanders[name].command(setpoint, start(name))
-        except ValueError as error:
-            self._health.warn(f"{name} ignores {setpoint.title}: {error}")
-        except Exception as error:  # of this drone alone
-            self._fail(name, error)
-        else:
+    def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
+        """Put setpoints into force, all at once. A refused setpoint changes nothing."""
+        response, sight = Response([], []), self._sight(now)
+        for name, setpoint in setpoints.items():
+            if name not in now.names:  # it was removed meanwhile
+                response.refused.append(f"{name} has gone")
+                continue
+            try:
+                plan = self._commanders[name].command(setpoint, sight.start(now.names.index(name)))
+            except ValueError as error:
+                response.refused.append(f"{name}: {error}")
+                continue
             if plan is not None and plan.note:
-                self._health.inform(f"{name} {plan.note}")
-            self._note(name, setpoint, plan, now)
+                response.notes.append(f"{name} {plan.note}")
+            with self._lock:
+                self.posted.pop(name, None)  # it was posted before
+            self._note(name, setpoint, plan, now.tick)
+        self._show_states()
+        return response
 
-    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, now: Snapshot) -> None:
-        """Report that a setpoint has taken effect."""
-        if plan is not None:
-            self._follow(name)
-            self._health.call("check of a setpoint", self._doubt, name)
-        self._news.on_command.tell(name, setpoint, now.tick)
+    def clear(self, names: Iterable[str]) -> None:
+        """Drop commands of drones, including posted ones: they were meant for the flight so far."""
+        with self._lock:
+            for name in names:
+                self.posted.pop(name, None)
+                self._commanders.pop(name, None)
+                self._courses.drop(name)
+                self.stopped.discard(name)
+        self._show_states()
 
-    def _doubt(self, name: str) -> None:
-        """Warn if the setpoint that a drone follows now is doubtful."""
-        if (order := self._commanders[name].order) is not None:
-            for doubt in doubts(order, self.rules, self._surroundings()):
-                self._health.warn(f"{name}: {doubt}")
-
-    def _follow(self, name: str) -> None:
-        """Look at a commander in the next `take`."""
-        if self._commanders[name].order is None:
-            self._courses.drop(name)
-            self.stopped.add(name)
-        else:
-            self._courses.add(name)
-            self.stopped.discard(name)
+    def rewind(self, time_ns: int) -> None:
+        """Move the clock back: setpoints in force continue, posted ones are dropped."""
+        with self._lock:
+            self.posted.clear()
+        for commander in self._commanders.values():
+            commander.rewind(time_ns)
+        self._courses.look_at(list(self.moving))
         self.changes_ns = 0
 
-    def _refresh(self, now: Snapshot) -> dict[str, np.ndarray]:
-        """Look up the pieces of the courses that change, and how long they hold.
+    def capture(self) -> dict[str, Any]:
+        """Return the setpoints in force as JSON values, after `take` for the present state.
 
-        Returns the commands that do not change with time from now on, by drone.
+        Raises:
+            ValueError: A setpoint is of a class that cannot be stored.
         """
-        constant: dict[str, np.ndarray] = {}
-        if due := self._courses.due(now.time_ns):
-            start = self._start(now)
-            states = [self._commanders[name].state for name in due]
-            for name in due:
-                self._look_at(name, now, start, constant)
-            if states != [self._commanders[name].state for name in due]:
-                self._show_states()
-        self.changes_ns = min(self._courses.changes.values(), default=inf)
-        return constant
+        return {
+            name: from_commander(commander, moving=name in self.moving)
+            for name, commander in self._commanders.items()
+        }
 
-    def _look_at(
-        self, name: str, now: Snapshot, start: Start, constant: dict[str, np.ndarray]
-    ) -> None:
-        """Look up the present piece of a drone's course; see `_refresh`."""
-        commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
-        try:
-            is_due = now.tick % self._period == 0
-            if is_due and (text := commander.update(time_ns, lambda: start(name))):
-                self._announce(FlightEvent(time_ns, name, "no setpoint", text))
-        except Exception as error:  # of this drone alone
-            self._fail(name, error)
-            return
-        if (order := commander.order) is None:
-            self._follow(name)
-            return
-        change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
-        if order.plan.command is not None:
-            constant[name] = rows(self._level, order.plan.command)
-        elif change == inf:
-            constant[name] = courses.command(name, time_ns, self.rules.drag)
-        if change == inf:
-            courses.rest(name)
-        else:
-            courses.changes[name] = change
+    def restore(self, orders: Mapping[str, Any]) -> None:
+        """Follow the result of `capture`, and nothing else."""
+        with self._lock:
+            self.posted.clear()
+        self.clear(list(self._commanders))
+        for name, values in orders.items():
+            self._commanders[name] = to_commander(values, self.rules)
+        self._courses.look_at(name for name, values in orders.items() if values["moving"])
+        self.changes_ns = 0
+        self._show_states()
+
+    def lose(self, lost: Mapping[str, str]) -> None:
+        """Drop the setpoints of drones that are out of service, each with a reason."""
+        for name, why in lost.items():
+            if (commander := self._commanders[name]).state is not FlightState.lost:
+                commander.stop(FlightState.lost, why)
+                self._courses.drop(name)
+        self._show_states()
+
+    def moved(self, names: Iterable[str], now: Snapshot) -> None:
+        """Restart the courses of drones that were put elsewhere, where they are now."""
+        sight = self._sight(now)
+        for name in names:
+            commander = self._commanders.get(name)
+            if commander is not None and commander.restart(sight.start(now.names.index(name))):
+                self._follow(name)
 
     def _fail(self, name: str, error: Exception) -> None:
         self._health.note_failure(f"the setpoint of {name}", error)
@@ -339,11 +343,6 @@ class DroneCommands:
             believed=now.believed and now.believed[:3],
             ability=self._ability(now),
         )
-
-    def _start(self, now: Snapshot) -> Start:
-        """Return what finds the motion from which a drone plans now."""
-        sight, rows = self._sight(now), {name: row for row, name in enumerate(now.names)}
-        return lambda name: sight.start(rows[name])
 
     def _show_states(self) -> None:
         self.states = {name: commander.state for name, commander in self._commanders.items()}

@@ -15,16 +15,19 @@ from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.dynamics.forces.floor import contact_points
+from crazyflow_ros.engine import interventions
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
 from crazyflow_ros.flight import FlightState
-from crazyflow_ros.flight.tumbling import TUMBLED, lies, upright_pose, uprightness
+from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.requests import Requests
 from crazyflow_ros.runtime.resets import ResetScope
 from crazyflow_ros.runtime.simulation import Simulation
+from crazyflow_ros.scene.frames import quat_from_rpy, rotation_matrix, yaw
 
 T = TypeVar("T")
 
+_TURNS = 0.5  # rad/s, below which a drone that lies is at rest
 _LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of external poses
 
 
@@ -58,7 +61,7 @@ class DroneFirmware:
             fields = {field: getattr(now, field)[[row]] for field in SIZES} | self._righted(name)
             fields["rotor_vel"] = np.zeros_like(fields["rotor_vel"])
             simulation.drop_commands((name,))
-            self._engine.restart(name, fields, charged=charged)
+            interventions.restart(self._engine, name, fields, charged=charged)
             simulation.refresh(now.tick)
             simulation.tell_reset(ResetScope.state, (name,), charged=charged)
             return simulation.snapshot
@@ -105,7 +108,7 @@ class DroneFirmware:
             raise ValueError(f"{name} obeys the door {self._door.name}, gains have no effect on it")
 
         def carry_out() -> Snapshot:
-            self._engine.tune(name, kind, checked)
+            self._engine.gains.tune(name, kind, checked)
             return self._told("tune", name=name, controller=kind.value, gains=checked)
 
         return self._ask(name, carry_out)
@@ -114,7 +117,7 @@ class DroneFirmware:
         """Give a drone the controllers' own gains again."""
 
         def carry_out() -> Snapshot:
-            self._engine.untune(name)
+            self._engine.gains.forget(name)
             return self._told("untune", name=name)
 
         return self._ask(name, carry_out)
@@ -133,7 +136,7 @@ class DroneFirmware:
         self._check_estimates()
 
         def carry_out() -> Snapshot:
-            self._engine.restart_estimate(name, start)
+            interventions.restart_estimate(self._engine, name, start)
             self._told("restart_estimate", name=name, initial=start)
             self._simulation.show()
             return self._simulation.snapshot
@@ -166,7 +169,7 @@ class DroneFirmware:
             raise ValueError("poses from outside need positioning.external=true from the start")
 
         def carry_out() -> Snapshot:
-            self._engine.tell_pose(name, np.concatenate((place, turn)), std)
+            interventions.tell_pose(self._engine, name, np.concatenate((place, turn)), std)
             return self._told("tell_pose", name=name, pos=place, quat=given, std=std)
 
         return self._ask(name, carry_out)
@@ -188,15 +191,19 @@ class DroneFirmware:
 
     def _righted(self, name: str) -> dict[str, np.ndarray]:
         """Return the state of a drone after somebody has set it upright; empty if nobody would."""
-        now, rules = self._simulation.snapshot, self._simulation.commands.rules
+        now, weight = self._simulation.snapshot, self._simulation.commands.rules.weight
         row = now.names.index(name)
-        motion = now.contact[row, :3], now.vel[row], now.ang_vel[row]
-        if uprightness(now.quat[row]) >= TUMBLED or not lies(*motion, rules.weight):
+        quat, force = now.quat[row], np.abs(now.contact[row, :3]).max()
+        rests = np.abs(now.vel[row]).max() < SLOW and np.abs(now.ang_vel[row]).max() < _TURNS
+        if uprightness(quat) >= TUMBLED or not (force > TOUCHES * weight and rests):
             return {}
+        # It keeps its heading, and stands on what it lay on.
         points = contact_points(self._config.drone_model)
-        pos, quat = upright_pose(now.pos[row], now.quat[row], points)
+        upright = quat_from_rpy(np.array([0.0, 0.0, float(yaw(quat))]))
+        below, above = ((points @ rotation_matrix(q).T)[:, 2].min() for q in (quat, upright))
+        pos = now.pos[row] + np.array([0.0, 0.0, below - above])
         still = {name: np.zeros((1, SIZES[name])) for name in ("vel", "ang_vel", "rotor_vel")}
-        return {"pos": pos[None], "quat": quat[None], **still}
+        return {"pos": pos[None], "quat": upright[None], **still}
 
     def _told(self, request: str, **arguments: Any) -> Snapshot:
         """Tell others of a setting, and return the state."""

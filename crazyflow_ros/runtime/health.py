@@ -140,17 +140,20 @@ class Callbacks(Generic[*Ts]):
     Args:
         what: What these functions are, in messages.
         health: Logs failures.
+
+    Attributes:
+        callbacks: The functions.
     """
 
     def __init__(self, what: str, health: Health) -> None:
         self._what, self._health = what, health
-        self._callbacks: list[Callable[[*Ts], object]] = []
+        self.callbacks: list[Callable[[*Ts], object]] = []
 
     def __call__(self, callback: Callable[[*Ts], object]) -> None:
         """Add a function."""
-        self._callbacks.append(callback)
+        self.callbacks.append(callback)
 
     def tell(self, *news: *Ts) -> None:
         """Call all functions. Physics thread."""
-        for callback in self._callbacks:
+        for callback in self.callbacks:
             self._health.call(self._what, callback, *news)

@@ -222,17 +222,18 @@ class Loop:
             pacer.done(simulation.snapshot.tick, n_ticks)
 
     def _advance_steps(self, steps: Steps) -> None:
-        n_ticks = self.driver.advance(math.inf, steps.left)
+        n_ticks = self.driver.advance(math.inf, steps.ticks - steps.ticks_done)
         if n_ticks == 0:
             return
         steps.ticks_done += n_ticks
         if steps.progress is not None:
             self._health.call("progress of a step", steps.progress, steps.ticks_done)
-        if steps.left == 0:
+        if steps.ticks_done == steps.ticks:
             self._steps.popleft().set_result(self._simulation.snapshot)
 
     def _wait(self, timeout: float) -> bool:
-        self.driver.idle()
+        if self.driver is not self._simulation:
+            self.driver.idle()
         self._health.doing = ""
         return self.requests.sleep(timeout)
 

@@ -11,6 +11,7 @@ from math import inf
 import numpy as np
 
 from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.engine.interventions import command_rotors, rotors_obey
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Raw
 from crazyflow_ros.runtime.requests import Requests
@@ -47,7 +48,7 @@ class MirrorInputs:
             InvalidState: Too many wrenches are active already.
         """
         self.post(names, controls)
-        if self._engine.rotors_obey:
+        if rotors_obey(self._engine):
             self._requests.ask(self.take)
 
     def set_state(self, state: MirrorState, controls: Controls | None = None) -> Future[Snapshot]:
@@ -76,7 +77,7 @@ class MirrorInputs:
                 raise ValueError(f"{load.drone}: {error}") from None
             wrenches[MIRROR, load.drone, load.part] = load.drone, wrench
         self._simulation.wrenches.replace(wrenches, [(MIRROR, name) for name in names])
-        if not self._engine.rotors_obey:
+        if not rotors_obey(self._engine):
             self._note_unused(names, controls)
             return
         with self._lock:
@@ -109,7 +110,7 @@ class MirrorInputs:
 
     def _command(self, names: Sequence[str], speeds: np.ndarray) -> None:
         """Command rotor speeds [rad/s], (n, 4): planning a setpoint each time would take longer."""
-        now, is_new = self._simulation.snapshot, self._engine.command_rotors(names, speeds)
+        now, is_new = self._simulation.snapshot, command_rotors(self._engine, names, speeds)
         assert now.rotor_command is not None
         command = now.rotor_command.copy()
         for i in np.flatnonzero(is_new).tolist():

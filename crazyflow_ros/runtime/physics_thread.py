@@ -110,7 +110,6 @@ class PhysicsThread:
 
     def start(self) -> None:
         """Start the thread, after the compilation."""
-        self.simulation.add_supervisor()
         self.loop.start()
 
     def stop(self, timeout: float = 2.0) -> None:

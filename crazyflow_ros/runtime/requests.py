@@ -109,7 +109,9 @@ class Requests:
     def sleep(self, timeout: float) -> bool:
         """Wait until a request arrives; return True if the timeout [s] has expired."""
         with self._wake:
-            return not self._wake.wait_for(self.pending, timeout)
+            if not (self._queue or self.stopping):
+                self._wake.wait(timeout)
+            return not (self._queue or self.stopping)
 
     def close(self, reason: str) -> None:
         """Refuse open requests, and all later ones."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +20,6 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.flight.surroundings import Surroundings
-from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
 from crazyflow_ros.scene.collision_shapes import obstacles_of
@@ -29,6 +30,7 @@ from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
+_NEVER = 1_000_000_000  # collections of the younger generations before one of the oldest
 _MIN_SLOTS = 32  # for shapes, as soon as there is one
 
 
@@ -127,12 +129,9 @@ class Roster:
     ) -> None:
         self._drone_model, self._engine, self._health = config.drone_model, engine, health
         self.retired: list[object] = []
-        self._plan = RosterPlan(
-            *(0, self.poses(), SceneSource(scene)),
-            gusts=engine.world.gusts,
-            controller=engine.world.controller,
-        )
-        self.start = self._plan.poses
+        self.start, source, now = self.poses(), SceneSource(scene), engine.world
+        gusts, controller = now.gusts, now.controller
+        self._plan = RosterPlan(0, self.start, source, gusts=gusts, controller=controller)
         poses = np.array(list(self.start.values()))
         model = kept_model(config.drone_model, names, scene, poses)
         self.mirror = Mirror(model, names)
@@ -154,7 +153,8 @@ class Roster:
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
-        return dict(zip(self._engine.names, self._engine.initial_poses()))
+        engine = self._engine
+        return dict(zip(engine.names, engine.initial.poses(engine.slots_of(engine.names))))
 
     def plan(self) -> RosterPlan:
         """The present roster as a plan."""
@@ -237,7 +237,7 @@ class Roster:
             if (world.n_drones, world.gusts, world.controller) == wanted:
                 return world
         self._health.warn(f"{what}, time goes on")
-        with short_collections(), telling("compiling", self._health.inform):
+        with _short_collections(), telling("compiling", self._health.inform):
             return engine.other_world(n_slots, gusts=plan.gusts, controller=plan.controller)
 
     def _program(
@@ -252,7 +252,7 @@ class Roster:
         if obstacles is not None and obstacles.n_slots != self._room:
             n_slots = obstacles.n_slots
             self._health.warn(f"compiling collisions with up to {n_slots} shapes, time goes on")
-        with short_collections(), telling("compiling collisions", self._health.inform):
+        with _short_collections(), telling("compiling collisions", self._health.inform):
             return world.program(obstacles)
 
     @property
@@ -298,3 +298,23 @@ class Roster:
             if why not in self._ignored:
                 self._health.warn(why)
         self._ignored = ignored
+
+
+@contextmanager
+def _short_collections() -> Iterator[None]:
+    """Avoid long collections while many lasting objects are made, for example by tracing.
+
+    The collector stops all threads for as long as it walks through objects. Meanwhile only young
+    objects are collected. If the process has frozen its first objects
+    (`gc.freeze`), as the node does, the new ones are also frozen at the end. Frozen objects are
+    still freed when nothing refers to them.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*before[:2], _NEVER)
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count():
+            gc.collect(1)
+            gc.freeze()
+        gc.set_threshold(*before)

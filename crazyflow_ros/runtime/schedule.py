@@ -92,7 +92,8 @@ class Events:
 
     def __init__(self, freq: int, health: Health) -> None:
         self._freq, self._health = freq, health
-        self._events: list[tuple[int, SnapshotCallback, str]] = []
+        self.callbacks: list[tuple[int, SnapshotCallback, str]] = []
+        """Period, function and name of each."""
         self.periods: set[int] = set()
         """Ticks between two calls, for all callbacks."""
         self.acting: set[int] = set()
@@ -107,13 +108,13 @@ class Events:
             ValueError: The rate does not divide `freq`; the message uses `name`.
         """
         period = ticks_per_period(self._freq, rate_hz, name)
-        self._events.append((period, callback, name))
+        self.callbacks.append((period, callback, name))
         self.periods.add(period)
         if not observes:
             self.acting.add(period)
 
     def fire(self, snapshot: Snapshot, *, every: bool = False) -> None:
         """Call the callbacks that are due, or all, in the order in which they were added."""
-        for period, callback, name in self._events:
+        for period, callback, name in self.callbacks:
             if every or snapshot.tick % period == 0:
                 self._health.call(name, callback, snapshot)

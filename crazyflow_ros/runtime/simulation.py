@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from crazyflow_ros.checks.limits import unknown
@@ -17,7 +16,7 @@ from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.plan import Rules
-from crazyflow_ros.flight.supervisor import RATE, Ability
+from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
@@ -85,41 +84,26 @@ class Simulation:
         self.lives = DroneLives(self.snapshot)
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
-        self._authority = Authority(config)
         self.commands = DroneCommands(
             Rules.of(config.drone_model, config.flight),
             self.control,
             self.control_period,
             news,
             health,
-            ability=self._ability,
+            ability=Authority(config, engine).of,
             neighbour=self._neighbour,
-            surroundings=lambda: roster.surroundings,
+            roster=roster,
         )
         self.wrenches = Wrenches(config.freq, news.on_wrench)
         self.events = Events(config.freq, health)
+        self._check_period = 0  # ticks between two checks of the flights
+        if not alone:
+            rate = next(rate for rate in range(RATE, 0, -1) if config.freq % rate == 0)
+            self._check_period = config.freq // rate
+            self.events.periods.add(self._check_period)
+            self.events.acting.add(self._check_period)
 
-    def _ability(self, now: Snapshot) -> Ability:
-        engine = self.engine
-        motor_loss = engine.motor_loss[engine.rows]
-        return self._authority.of(now, motor_loss, engine.wind, engine.world.controller)
-
-    def _neighbour(self, state: Snapshot, row: int) -> str:
-        """Name what a drone touches in a state of the present drones."""
-        if state.names != self.mirror.names:  # drones have just come or gone
-            return "something"
-        drones = self.config.drone_collisions
-        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
-
-    def event_after(self, tick: int) -> int:
-        """Tick of the next event; nothing reads or changes the state before it."""
-        periods = self.events.periods
-        if self.door is not None:
-            periods = periods | {self.door.period}
-        if self.commands.moving or self.wrenches or not periods:  # each time controllers run
-            periods = periods | {self.control_period}
-        event = min((tick // period + 1) * period for period in periods)
-        return int(min(event, self.wrenches.next_end))
+    # The path of ticks, in order.
 
     def advance(self, due: float, limit: float = math.inf) -> int:
         """See `Driver`. A command takes effect at the tick at which it is found here.
@@ -131,39 +115,20 @@ class Simulation:
             return 0
         began = time.thread_time()
         self._take_posted(self.withdraw)
-        start = self.snapshot.tick
-        ticks = self._due_events(due, start + limit)
-        times_ns = [self.engine.time_ns(tick) for tick in [start, *ticks[:-1]]]
-        self.run(ticks, start + limit, *self.commands.commands(times_ns))
+        commands, start = self.commands, self.snapshot.tick
+        last = start + limit
+        ticks = [int(min(self.event_after(start), last))]
+        if self._burst > 1 and ticks[0] < min(due, last):
+            self._add_due_events(ticks, due, last)
+        if commands.moving:
+            times_ns = [self.snapshot.time_ns, *map(self.engine.output.time_ns, ticks[:-1])]
+            self.run(ticks, last, *commands.commands(times_ns))
+        else:
+            self.run(ticks, last)
         # The thread's clock may not have advanced: its resolution is not that of the monotonic one.
         took = max(time.thread_time() - began, _SHORTEST)
         self._burst = max(1, int(_BURST * len(ticks) / took))
         return ticks[-1] - start
-
-    def take_up(self, lose: Callable[[str, str], object] | None = None) -> None:
-        """See `Driver`.
-
-        Args:
-            lose: Takes a drone whose setpoint failed out of service, with the reason; by default
-                `withdraw`.
-        """
-        self._take_posted(lose or self.withdraw)
-        names, commands = self.commands.commands([self.snapshot.time_ns])
-        if names:
-            self.engine.set_commands(names, commands[0])
-
-    def idle(self) -> None:
-        """See `Driver`: there is nothing to do."""
-
-    def set_paused(self, paused: bool) -> None:
-        """Tell the door that time stands still, or runs again."""
-        if self.door is not None:
-            self.door.set_paused(paused)
-
-    def close(self) -> None:
-        """See `Driver`."""
-        if self.door is not None:
-            self.door.close()
 
     def _collect(self, door: DoorGuard) -> bool:
         """Collect the door's commands, if they are due; return False if interrupted."""
@@ -175,6 +140,45 @@ class Simulation:
         quat = self.snapshot.quat[door.rows(self.snapshot.names)]
         resolve(command, level, quat, self._mass)
         return True
+
+    def _take_posted(self, lose: Callable[[str, str], object]) -> None:
+        """Put posted commands into force, except those that change with time; see `take_up`."""
+        engine, commands, wrenches = self.engine, self.commands, self.wrenches
+        if commands.posted or commands.moving:
+            names, constant = commands.take(self.snapshot)
+            if names:
+                engine.set_commands(names, constant)
+        while commands.stopped:
+            engine.disarm(commands.stopped.pop())
+        while commands.failed:
+            lose(*commands.failed.popitem())
+        if wrenches.posted or wrenches.active:
+            engine.wrench[engine.rows] = wrenches.take(self.snapshot)
+
+    def event_after(self, tick: int) -> int:
+        """Tick of the next event; nothing reads or changes the state before it."""
+        periods, wrenches = self.events.periods, self.wrenches
+        if self.door is not None:
+            periods = periods | {self.door.period}
+        if self.commands.moving or wrenches.active or not periods:  # each time controllers run
+            periods = periods | {self.control_period}
+        event = min([(tick // period + 1) * period for period in periods])
+        return int(min(event, wrenches.next_end)) if wrenches.active else event
+
+    def _add_due_events(self, ticks: list[int], due: float, last: float) -> None:
+        """Add the ticks of further due events, for as long as commands are known."""
+        commands, acting, wrenches = self.commands, self.events.acting, self.wrenches
+        is_known = self.door is None and not wrenches.active
+        most = min(self._burst, self.engine.world.max_stretches) if is_known else 1
+        while len(ticks) < most and ticks[-1] < last:
+            if any(ticks[-1] % period == 0 for period in acting):
+                break
+            if commands.moving and self.engine.output.time_ns(ticks[-1]) >= commands.changes_ns:
+                break
+            event = int(min(self.event_after(ticks[-1]), last))
+            if event > due:
+                break
+            ticks.append(event)
 
     def run(self, ticks: Sequence[int], last: float, *changing: Any) -> None:
         """Compute some ticks in one compiled call, and call the callbacks of each.
@@ -188,57 +192,98 @@ class Simulation:
         start = self.snapshot.tick
         stretches = [tick - before for before, tick in zip([start, *ticks], ticks)]
         snapshots = self._evaluate(start, stretches, *changing)
-        self.commands.feel(snapshots[:-1])  # the last one is for the next `take`
+        if self.commands.moving or self.commands.felt is not None:
+            self.commands.feel(snapshots[:-1])  # the last one is for the next `take`
         for snapshot in snapshots:
             self.accept(snapshot)
             self._hand_out(every=snapshot.tick == last)
 
-    def add_supervisor(self) -> None:
-        """Supervise the flights from now on, once all other events are known."""
-        if self.door is None or not self.door.flies_all:
-            rate = next(rate for rate in range(RATE, 0, -1) if self.config.freq % rate == 0)
-            self.events.add(rate, partial(self._supervise, self.config.freq // rate), "supervisor")
+    def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:
+        """Advance as `Engine.advance` does, and note lost drones."""
+        health, engine = self.health, self.engine
+        health.doing = "the compiled step"
+        snapshots = engine.advance(tick, stretches, self.epoch, *changing)
+        if engine.lost.keys() != health.faults.keys():
+            self.note_lost()
+        return snapshots
 
-    def _supervise(self, period: int, now: Snapshot) -> None:
-        # Events also fire where a user steps to or sets a state, on which no flight may depend.
-        if now.tick % period == 0:
-            self.commands.supervise(now)
+    def accept(self, snapshot: Snapshot) -> None:
+        """Make a snapshot the state that others see."""
+        self.snapshot = snapshot
+        self.health.doing = "the mirror"
+        self.mirror.write(snapshot)
 
-    def _due_events(self, due: float, last: float) -> list[int]:
-        """Ticks of the next event and, as long as commands are known, of further due events."""
-        commands, acting = self.commands, self.events.acting
-        is_known = self.door is None and not self.wrenches
-        most = min(self._burst, self.engine.world.max_stretches) if is_known else 1
-        ticks = [int(min(self.event_after(self.snapshot.tick), last))]
-        while len(ticks) < most and ticks[-1] < last:
-            if any(ticks[-1] % period == 0 for period in acting):
-                break
-            if commands.moving and self.engine.time_ns(ticks[-1]) >= commands.changes_ns:
-                break
-            event = int(min(self.event_after(ticks[-1]), last))
-            if event > due:
-                break
-            ticks.append(event)
-        return ticks
+    def _hand_out(self, *, every: bool) -> None:
+        """Publish the state to the door, then to all others, the clock first among them.
 
-    def _take_posted(self, lose: Callable[[str, str], object]) -> None:
-        """Put posted commands into force, except those that change with time; see `take_up`."""
-        engine, posted = self.engine, self.commands
-        names, commands = posted.take(self.snapshot)
-        if names:
-            engine.set_commands(names, commands)
-        while posted.stopped:
-            engine.disarm(posted.stopped.pop())
-        while posted.failed:
-            lose(*posted.failed.popitem())
-        wrench = self.wrenches.take(self.snapshot)
-        if wrench is not None:
-            engine.wrench[engine.rows] = wrench
+        Then check how drones fly, but only at multiples of a period: this also happens where a user
+        steps to or sets a state, on which no flight may depend.
+        """
+        now = self.snapshot
+        if self.door is not None and (every or now.tick % self.door.period == 0):
+            self.door.show(now, self.mirror)
+        if self.events.callbacks:
+            self.events.fire(now, every=every)
+        if self._check_period and now.tick % self._check_period == 0:
+            self.health.call("supervisor", self.commands.supervise, now)
+
+    # What else a `Driver` has.
+
+    def take_up(self, lose: Callable[[str, str], object] | None = None) -> None:
+        """See `Driver`.
+
+        Args:
+            lose: Takes a drone whose setpoint failed out of service, with the reason; by default
+                `withdraw`.
+        """
+        self._take_posted(lose or self.withdraw)
+        if self.commands.moving:
+            names, commands = self.commands.commands([self.snapshot.time_ns])
+            self.engine.set_commands(names, commands[0])
+
+    def idle(self) -> None:
+        """See `Driver`; there is nothing to do, so that the loop does not call it."""
+
+    def set_paused(self, paused: bool) -> None:
+        """Tell the door that time stands still, or runs again."""
+        if self.door is not None:
+            self.door.set_paused(paused)
+
+    def close(self) -> None:
+        """See `Driver`."""
+        if self.door is not None:
+            self.door.close()
+
+    # Drones that touch something, or are lost.
+
+    def _neighbour(self, state: Snapshot, row: int) -> str:
+        """Name what a drone touches in a state of the present drones."""
+        if state.names != self.mirror.names:  # drones have just come or gone
+            return "something"
+        drones = self.config.drone_collisions
+        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a drone out of service until it is reset."""
         self._failed[name] = why
         self.engine.withdraw(name, self.snapshot.tick)
+
+    def note_lost(self) -> None:
+        """Report the drones that are lost."""
+        lost, freq = self.engine.lost, self.engine.freq
+        self._failed = {name: why for name, why in self._failed.items() if name in lost}
+        for name in lost.keys() - self._failed.keys():
+            self._failed[name] = _NO_ACTION if self.engine.policy_failed(name) else _NO_DRONE
+        self.commands.lose(self._failed)
+        self.health.note_faults(
+            {
+                name: f"lost by {tick / freq:.3f} s: {self._failed[name]}. "
+                "It is held where it was before, rotors stopped, until it is reset"
+                for name, tick in lost.items()
+            }
+        )
+
+    # Other states than that of the next tick.
 
     def evaluate(self, tick: int) -> Snapshot:
         """Return the engine's state, at some tick; no one else sees it yet."""
@@ -248,12 +293,6 @@ class Simulation:
     def refresh(self, tick: int) -> None:
         """Make the engine's state, at some tick, the one that others see."""
         self.accept(self.evaluate(tick))
-
-    def accept(self, snapshot: Snapshot) -> None:
-        """Make a snapshot the state that others see."""
-        self.snapshot = snapshot
-        self.health.doing = "the mirror"
-        self.mirror.write(snapshot)
 
     def show(self, tick: int | None = None) -> None:
         """Publish the engine's state, of the present tick or another, after a change of it."""
@@ -293,21 +332,6 @@ class Simulation:
         if self.door is not None:
             self.door.forget(names)
 
-    def note_lost(self) -> None:
-        """Report the drones that are lost."""
-        lost, freq = self.engine.lost, self.engine.freq
-        self._failed = {name: why for name, why in self._failed.items() if name in lost}
-        for name in lost.keys() - self._failed.keys():
-            self._failed[name] = _NO_ACTION if self.engine.policy_failed(name) else _NO_DRONE
-        self.commands.lose(self._failed)
-        self.health.note_faults(
-            {
-                name: f"lost by {tick / freq:.3f} s: {self._failed[name]}. "
-                "It is held where it was before, rotors stopped, until it is reset"
-                for name, tick in lost.items()
-            }
-        )
-
     def known(self, names: Iterable[str], known: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the names, each once, if they are known; by default those of the present drones.
 
@@ -320,18 +344,3 @@ class Simulation:
             if name not in present:
                 raise ValueError(unknown("drone", name, known))
         return given
-
-    def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:
-        """Advance as `Engine.advance` does, and note lost drones."""
-        health, engine = self.health, self.engine
-        health.doing = "the compiled step"
-        snapshots = engine.advance(tick, stretches, self.epoch, *changing)
-        if engine.lost.keys() != health.faults.keys():
-            self.note_lost()
-        return snapshots
-
-    def _hand_out(self, *, every: bool) -> None:
-        """Publish the state to the door, then to all others, the clock first among them."""
-        if self.door is not None and (every or self.snapshot.tick % self.door.period == 0):
-            self.door.show(self.snapshot, self.mirror)
-        self.events.fire(self.snapshot, every=every)

@@ -9,6 +9,8 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from crazyflow_ros.engine.disturbances import Wind
+from crazyflow_ros.engine.interventions import command_rotors
+from crazyflow_ros.engine.kept_state import capture, restore
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.loop import Loop
@@ -146,7 +148,7 @@ class StateChanges:
         simulation, engine = self._simulation, self._engine
         self._loop.driver.take_up()
         return Checkpoint(
-            engine.capture(),
+            capture(engine),
             about(
                 engine.config,
                 engine.names,
@@ -157,7 +159,7 @@ class StateChanges:
                 lives=simulation.lives.capture(),
                 wind=asdict(engine.wind),
                 gusts=engine.world.gusts,
-                gains=engine.tuned,
+                gains=engine.gains.captured(),
                 by_door=self._by_door(),
             ),
         )
@@ -219,7 +221,7 @@ class StateChanges:
         else:
             names = ()
         if ResetScope.time in scope:
-            simulation.commands.rewind(before - self._engine.time_ns(tick))
+            simulation.commands.rewind(before - self._engine.output.time_ns(tick))
             simulation.wrenches.rewind(simulation.snapshot.tick - tick)
             self._engine.lost = {name: min(at, tick) for name, at in self._engine.lost.items()}
             simulation.note_lost()
@@ -236,15 +238,15 @@ class StateChanges:
 
     def _restore(self, checkpoint: Checkpoint, prepared: PreparedRoster) -> None:
         simulation, engine, kept = self._simulation, self._engine, checkpoint.about
-        here = engine.config, simulation.control, engine.names, engine.capture()
+        here = engine.config, simulation.control, engine.names, capture(engine)
         checkpoint.check(*here, self._by_door())
         wind = Wind(**kept["wind"])
         engine.check_wind(wind)
         self._news.on_restore.tell(checkpoint)
         self._world.exchange_world(prepared)
-        engine.restore(checkpoint.arrays)
-        engine.tuned = kept.get("gains", {})  # checkpoints of version 0.1 contain none
-        engine.disturb(wind)
+        restore(engine, checkpoint.arrays)
+        engine.gains.restore(kept.get("gains", {}))  # checkpoints of version 0.1 contain none
+        engine.blow(wind)
         simulation.commands.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])
         simulation.lives.restore(kept["lives"])
@@ -260,7 +262,7 @@ class StateChanges:
         names = self._simulation.snapshot.names
         self._engine.put(names, fields)
         if state.rotor_command is not None:
-            self._engine.command_rotors(names, state.rotor_command)
+            command_rotors(self._engine, names, state.rotor_command)
 
     def _by_door(self) -> list[str]:
         return [] if self._door is None else list(self._door.drones)

@@ -16,6 +16,7 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
 from crazyflow_ros.engine.initial_poses import checked_pose, free_place
+from crazyflow_ros.engine.interventions import check_controller, disturb
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.preparation import Preparation
@@ -166,7 +167,7 @@ class WorldChanges:
 
         def then(prepared: PreparedRoster) -> None:
             self.exchange_world(prepared)
-            self._engine.disturb(disturbance)
+            disturb(self._engine, disturbance)
             self._news.on_disturbance.tell(disturbance)
             self._simulation.show()
 
@@ -192,7 +193,7 @@ class WorldChanges:
             if self._door is not None and self._door.flies_all:
                 text = f"drones that the door {self._door.name} flies keep their controller"
                 raise InvalidState(text)
-            self._engine.check_controller(chosen)
+            check_controller(self._engine, chosen)
             return replace(self._roster.plan(), controller=chosen)
 
         def then(prepared: PreparedRoster) -> None:

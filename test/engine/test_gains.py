@@ -77,7 +77,7 @@ def reference(controller: Controller, gains: dict[str, np.ndarray]) -> np.ndarra
 
 def tune(engine: Engine, controller: Controller) -> None:
     for name, values in NEW[controller].items():
-        engine.tune("tuned", controller, {name: values})
+        engine.gains.tune("tuned", controller, {name: values})
 
 
 @pytest.mark.parametrize("controller", list(NEW))
@@ -86,9 +86,9 @@ def test_gains_act_on_their_drone_alone(controller: Controller) -> None:
     engine = Engine(config, ("own", "tuned"))
     tune(engine, controller)
     with pytest.raises(ValueError, match=r"there is no gain 'state\.no', only state\."):
-        engine.tune("tuned", controller, {"state.no": np.zeros(3)})
+        engine.gains.tune("tuned", controller, {"state.no": np.zeros(3)})
     other = next(c for c in NEW if c is not controller)
-    engine.tune("own", other, NEW[other])  # of a controller that does not fly
+    engine.gains.tune("own", other, NEW[other])  # of a controller that does not fly
 
     def flown() -> np.ndarray:
         at = {"pos": np.array([[0.0, 0.0, 3.0]]), "quat": np.array([[0.0, 0.0, 0.0, 1.0]])}

@@ -363,12 +363,12 @@ def test_a_drone_with_a_load_keeps_its_height_when_its_program_falls_silent(
 
 
 def test_a_falling_program_lets_a_drone_come_down_to_the_floor_and_no_farther() -> None:
-    told = VelocityWorld((0.3, 0.0, -0.6), 0.0).lapsed(RULES)
+    told = VelocityWorld((0.3, 0.0, -0.6), 0.0).lapsed()
     plan = told.plan(airborne((0.0, 0.0, REST + 0.3)), RULES)
     course = course_of(plan)
     heights = course.along(np.linspace(0.0, 1.5, 300))[0, :, 2]
     assert heights.min() == pytest.approx(REST, abs=1e-6) and plan.timeout == 1.5
-    assert isinstance(told.lapsed(RULES), Stop)
+    assert isinstance(told.lapsed(), Stop)
 
 
 def test_the_planner_waits_until_no_more_setpoints_come(physics: PhysicsThread) -> None:

@@ -25,8 +25,9 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.fleet_observation import Ability, FleetObservation
 from crazyflow_ros.flight.plan import Rules
-from crazyflow_ros.flight.supervisor import Ability, FleetObservation, Supervisor
+from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime import (
     Checkpoint,
     DroneState,
@@ -388,7 +389,8 @@ def test_a_drone_upside_down_has_crashed_only_when_it_touches(touches: bool) -> 
     )  # fmt: skip
     commander.state = FlightState.flying
     commander.command(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
-    events = Supervisor(rules).check(sight, {"cf0": commander}, references(sight, commander))
+    seen = references(sight, commander)
+    events = Supervisor(rules).check(sight, {"cf0": commander}, seen, lambda _: "a wall")
     assert (commander.state is FlightState.crashed) == touches
     assert [event.kind for event in events] == ["crashed" if touches else "upside down"]
 
@@ -415,7 +417,8 @@ def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:
             commander.state = FlightState.flying
             commander.command(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
         for _ in range(2):  # a second look at the same instant sees nothing new
-            events = supervisor.check(sight, {"cf0": commander}, references(sight, commander))
+            seen = references(sight, commander)
+            events = supervisor.check(sight, {"cf0": commander}, seen, lambda _: "something")
             kinds += [event.kind for event in events]
     assert kinds == ["hit", "battery empty", "hit", "battery empty"]
 

@@ -1,7 +1,5 @@
 """Checkpoints, and that the same commands at the same ticks give the same bits at any speed."""
 
-import hashlib
-import threading
 from dataclasses import fields
 
 import numpy as np
@@ -29,53 +27,20 @@ TRAJECTORY = Trajectory(
 )
 
 
-class Script:
-    """Commands by tick, posted in the simulation's own thread, and a digest of what follows."""
-
-    def __init__(self, physics):
-        self._physics, self.active = physics, False
-
-    def begin(self, last):
-        self.last, self.done = last, threading.Event()
-        self.digest, self.active = hashlib.sha256(), True
-
-    def __call__(self, snapshot):
-        if not self.active:
-            return
-        command = {
-            100: ("cf0", Pose((0.0, 0.0, 1.0), 0.3)),
-            105: ("cf1", Velocity((0.2, 0.0, 0.4), 0.5)),
-            300: ("cf2", TRAJECTORY),
-            500: ("cf0", Velocity((0.0, -0.3, 0.1), -0.4)),
-        }.get(snapshot.tick)
-        if command:
-            self._physics.command(*command)
-        for field in fields(snapshot):
-            value = getattr(snapshot, field.name)
-            if isinstance(value, np.ndarray):
-                self.digest.update(np.ascontiguousarray(value).tobytes())
-        if snapshot.tick >= self.last:
-            self.active = False
-            self.done.set()
-
-
 @pytest.fixture(scope="module")
-def simulation():
-    config = SimulationConfig(real_time_factor=0.0, start_paused=True)
-    physics = PhysicsThread(config, NAMES)
-    script = Script(physics)
-    physics.every(100, script, "script")
+def started():
+    physics = PhysicsThread(SimulationConfig(real_time_factor=0.0, start_paused=True), NAMES)
     physics.start()
-    yield physics, script
+    yield physics
     physics.stop()
     assert physics.failed is None, physics.failed
 
 
 @pytest.fixture
-def physics(simulation):
-    simulation[0].pause().result(T)
-    simulation[0].state.reset(ResetScope.all).result(T)
-    return simulation[0]
+def physics(started):
+    started.pause().result(T)
+    started.state.reset(ResetScope.all).result(T)
+    return started
 
 
 def numbers(snapshot):
@@ -182,29 +147,3 @@ def test_what_is_no_checkpoint_of_these_drones_is_refused(physics, tmp_path):
     physics.state.restore(good).result(T)
     with pytest.raises(StepAborted, match="the simulation was restored"):
         step.result(T)
-
-
-def test_the_same_script_gives_the_same_bits_at_any_speed_and_under_load(simulation, physics):
-    _, script = simulation
-    digests, stop = [], threading.Event()
-
-    def load():
-        while not stop.is_set():
-            physics.statistics()
-            physics.mirror.copy_physics_data()
-
-    for factor, loaded in ((0.0, False), (1.0, True), (5.0, False), (0.0, True)):
-        physics.state.reset(ResetScope.all).result(T)
-        physics.set_real_time_factor(factor).result(T)
-        stop.clear()
-        thread = threading.Thread(target=load, daemon=True)
-        if loaded:
-            thread.start()
-        script.begin(last=800)
-        physics.resume().result(T)
-        assert script.done.wait(T)
-        stop.set()
-        physics.pause().result(T)
-        digests.append(script.digest.hexdigest())
-    physics.set_real_time_factor(0.0).result(T)
-    assert len(set(digests)) == 1

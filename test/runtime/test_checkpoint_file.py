@@ -637,24 +637,7 @@ def test_file_systems_without_links_have_checkpoints(
 
 FULL = """
 import resource, signal, sys
-from crazyflow_ros.control import Control
-from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.checks.files import write_file
-from crazyflow_ros.flight import (
-    Arm,
-    Brake,
-    Emergency,
-    FlightConfig,
-    FlyTrajectory,
-    GoTo,
-    Land,
-    PolynomialTrajectory,
-    Raw,
-    Setpoint,
-    Stop,
-    Takeoff,
-)
-from crazyflow_ros.flight.plan import Rules
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -180,6 +180,7 @@ def test_loads_turn_with_the_drone_as_in_mujoco(physics: PhysicsThread) -> None:
 
 
 def test_a_reset_restores_captured_rotor_commands_and_no_forces(physics: PhysicsThread) -> None:
+    """As MuJoCo's keyframes keep ctrl: rotors go on turning after the reset."""
     mirror = physics.mirror
     data = mirror.copy_physics_data()
     command(data, "cf1", 1700.0)

@@ -212,37 +212,11 @@ def test_reset_restores_the_state_and_time_goes_on(running):
     assert not physics.step(100).result(T).rotor_vel.any()  # unarmed again
 
 
-def test_a_reset_flight_repeats_bit_for_bit(running):
-    physics = running(start_paused=True)
-    flights = []
-    physics.step(4).result(T)  # to a multiple of the controllers' period
-    physics.state.reset().result(T)  # on the floor it has moved by less than a nanometre, but moved
-    for _ in range(2):
-        hover(physics)
-        flights.append(state_of(physics.step(700).result(T)))
-        physics.state.reset().result(T)
-    np.testing.assert_array_equal(*flights)
-
-
 def test_commands_from_before_a_reset_are_dropped(running):
     physics = running(start_paused=True)
     hover(physics)  # posted, not applied: there was no tick
     physics.state.reset().result(T)
     assert not physics.step(100).result(T).rotor_vel.any()
-
-
-def test_the_same_commands_at_the_same_ticks_give_the_same_bits(running):
-    final = []
-    for rates in ((), ((500, lambda s: None),), ((100, lambda s: None), (20, lambda s: None))):
-        physics = running(start_paused=True, events=rates)
-        hover(physics)
-        physics.step(199).result(T)
-        physics.command("cf0", Velocity((0.3, -0.1, 0.05), 0.4))
-        physics.step(600).result(T)
-        physics.command("cf1", Raw(np.array([0.2, 0, 1.2, *[0] * 6, 1.0, 0, 0, 0.0])))
-        final.append(state_of(physics.step(403).result(T)))
-    np.testing.assert_array_equal(final[0], final[1])
-    np.testing.assert_array_equal(final[0], final[2])
 
 
 def test_bad_commands_are_refused_and_change_nothing(running):
@@ -434,23 +408,6 @@ def test_a_reset_with_an_edit_is_seen_once(running):
         assert state.pos[:, 2].min() > 1.0 and state.epoch == 1
 
 
-def test_a_captured_state_keeps_its_command(running):
-    """As MuJoCo's keyframes keep ctrl: rotors go on turning after the reset."""
-    physics = running(("cf0", "cf1"), start_paused=True, control="rotor_vel")
-    physics.command("cf0", Raw([15000.0] * 4))
-    captured = physics.step(1000).result(T)
-    physics.mirror.capture_initial_state()
-    goes_on = physics.step(300).result(T)
-    physics.mirror.reset_world_state()
-    after = physics.step(300).result(T)
-    np.testing.assert_array_equal(state_of(after), state_of(goes_on))
-    assert captured.rotor_vel[0].min() > 1000 and not after.rotor_vel[1].any()
-    physics.command("cf0", Raw([0.0] * 4))
-    physics.step(3000).result(T)
-    again = physics.state.reset().result(T)
-    np.testing.assert_allclose(again.rotor_vel, captured.rotor_vel)
-
-
 @dataclass(frozen=True)
 class Breaks(Setpoint):
     """A setpoint that gives no plan, or no command at some time."""
@@ -524,16 +481,6 @@ def test_forces_applied_to_the_mirror_last_until_others_follow_or_a_reset(runnin
     physics.mirror.apply_control_data(data)
     physics.mirror.reset_world_state()
     assert acceleration() == pytest.approx(0.0, abs=0.01)  # on the floor
-
-
-def test_rotor_speeds_applied_to_the_mirror_fly_the_drone(running):
-    physics = running(("cf0",), start_paused=True, control="rotor_vel")
-    data = mujoco.MjData(physics.mirror.model)
-    data.ctrl[:] = 21000 * 2 * np.pi / 60
-    physics.mirror.apply_control_data(data)
-    snapshot = physics.step(500).result(T)
-    np.testing.assert_allclose(snapshot.rotor_vel, data.ctrl[None], rtol=1e-3)
-    assert snapshot.pos[0, 2] > 0.25
 
 
 def test_rotor_angles_follow_their_speeds(running):
