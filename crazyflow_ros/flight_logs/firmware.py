@@ -133,8 +133,7 @@ def _without(
 
 def _is_unknown(quats: np.ndarray) -> np.ndarray:
     """Return where quaternions (n, 4) are zero, as before the first estimate or pose."""
-    is_unknown: np.ndarray = np.linalg.norm(quats, axis=1) < 0.5
-    return is_unknown
+    return np.linalg.norm(quats, axis=1) < 0.5
 
 
 def _is_held(poses: np.ndarray) -> np.ndarray:

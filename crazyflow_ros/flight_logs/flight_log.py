@@ -61,8 +61,7 @@ class TimedValues:
     def held_at(self, times: np.ndarray) -> np.ndarray:
         """Return the values (m, k) of the latest samples at times (m,), before all the first."""
         latest = np.searchsorted(self.time, times, side="right") - 1
-        held: np.ndarray = self.values[np.maximum(latest, 0)]
-        return held
+        return self.values[np.maximum(latest, 0)]
 
     def between(self, start: float, end: float) -> TimedValues | None:
         """Return the samples from one time to another [s], None if there are none."""

@@ -109,8 +109,7 @@ def _rate(time: np.ndarray) -> float:
 
 def _smooth(values: np.ndarray, seconds: float, dt: float, derivative: int = 0) -> np.ndarray:
     samples = max(2, round(seconds / dt / 2)) * 2 + 1
-    smooth: np.ndarray = savgol_filter(values, samples, 3, derivative, dt, axis=0)
-    return smooth
+    return savgol_filter(values, samples, 3, derivative, dt, axis=0)
 
 
 def _attitudes(poses: TimedValues, time: np.ndarray) -> Rotation:

@@ -11,14 +11,7 @@ import numpy as np
 
 from crazyflow_ros.checks.archive import read_arrays
 from crazyflow_ros.checks.limits import Limit, number, open_file, shown_path
-from crazyflow_ros.flight_logs import (
-    attitude_commands,
-    battery_data,
-    nanobench,
-    radio,
-    recordings,
-    sd_card,
-)
+from crazyflow_ros.flight_logs import csv_formats, recordings, sd_card
 from crazyflow_ros.flight_logs.flight_log import FlightLog
 from crazyflow_ros.flight_logs.tables import read_columns
 
@@ -55,7 +48,7 @@ def read_flight_log(path: str | Path, drone: str = "cf0", clock: float | None = 
         if clock is not None:
             number("clock", clock, _CLOCK)
         if path.is_dir():
-            return radio.flight_log(path.name, _blocks(path), clock)
+            return csv_formats.of_blocks(path.name, _blocks(path), clock)
         with _opened(path) as file:
             return _read(path.name.removesuffix(".xz"), file, drone, clock)
     except ValueError as error:
@@ -69,19 +62,16 @@ def _read(name: str, file: BinaryIO, drone: str, clock: float | None) -> FlightL
         return sd_card.flight_log(name, _content(file), clock)
     if kind == ".csv":
         columns = read_columns(_content(file))
-        if radio.is_block(columns):
-            return radio.flight_log(stem, [columns], clock)
+        if csv_formats.is_block(columns):
+            return csv_formats.of_blocks(stem, [columns], clock)
         _refuse(clock)
-        for known in (nanobench, battery_data):
-            if columns.keys() >= known.COLUMNS:
-                return known.flight_log(stem, columns)
-        return attitude_commands.flight_log(stem, columns)
+        return csv_formats.of_columns(stem, columns)
     _refuse(clock)
     if kind == ".mcap":
         return recordings.flight_log(stem, file, drone)
     if kind == ".npz":
         try:
-            return attitude_commands.of_arrays(
+            return csv_formats.of_arrays(
                 stem, read_arrays(file, _CONTENT_BYTES, may_be_compressed=True)
             )
         except ValueError as error:
@@ -148,7 +138,7 @@ def _blocks(folder: Path) -> list[dict[str, np.ndarray]]:
     for file in files:
         with _opened(file) as opened:
             columns = read_columns(_content(opened))
-        if not radio.is_block(columns):
+        if not csv_formats.is_block(columns):
             raise ValueError(f"{shown_path(file)} is not a log block with a column Timestamp")
         blocks.append(columns)
     return blocks

@@ -130,7 +130,7 @@ def _rigid_body(
     logs: Sequence[FlightLog], others: Sequence[FlightLog], given: argparse.Namespace
 ) -> dict[str, Fit]:
     from crazyflow_ros.identification.drone_folder import RIGID_BODY
-    from crazyflow_ros.identification.judgement import judged, leave_one_out
+    from crazyflow_ros.identification.open_loop import judged, leave_one_out
     from crazyflow_ros.identification.rigid_body import identify_rigid_body
 
     fit = identify_rigid_body(logs, given.drone, given.mass)

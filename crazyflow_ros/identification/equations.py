@@ -32,8 +32,7 @@ def segments(samples: int) -> int:
 
 def smoothed(signals: np.ndarray) -> np.ndarray:
     """Return signals (n, ...) without what is faster than `BAND`, and without delay."""
-    smooth: np.ndarray = sosfiltfilt(_FILTER, signals, axis=0)
-    return smooth
+    return sosfiltfilt(_FILTER, signals, axis=0)
 
 
 def chosen(signals: np.ndarray) -> np.ndarray:
@@ -176,5 +175,4 @@ def _least_squares(columns: np.ndarray, response: np.ndarray) -> np.ndarray:
     size = np.sqrt(np.mean(np.square(columns), axis=0))
     size[size == 0] = 1.0
     found, *_ = np.linalg.lstsq(columns / size, response, rcond=1e-10)
-    solution: np.ndarray = found / size
-    return solution
+    return found / size

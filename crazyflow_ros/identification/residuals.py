@@ -90,8 +90,7 @@ def _velocity(flight: RecordedFlight, sample: int, n: int) -> np.ndarray:
     """Return the velocity at a sample, that of the cubic fitted to it and `n` to each side."""
     near = slice(sample - n, sample + n + 1)
     time = flight.time[near] - flight.time[sample]
-    slope: np.ndarray = np.polynomial.polynomial.polyfit(time, flight.pos[near], 3)[1]
-    return slope
+    return np.polynomial.polynomial.polyfit(time, flight.pos[near], 3)[1]
 
 
 @partial(jax.jit, static_argnames=("n", "k"))

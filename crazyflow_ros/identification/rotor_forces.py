@@ -60,8 +60,7 @@ def averaged(samples: TimedValues, time: np.ndarray) -> np.ndarray:
     start, end = (np.clip(time + x, *samples.time[[0, -1]]) for x in (-half, half))
     between = (end - start)[:, None]
     means = (whole.at(end) - whole.at(start)) / np.maximum(between, 1e-9)
-    result: np.ndarray = np.where(between > half, means, samples.at(time))
-    return result
+    return np.where(between > half, means, samples.at(time))
 
 
 def commanded_speeds(log: FlightLog, figures: Mapping[str, Any], time: np.ndarray) -> np.ndarray:
@@ -100,5 +99,4 @@ def lagging(values: np.ndarray, seconds: float, dt: float) -> np.ndarray:
     ratio = 2 * seconds / dt
     rise, fall = 1 / (1 + ratio), (1 - ratio) / (1 + ratio)
     late, _ = lfilter([rise, rise], [1, fall], values, axis=0, zi=(rise - fall) * values[:1])
-    result: np.ndarray = late
-    return result
+    return late

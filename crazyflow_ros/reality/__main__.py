@@ -205,11 +205,16 @@ def _closed_loop(
 
 
 def _open_loop(logs: Sequence[FlightLog], replay: Replay, refused: list[str]) -> list[OpenLoop]:
-    from crazyflow_ros.reality.open_loop import open_loop, table
+    from crazyflow_ros.drones import load_drone
+    from crazyflow_ros.flight_logs.motion import in_the_air
+    from crazyflow_ros.identification.open_loop import open_loop_errors, params_of
+    from crazyflow_ros.reality.report import open_loop_table
 
-    found = _each(logs, lambda log: open_loop(log, str(replay.drone), replay.mass), refused)
+    drone = str(replay.drone)
+    params, figures = params_of(drone, replay.mass), load_drone(drone)
+    found = _each(logs, lambda log: open_loop_errors(in_the_air(log), params, figures), refused)
     if found:
-        print(f"\nopen loop: {TABLES['open-loop']}\n\n{table(found)}\n")
+        print(f"\nopen loop: {TABLES['open-loop']}\n\n{open_loop_table(found)}\n")
     return found
 
 

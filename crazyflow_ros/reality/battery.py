@@ -18,6 +18,8 @@ from scipy.signal import savgol_filter
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.flight_logs import FlightLog
+from crazyflow_ros.identification.fit import rms
+from crazyflow_ros.identification.rotor_forces import speeds_of
 from crazyflow_ros.reality import motors
 from crazyflow_ros.sim.actuation import Battery
 
@@ -84,9 +86,9 @@ def battery_errors(
     return BatteryErrors(
         log.name,
         flight.rest,
-        _rms(_error(nominal, flight, 0.0)),
+        rms(_error(nominal, flight, 0.0)),
         own.resistance,
-        _rms(_error(own, flight, _SHOWN)),
+        rms(_error(own, flight, _SHOWN)),
     )
 
 
@@ -178,9 +180,7 @@ def _load(log: FlightLog, time: np.ndarray, start: float, end: float) -> np.ndar
 def _power(thrust: np.ndarray, drone: str) -> np.ndarray:
     """Return the mechanical power [W] of four rotors for their thrust [N]."""
     figures = load_drone(drone)
-    k0, k1, k2 = figures["rpm2thrust"]
-    root = np.sqrt(np.maximum(k1 * k1 - 4 * k2 * (k0 - thrust / 4), 0.0))
-    speed = np.where(thrust > 0, (root - k1) / (2 * k2), 0.0)
+    speed = speeds_of(thrust / 4, figures)
     torque = np.polynomial.Polynomial(figures["rpm2torque"])(speed)
     return np.asarray(4 * speed * RPM * torque)
 
@@ -221,7 +221,3 @@ def _own(battery: Battery, flight: _Flight) -> Battery:
         found = np.clip(battery.resistance + change, _LEAST, _MOST)
         battery = replace(battery, resistance=float(found))
     return battery
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))

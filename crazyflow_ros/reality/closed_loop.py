@@ -28,8 +28,15 @@ from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight_logs import FlightLog
-from crazyflow_ros.reality.recorded import NO_ERROR, RATE, Recorded
-from crazyflow_ros.reality.stages import ERROR, VOLTAGE, RecordedEstimate, RecordedVoltage
+from crazyflow_ros.reality.recorded import (
+    ERROR,
+    NO_ERROR,
+    RATE,
+    VOLTAGE,
+    Recorded,
+    RecordedEstimate,
+    RecordedVoltage,
+)
 from crazyflow_ros.sim import Battery, Sim, SimData, functional, pipeline
 
 FREQ = 500

@@ -24,6 +24,7 @@ from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.flight_logs.flight_log import PWM_MAX
+from crazyflow_ros.identification.fit import rms
 from crazyflow_ros.reality import motors
 from crazyflow_ros.reality.motors import in_flight, needed
 
@@ -183,24 +184,24 @@ def controller_errors(log: FlightLog) -> ControllerErrors:
         pwm = motors.capped(motors.CF21_PLUS.duty(wanted, slow))
         return _Judged(pwm, motors.CF21_PLUS.command(pwm, slow), times)
 
-    delay = float(min(_DELAYS, key=lambda d: _rms(shifted(d).thrust - logged.thrust)))
+    delay = float(min(_DELAYS, key=lambda d: rms(shifted(d).thrust - logged.thrust)))
     found = shifted(delay)
     angles: tuple[float | None, float | None] = (None, None)
     if log.position_output is not None:
         off = np.degrees(ours.at(times - delay).rpy - log.position_output.at(times)[:, :3])
-        angles = _rms(off[:, 0]), _rms(off[:, 1])
+        angles = rms(off[:, 0]), rms(off[:, 1])
     return ControllerErrors(
         log.name,
         log.controller or "",
         delay,
         *angles,
-        _rms(found.thrust - logged.thrust),
+        rms(found.thrust - logged.thrust),
         found.mean_thrust - logged.mean_thrust,
-        _rms(logged.thrust),
+        rms(logged.thrust),
         _each(found.torque - logged.torque),
         _each(logged.torque),
-        _rms(found.pwm - logged.pwm),
-        _rms(logged.pwm),
+        rms(found.pwm - logged.pwm),
+        rms(logged.pwm),
     )
 
 
@@ -217,9 +218,5 @@ class _Judged:
 
 
 def _each(values: np.ndarray) -> tuple[float, float, float]:
-    x, y, z = (_rms(part) for part in values.T)
+    x, y, z = (rms(part) for part in values.T)
     return (x, y, z)
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))

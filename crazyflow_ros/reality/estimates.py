@@ -31,6 +31,7 @@ from crazyflow_ros.estimation import kalman
 from crazyflow_ros.estimation.estimate import EXTERNAL_POS_STD, EXTERNAL_QUAT_STD
 from crazyflow_ros.estimation.kalman import Belief
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
+from crazyflow_ros.identification.fit import rms
 from crazyflow_ros.reality.motors import for_each_row, in_flight, needed
 
 
@@ -233,5 +234,4 @@ def _differences(
     off = np.linalg.norm(ours.values[:, :3] - other[:, :3], axis=1)
     turn = Rotation.from_quat(ours.values[:, 3:7]).inv() * Rotation.from_quat(other[:, 3:7])
     x, y, z = turn.as_rotvec().T
-    position, tilt, yaw = (float(np.sqrt(np.mean(np.square(v)))) for v in (off, np.hypot(x, y), z))
-    return position, tilt, yaw
+    return rms(off), rms(np.hypot(x, y)), rms(z)

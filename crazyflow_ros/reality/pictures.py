@@ -110,8 +110,7 @@ def _until(flown: Flown, end: float) -> Flown:
         arrays = {k: v[kept] for k, v in part._asdict().items() if isinstance(v, np.ndarray)}
         return part._replace(**arrays)
 
-    shorter: Flown = cut(flown._replace(real=cut(flown.real)))
-    return shorter
+    return cut(flown._replace(real=cut(flown.real)))
 
 
 def _draw_errors(axes: Axes, flown: Flown, time: np.ndarray, judged: np.ndarray) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from crazyflow_ros.identification.open_loop import SHOWN, OpenLoop
 from crazyflow_ros.reality.comparison import Comparison
 
 _HEAD = (
@@ -35,6 +36,20 @@ def table(found: Sequence[Comparison]) -> str:
         for name, pick in (("median", np.nanmedian), ("worst", np.nanmax)):
             rows.append(_summary_row(f"**{name}**", controller, own, pick))
     return markdown(_HEAD, rows)
+
+
+def open_loop_table(found: Sequence[OpenLoop]) -> str:
+    """Return a row for each flight, then the medians of those with the same source."""
+    head = [f"after {seconds:g} s, {unit}" for unit in ("cm", "rad") for seconds in SHOWN]
+    groups = [(each.name, each.source, [each]) for each in found]
+    for source in dict.fromkeys(each.source for each in found):
+        groups.append(("**median**", source, [each for each in found if each.source == source]))
+    rows = []
+    for name, source, own in groups:
+        errors = np.median([[each.at(seconds) for seconds in SHOWN] for each in own], axis=0)
+        cells = [*(f"{100 * far:.2f}" for far in errors[:, 0]), *(f"{x:.3f}" for x in errors[:, 1])]
+        rows.append([name, source, *cells])
+    return markdown(["flight", "from", *head], rows)
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
