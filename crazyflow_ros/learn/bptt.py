@@ -146,5 +146,4 @@ class Bptt(Learner):
         return BpttState(now.weights + change, optimizer, state), cost
 
     def network(self, now: BpttState) -> Network:
-        network: Network = self.network_of(np.asarray(now.weights))
-        return network
+        return self.network_of(np.asarray(now.weights))

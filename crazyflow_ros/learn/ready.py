@@ -150,8 +150,7 @@ def _hover(drone: AnyDrone = DEFAULT_DRONE, **fields: Any) -> Recovery:
 def _plain(kind: type[Any], **changes: Any) -> Callable[..., Task]:
     def make(drone: AnyDrone = DEFAULT_DRONE, **fields: Any) -> Task:
         del drone
-        task: Task = kind(**changes | fields)
-        return task
+        return kind(**changes | fields)
 
     return make
 

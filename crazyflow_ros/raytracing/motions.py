@@ -70,10 +70,8 @@ def shares_of(shutter: Shutter, height: int, *, mean: bool) -> np.ndarray:
         number = np.floor((middle + span / 2) / cell).astype(int)
         return np.arange(instants)[:, None] == number.clip(0, instants - 1)
     times, half = times_of(shutter, mean=True)[:, None], shutter.exposure / 2
-    begin, end = (
-        np.maximum(times - cell / 2, middle - half),
-        np.minimum(times + cell / 2, middle + half),
-    )
+    begin = np.maximum(times - cell / 2, middle - half)
+    end = np.minimum(times + cell / 2, middle + half)
     overlap = np.maximum(end - begin, 0.0)
     return overlap / overlap.sum(axis=0)
 

@@ -40,11 +40,6 @@ class Lens(NamedTuple):
     """Of unit vectors backwards, (height, width); None for -1. With unit vectors, depths are
     distances along the rays."""
 
-    @classmethod
-    def of_camera(cls, model: mujoco.MjModel, number: int, width: int, height: int) -> Lens:
-        """Return the lens of a camera in a model, without distortion."""
-        return Optics.of_camera(model, number, width, height).lens()
-
     @property
     def size(self) -> tuple[int, int]:
         """Height and width [pixels]."""

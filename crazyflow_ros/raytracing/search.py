@@ -54,8 +54,7 @@ def search(
         What is found, (N, height, width) of whole tiles.
     """
     args = shapes, tiles, frames, cameras, near
-    found: Found = lax.platform_dependent(*args, cpu=by_tile, default=by_shape)
-    return found
+    return lax.platform_dependent(*args, cpu=by_tile, default=by_shape)
 
 
 @search.def_vmap
@@ -75,8 +74,7 @@ def by_tile(
     shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
 ) -> Found:
     """Return the result of `search` on the CPU."""
-    found: Found = one_kernel(_by_tile)(shapes, tiles, frames, cameras, near)
-    return found
+    return one_kernel(_by_tile)(shapes, tiles, frames, cameras, near)
 
 
 def by_shape(

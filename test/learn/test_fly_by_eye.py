@@ -76,16 +76,3 @@ def test_thrown_drones_recover_by_their_camera(
     monkeypatch.setenv("ROS_DOMAIN_ID", str(own_domain("throws")))
     # With seed 2 it falls onto a pillar; in training, drones pass through it.
     assert all(recovered(thrown, seed) for seed in (0, 1, 3, 4))
-
-
-@pytest.mark.soak
-def test_few_throws_fail(thrown: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In `Sim`, where nothing is in their way, 99.2 % of 1,000 do; here one meets a pillar."""
-    monkeypatch.setenv("ROS_DOMAIN_ID", str(own_domain("throws")))
-    assert sum(recovered(thrown, seed) for seed in range(40)) >= 37
-
-
-@pytest.mark.soak
-def test_as_many_races_succeed_as_in_sim(flown: Races) -> None:
-    """In `Sim` all of 1,000 do."""
-    assert sum(flown.fly(FILE, seed, SECONDS) == GATES for seed in range(40)) >= 39

@@ -12,7 +12,7 @@ import pytest
 from images import need_images
 from scipy.ndimage import maximum_filter, minimum_filter
 
-from crazyflow_ros.raytracing import Distortion, Frames, Lens, Optics, Painter, pixels
+from crazyflow_ros.raytracing import Distortion, Frames, Optics, Painter, pixels
 from crazyflow_ros.raytracing.textures import textures_of
 from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.scene.renderers import Renderers
@@ -71,7 +71,9 @@ def pictures(
     model: mujoco.MjModel, *, textures: bool = True, size: tuple[int, int] = (WIDTH, HEIGHT)
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ours and MuJoCo's of each camera, and where they are of one geom."""
-    ours = painted(model, Painter(model, Lens.of_camera(model, 0, *size), textures=textures))
+    ours = painted(
+        model, Painter(model, Optics.of_camera(model, 0, *size).lens(), textures=textures)
+    )
     return ours, *drawn_by_mujoco(model, View(0, *size, (0, 1, 2), textures, False))
 
 
@@ -186,7 +188,7 @@ def test_shadows_and_reflections_are_those_that_mujoco_draws() -> None:
     """
     need_images()
     model, rng = mujoco.MjModel.from_xml_string(MIRRORED), np.random.default_rng(0)
-    painter = Painter(model, Lens.of_camera(model, 0, WIDTH, HEIGHT), shadows=True)
+    painter = Painter(model, Optics.of_camera(model, 0, WIDTH, HEIGHT).lens(), shadows=True)
     view, n, worlds, drawn, inner = View(0, WIDTH, HEIGHT, (0, 1, 2), True, True), 6, [], [], []
     for _ in range(n):
         model.geom_pos[1:] = rng.uniform([1.8, -1.3, -0.3], [4.0, 1.3, 1.2], (model.ngeom - 1, 3))
@@ -231,7 +233,7 @@ def test_shadows_are_where_geometry_says() -> None:
           </worldbody>
         </mujoco>"""
     )
-    lens = Lens.of_camera(model, 0, WIDTH, HEIGHT)
+    lens = Optics.of_camera(model, 0, WIDTH, HEIGHT).lens()
     picture = painted(model, Painter(model, lens, shadows=True))[0]
     points = np.stack([6 * lens.x, 6 * lens.y, np.zeros_like(lens.x)], axis=-1)
     floor = ~crosses(np.array([0.0, 0.0, 6.0]) - points, points)
@@ -315,7 +317,7 @@ def test_meshes_height_fields_and_cubes_look_as_mujoco_draws_them(
     monkeypatch.setattr(
         pixels.lax, "platform_dependent", lambda *args, default, **_: default(*args)
     )
-    at_once = painted(model, Painter(model, Lens.of_camera(model, 0, 320, 240)))
+    at_once = painted(model, Painter(model, Optics.of_camera(model, 0, 320, 240).lens()))
     assert (abs(at_once - ours).max(axis=-1) < 0.1).mean() > 0.995
 
 
