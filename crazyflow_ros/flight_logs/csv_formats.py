@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from crazyflow_ros.checks.limits import ANGLE, POSITION, QUATERNION, vector
+from crazyflow_ros.checks.limits import ANGLE, POSITION, QUATERNION, shown, vector
 from crazyflow_ros.flight_logs import firmware
+from crazyflow_ros.flight_logs.firmware import Table, stacked
 from crazyflow_ros.flight_logs.flight_log import SAMPLES, FlightLog, TimedValues
-from crazyflow_ros.flight_logs.tables import Table, stacked
 
+_NAMES_BYTES = 1 << 16  # of the first line
 _TIMES = ("Timestamp", "timestamp")  # of Bitcraze's client, and of scripts of cflib
 _UNIT = 1e-3  # s
 _WRAP = 1 << 24  # ms; packets have 24 bits for the time
@@ -25,6 +27,28 @@ _ARRAYS = {
     "command": (("roll", "pitch", "yaw", "thrust"), ANGLE),
 }
 """Arrays of a flight with attitude commands, beside `time`: columns, and limits of the numbers."""
+
+
+def read_columns(content: bytes) -> dict[str, np.ndarray]:
+    """Return the columns of a CSV file by name, each (n,).
+
+    Raises:
+        ValueError: It is not such a table.
+    """
+    text = io.BytesIO(content)
+    first = text.readline(_NAMES_BYTES + 1)
+    if len(first) > _NAMES_BYTES:
+        raise ValueError(f"the first line has more than {_NAMES_BYTES} bytes, expected names")
+    names = [name.strip() for name in first.decode().split(",")]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the first line has the name {shown(twice)!r} twice")
+    if text.tell() == len(content):
+        raise ValueError("there are no lines of numbers")
+    table = np.loadtxt(text, delimiter=",", ndmin=2, max_rows=SAMPLES + 1, encoding="utf-8")
+    if table.shape[-1] != len(names):
+        raise ValueError(f"lines must have {len(names)} numbers, got {table.shape[-1]}")
+    return dict(zip(names, table.T))
 
 
 def is_block(columns: Iterable[str]) -> bool:

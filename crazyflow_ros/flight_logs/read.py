@@ -1,4 +1,4 @@
-"""Read a flight, in whatever format it was logged."""
+"""The reader of flights, which finds out in which format they were logged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from crazyflow_ros.checks.archive import read_arrays
 from crazyflow_ros.checks.limits import Limit, number, open_file, shown_path
 from crazyflow_ros.flight_logs import csv_formats, recordings, sd_card
 from crazyflow_ros.flight_logs.flight_log import FlightLog
-from crazyflow_ros.flight_logs.tables import read_columns
 
 _FILE_BYTES = 2 << 30
 _CONTENT_BYTES = 512 << 20  # of formats other than MCAP, which are read as a whole
@@ -35,8 +34,8 @@ def read_flight_log(path: str | Path, drone: str = "cf0", clock: float | None = 
             also compressed by `xz`. Or a folder with the CSV files of several log blocks of one
             connection.
         drone: Name of the drone in an MCAP file.
-        clock: Seconds per second of the Crazyflie's clock in an SD card's or cflib's log. By
-            default, the former tells it, see `sd_card.clock_scale`, and the latter is right.
+        clock: Seconds per second of the Crazyflie's clock in an SD card's or cflib's log; by
+            default, as `sd_card.clock_scale` finds, or 1.
 
     Raises:
         OSError: The file cannot be read.
@@ -61,7 +60,7 @@ def _read(name: str, file: BinaryIO, drone: str, clock: float | None) -> FlightL
     if kind == ".bin":
         return sd_card.flight_log(name, _content(file), clock)
     if kind == ".csv":
-        columns = read_columns(_content(file))
+        columns = csv_formats.read_columns(_content(file))
         if csv_formats.is_block(columns):
             return csv_formats.of_blocks(stem, [columns], clock)
         _refuse(clock)
@@ -137,7 +136,7 @@ def _blocks(folder: Path) -> list[dict[str, np.ndarray]]:
     blocks = []
     for file in files:
         with _opened(file) as opened:
-            columns = read_columns(_content(opened))
+            columns = csv_formats.read_columns(_content(opened))
         if not csv_formats.is_block(columns):
             raise ValueError(f"{shown_path(file)} is not a log block with a column Timestamp")
         blocks.append(columns)

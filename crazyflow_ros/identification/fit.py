@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.identification.flight import RecordedFlight
+from crazyflow_ros.identification.recorded_flight import RecordedFlight
 from crazyflow_ros.identification.residuals import (
     ROTATION,
     TRANSLATION,

@@ -31,7 +31,7 @@ from crazyflow_ros.dynamics.first_principles import Params, rotor_acceleration
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.flight_logs.motion import FlightMotion, motion_of
 from crazyflow_ros.identification.fit import Fit
-from crazyflow_ros.identification.rigid_body import identify_rigid_body, with_fit
+from crazyflow_ros.identification.rigid_body_fit import identify_rigid_body, with_fit
 from crazyflow_ros.identification.rotor_forces import commanded_speeds, rotor_speeds
 
 RATE = 200.0
@@ -161,7 +161,7 @@ class OpenLoop:
 
     name: str
     source: str
-    """What told the speeds of the rotors."""
+    """Where the speeds of the rotors come from: "rotor speeds" or "duty cycles"."""
     distance: np.ndarray
     """(h,) m, at each `APART`."""
     angle: np.ndarray

@@ -17,7 +17,7 @@ from jax import Array
 
 from crazyflow_ros.dynamics import Dynamics, so_rpy
 from crazyflow_ros.dynamics.components import BodyState, no_wrench, split, stack, vector
-from crazyflow_ros.identification.flight import RecordedFlight
+from crazyflow_ros.identification.recorded_flight import RecordedFlight
 
 WINDOW = 1.0
 """Time [s] after which a simulated position starts again from the recorded one, and after which

@@ -83,7 +83,7 @@ class BpttState(NamedTuple):
 
 
 class Bptt(Learner):
-    """Back-propagation through time, a `Learner`."""
+    """Trains a policy by back-propagation through time; see `Learner`."""
 
     def __init__(
         self,

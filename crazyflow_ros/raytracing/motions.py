@@ -18,7 +18,7 @@ class Twists(NamedTuple):
     """Velocities of K rigid bodies in N worlds, or of one."""
 
     centre: Array
-    """What moves straight on while the body turns about it [m], (N, K, 3) or (N, 3)."""
+    """Point that moves straight on while the body turns about it [m], (N, K, 3) or (N, 3)."""
     vel: Array
     """Velocity of the centre, in the axes of the world [m/s], likewise."""
     ang_vel: Array
@@ -38,7 +38,7 @@ class Twists(NamedTuple):
 
 
 class Motions(NamedTuple):
-    """Of all that a picture depends on."""
+    """Velocities of all that a picture shows, and of the camera."""
 
     geoms: Twists
     """Of each geom, (N, ngeom, 3)."""

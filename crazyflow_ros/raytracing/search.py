@@ -70,11 +70,9 @@ def _(
     return (depth, number), (True, True)
 
 
-def by_tile(
-    shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
-) -> Found:
+def by_tile(*args: Any) -> Found:
     """Return the result of `search` on the CPU."""
-    return one_kernel(_by_tile)(shapes, tiles, frames, cameras, near)
+    return one_kernel(_by_tile)(*args)
 
 
 def by_shape(

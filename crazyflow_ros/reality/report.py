@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.identification.open_loop import SHOWN, OpenLoop
-from crazyflow_ros.reality.comparison import Comparison
+from crazyflow_ros.reality.flight_comparison import Comparison
 
 _HEAD = (
     "flight",

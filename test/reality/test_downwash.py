@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crazyflow_ros.checks.compressed_quaternions import compressed
-from crazyflow_ros.reality.downwash import (
+from benchmark.downwash import (
     GRAM,
     MASS,
     STAND,
@@ -19,6 +18,7 @@ from crazyflow_ros.reality.downwash import (
     rows,
     simulated,
 )
+from crazyflow_ros.checks.compressed_quaternions import compressed
 
 LOSS = 6.0  # g, while below
 VOLTAGE = 3.7

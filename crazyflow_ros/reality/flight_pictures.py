@@ -13,7 +13,7 @@ from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.extras import extra
 from crazyflow_ros.flight_logs.flight_log import PWM_MAX
 from crazyflow_ros.reality.closed_loop import Flown
-from crazyflow_ros.reality.comparison import Comparison
+from crazyflow_ros.reality.flight_comparison import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

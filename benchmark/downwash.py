@@ -1,6 +1,6 @@
 """`downwash`, judged by the flights of Neural-Swarm: two or three Crazyflies above one another.
 
-python -m crazyflow_ros.reality.downwash neural-swarm/data/training
+python -m benchmark.downwash neural-swarm/data/training
 
 The folder is that of https://github.com/aerorobotics/neural-swarm (G. Shi et al., "Neural-Swarm2",
 T-RO 2021), of which only flights with small drones are read: Crazyflies 2.1 of 34 g.
@@ -252,7 +252,7 @@ def _check(block: bytes) -> None:
 def main() -> int:
     """Print the table of the flights that the model was not fitted to."""
     if len(sys.argv) != 2:
-        print("usage: python -m crazyflow_ros.reality.downwash FOLDER", file=sys.stderr)
+        print("usage: python -m benchmark.downwash FOLDER", file=sys.stderr)
         return 1
     try:
         found = rows(meetings(Path(sys.argv[1]), half=1))
