@@ -180,12 +180,10 @@ def test_a_plain_controller_solves_the_task(env: QuadrotorVectorEnv) -> None:
 
 
 def test_tasks_are_registered() -> None:
-    env = gymnasium.make_vec("crazyflow_ros/Landing-v0", num_envs=3, task=Landing(height=2.0))
-    assert env.num_envs == 3 and env.unwrapped.task.height == 2.0
-    env.close()
-    env = gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=2, tolerance=0.3, max_tilt=0.4)
-    assert env.unwrapped.task == Reach(tolerance=0.3)
-    env.close()
+    for given in ({"task": Reach(tolerance=0.3)}, {"tolerance": 0.3, "max_tilt": 0.4}):
+        env = gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=3, **given)
+        assert env.num_envs == 3 and env.unwrapped.task == Reach(tolerance=0.3)
+        env.close()
     for options in ({"task": Landing()}, {"task": Reach(), "tolerance": 0.3}):
-        with pytest.raises(ValueError, match=r"task must be a Reach, or its fields: got"):
+        with pytest.raises(ValueError, match=r"task must be a Reach"):
             gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=2, **options)

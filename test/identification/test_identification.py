@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.drones import load_drone, load_model
 from crazyflow_ros.identification import Fit, RecordedFlight, identify, read_flight, write_drone
 from crazyflow_ros.identification.__main__ import main
-from crazyflow_ros.identification.fit import deviations, rms_of
+from crazyflow_ros.identification.fit import deviations
 from crazyflow_ros.sim import Sim
 
 DRONE, MODEL = "cf2x_P250", "so_rpy_rotor_drag"
@@ -164,13 +164,6 @@ def test_what_is_not_identified_stays(folder: Path, fits: dict[str, Fit]) -> Non
     assert np.isfinite(np.asarray(sim.data.states.pos)).all()
     with pytest.raises(FileExistsError):
         write_drone(folder, DRONE, fits)
-
-
-def test_another_flight_confirms_the_models(fits: dict[str, Fit]) -> None:
-    other = rms_of(fits, [measured(fly(5.0, 3), 3)], DRONE)
-    assert other.keys() == fits.keys()
-    assert other["rotation"] == pytest.approx(fits["rotation"].rms, rel=0.2)
-    assert other[MODEL] == pytest.approx(fits[MODEL].rms, rel=0.3)
 
 
 def test_flights_that_tell_nothing_are_refused(flight: RecordedFlight) -> None:

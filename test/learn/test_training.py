@@ -242,34 +242,34 @@ def test_the_tasks_of_the_command_are_those_that_are_ready() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "name", "value"),
     [
-        (["hover", "--seed", "-1"], "seed must be from 0"),
-        (["hover", "--worlds", "0"], "worlds must be at least 1, got 0"),
-        (["reach", "--worlds", "0"], "num_envs must be at least 1, got 0"),
-        (["hover", "--updates", "7"], "multiple of 20, got 7"),
-        (["hover", "--learning-rate", "nan"], "learning_rate must be finite and above 0, got nan"),
-        (["hover", "--algorithm", "ppo", "--worlds", "6"], "multiple of minibatches"),
-        (["hover", "--drone", "none"], "none"),
-        (["hover", "--resume"], "needs a checkpoint"),
-        (["hover", "--laps", "2"], "the task hover has no laps"),
-        (["figure_eight", "--period", "0"], "period must be finite above 0"),
-        (["hover", "--out", "/nowhere/hover.policy"], "no folder /nowhere"),
-        (["evaluate", "/nowhere/hover.policy"], "is not a policy"),
+        ("hover --seed -1", "seed", "-1"),
+        ("hover --worlds 0", "worlds", "0"),
+        ("reach --worlds 0", "num_envs", "0"),
+        ("hover --updates 7", "updates", "7"),
+        ("hover --learning-rate nan", "learning_rate", "nan"),
+        ("hover --algorithm ppo --worlds 6", "minibatches", "6"),
+        ("hover --drone none", "drone", "none"),
+        ("hover --resume", "checkpoint", ""),
+        ("hover --laps 2", "hover", "laps"),
+        ("figure_eight --period 0", "period", "0"),
+        ("hover --out /nowhere/hover.policy", "folder", "/nowhere"),
+        ("evaluate /nowhere/hover.policy", "policy", "/nowhere"),
     ],
 )
 def test_refusals_name_the_value(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    words: str, name: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(words) == 2
-    assert message in capsys.readouterr().err
+    assert main(words.split()) == 2
+    said = capsys.readouterr().err
+    assert name in said and value in said
 
 
 def test_environments_that_begin_no_episodes_by_themselves_are_refused() -> None:
-    env = Environment(4, Hover(), autoreset="same_step")
-    with pytest.raises(ValueError, match="autoreset=next_step, this has autoreset=same_step"):
-        Bptt(env)
-    with pytest.raises(ValueError, match="scales: velocity must be finite and above 0, got 0"):
+    with pytest.raises(ValueError, match="autoreset=same_step"):
+        Bptt(Environment(4, Hover(), autoreset="same_step"))
+    with pytest.raises(ValueError, match=r"scales: velocity .*got 0"):
         Bptt(Environment(4, Hover()), BpttSettings(scales={"velocity": 0.0}))
 
 

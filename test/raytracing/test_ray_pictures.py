@@ -1,4 +1,4 @@
-"""Cameras by rays against those of OpenGL and the rays of lidars, and in the worlds of a `Sim`."""
+"""Cameras by rays against those of OpenGL, and in the worlds of a `Sim`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,9 @@ from scipy.ndimage import maximum_filter, minimum_filter
 from crazyflow_ros import Sim
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sensors import (
-    CameraSensor,
     CameraSensorCfg,
     CameraSensorData,
     MujocoBackend,
-    ObjRef,
-    PinholeCameraPatternCfg,
-    RayCastSensorCfg,
     SensorContext,
     SensorSet,
     SimBackend,
@@ -54,11 +50,7 @@ def room() -> Iterator[SensorSet]:
                 data_types=("rgb", "depth", "segmentation"))
         for cfg, camera in ((EYE, "fpv_cam:0"), (CORNER, "corner"))
     ]  # fmt: skip
-    rays = RayCastSensorCfg(
-        name="rays", frame=ObjRef("camera", "corner"), max_distance=1e5, exclude_parent_body=False,
-        pattern=PinholeCameraPatternCfg(width=96, height=64, fovy=65.0),
-    )  # fmt: skip
-    sensors = SensorSet([EYE, CORNER, *drawn, rays])
+    sensors = SensorSet([EYE, CORNER, *drawn])
     spec = build_spec("cf2x_L250", ["0", "1"], scene="room", mocap=True, poses=POSES)
     # The drawing has facets, the rays do not.
     spec.visual.quality.numslices = spec.visual.quality.numstacks = 100
@@ -121,19 +113,6 @@ def test_code_for_a_scene_with_room_is_kept_for_other_numbers_of_drones_and_the_
     again = CompiledFiles(tmp_path, pytest.fail)
     np.testing.assert_array_equal(taken(3, again, Room()).rgb, two.rgb)
     assert again.n_compiled == 0
-
-
-def test_depths_are_those_of_the_rays_of_a_lidar(room: SensorSet) -> None:
-    hits, camera = room["rays"].data, room["corner"]
-    assert isinstance(camera, CameraSensor)
-    data: Any = camera.data
-    along_axis = -(camera.intrinsics.directions().reshape(-1, 3))[:, 2]
-    depth = np.where(hits.distances[0] < 0, np.inf, hits.distances[0] * along_axis)
-    traced = data.depth[0].ravel()
-    close = np.isclose(traced, depth, rtol=1e-5)
-    assert close.mean() > 0.999 and np.isfinite(depth).mean() > 0.5
-    normals = data.normals[0].reshape(-1, 3)
-    assert np.quantile(abs(normals - hits.normals_w[0])[close], 0.999) < 1e-4
 
 
 @pytest.fixture(scope="module")
