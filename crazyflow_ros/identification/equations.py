@@ -43,7 +43,7 @@ def chosen(signals: np.ndarray) -> np.ndarray:
 
 
 class Terms(NamedTuple):
-    """The equations of a flight: response = common unknowns times columns + the same of its own."""
+    """The equations of a flight: response = common @ common unknowns + own @ its own unknowns."""
 
     response: np.ndarray
     """(segments, m, axes)."""
@@ -54,7 +54,7 @@ class Terms(NamedTuple):
 
 
 class Equations:
-    """Equations of several axes and flights, which weigh by how well those of an axis hold."""
+    """Equations of several axes and flights, of which those that hold better count more."""
 
     def __init__(self, flights: Sequence[Terms], common: Sequence[str], own: Sequence[str]) -> None:
         """Solve the equations.

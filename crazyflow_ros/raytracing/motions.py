@@ -47,7 +47,7 @@ class Motions(NamedTuple):
 
 
 def times_of(shutter: Shutter, *, mean: bool) -> np.ndarray:
-    """Return the moments at which what is seen is computed, from that of the picture on [s], (S,).
+    """Return the moments at which a picture is computed, relative to its own time [s], (S,).
 
     Args:
         shutter: That of the camera.
@@ -96,10 +96,10 @@ class Flow:
         self._slopes = jnp.asarray(parts[3], jnp.float32)
 
     def __call__(self, depth: Array, geom: Array, cameras: Frames, motions: Motions) -> Array:
-        """Return to the right and downwards [pixels/s], (N, height, width, 2) float32.
+        """Return the flow to the right and downwards [pixels/s], (N, height, width, 2) float32.
 
-        What is seen of nothing is far away: it flows as the camera turns, or not at all if it is
-        orthographic.
+        Where nothing is seen, it is that of points far away: due to the rotation of the camera, or
+        zero if the camera is orthographic.
 
         Args:
             depth: See `Hits`, (N, height, width).

@@ -1,10 +1,10 @@
 """The controllers, run on the states and setpoints of real flights beside the firmware's.
 
-Same state and setpoint in, same commands out: what is left is due to the log. It has the states at
-100 Hz with gaps, while controllers run at 500 Hz on states of 1 kHz, so commands are judged in the
-`BAND`: above, derivatives are noise; below are the controllers' integrals, which keep the error of
-each gap. A position controller's desired angles have hardly any integral and are judged as they
-are.
+The same states and setpoints should give the same commands, but the log has the states at 100 Hz
+with gaps, while controllers run at 500 Hz on states of 1 kHz. Commands are therefore judged in the
+`BAND`: above it, derivatives are noise; below it are the controllers' integrals, which keep the
+error of each gap. A position controller's desired angles have hardly any integral, and are judged
+at all frequencies.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Kalman filter, run on the sensors and poses of real flights beside the firmware's.
 
-Same readings and poses in, same estimate out. That needs the poses that arrived at the drone: its
-SD card logs them. What a motion capture recorded beside the drone's log is another thing: the radio
-loses poses, and delays others.
+The same readings and poses should give the same estimate. This needs the poses that arrived at the
+drone, which its SD card logs. Those that a motion capture recorded are others: the radio loses some
+of them, and delays others.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class Comparison:
     fall: str | None
     """What became of the simulated drone, if it fell."""
     repetitions: float | None = None
-    """Median of the distances between two real repetitions [m], each of them with the best shift
-    in time; None if there is one."""
+    """Median distance between two real repetitions [m], each with the best shift in time; None if
+    the flight was not repeated."""
 
 
 def compare(flown: Flown) -> Comparison:

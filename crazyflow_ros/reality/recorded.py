@@ -29,7 +29,7 @@ LONGEST = 3600.0
 RISEN = 0.2
 """Height over the floor from which on a drone counts as flying [m]."""
 NO_ERROR = np.array([0, 0, 0, 0, 0, 0, 1, 0, 0, 0.0])
-"""Of an estimate, see `Recorded.error`."""
+"""The error of an exact estimate, see `Recorded.error`."""
 ERROR, VOLTAGE = "estimate_error", "voltage"
 """Plugins that take the recorded values: (N, M, 10), see `Recorded.error`, and (N, M, 1) V."""
 

@@ -220,38 +220,29 @@ def test_recorded_commands(truth: FlightLog, tmp_path: Path) -> None:
     """Numbers of `command` mean what the parameter `control` says."""
     pytest.importorskip("mcap.writer", reason="the extra record is not installed")
     part = truth.between(0, 0.2)
-    assert part.setpoint is not None and part.attitude_command is not None
-    kind, topic = "std_msgs/Float64MultiArray", "/cf0/command"
+    setpoint, attitude = part.setpoint, part.attitude_command
+    assert setpoint is not None and attitude is not None
 
-    def read(
-        rows: TimedValues, convert: Callable[[np.ndarray], np.ndarray], control: str | None
-    ) -> FlightLog:
-        commands: list[writers.Entry] = [
-            (time, topic, kind, {"data": convert(row).tolist()})
-            for time, row in zip(rows.time.tolist(), rows.values)
-        ]
+    def read(values: np.ndarray, control: str | None) -> FlightLog:
+        kind, rows = "std_msgs/Float64MultiArray", zip(setpoint.time.tolist(), values.tolist())
+        commands = [(time, "/cf0/command", kind, {"data": row}) for time, row in rows]
         parameters = control and json.dumps({"control": control, "controller": "pid"})
-        path = tmp_path / "flight.mcap"
-        return read_flight_log(
-            writers.write_mcap(path, writers.entries(part) + commands, parameters)
-        )
+        messages = writers.entries(part) + commands
+        return read_flight_log(writers.write_mcap(tmp_path / "a.mcap", messages, parameters))
 
     for control in (None, "attitude"):
-        attitude = read(part.attitude_command, lambda row: row, control).attitude_command
-        assert attitude is not None
-        np.testing.assert_array_equal(attitude.values, part.attitude_command.values)
-    others = read(part.attitude_command, lambda row: row, "body_rate")
+        found = read(attitude.values, control).attitude_command
+        assert found is not None
+        np.testing.assert_array_equal(found.values, attitude.values)
+    others = read(attitude.values, "body_rate")
     assert others.attitude_command is None and others.setpoint is None
     assert others.controller == "pid"
-    yaw = 0.1 + 0.4 * part.setpoint.time
-    numbers = iter(yaw.tolist())
-    for convert in (
-        lambda row: row,
-        lambda row: np.array([*row[:9], next(numbers), *row[13:]]),
-    ):
-        setpoint = read(part.setpoint, convert, "state").setpoint
-        assert setpoint is not None
-        np.testing.assert_allclose(setpoint.values, part.setpoint.values, atol=1e-12)
+    yaw = 0.1 + 0.4 * setpoint.time[:, None]
+    short = np.hstack((setpoint.values[:, :9], yaw, setpoint.values[:, 13:]))
+    for values in (setpoint.values, short):
+        read_again = read(values, "state").setpoint
+        assert read_again is not None
+        np.testing.assert_allclose(read_again.values, setpoint.values, atol=1e-12)
 
 
 def test_streamed_setpoints(truth: FlightLog, tmp_path: Path) -> None:

@@ -68,9 +68,10 @@ def thrown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.mark.soak
-def test_thrown_drones_recover_by_their_camera(
-    thrown: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_throws_fail(thrown: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In `Sim`, where nothing is in their way, 99.2 % of 1,000 succeed.
+
+    Here one falls onto a pillar; in training, drones pass through it.
+    """
     monkeypatch.setenv("ROS_DOMAIN_ID", str(own_domain("throws")))
-    # With seed 2 it falls onto a pillar; in training, drones pass through it.
-    assert all(recovered(thrown, seed) for seed in (0, 1, 3, 4))
+    assert sum(recovered(thrown, seed) for seed in range(40)) >= 37

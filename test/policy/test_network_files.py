@@ -39,23 +39,6 @@ def hdf5(store: Callable[[Any, Path], None], folder: Path) -> bytes:
     return content.getvalue()
 
 
-def plainly(group: Any, _: Path) -> None:
-    group["parameters"] = WEIGHTS
-
-
-def in_small_chunks(group: Any, _: Path) -> None:
-    group.create_dataset("parameters", data=WEIGHTS, chunks=(2, 5))
-
-
-def in_large_chunks(group: Any, _: Path) -> None:
-    shape = {"shape": (4, 22), "maxshape": (None, None), "chunks": (30_000, 3_000)}
-    group.create_dataset("parameters", dtype="f4", **shape)
-
-
-def compressed(group: Any, _: Path) -> None:
-    group.create_dataset("parameters", data=WEIGHTS, compression="lzf")
-
-
 def in_another_file(group: Any, folder: Path) -> None:
     (folder / "secret").write_bytes(bytes(1000))
     place = [(str(folder / "secret"), 16, 4 * 4 * 22)]
@@ -69,33 +52,30 @@ def linked_outward(group: Any, folder: Path) -> None:
 
 
 def put_together(group: Any, folder: Path) -> None:
-    with h5py.File(folder / "other.h5", "w") as other:
-        other["parameters"] = WEIGHTS
     layout = h5py.VirtualLayout((4, 22), "f4")
     layout[:] = h5py.VirtualSource(str(folder / "other.h5"), "parameters", (4, 22))
     group.create_virtual_dataset("parameters", layout)
 
 
-def of_texts(group: Any, _: Path) -> None:
-    group["parameters"] = np.full((4, 22), "1.0", "S3")
-
-
-def not_at_all(_: Any, __: Path) -> None:
-    pass
+def stored(**how: Any) -> Callable[[Any, Path], None]:
+    return lambda group, _: group.create_dataset("parameters", **how)
 
 
 @pytest.mark.parametrize(
     ("store", "message"),
     [
-        (plainly, None),
-        (in_small_chunks, None),
-        (in_large_chunks, r"weights .*\(30000, 3000\)"),
-        (compressed, r"weights .*lzf"),
+        (stored(data=WEIGHTS), None),
+        (stored(data=WEIGHTS, chunks=(2, 5)), None),
+        (
+            stored(shape=(4, 22), maxshape=(None, None), chunks=(30_000, 3_000), dtype="f4"),
+            r"weights .*\(30000, 3000\)",
+        ),
+        (stored(data=WEIGHTS, compression="lzf"), "weights .*lzf"),
         (in_another_file, "weights .*another file"),
         (linked_outward, "'parameters' in /actor/layers/0/weights .*ExternalLink"),
         (put_together, "weights .*other arrays"),
-        (of_texts, "weights .*real"),
-        (not_at_all, "'parameters' in /actor/layers/0/weights"),
+        (stored(data=np.full((4, 22), "1.0", "S3")), "weights .*real"),
+        (lambda *_: None, "'parameters' in /actor/layers/0/weights"),
     ],
 )
 def test_hdf5_gives_numbers_of_this_file_alone(
@@ -130,7 +110,7 @@ content = io.BytesIO(sys.stdin.buffer.read())
 
 
 def test_hdf5_that_never_ends_is_given_up(tmp_path: Path) -> None:
-    content = bytearray(hdf5(plainly, tmp_path))
+    content = bytearray(hdf5(stored(data=WEIGHTS), tmp_path))
     size = content.index(b"GCOL") + 16 + 8  # of the first text
     content[size : size + 8] = struct.pack("<Q", 0)
     with pytest.raises(ValueError, match="reading it takes more than 3 s of processor time"):
