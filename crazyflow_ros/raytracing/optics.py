@@ -193,6 +193,7 @@ def _slopes(bend: Distortion, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.stack(rows, -2)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _straight(bend: Distortion, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the points that the lens sends to others; NaN where there are none.
 
@@ -200,11 +201,6 @@ def _straight(bend: Distortion, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarra
     """
     if not bend.coefficients:
         return x, y
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _solved(bend, x, y)
-
-
-def _solved(bend: Distortion, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     u, v = x, y
     for _ in range(_ROUNDS):
         to_x, to_y = _bent(bend, u, v)

@@ -123,7 +123,7 @@ def _load(log: FlightLog, time: np.ndarray, start: float, end: float) -> np.ndar
     if log.pwm is not None:
         volts = duty_cycles.needed(log, "voltage")
         slow = np.interp(log.pwm.time, volts.time, duty_cycles.filtered_voltage(volts))
-        commands = duty_cycles.CF21_PLUS.command(log.pwm.values, slow).mean(axis=1)
+        commands = duty_cycles.command_of(log.pwm.values, slow).mean(axis=1)
         cruise = (log.pwm.time > start + _SHOWN) & (log.pwm.time < end - _SHOWN)
         hover = np.median(commands[cruise if cruise.any() else slice(None)])
         return np.interp(time, log.pwm.time, commands / hover)

@@ -83,9 +83,9 @@ class ControllerErrors:
     """Its mean, which is not in the band."""
     thrust_size: float
     """RMS of the logged thrust itself in the band."""
-    torque: tuple[float, float, float]
+    torque: tuple[float, ...]
     """Roll, pitch, yaw in the band, share of 65535."""
-    torque_size: tuple[float, float, float]
+    torque_size: tuple[float, ...]
     """RMS of the logged torque itself in the band."""
     pwm: float
     """All four motors in the band, share of 65535."""
@@ -176,13 +176,13 @@ def controller_errors(log: FlightLog) -> ControllerErrors:
         raise ValueError(f"{log.name}: expected a flight of {_TAKE_OFF + _LANDING + 1:g} s or more")
     ours = replayed(log)
     times, slow = judged.time, voltage.at(judged.time)[:, 0]
-    logged = _Judged(judged.values, duty_cycles.CF21_PLUS.command(judged.values, slow), times)
+    logged = _Judged(judged.values, duty_cycles.command_of(judged.values, slow), times)
 
     def shifted(delay: float) -> _Judged:
         commands = ours.at(times - delay)
         wanted = duty_cycles.distributed(commands.thrust, commands.torque)
-        pwm = duty_cycles.capped(duty_cycles.CF21_PLUS.duty(wanted, slow))
-        return _Judged(pwm, duty_cycles.CF21_PLUS.command(pwm, slow), times)
+        pwm = duty_cycles.capped(duty_cycles.duty_of(wanted, slow))
+        return _Judged(pwm, duty_cycles.command_of(pwm, slow), times)
 
     delay = float(min(_DELAYS, key=lambda d: rms(shifted(d).thrust - logged.thrust)))
     found = shifted(delay)
@@ -198,8 +198,8 @@ def controller_errors(log: FlightLog) -> ControllerErrors:
         rms(found.thrust - logged.thrust),
         found.mean_thrust - logged.mean_thrust,
         rms(logged.thrust),
-        _each(found.torque - logged.torque),
-        _each(logged.torque),
+        tuple(map(rms, (found.torque - logged.torque).T)),
+        tuple(map(rms, logged.torque.T)),
         rms(found.pwm - logged.pwm),
         rms(logged.pwm),
     )
@@ -215,8 +215,3 @@ class _Judged:
         self.thrust, self.torque, self.pwm = (
             sosfiltfilt(band, values, axis=0) for values in (thrust, torque, pwm / PWM_MAX)
         )
-
-
-def _each(values: np.ndarray) -> tuple[float, float, float]:
-    x, y, z = (rms(part) for part in values.T)
-    return (x, y, z)

@@ -38,9 +38,9 @@ class Comparison:
     """Last one [s since the first pose]."""
     rmse: float
     """Root of the mean square of the distance [m]."""
-    rmse_axes: tuple[float, float, float]
+    rmse_axes: tuple[float, ...]
     """Along x, y and z [m]."""
-    mean_axes: tuple[float, float, float]
+    mean_axes: tuple[float, ...]
     """Mean difference [m]."""
     worst: float
     """Greatest distance [m]."""
@@ -83,8 +83,8 @@ def compare(flown: Flown) -> Comparison:
         float(time[0] - start),
         float(time[-1] - start),
         rms(distance),
-        _three(np.sqrt((difference**2).mean(axis=0))),
-        _three(difference.mean(axis=0)),
+        tuple(np.sqrt((difference**2).mean(axis=0)).tolist()),
+        tuple(difference.mean(axis=0).tolist()),
         float(distance.max()),
         float(SHIFTS[best]),
         errors[best],
@@ -183,8 +183,3 @@ def _fall(flown: Flown, judged: slice) -> str | None:
     if len(landed):
         return f"is on the floor at {since[landed[0]]:.1f} s"
     return None if risen.any() else "does not take off"
-
-
-def _three(values: np.ndarray) -> tuple[float, float, float]:
-    x, y, z = values.tolist()
-    return x, y, z

@@ -5,26 +5,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.reality import duty_cycles
 
+FIGURES = load_drone("cf2x_P250")
 VOLTS = np.array([3.2, 3.7, 4.1])
 
 
 def test_duty_cycles_give_the_commanded_thrust_at_any_voltage() -> None:
     commands = np.array([[8_000, 20_000, 45_000, 70_000]] * 3)
-    duty = duty_cycles.CF21_PLUS.duty(commands, VOLTS)
+    duty = duty_cycles.duty_of(commands, VOLTS)
     motor_volts = duty / 65535 * VOLTS[:, None]
-    thrust = np.polynomial.polynomial.polyval(motor_volts, duty_cycles.CF21_PLUS.coefficients)
+    thrust = np.polynomial.polynomial.polyval(motor_volts, FIGURES["voltage2thrust"])
     np.testing.assert_allclose(thrust / 0.12 * 65535, commands, rtol=1e-4)
-    np.testing.assert_allclose(duty_cycles.CF21_PLUS.command(duty, VOLTS), commands, rtol=1e-4)
+    np.testing.assert_allclose(duty_cycles.command_of(duty, VOLTS), commands, rtol=1e-4)
 
 
 def test_rotors_stop_below_the_least_thrust() -> None:
-    least = duty_cycles.CF21_PLUS.thrust_min / duty_cycles.CF21_PLUS.thrust_max * 65535
-    duty = duty_cycles.CF21_PLUS.duty(np.array([[0.0, least - 1, least + 1, 3 * least]]), VOLTS[:1])
+    least = FIGURES["thrust_min"] / FIGURES["thrust_max"] * 65535
+    duty = duty_cycles.duty_of(np.array([[0.0, least - 1, least + 1, 3 * least]]), VOLTS[:1])
     assert (duty[0] > 0).tolist() == [False, False, True, True]
-    assert duty_cycles.CF21_PLUS.command(duty, VOLTS[:1])[0, 0] == 0
+    assert duty_cycles.command_of(duty, VOLTS[:1])[0, 0] == 0
 
 
 def test_torques_go_to_the_rotors_that_give_them() -> None:
