@@ -30,11 +30,14 @@ _HEAD = (
 
 def table(found: Sequence[Comparison]) -> str:
     """Return a row for each flight, then median and worst of each controller."""
-    rows = [_row(each) for each in found]
-    for controller in _controllers(found):
-        own = [each for each in found if each.controller == controller]
+    rows = [
+        _row(c.name, [c], np.max, f"{c.begin:.1f} to {c.end:.1f}", f"{1e3 * c.shift:.0f}")
+        for c in found
+    ]
+    for own in _by_controller(found).values():
+        count = f"{len(own)} flight{'s' if len(own) > 1 else ''}"
         for name, pick in (("median", np.nanmedian), ("worst", np.nanmax)):
-            rows.append(_summary_row(f"**{name}**", controller, own, pick))
+            rows.append(_row(f"**{name}**", own, pick, count))
     return markdown(_HEAD, rows)
 
 
@@ -72,9 +75,8 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def summary(found: Sequence[Comparison]) -> dict[str, dict[str, float]]:
     """Return number of flights, median and worst errors [m] by controller."""
     result = {}
-    for controller in _controllers(found):
-        own = [each for each in found if each.controller == controller]
-        rmse, shifted = ([getattr(each, name) for each in own] for name in _JUDGED)
+    for controller, own in _by_controller(found).items():
+        rmse, shifted = [each.rmse for each in own], [each.shifted_rmse for each in own]
         result[controller] = {
             "flights": len(own),
             "falls": sum(each.fall is not None for each in own),
@@ -105,26 +107,11 @@ def as_json(
     return json.dumps(_finite(content), indent=1) + "\n"
 
 
-_JUDGED = ("rmse", "shifted_rmse")
+def _row(
+    name: str, own: Sequence[Comparison], pick: Any, judged: str, shift: str = ""
+) -> list[str]:
+    """Return what `pick` makes of the errors of flights with one controller."""
 
-
-def _row(c: Comparison) -> list[str]:
-    return [
-        c.name,
-        c.controller,
-        f"{c.begin:.1f} to {c.end:.1f}",
-        _cm(c.rmse),
-        ", ".join(map(_cm, c.rmse_axes)),
-        _cm(c.worst),
-        _cm(c.shifted_rmse),
-        f"{1e3 * c.shift:.0f}",
-        f"{np.degrees(c.attitude_rmse):.1f}",
-        _cm(c.real_from_setpoint),
-        "" if c.repetitions is None else _cm(c.repetitions),
-    ]
-
-
-def _summary_row(name: str, controller: str, own: Sequence[Comparison], pick: Any) -> list[str]:
     def cm(field: str) -> str:
         return _cm(float(pick([getattr(each, field) for each in own])))
 
@@ -132,21 +119,24 @@ def _summary_row(name: str, controller: str, own: Sequence[Comparison], pick: An
     axes = pick(np.array([each.rmse_axes for each in own]), axis=0)
     return [
         name,
-        controller,
-        f"{len(own)} flight{'s' if len(own) > 1 else ''}",
+        own[0].controller,
+        judged,
         cm("rmse"),
         ", ".join(map(_cm, axes)),
         cm("worst"),
         cm("shifted_rmse"),
-        "",
+        shift,
         f"{np.degrees(pick([each.attitude_rmse for each in own])):.1f}",
         cm("real_from_setpoint"),
         _cm(float(pick(pairs))) if pairs else "",
     ]
 
 
-def _controllers(found: Sequence[Comparison]) -> list[str]:
-    return list(dict.fromkeys(each.controller for each in found))
+def _by_controller(found: Sequence[Comparison]) -> dict[str, list[Comparison]]:
+    groups: dict[str, list[Comparison]] = {}
+    for each in found:
+        groups.setdefault(each.controller, []).append(each)
+    return groups
 
 
 def _cm(metres: float) -> str:
