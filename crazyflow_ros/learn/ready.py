@@ -104,7 +104,8 @@ class Ready:
         """
         if (algorithm == "perception") != (teacher is not None):
             raise ValueError(f"perception needs a teacher, others have none, got {algorithm}")
-        settings = {"spread": self.spread, **getattr(self, algorithm, {}), **given}
+        own = {"bptt": self.bptt, "ppo": {}, "perception": self.perception}[algorithm]
+        settings = {"spread": self.spread, **own, **given}
         worlds = settings.pop("worlds", 512 if algorithm == "ppo" else 96)
         if teacher is not None:
             env = self.environment(worlds, task, drone, mesh=mesh)
