@@ -63,8 +63,7 @@ class Beginning:
         self.default: SimData = jax.tree.unflatten(jax.tree.structure(default), whole)
 
     def _data(self, leaves: Sequence[Any]) -> SimData:
-        data: SimData = jax.tree.unflatten(self._treedef, leaves)
-        return data
+        return jax.tree.unflatten(self._treedef, leaves)
 
     def _begun(self, data: SimData) -> SimData:
         """Return the data of a world at the beginning of an episode that is drawn from its key."""
@@ -108,8 +107,7 @@ class Beginning:
         leaves, treedef = jax.tree.flatten(data)
         for i, x in zip(self.drawn, self.drawn_for(data.plugins[KEY])):
             leaves[i] = x
-        begun: SimData = jax.tree.unflatten(treedef, leaves)
-        return begun
+        return jax.tree.unflatten(treedef, leaves)
 
     def chosen(self, worlds: Array, new: SimData, data: SimData) -> SimData:
         """Return data in which some worlds, (N,) bool, are replaced with those of `new`."""
@@ -117,8 +115,7 @@ class Beginning:
         for i, (own, x) in enumerate(zip(self._owned, jax.tree.leaves(new))):
             if own:
                 leaves[i] = jnp.where(worlds.reshape(-1, *[1] * (x.ndim - 1)), x, leaves[i])
-        merged: SimData = jax.tree.unflatten(treedef, leaves)
-        return merged
+        return jax.tree.unflatten(treedef, leaves)
 
     def where(self, ended: Array, data: SimData, changed: Sequence[bool]) -> SimData:
         """Return data in which some worlds begin an episode.
@@ -137,5 +134,4 @@ class Beginning:
             if own and (flag or i in new):
                 worlds = ended.reshape(-1, *[1] * (leaves[i].ndim - 1))
                 leaves[i] = jnp.where(worlds, new.get(i, self._first[i]), leaves[i])
-        begun: SimData = jax.tree.unflatten(treedef, leaves)
-        return begun
+        return jax.tree.unflatten(treedef, leaves)

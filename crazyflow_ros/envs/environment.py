@@ -303,8 +303,7 @@ class Environment:
             late = (data.core.steps % n < delay - (self._older - 1) * n)[..., None]
             action = jnp.where(late, actions[self._older], actions[self._older - 1])
         setter = getattr(functional, f"{self.action.control}_control")
-        commanded: SimData = setter(data, self.action(action))
-        return commanded
+        return setter(data, self.action(action))
 
     def motion(self, data: SimData) -> Motion:
         """Return the motion of the drones and of their goals, arrays (num_envs, n_drones, k)."""

@@ -92,7 +92,11 @@ class Eyes:
         Depths are limited to the `far` of the eye, also where there is nothing.
         """
         n, m = data.states.pos.shape[:2]
-        taken = self._take(data, self._geoms(data), self._cameras(data))
+        geoms = None
+        if isinstance(self._task, FurnishedTask):
+            origin = data.plugins[ORIGIN][:, 0]
+            geoms = self._task.furnished(self._take.geoms, self._bodies, origin)
+        taken = self._take(data, geoms, self._cameras(data))
         picture: Array = getattr(taken, self.eye.kind)
         picture = picture.reshape(n, m, *self.eye.shape)
         if self.eye.kind != "depth":
@@ -100,12 +104,6 @@ class Eyes:
         if self._errors.noise:
             picture = picture * (1 + self._errors.noise * self._noise(data, picture))
         return jnp.clip(picture, 0, self.eye.far)
-
-    def _geoms(self, data: SimData) -> Frames | None:
-        """Return the poses of the geoms, if the task furnishes the worlds."""
-        if not isinstance(self._task, FurnishedTask):
-            return None
-        return self._task.furnished(self._take.geoms, self._bodies, data.plugins[ORIGIN][:, 0])
 
     def _cameras(self, data: SimData) -> Frames | None:
         """Return the poses of the cameras on their drones, if cameras are displaced."""

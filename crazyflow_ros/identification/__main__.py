@@ -114,7 +114,7 @@ def _fitted_models(
     logs: Sequence[FlightLog], others: Sequence[FlightLog], given: argparse.Namespace
 ) -> dict[str, Fit]:
     from crazyflow_ros.identification.fit import identify, rms_of
-    from crazyflow_ros.identification.flight import RecordedFlight
+    from crazyflow_ros.identification.recorded_flight import RecordedFlight
 
     fits = identify([RecordedFlight.of(log) for log in logs], given.drone, given.mass)
     held_out = [RecordedFlight.of(log) for log in others if log.attitude_command is not None]
@@ -130,8 +130,8 @@ def _rigid_body(
     logs: Sequence[FlightLog], others: Sequence[FlightLog], given: argparse.Namespace
 ) -> dict[str, Fit]:
     from crazyflow_ros.identification.drone_folder import RIGID_BODY
-    from crazyflow_ros.identification.judgement import judged, leave_one_out
-    from crazyflow_ros.identification.rigid_body import identify_rigid_body
+    from crazyflow_ros.identification.open_loop import judged, leave_one_out
+    from crazyflow_ros.identification.rigid_body_fit import identify_rigid_body
 
     fit = identify_rigid_body(logs, given.drone, given.mass)
     print(f"first_principles, {len(logs)} flights: residuals {1e6 * fit.rms:.3g} uN m\n{fit}")

@@ -1,7 +1,6 @@
-"""Training of policies: in seconds by back-propagation through time or PPO, or to see.
+"""Training of policies: back-propagation through time, PPO, and learning to see from a teacher.
 
-Policies that see learn from a teacher that is told what is in their pictures. Names are imported on
-first use, because the learners need Optax and the rest does not.
+Names are imported on first use, because the learners need Optax and the rest does not.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Batch(Protocol):
         n: Number of drones.
         num_envs: Number of worlds.
         mesh: Devices, each of which has this many worlds; None for one.
-        has_cost: Whether the costs are others than the negative reward of an environment.
+        has_cost: Whether the costs differ from the negative reward of an environment.
         scale: (size,) numbers by which observations are divided.
         hover_action: (4,) action with which a drone approximately hovers.
         observation, action, freq, drone, dynamics: Those of a `Policy`.

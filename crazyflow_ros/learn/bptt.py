@@ -83,7 +83,7 @@ class BpttState(NamedTuple):
 
 
 class Bptt(Learner):
-    """Back-propagation through time, a `Learner`."""
+    """Trains a policy by back-propagation through time; see `Learner`."""
 
     def __init__(
         self,
@@ -146,5 +146,4 @@ class Bptt(Learner):
         return BpttState(now.weights + change, optimizer, state), cost
 
     def network(self, now: BpttState) -> Network:
-        network: Network = self.network_of(np.asarray(now.weights))
-        return network
+        return self.network_of(np.asarray(now.weights))

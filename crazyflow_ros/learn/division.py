@@ -138,7 +138,7 @@ class Division:
 
 
 def meet() -> None:
-    """Connect the processes, which wait longer for each other afterwards, as while one compiles.
+    """Connect the processes: later they wait longer for each other, as while one of them compiles.
 
     Raises:
         ConnectionError: Another process has ended, or cannot be reached.

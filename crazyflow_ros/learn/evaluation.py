@@ -98,7 +98,7 @@ def evaluate(
         freq: Physics ticks per second; the policy's rate must divide it.
         mesh: Devices among which the flights are divided; None for one. With several processes, all
             must make the same call, and get all results.
-        what: See `train`; it need not contain the policy.
+        what: See `train`; the policy need not be among them.
         **options: Further options of the environment, see `Configuration`, such as `randomizers`.
 
     Raises:

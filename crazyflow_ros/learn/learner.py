@@ -47,7 +47,7 @@ class Settings:
     episode: int = 4
     """Mean number of horizons before a world begins a new episode, if its episode does not end."""
     scales: Scales = field(default_factory=dict)
-    """Numbers by which parts of observations are divided, where `SCALES` do not suit."""
+    """Numbers by which parts of observations are divided, where they differ from `SCALES`."""
     spread: Spread = field(default_factory=dict)
     """How much the drones differ. Unlike the `randomizers` of an environment, it takes no time to
     compile."""

@@ -76,7 +76,10 @@ class PerceptionState(NamedTuple):
 
 
 class Perception(Learner):
-    """A `Learner` of what its teacher is told; the cost is the squared relative error."""
+    """Learns to estimate from pictures what its teacher is told; see `Learner`.
+
+    The cost is the squared relative error of the estimates.
+    """
 
     def __init__(
         self, env: Environment, teacher: Policy, settings: PerceptionSettings = PerceptionSettings()

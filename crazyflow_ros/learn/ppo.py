@@ -178,7 +178,7 @@ def clipped_objective(ratio: Array, advantage: Array, clip: float) -> Array:
 
 
 class Ppo(Learner):
-    """Proximal policy optimisation, a `Learner`."""
+    """Trains a policy by proximal policy optimisation; see `Learner`."""
 
     axes: Any = RandomInputs(ends=1, action=2, order=2)  # type: ignore[arg-type]
 

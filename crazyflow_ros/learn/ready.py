@@ -61,7 +61,6 @@ class Ready:
     spread: Spread = field(default_factory=lambda: SPREAD)
     bptt: Mapping[str, Any] = field(default_factory=dict)
     """Settings other than the defaults."""
-    ppo: Mapping[str, Any] = field(default_factory=dict)
     perception: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the task that differ in training."""
@@ -105,7 +104,8 @@ class Ready:
         """
         if (algorithm == "perception") != (teacher is not None):
             raise ValueError(f"perception needs a teacher, others have none, got {algorithm}")
-        settings = {"spread": self.spread, **getattr(self, algorithm), **given}
+        own = {"bptt": self.bptt, "ppo": {}, "perception": self.perception}[algorithm]
+        settings = {"spread": self.spread, **own, **given}
         worlds = settings.pop("worlds", 512 if algorithm == "ppo" else 96)
         if teacher is not None:
             env = self.environment(worlds, task, drone, mesh=mesh)
@@ -150,8 +150,7 @@ def _hover(drone: AnyDrone = DEFAULT_DRONE, **fields: Any) -> Recovery:
 def _plain(kind: type[Any], **changes: Any) -> Callable[..., Task]:
     def make(drone: AnyDrone = DEFAULT_DRONE, **fields: Any) -> Task:
         del drone
-        task: Task = kind(**changes | fields)
-        return task
+        return kind(**changes | fields)
 
     return make
 
@@ -186,12 +185,7 @@ READY: dict[str, Ready] = {
     "figure_eight": Ready(
         _plain(FigureEight), FOLLOWING, Approach(smooth=0.01), bptt={"updates": 1000, "episode": 12}
     ),
-    "race": Ready(
-        _plain(Race),
-        PASSING,
-        Passage(),
-        bptt=_RACING | {"updates": 1600},
-    ),
+    "race": Ready(_plain(Race), PASSING, Passage(), bptt=_RACING | {"updates": 1600}),
     "race_by_depth": Ready(
         _plain(Race),
         FEELING,

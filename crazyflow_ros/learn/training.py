@@ -65,9 +65,8 @@ def train(
         resume: Continue from that file. The result is bitwise equal to that without a pause.
             Devices and processes may have changed, see `Settings.shards`.
         compiled: Called before the first update with the time that compilation took [s].
-        what: Everything that the learner depends on besides this package, if the process keeps
-            compiled code: values whose `repr` shows any difference. Without them, the learner is
-            traced to find its code.
+        what: Values whose `repr` tells this learner from any other, by which the cache of compiled
+            code finds its code. Without them, the learner is traced to find it.
 
     If there are several processes, all must make the same call; the first writes the checkpoint.
 

@@ -1,22 +1,15 @@
-"""An ONNX graph, in which everything that depends only on constants and shapes is evaluated.
-
-ONNX's own rules give the shape of each value before ONNX's own evaluator computes it.
-"""
+"""An ONNX graph, in which everything that depends only on constants and shapes is evaluated."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 import onnx.reference.ops  # noqa: F401 - now, while files can be opened
-from onnx import NodeProto, OperatorSetIdProto, TypeProto
-from onnx.defs import get_schema
-from onnx.helper import make_function, make_tensor_type_proto, np_dtype_to_tensor_dtype
-from onnx.numpy_helper import from_array
+from onnx import NodeProto, OperatorSetIdProto
+from onnx.helper import make_function
 from onnx.reference import ReferenceEvaluator
-from onnx.shape_inference import infer_node_outputs
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.network_files import MOST_NUMBERS
@@ -74,7 +67,7 @@ def refused(what: str) -> Iterator[None]:
     except MemoryError:
         raise
     except Exception as error:
-        reason = " ".join(str(error).removeprefix("[ShapeInferenceError] ").split())
+        reason = " ".join(str(error).split())
         raise ValueError(f"{what}: {shown(reason, _REASON)}") from None
 
 
@@ -89,12 +82,14 @@ def needed(nodes: Iterable[NodeProto], action: str) -> list[NodeProto]:
 
 
 class OnnxGraph:
-    """A graph with all shapes, evaluated as far as it does not depend on the observation's numbers.
+    """A graph, evaluated as far as it does not depend on the numbers of the observation.
+
+    ONNX's own evaluator computes all nodes for one observation, which tells the shapes.
 
     Args:
         nodes: Its nodes, each after those that it depends on.
         constants: Its constants by name.
-        observation: Name and type of its only input.
+        observation: Name of its only input, and the observation.
         opsets: Versions of the operators.
 
     Attributes:
@@ -103,36 +98,38 @@ class OnnxGraph:
 
     Raises:
         ValueError: A node takes too much, or its inputs do not fit.
+        MemoryError: A node takes more memory than there is.
     """
 
     def __init__(
         self,
         nodes: Iterable[NodeProto],
         constants: dict[str, np.ndarray],
-        observation: tuple[str, TypeProto],
+        observation: tuple[str, np.ndarray],
         opsets: Sequence[OperatorSetIdProto],
     ) -> None:
         self.values, self.nodes = constants, list[NodeProto]()
-        self._types, self._opsets = dict([observation]), list(opsets)
-        self._types |= {name: _type_of(x) for name, x in constants.items()}
+        self._seen, self._opsets = dict([observation]), list(opsets)
         left = _MOST
         for node in nodes:
+            known, names = self.values | self._seen, [name for name in node.input if name]
+            if not (is_known(node) and known.keys() >= set(names)):
+                self.nodes.append(node)
+                continue
             with refused(described(node)):
-                types = self._inferred(node)
-                self._types |= types
-                left -= sum(math.prod(self.shape(name)) for name in types)
+                results = self.run(node, [known.get(name) for name in node.input])
+                left -= sum(x.size for x in results)
                 if left < 0:
                     raise ValueError(f"with it, more than {_MOST} numbers would be computed")
-                given = self._given(node) if types else None
-                if given is None:
-                    self.nodes.append(node)
-                else:
-                    results = zip(node.output, self.run(node, given))
-                    self.values |= {name: x for name, x in results if name}
+            is_left = node.op_type != "Shape" and not self._seen.keys().isdisjoint(names)
+            found = self._seen if is_left else self.values
+            found |= {name: x for name, x in zip(node.output, results) if name}
+            if is_left:
+                self.nodes.append(node)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a value."""
-        return tuple(abs(dim.dim_value) for dim in self._types[name].tensor_type.shape.dim)
+        return (self._seen[name] if name in self._seen else self.values[name]).shape
 
     def run(self, node: NodeProto, given: Sequence[np.ndarray | None]) -> list[np.ndarray]:
         """Return the outputs of a node for some inputs, by ONNX's own evaluator."""
@@ -140,36 +137,3 @@ class OnnxGraph:
         own = make_function("", "own", [*feeds], node.output, [node], self._opsets)
         with np.errstate(all="ignore"):
             return [np.asarray(x) for x in ReferenceEvaluator(own).run(None, feeds, {})]
-
-    def _inferred(self, node: NodeProto) -> dict[str, TypeProto]:
-        """Return the types of the outputs of a node; none if an input or the node is unknown."""
-        names = {name for name in node.input if name}
-        if not (is_known(node) and names <= self._types.keys()):
-            return {}
-        (version,) = (opset.version for opset in self._opsets if not opset.domain)
-        small = [name for name in names & self.values.keys() if self.values[name].ndim < 2]
-        types = infer_node_outputs(
-            get_schema(node.op_type, version),
-            node,
-            {name: self._types[name] for name in names},
-            {name: from_array(self.values[name]) for name in small},  # shapes and indices
-            opset_imports=self._opsets,
-        )
-        for name, made in types.items():
-            tensor = made.tensor_type
-            sizes = [dim.HasField("dim_value") for dim in tensor.shape.dim]
-            if not tensor.HasField("shape") or not all(sizes):
-                raise ValueError(f"ONNX cannot tell the shape of {shown(name)!r}")
-        return types
-
-    def _given(self, node: NodeProto) -> list[np.ndarray | None] | None:
-        """Return the inputs of a node, if it can be evaluated; any array has a shape."""
-        if node.op_type == "Shape":
-            return [np.broadcast_to(0.0, self.shape(node.input[0]))]
-        if all(name in self.values for name in node.input if name):
-            return [self.values.get(name) for name in node.input]
-        return None
-
-
-def _type_of(array: np.ndarray) -> TypeProto:
-    return make_tensor_type_proto(np_dtype_to_tensor_dtype(array.dtype), array.shape)

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from numpy.random import default_rng
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
-from onnx.helper import make_graph, make_model, make_tensor_type_proto
+from onnx.helper import make_graph, make_model, tensor_dtype_to_np_dtype
 from onnx.numpy_helper import to_array
 from onnx.reference import ReferenceEvaluator
 
@@ -49,8 +49,9 @@ def read(content: bytes, output: str = "") -> tuple[list[dict[str, str]], dict[s
     for tensor in tensors:
         with refused(f"constant {shown(tensor.name)!r}"):
             constants[tensor.name] = to_array(tensor)
-    observation = make_tensor_type_proto(source.type.tensor_type.elem_type, shape)
-    graph = OnnxGraph(nodes, constants, (source.name, observation), model.opset_import)
+    kind = tensor_dtype_to_np_dtype(source.type.tensor_type.elem_type)
+    observation = (source.name, np.zeros(shape, kind))
+    graph = OnnxGraph(nodes, constants, observation, model.opset_import)
     if action.name in graph.values:
         raise ValueError(f"the output {shown(action.name)!r} does not depend on the observation")
     graph.nodes = needed(graph.nodes, action.name)

@@ -1,4 +1,4 @@
-"""Policies: pure functions from observations to actions. No ROS, Gymnasium or MuJoCo."""
+"""Policies: pure functions from observations to actions. They need no ROS, Gymnasium or MuJoCo."""
 
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.eye import Eye

@@ -94,9 +94,11 @@ class Action:
             case Control.body_rate:
                 return cls(mode, (0.0, 0.0, 0.0, hover), (max_rate, max_rate, max_rate, lift))
             case Control.force_torque:
-                figures = load_drone(drone)
-                tilting = figures["L"] * lift
-                turning = lift * _torque_per_thrust(drone, hover / 4)
+                figures, share = load_drone(drone), hover / 4
+                k0, k1, k2 = figures["rpm2thrust"]
+                rpm = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - share))) / (2 * k2)
+                drag = float(np.polyval(figures["rpm2torque"][::-1], rpm))
+                tilting, turning = figures["L"] * lift, lift * (drag / share)
                 return cls(mode, (hover, 0.0, 0.0, 0.0), (lift, tilting, tilting, turning))
             case _:
                 params = first_principles.Params.create(drone)
@@ -115,11 +117,3 @@ class Action:
         """
         offset, scale = (jnp.asarray(x, action.dtype) for x in (self.offset, self.scale))
         return jnp.clip(action, -1, 1) * scale + offset
-
-
-def _torque_per_thrust(drone: str, thrust: float) -> float:
-    """Return the drag torque of a rotor over its thrust [m], at some thrust [N]."""
-    figures = load_drone(drone)
-    k0, k1, k2 = figures["rpm2thrust"]
-    rpm = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - thrust))) / (2 * k2)
-    return float(np.polyval(figures["rpm2torque"][::-1], rpm)) / thrust

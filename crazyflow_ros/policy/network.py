@@ -24,14 +24,6 @@ def _softplus(x: Array) -> Array:
     return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
 
 
-def _elu(x: Array) -> Array:
-    return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1)
-
-
-def _selu(x: Array) -> Array:
-    return 1.05070102 * jnp.where(x > 0, x, 1.67326324 * (jnp.exp(jnp.minimum(x, 0)) - 1))
-
-
 def _fast_tanh(x: Array) -> Array:
     x = jnp.clip(x, -3, 3)
     return x * (27 + x * x) / (27 + 9 * x * x)
@@ -41,8 +33,10 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "identity": lambda x: x,
     "relu": lambda x: jnp.maximum(x, 0),
     "leaky_relu": lambda x: jnp.where(x >= 0, x, 0.01 * x),
-    "elu": _elu,
-    "selu": _selu,
+    "elu": lambda x: jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1),
+    "selu": lambda x: (
+        1.05070102 * jnp.where(x > 0, x, 1.67326324 * (jnp.exp(jnp.minimum(x, 0)) - 1))
+    ),
     "gelu": lambda x: x * (1 + jax.lax.erf(x * 0.5**0.5)) / 2,
     "softplus": _softplus,
     "mish": lambda x: x * jnp.tanh(_softplus(x)),

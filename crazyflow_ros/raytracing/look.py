@@ -95,10 +95,10 @@ def _lights_of(model: mujoco.MjModel) -> Lights:
     mujoco.mj_camlight(model, data)
     drawn = drawn_lights(model)
     if not drawn.size:  # a dark one, because compiled functions have no empty arguments
-        dark = [np.zeros((1, 3)) for _ in range(5)]
-        up, off = np.array([[0.0, 0.0, 1.0]]), np.zeros(1)
-        fields = (dark[0], up, *dark[1:4], np.array([[1.0, 0.0, 0.0]]), off, off, off)
-        return Lights(*(jnp.asarray(field[None], jnp.float32) for field in fields))
+        x, z = np.eye(3)[[0, 2]]
+        dark, off = np.zeros((1, 1, 3)), np.zeros((1, 1))
+        fields = (dark, z[None, None], dark, dark, dark, x[None, None], off, off, off)
+        return Lights(*(jnp.asarray(field, jnp.float32) for field in fields))
     far = model.light_type[drawn] == mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
     # Directional lights are spot lights without a cone.
     attenuation = np.where(far[:, None], [1.0, 0.0, 0.0], model.light_attenuation[drawn])

@@ -18,7 +18,7 @@ class Twists(NamedTuple):
     """Velocities of K rigid bodies in N worlds, or of one."""
 
     centre: Array
-    """What moves straight on while the body turns about it [m], (N, K, 3) or (N, 3)."""
+    """Point that moves straight on while the body turns about it [m], (N, K, 3) or (N, 3)."""
     vel: Array
     """Velocity of the centre, in the axes of the world [m/s], likewise."""
     ang_vel: Array
@@ -38,7 +38,7 @@ class Twists(NamedTuple):
 
 
 class Motions(NamedTuple):
-    """Of all that a picture depends on."""
+    """Velocities of all that a picture shows, and of the camera."""
 
     geoms: Twists
     """Of each geom, (N, ngeom, 3)."""
@@ -47,7 +47,7 @@ class Motions(NamedTuple):
 
 
 def times_of(shutter: Shutter, *, mean: bool) -> np.ndarray:
-    """Return the moments at which what is seen is computed, from that of the picture on [s], (S,).
+    """Return the moments at which a picture is computed, relative to its own time [s], (S,).
 
     Args:
         shutter: That of the camera.
@@ -70,10 +70,8 @@ def shares_of(shutter: Shutter, height: int, *, mean: bool) -> np.ndarray:
         number = np.floor((middle + span / 2) / cell).astype(int)
         return np.arange(instants)[:, None] == number.clip(0, instants - 1)
     times, half = times_of(shutter, mean=True)[:, None], shutter.exposure / 2
-    begin, end = (
-        np.maximum(times - cell / 2, middle - half),
-        np.minimum(times + cell / 2, middle + half),
-    )
+    begin = np.maximum(times - cell / 2, middle - half)
+    end = np.minimum(times + cell / 2, middle + half)
     overlap = np.maximum(end - begin, 0.0)
     return overlap / overlap.sum(axis=0)
 
@@ -98,10 +96,10 @@ class Flow:
         self._slopes = jnp.asarray(parts[3], jnp.float32)
 
     def __call__(self, depth: Array, geom: Array, cameras: Frames, motions: Motions) -> Array:
-        """Return to the right and downwards [pixels/s], (N, height, width, 2) float32.
+        """Return the flow to the right and downwards [pixels/s], (N, height, width, 2) float32.
 
-        What is seen of nothing is far away: it flows as the camera turns, or not at all if it is
-        orthographic.
+        Where nothing is seen, it is that of points far away: due to the rotation of the camera, or
+        zero if the camera is orthographic.
 
         Args:
             depth: See `Hits`, (N, height, width).

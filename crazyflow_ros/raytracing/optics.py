@@ -40,11 +40,6 @@ class Lens(NamedTuple):
     """Of unit vectors backwards, (height, width); None for -1. With unit vectors, depths are
     distances along the rays."""
 
-    @classmethod
-    def of_camera(cls, model: mujoco.MjModel, number: int, width: int, height: int) -> Lens:
-        """Return the lens of a camera in a model, without distortion."""
-        return Optics.of_camera(model, number, width, height).lens()
-
     @property
     def size(self) -> tuple[int, int]:
         """Height and width [pixels]."""
@@ -198,6 +193,7 @@ def _slopes(bend: Distortion, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.stack(rows, -2)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _straight(bend: Distortion, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the points that the lens sends to others; NaN where there are none.
 
@@ -205,11 +201,6 @@ def _straight(bend: Distortion, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarra
     """
     if not bend.coefficients:
         return x, y
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _solved(bend, x, y)
-
-
-def _solved(bend: Distortion, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     u, v = x, y
     for _ in range(_ROUNDS):
         to_x, to_y = _bent(bend, u, v)

@@ -15,7 +15,7 @@ from jax import Array
 from crazyflow_ros.raytracing.haze import haze_of
 from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
 from crazyflow_ros.raytracing.optics import Lens
-from crazyflow_ros.raytracing.pixels import Directions, if_any, of_pixels, rows_of
+from crazyflow_ros.raytracing.pixels import Directions, Vector, if_any, of_pixels, rows_of
 from crazyflow_ros.raytracing.reflection import mirror_of
 from crazyflow_ros.raytracing.shading import (
     FINISH_ROWS,
@@ -26,7 +26,7 @@ from crazyflow_ros.raytracing.shading import (
     turned_into,
 )
 from crazyflow_ros.raytracing.shadow_rays import ShadowRays
-from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
+from crazyflow_ros.raytracing.surface import SURFACE_ROWS, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames, layers_of
 from crazyflow_ros.raytracing.unit_shapes import Opacity
@@ -106,8 +106,7 @@ class Painter:
             cameras: See `Tracer.hits`.
             look: Of N worlds, or one row for all; by default that of the scene.
         """
-        painted: Array = _paint(self, geoms, cameras, look or self.look)
-        return painted
+        return _paint(self, geoms, cameras, look or self.look)
 
     def _paint(self, geoms: Frames, cameras: Frames, look: Appearance) -> Array:
         n = len(cameras.pos)
@@ -189,8 +188,7 @@ class Painter:
             over = partial(over, shadows=shadows if is_opaque else None)
             picture = if_any(seen, over, picture, picture, own, layer)
             if is_opaque and self._mirrored and reflected is not None:
-                a, b, c = (part + add for part, add in zip(picture, reflected))
-                picture = a, b, c
+                picture = _sum(picture, reflected)
             nearest = layer.depth
         return picture
 
@@ -220,11 +218,11 @@ class Painter:
         if self._layers[0].tiles.orthographic:
             start, step = across, ahead
         else:
-            start, step = (none,) * 3, _added(across, ahead)
-        red, green, blue = self._textures.of_sky(*step)
+            start, step = (none,) * 3, _sum(across, ahead)
+        sky = self._textures.of_sky(*step)
         if self._haze is None or plane is None:
-            return red, green, blue
-        return self._haze.over((red, green, blue), plane, camera[:3], start, step)
+            return sky
+        return self._haze.over(sky, plane, camera[:3], start, step)
 
 
 # Compiled once for all painters of the same structure, also if they are called without `jax.jit`.
@@ -250,15 +248,12 @@ def develop(chip: Chip, colors: Array, keys: Array | None) -> Array:
 
 
 def _over(below: Vector, above: Vector, share: Array) -> Vector:
-    red, green, blue = (a * share + b * (1 - share) for a, b in zip(above, below))
-    return red, green, blue
+    return tuple(a * share + b * (1 - share) for a, b in zip(above, below))
 
 
 def _turned(axes: Array, vector: Vector) -> Vector:
-    x, y, z = (sum(a * b for a, b in zip(row, vector)) for row in axes)
-    return x, y, z
+    return tuple(sum(a * b for a, b in zip(row, vector)) for row in axes)
 
 
-def _added(a: Vector, b: Vector) -> Vector:
-    x, y, z = (first + second for first, second in zip(a, b))
-    return x, y, z
+def _sum(a: Vector, b: Vector) -> Vector:
+    return tuple(first + second for first, second in zip(a, b))

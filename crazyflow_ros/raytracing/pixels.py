@@ -23,6 +23,9 @@ from crazyflow_ros.xla.struct import Struct, static_field
 T = TypeVar("T")
 A = TypeVar("A", np.ndarray, Array)
 
+Vector: TypeAlias = tuple[Array, ...]
+"""The three components of vectors; each is an array of rays or pixels, (R,)."""
+
 ROWS, COLUMNS = 8, 16
 """Pixels of a tile."""
 _MARGIN = 1e-4  # m at a depth of 1 m, or rad, by which tiles are taken larger than they are

@@ -239,8 +239,7 @@ def _with_room(take: PictureFn, room: Room, camera: RayCamera, n_geoms: int) -> 
     def is_part(part: Any) -> bool:
         return isinstance(part, UnitShapes | Appearance)
 
-    found: PictureFn = jax.tree.map(padded, take, is_leaf=is_part)
-    return found
+    return jax.tree.map(padded, take, is_leaf=is_part)
 
 
 def _with_geoms(of_geoms: Any, n_geoms: int) -> Any:

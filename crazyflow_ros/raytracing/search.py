@@ -54,8 +54,7 @@ def search(
         What is found, (N, height, width) of whole tiles.
     """
     args = shapes, tiles, frames, cameras, near
-    found: Found = lax.platform_dependent(*args, cpu=by_tile, default=by_shape)
-    return found
+    return lax.platform_dependent(*args, cpu=by_tile, default=by_shape)
 
 
 @search.def_vmap
@@ -71,12 +70,9 @@ def _(
     return (depth, number), (True, True)
 
 
-def by_tile(
-    shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
-) -> Found:
+def by_tile(*args: Any) -> Found:
     """Return the result of `search` on the CPU."""
-    found: Found = one_kernel(_by_tile)(shapes, tiles, frames, cameras, near)
-    return found
+    return one_kernel(_by_tile)(*args)
 
 
 def by_shape(

@@ -6,9 +6,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from crazyflow_ros.raytracing.entry import ENTRIES, TINY
-from crazyflow_ros.raytracing.pixels import if_any
+from crazyflow_ros.raytracing.pixels import Vector, if_any
 from crazyflow_ros.raytracing.search import each_shape
-from crazyflow_ros.raytracing.surface import Vector
 from crazyflow_ros.raytracing.unit_shapes import WORD, UnitShape, UnitShapes
 from crazyflow_ros.raytracing.visibility import ENDS, EXISTS, EXTENT, as_words
 from crazyflow_ros.scene.renderers import NEAR
@@ -75,12 +74,12 @@ class ShadowRays:
 
 def _reaches(kind: UnitShape, row: Array, ends: Vector, way: Vector) -> Array:
     """Return how far rays reach before they enter a shape [m]."""
-    x, y, z = (row[9 + i] + sum(row[3 * i + j] * ends[j] for j in range(3)) for i in range(3))
-    a, b, c = (
+    start = tuple(row[9 + i] + sum(row[3 * i + j] * ends[j] for j in range(3)) for i in range(3))
+    step = tuple(
         row[3 * i] * way[0] + row[3 * i + 1] * way[1] + row[3 * i + 2] * way[2] + TINY
         for i in range(3)
     )
-    enter = ENTRIES[kind]((x, y, z), (a, b, c), (row[12], row[13]))
+    enter = ENTRIES[kind](start, step, (row[12], row[13]))
     return jnp.where(enter > NEAR, enter, jnp.inf)
 
 

@@ -204,9 +204,7 @@ def _averaged(image: np.ndarray, edges: np.ndarray, axis: int) -> np.ndarray:
     along = [-1 if i == axis else 1 for i in range(3)]
     part = (edges - low).reshape(along)
     at = np.take(sums, low, axis) + part * np.take(image, low, axis)
-    return np.diff(at, axis=axis) / np.diff(edges).reshape(
-        [-1 if i == axis else 1 for i in range(3)]
-    )
+    return np.diff(at, axis=axis) / np.diff(edges).reshape(along)
 
 
 def _packed(image: np.ndarray) -> np.ndarray:

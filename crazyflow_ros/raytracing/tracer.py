@@ -99,8 +99,7 @@ class Tracer:
 
         They are zero where nothing is seen.
         """
-        normals: Array = _normals(self, hits, geoms, cameras)
-        return normals
+        return _normals(self, hits, geoms, cameras)
 
     def rows(self, frames: Array, camera: Array) -> Array:
         """Return the numbers of the shapes in one picture, see `surface_rows`."""

@@ -20,7 +20,7 @@ from crazyflow_ros.scene.renderers import FLOOR
 from crazyflow_ros.xla.struct import Struct, static_field
 
 WORD = 32
-"""UnitShapes in a word of bits."""
+"""Shapes in a word of bits."""
 MOST_SHAPES = 20_000
 """Greatest number of shapes, most of them triangles of meshes and height fields; a picture of
 64 x 64 of so many takes milliseconds."""
@@ -34,7 +34,7 @@ _DEFAULT_COLOR = (0.5, 0.5, 0.5, 1.0)
 
 
 class UnitShape(Enum):
-    """UnitShapes of unit size."""
+    """Kinds of shapes of unit size."""
 
     plane = auto()
     box = auto()
@@ -56,7 +56,7 @@ _TRIANGLES = (_GEOM.mjGEOM_MESH, _GEOM.mjGEOM_HFIELD)
 
 
 class Opacity(Enum):
-    """Which geoms are meant."""
+    """Selects geoms by their opacity."""
 
     any = auto()
     opaque = auto()

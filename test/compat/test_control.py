@@ -19,12 +19,7 @@ from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.sim import Sim
 
 N = 100
-NAMES = [
-    "state2attitude",
-    "attitude2force_torque",
-    "body_rate2force_torque",
-    "force_torque2rotor_vel",
-]
+NAMES = functions.__all__
 
 
 def random_inputs(name: str, seed: int = 0) -> dict[str, Any]:
@@ -64,9 +59,7 @@ def test_numpy_and_jax_round_alike(name: str) -> None:
         for seed, drone in enumerate(Drone):
             inputs = random_inputs(name, seed)
             ours = parametrize(function, drone)(**inputs)
-            assert all(
-                type(x) is np.ndarray for x in (ours if isinstance(ours, tuple) else (ours,))
-            )
+            assert all(type(x) is np.ndarray for x in results(ours))
             same(ours, compiled(inputs, parametrize(function, drone, jnp).keywords))
 
 
@@ -109,7 +102,10 @@ def test_a_cascade_in_numpy_flies_like_the_simulation() -> None:
 
 
 def test_a_yaw_is_as_good_as_its_quaternion() -> None:
-    function, inputs = parametrize(functions.state2attitude, "cf2x_L250"), random_inputs(NAMES[0])
+    function, inputs = (
+        parametrize(functions.state2attitude, "cf2x_L250"),
+        random_inputs("state2attitude"),
+    )
     yaw = np.linspace(-3, 3, N)[:, None]
     before, after = inputs["cmd"][:, :9], inputs["cmd"][:, 13:]
     quat = Rotation.from_euler("z", yaw).as_quat()
@@ -119,10 +115,10 @@ def test_a_yaw_is_as_good_as_its_quaternion() -> None:
 
 def test_inputs_of_another_shape_are_refused() -> None:
     position = parametrize(functions.state2attitude, "cf2x_L250")
-    with pytest.raises(ValueError, match="a state command must have 13 or 16 numbers, got 4"):
-        position(**random_inputs(NAMES[0]) | {"cmd": np.zeros(4)})
+    with pytest.raises(ValueError, match=r"state .*13 or 16 .*4"):
+        position(**random_inputs("state2attitude") | {"cmd": np.zeros(4)})
     rates = parametrize(functions.body_rate2force_torque, "cf2x_L250")
-    with pytest.raises(ValueError, match=r"ang_vel must be an array \(..., 3\), got shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"ang_vel .*\(4,\)"):
         rates(np.array([0, 0, 0, 1.0]), np.zeros(4), np.zeros(4))
 
 

@@ -43,9 +43,7 @@ def test_a_drone_with_a_weak_rotor_races_by_its_camera(flown: Races) -> None:
 
 def test_a_camera_that_is_not_the_policys_is_refused(flown: Races) -> None:
     with SimulatorClient(stepping=True) as simulation:
-        with pytest.raises(
-            SimulationError, match="nobody publishes cf0/none/depth/image_raw; the "
-        ):
+        with pytest.raises(SimulationError, match="cf0/none/depth/image_raw"):
             PolicyPilot(simulation, NAME, str(FILE), (0.0, 0.0, 0.0), eye="none")
         pilot = PolicyPilot(simulation, NAME, str(FILE), (0.0, 0.0, 0.0), eye="wide")
         with pytest.raises(SimulationError, match=r"fovy: 70, .* has 48 x 36 pixels and fovy 90"):
@@ -70,22 +68,10 @@ def thrown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.mark.soak
-def test_thrown_drones_recover_by_their_camera(
-    thrown: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ROS_DOMAIN_ID", str(own_domain("throws")))
-    # With seed 2 it falls onto a pillar; in training, drones pass through it.
-    assert all(recovered(thrown, seed) for seed in (0, 1, 3, 4))
-
-
-@pytest.mark.soak
 def test_few_throws_fail(thrown: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In `Sim`, where nothing is in their way, 99.2 % of 1,000 do; here one meets a pillar."""
+    """In `Sim`, where nothing is in their way, 99.2 % of 1,000 succeed.
+
+    Here one falls onto a pillar; in training, drones pass through it.
+    """
     monkeypatch.setenv("ROS_DOMAIN_ID", str(own_domain("throws")))
     assert sum(recovered(thrown, seed) for seed in range(40)) >= 37
-
-
-@pytest.mark.soak
-def test_as_many_races_succeed_as_in_sim(flown: Races) -> None:
-    """In `Sim` all of 1,000 do."""
-    assert sum(flown.fly(FILE, seed, SECONDS) == GATES for seed in range(40)) >= 39

@@ -172,5 +172,3 @@ def test_rotors_stop_where_the_policy_fails(
 def test_the_program_says_what_is_wrong(simulator: Client) -> None:
     done = fly("--file", str(RAPTOR), "--drone", "cf7")
     assert done.returncode == 1 and "policy: there is no drone 'cf7', have cf0" in done.stderr
-    done = fly("--file", str(RAPTOR), "--position", "here")
-    assert done.returncode == 2 and "usage: policy" in done.stderr

@@ -1,6 +1,5 @@
 """Depth by rays, against the depth that MuJoCo draws."""
 
-import re
 from collections.abc import Iterator
 
 import jax.numpy as jnp
@@ -94,15 +93,14 @@ def test_drones_are_seen_on_demand(sim: Sim) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"camera": "eye"}, "there is no camera 'eye'"),
-        ({"camera": -1}, "the free camera has no rays"),
-        ({"camera": "wide", "resolution": (0, 5)}, "pixels, got 0 x 5"),
-        ({"camera": "wide", "resolution": (9999, 9999)}, "pixels, got 9999 x 9999"),
-        ({"camera": "wide", "fovy": 180.0}, "fovy must be between 0 and 180 degrees, got 180"),
+        ({"camera": "eye"}, "'eye'"), ({"camera": -1}, "free camera"),
+        ({"camera": "wide", "resolution": (0, 5)}, "0 x 5"),
+        ({"camera": "wide", "resolution": (9999, 9999)}, "9999 x 9999"),
+        ({"camera": "wide", "fovy": 180.0}, "fovy .*180"),
     ],
-)
-def test_what_cannot_be_seen_is_refused(sim: Sim, options, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
+)  # fmt: skip
+def test_what_cannot_be_seen_is_refused(sim: Sim, options, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
         render_depth(sim, **options)

@@ -1,4 +1,4 @@
-"""Cameras by rays against those of OpenGL and the rays of lidars, and in the worlds of a `Sim`."""
+"""Cameras by rays against those of OpenGL, and in the worlds of a `Sim`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,9 @@ from scipy.ndimage import maximum_filter, minimum_filter
 from crazyflow_ros import Sim
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sensors import (
-    CameraSensor,
     CameraSensorCfg,
     CameraSensorData,
     MujocoBackend,
-    ObjRef,
-    PinholeCameraPatternCfg,
-    RayCastSensorCfg,
     SensorContext,
     SensorSet,
     SimBackend,
@@ -54,11 +50,7 @@ def room() -> Iterator[SensorSet]:
                 data_types=("rgb", "depth", "segmentation"))
         for cfg, camera in ((EYE, "fpv_cam:0"), (CORNER, "corner"))
     ]  # fmt: skip
-    rays = RayCastSensorCfg(
-        name="rays", frame=ObjRef("camera", "corner"), max_distance=1e5, exclude_parent_body=False,
-        pattern=PinholeCameraPatternCfg(width=96, height=64, fovy=65.0),
-    )  # fmt: skip
-    sensors = SensorSet([EYE, CORNER, *drawn, rays])
+    sensors = SensorSet([EYE, CORNER, *drawn])
     spec = build_spec("cf2x_L250", ["0", "1"], scene="room", mocap=True, poses=POSES)
     # The drawing has facets, the rays do not.
     spec.visual.quality.numslices = spec.visual.quality.numstacks = 100
@@ -123,27 +115,6 @@ def test_code_for_a_scene_with_room_is_kept_for_other_numbers_of_drones_and_the_
     assert again.n_compiled == 0
 
 
-def test_a_drone_sees_the_other(room: SensorSet) -> None:
-    model = room["eye"].backend.model
-    owners = model.body_rootid[model.geom_bodyid]
-    seen = room["eye"].data.segmentation[..., 0]
-    other = np.flatnonzero(owners == model.body("drone:1").id)
-    assert np.isin(seen, other).sum() > 20
-
-
-def test_depths_are_those_of_the_rays_of_a_lidar(room: SensorSet) -> None:
-    hits, camera = room["rays"].data, room["corner"]
-    assert isinstance(camera, CameraSensor)
-    data: Any = camera.data
-    along_axis = -(camera.intrinsics.directions().reshape(-1, 3))[:, 2]
-    depth = np.where(hits.distances[0] < 0, np.inf, hits.distances[0] * along_axis)
-    traced = data.depth[0].ravel()
-    close = np.isclose(traced, depth, rtol=1e-5)
-    assert close.mean() > 0.999 and np.isfinite(depth).mean() > 0.5
-    normals = data.normals[0].reshape(-1, 3)
-    assert np.quantile(abs(normals - hits.normals_w[0])[close], 0.999) < 1e-4
-
-
 @pytest.fixture(scope="module")
 def sim() -> Iterator[Sim]:
     """40 worlds of two drones in the room, in different places."""
@@ -202,9 +173,9 @@ def test_worlds_that_are_not_due_keep_their_pictures(sim: Sim) -> None:
             close = np.isclose(got, np.where(due[:, None, None, None, None], new, old))
             assert close.mean() > 0.999 and not np.isclose(new, old).all()
     for wrong, message in (
-        ({"due": due}, "give due and before together, before is missing"),
-        ({"due": due[1:], "before": before}, r"a bool for each of 40 worlds, got \(39,\) bool"),
-        ({"due": due, "before": replace(before, depth=None)}, "must have pictures depth of"),
+        ({"due": due}, "before"),
+        ({"due": due[1:], "before": before}, r"due .*40 .*\(39,\)"),
+        ({"due": due, "before": replace(before, depth=None)}, "before .*depth"),
     ):
         with pytest.raises(ValueError, match=message):
             pictures(moved, **wrong)
@@ -277,10 +248,10 @@ def test_depth_has_derivatives_by_the_pose_of_the_drone(sim: Sim) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"camera_name": "fpv_kam"}, "there is no camera 'fpv_kam', only fpv_cam:0.* did you mean"),
-        ({"enabled_geom_groups": (4,)}, r"no geom of the groups \(4,\) can be seen"),
-        ({"renderer": "opengl"}, "the renderer 'opengl' takes no normals"),
-        ({"renderer": "vulkan"}, "there is no renderer 'vulkan', only opengl, rays"),
+        ({"camera_name": "fpv_kam"}, "'fpv_kam', only fpv_cam:0"),
+        ({"enabled_geom_groups": (4,)}, r"\(4,\)"),
+        ({"renderer": "opengl"}, "'opengl' .*normals"),
+        ({"renderer": "vulkan"}, "'vulkan', only opengl, rays"),
     ],
 )
 def test_what_rays_cannot_take_is_refused(sim: Sim, options: dict[str, Any], message: str) -> None:

@@ -5,7 +5,7 @@ from crazyflow_ros.lazy import lazy
 __getattr__ = lazy(
     __name__,
     {
-        "build_render_depth_fn": "crazyflow_ros.raytracing.depth",
-        "render_depth": "crazyflow_ros.raytracing.depth",
+        "build_render_depth_fn": "crazyflow_ros.raytracing.depth_images",
+        "render_depth": "crazyflow_ros.raytracing.depth_images",
     },
 )

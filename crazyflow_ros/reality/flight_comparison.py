@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.identification.fit import rms
 from crazyflow_ros.reality.closed_loop import Flown
 from crazyflow_ros.reality.recorded import RATE, RISEN, Recorded
 
@@ -37,9 +38,9 @@ class Comparison:
     """Last one [s since the first pose]."""
     rmse: float
     """Root of the mean square of the distance [m]."""
-    rmse_axes: tuple[float, float, float]
+    rmse_axes: tuple[float, ...]
     """Along x, y and z [m]."""
-    mean_axes: tuple[float, float, float]
+    mean_axes: tuple[float, ...]
     """Mean difference [m]."""
     worst: float
     """Greatest distance [m]."""
@@ -54,8 +55,8 @@ class Comparison:
     fall: str | None
     """What became of the simulated drone, if it fell."""
     repetitions: float | None = None
-    """Median of the distances between two real repetitions [m], each of them with the best shift
-    in time; None if there is one."""
+    """Median distance between two real repetitions [m], each with the best shift in time; None if
+    the flight was not repeated."""
 
 
 def compare(flown: Flown) -> Comparison:
@@ -81,14 +82,14 @@ def compare(flown: Flown) -> Comparison:
         str(flown.controller),
         float(time[0] - start),
         float(time[-1] - start),
-        _root_mean_square(distance),
-        _three(np.sqrt((difference**2).mean(axis=0))),
-        _three(difference.mean(axis=0)),
+        rms(distance),
+        tuple(np.sqrt((difference**2).mean(axis=0)).tolist()),
+        tuple(difference.mean(axis=0).tolist()),
         float(distance.max()),
         float(SHIFTS[best]),
         errors[best],
         _attitude_error(real.quat[judged], flown.quat[judged]),
-        _root_mean_square(np.linalg.norm(real.setpoint[judged, :3] - real.pos[judged], axis=1)),
+        rms(np.linalg.norm(real.setpoint[judged, :3] - real.pos[judged], axis=1)),
         _fall(flown, judged),
     )
 
@@ -142,12 +143,12 @@ def _hand_over(real: Recorded, first: int) -> int:
 def _shifted_error(flown: Flown, judged: slice, shift: float) -> float:
     time = flown.real.time
     pos = np.stack([np.interp(time[judged] - shift, time, x) for x in flown.pos.T], axis=1)
-    return _root_mean_square(np.linalg.norm(pos - flown.real.pos[judged], axis=1))
+    return rms(np.linalg.norm(pos - flown.real.pos[judged], axis=1))
 
 
 def _attitude_error(real: np.ndarray, simulated: np.ndarray) -> float:
     turned = (Rotation.from_quat(real).inv() * Rotation.from_quat(simulated)).as_rotvec()
-    return _root_mean_square(np.linalg.norm(turned - np.median(turned, axis=0), axis=1))
+    return rms(np.linalg.norm(turned - np.median(turned, axis=0), axis=1))
 
 
 def _repetition_error(a: Recorded, b: Recorded) -> float:
@@ -160,7 +161,7 @@ def _repetition_error(a: Recorded, b: Recorded) -> float:
 
     def error(shift: float) -> float:
         then = np.stack([np.interp(time - shift, begun, x) for x in b.pos.T], axis=1)
-        return _root_mean_square(np.linalg.norm(then - pos, axis=1))
+        return rms(np.linalg.norm(then - pos, axis=1))
 
     return min(map(error, _ALIGNED)) if len(time) else float("nan")
 
@@ -182,12 +183,3 @@ def _fall(flown: Flown, judged: slice) -> str | None:
     if len(landed):
         return f"is on the floor at {since[landed[0]]:.1f} s"
     return None if risen.any() else "does not take off"
-
-
-def _root_mean_square(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
-
-
-def _three(values: np.ndarray) -> tuple[float, float, float]:
-    x, y, z = values.tolist()
-    return x, y, z

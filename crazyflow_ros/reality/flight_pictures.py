@@ -13,11 +13,10 @@ from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.extras import extra
 from crazyflow_ros.flight_logs.flight_log import PWM_MAX
 from crazyflow_ros.reality.closed_loop import Flown
-from crazyflow_ros.reality.comparison import Comparison
+from crazyflow_ros.reality.flight_comparison import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 REAL, SIMULATED, SETPOINT = "#1f5fa8", "#d8572a", "#9a9a9a"
 """Colours."""
@@ -39,20 +38,13 @@ _AFTER = 1.5  # s that are drawn after the judged part
 _LEAST = 5.0  # cm, of the axis of errors
 
 
-def draw(flown: Flown, comparison: Comparison, path: str | Path) -> None:
-    """Write a PNG of a flight, see `figure`.
+def draw(flown: Flown, comparison: Comparison, path: Path) -> None:
+    """Write a PNG with paths from above and from the side, and errors, tilt and motors over time.
 
     Raises:
         OSError: The file cannot be written.
         ModuleNotFoundError: Matplotlib is not installed.
     """
-    file = io.BytesIO()
-    figure(flown, comparison).savefig(file, format="png", dpi=110)
-    write_file(path, file.getvalue())
-
-
-def figure(flown: Flown, comparison: Comparison) -> Figure:
-    """Return a picture: paths from above and from the side, errors, tilt and motors over time."""
     with extra("learn"):
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -75,26 +67,20 @@ def figure(flown: Flown, comparison: Comparison) -> Figure:
             axes[name].set_xlim(time[0], time[-1])
         axes["above"].legend(loc="upper left", fontsize=8)
         axes["motors"].set_xlabel("time since the first pose [s]; judged where shaded")
-        drawn.suptitle(_title(comparison), x=0.01, ha="left", fontsize=12)
-    return drawn
-
-
-def _title(c: Comparison) -> str:
-    text = (
-        f"{c.name}, {c.controller}: {100 * c.rmse:.1f} cm RMSE, {100 * c.shifted_rmse:.1f} cm "
-        f"shifted by {1e3 * c.shift:.0f} ms"
-    )
-    return f"{text}; it {c.fall}" if c.fall else text
+        c, shift = comparison, f"shifted by {1e3 * comparison.shift:.0f} ms"
+        title = f"{100 * c.rmse:.1f} cm RMSE, {100 * c.shifted_rmse:.1f} cm {shift}"
+        title = f"{c.name}, {c.controller}: {title}{f'; it {c.fall}' if c.fall else ''}"
+        drawn.suptitle(title, x=0.01, ha="left", fontsize=12)
+    file = io.BytesIO()
+    drawn.savefig(file, format="png", dpi=110)
+    write_file(path, file.getvalue())
 
 
 def _draw_path(axes: Axes, flown: Flown, judged: np.ndarray, a: int, b: int) -> None:
     real, names = flown.real, "xyz"
     setpoint = real.setpoint[judged]
     axes.plot(setpoint[:, a], setpoint[:, b], color=SETPOINT, linewidth=0.8, label="setpoint")
-    for path, colour, label in (
-        (real.pos, REAL, "real"),
-        (flown.pos, SIMULATED, "simulated"),
-    ):
+    for path, colour, label in ((real.pos, REAL, "real"), (flown.pos, SIMULATED, "simulated")):
         axes.plot(path[judged, a], path[judged, b], color=colour, label=label, alpha=0.85)
         axes.plot(*path[judged][0, [a, b]], "o", color=colour, markersize=5)
     title = "From above" if b == 1 else "From the side"
@@ -110,8 +96,7 @@ def _until(flown: Flown, end: float) -> Flown:
         arrays = {k: v[kept] for k, v in part._asdict().items() if isinstance(v, np.ndarray)}
         return part._replace(**arrays)
 
-    shorter: Flown = cut(flown._replace(real=cut(flown.real)))
-    return shorter
+    return cut(flown._replace(real=cut(flown.real)))
 
 
 def _draw_errors(axes: Axes, flown: Flown, time: np.ndarray, judged: np.ndarray) -> None:
@@ -124,10 +109,8 @@ def _draw_errors(axes: Axes, flown: Flown, time: np.ndarray, judged: np.ndarray)
 
 
 def _draw_tilt(axes: Axes, flown: Flown, time: np.ndarray) -> None:
-    for quat, colour, label in (
-        (flown.real.quat, REAL, "real"),
-        (flown.quat, SIMULATED, "simulated"),
-    ):
+    both = (flown.real.quat, REAL, "real"), (flown.quat, SIMULATED, "simulated")
+    for quat, colour, label in both:
         up = Rotation.from_quat(quat).as_matrix()[:, 2, 2]
         axes.plot(time, np.degrees(np.arccos(np.clip(up, -1, 1))), color=colour, label=label)
     axes.set(title="Tilt", ylabel="[degrees]")

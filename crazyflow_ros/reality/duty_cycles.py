@@ -9,7 +9,6 @@ They are distributed to the motors, compensated for the voltage of the battery, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,50 +27,29 @@ _STEPS = 4001  # of the table by which the curve is inverted
 _MOST = 5.0  # V, its end
 
 
-@dataclass(frozen=True)
-class Compensation:
-    """The firmware's curve of thrust by the voltage of a motor, with which it compensates."""
-
-    coefficients: tuple[float, float, float, float]
-    """Polynomial of the thrust of a rotor, N, in the motor's voltage, V, lowest power first."""
-    thrust_min: float
-    """N, below which a rotor stops."""
-    thrust_max: float
-    """N, at a command of 65535."""
-
-    @classmethod
-    def of(cls, drone: str) -> Compensation:
-        """Return the curve of a firmware that is built for a drone's motors and propellers."""
-        figures = load_drone(drone)
-        a, b, c, d = figures["voltage2thrust"].tolist()
-        return cls((a, b, c, d), figures["thrust_min"], figures["thrust_max"])
-
-    def _table(self) -> tuple[np.ndarray, np.ndarray]:
-        volts = np.linspace(0.0, _MOST, _STEPS)
-        thrust = np.polynomial.Polynomial(self.coefficients)(volts)
-        return volts, np.maximum.accumulate(thrust)
-
-    def duty(self, command: np.ndarray, voltage: np.ndarray) -> np.ndarray:
-        """Return the duty cycles for commands, uncapped.
-
-        Args:
-            command: (n, 4) thrust of each rotor, in 1/65535 of `thrust_max`.
-            voltage: (n,) of the battery, filtered, V.
-        """
-        volts, curve = self._table()
-        thrust = command / PWM_MAX * self.thrust_max
-        found = PWM_MAX * np.interp(thrust, curve, volts) / voltage[:, None]
-        return np.where(thrust < self.thrust_min, 0.0, found)
-
-    def command(self, duty: np.ndarray, voltage: np.ndarray) -> np.ndarray:
-        """Return the commands (n, 4) of duty cycles that are not capped, see `duty`."""
-        volts, curve = self._table()
-        thrust = np.interp(duty / PWM_MAX * voltage[:, None], volts, curve)
-        return np.where(duty > 0, thrust / self.thrust_max * PWM_MAX, 0.0)
+_DRONE = load_drone("cf2x_P250")
+"""A stock build for the Crazyflie 2.x: `src/platform/interface/platform_defaults_cf2.h`."""
+_VOLTS = np.linspace(0.0, _MOST, _STEPS)
+_THRUST = np.maximum.accumulate(np.polynomial.Polynomial(_DRONE["voltage2thrust"])(_VOLTS))
+"""The curve of a rotor's thrust [N] by the voltage of its motor [V], with which it compensates."""
 
 
-CF21_PLUS = Compensation.of("cf2x_P250")
-"""Of a stock build for the Crazyflie 2.x: `src/platform/interface/platform_defaults_cf2.h`."""
+def duty_of(command: np.ndarray, voltage: np.ndarray) -> np.ndarray:
+    """Return the duty cycles (n, 4) for commands, uncapped.
+
+    Args:
+        command: (n, 4) thrust of each rotor, in 1/65535 of the greatest.
+        voltage: (n,) of the battery, filtered, V.
+    """
+    thrust = command / PWM_MAX * _DRONE["thrust_max"]
+    found = PWM_MAX * np.interp(thrust, _THRUST, _VOLTS) / voltage[:, None]
+    return np.where(thrust < _DRONE["thrust_min"], 0.0, found)
+
+
+def command_of(duty: np.ndarray, voltage: np.ndarray) -> np.ndarray:
+    """Return the commands (n, 4) of duty cycles that are not capped, see `duty_of`."""
+    thrust = np.interp(duty / PWM_MAX * voltage[:, None], _VOLTS, _THRUST)
+    return np.where(duty > 0, thrust / _DRONE["thrust_max"] * PWM_MAX, 0.0)
 
 
 def distributed(thrust: np.ndarray, torque: np.ndarray) -> np.ndarray:

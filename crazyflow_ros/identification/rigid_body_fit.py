@@ -181,8 +181,7 @@ def _flight(log: FlightLog, figures: dict[str, Any]) -> _Flight:
 
 def _seen(attitude: Rotation, force: np.ndarray) -> np.ndarray:
     """Return forces (n, 3) in the body frame, smoothed in the world frame, as accelerations are."""
-    smooth: np.ndarray = attitude.inv().apply(smoothed(attitude.apply(force)))
-    return smooth
+    return attitude.inv().apply(smoothed(attitude.apply(force)))
 
 
 class _Solution(NamedTuple):

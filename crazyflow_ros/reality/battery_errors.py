@@ -1,24 +1,24 @@
 """The battery of a drone beside the voltage that was measured in real flights.
 
 The charge at the start follows from the voltage at rest. Cells differ by their age: one of those in
-NanoBench has twice the resistance of another. So the error is told twice: with the figures as they
-are, and with the resistance that the flight's own cell shows in its first seconds in the air.
+NanoBench has twice the resistance of another. There are therefore two errors: with the drone's
+figures, and with the resistance that the flight's own cell shows in its first seconds in the air.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares
 from scipy.signal import savgol_filter
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.flight_logs import FlightLog
-from crazyflow_ros.reality import motors
+from crazyflow_ros.identification.fit import rms
+from crazyflow_ros.identification.rotor_forces import speeds_of
+from crazyflow_ros.reality import duty_cycles
 from crazyflow_ros.sim.actuation import Battery
 
 GRAVITY = 9.81
@@ -29,15 +29,12 @@ _SMOOTHED = 1.5  # s, of accelerations from positions
 _SPIN_UP, _SHOWN = 1.0, 5.0  # s after the start between which the resistance of a cell shows
 _LANDING = 0.2  # s before the end that are not judged
 _ROUNDS = 4  # of the current and what it draws, and of the resistance
-_OUTLIER = 0.05  # V
-_FIRST = (0.15, 0.8, 0.8, 0.6)  # shares, see `fitted_battery`
-_BOUNDS = ((0.1, 0.5, 0.3, 0.3), (0.5, 0.95, 0.95, 0.95))
 _LEAST, _MOST = 1e-3, 2.0  # Ohm
 
 
 @dataclass(frozen=True)
 class BatteryErrors:
-    """Our voltage minus the measured one of a flight, RMS."""
+    """RMS differences between the simulated and the measured voltage of a flight."""
 
     flight: str
     rest: float
@@ -84,53 +81,14 @@ def battery_errors(
     return BatteryErrors(
         log.name,
         flight.rest,
-        _rms(_error(nominal, flight, 0.0)),
+        rms(_error(nominal, flight, 0.0)),
         own.resistance,
-        _rms(_error(own, flight, _SHOWN)),
+        rms(_error(own, flight, _SHOWN)),
     )
 
 
-def fitted_battery(
-    logs: Sequence[FlightLog], start: Battery, drone: str = "cf2x_L250", mass: float | None = None
-) -> Battery:
-    """Fit the curve of a battery to flights, and take the median of their cells' resistances.
-
-    Capacity, voltage of a full battery and efficiency stay: without a measured current only their
-    ratio to the resistance would show.
-
-    Args:
-        logs: Flights, each with a cell of its own.
-        start: First guess.
-        drone: See `battery_errors`.
-        mass: See `battery_errors`.
-
-    Raises:
-        ValueError: See `battery_errors`; or there are no flights.
-    """
-    if not logs:
-        raise ValueError("expected at least one flight")
-    flights = [_flight(log, drone, mass) for log in logs]
-
-    def curve(shape: np.ndarray) -> Battery:
-        """From the charges and voltages of the two points, each as a share of the other limit."""
-        knee, nominal, high, low = map(float, shape)
-        charge = nominal * start.capacity
-        volts = start.empty + high * (start.full - start.empty)
-        flat = start.empty + low * (volts - start.empty)
-        return replace(start, knee=(knee * charge, volts), nominal=(charge, flat))
-
-    def errors(shape: np.ndarray) -> np.ndarray:
-        battery = curve(shape)
-        return np.concatenate([_error(_own(battery, f), f, _SHOWN) for f in flights])
-
-    found = least_squares(errors, _FIRST, bounds=_BOUNDS, loss="soft_l1", f_scale=_OUTLIER)
-    battery = curve(found.x)
-    cells = [_own(battery, flight).resistance for flight in flights]
-    return replace(battery, resistance=float(np.median(cells)))
-
-
 def _flight(log: FlightLog, drone: str, mass: float | None) -> _Flight:
-    voltage = motors.needed(log, "voltage")
+    voltage = duty_cycles.needed(log, "voltage")
     start, end = _in_flight(log)
     time = np.arange(start, voltage.time[-1], _PERIOD)
     before = voltage.between(-np.inf, start - _PERIOD)
@@ -152,8 +110,8 @@ def _flight(log: FlightLog, drone: str, mass: float | None) -> _Flight:
 
 def _in_flight(log: FlightLog) -> tuple[float, float]:
     if log.pwm is not None:
-        return motors.in_flight(log)
-    voltage = motors.needed(log, "voltage")
+        return duty_cycles.in_flight(log)
+    voltage = duty_cycles.needed(log, "voltage")
     drops = np.flatnonzero(np.diff(voltage.values[:, 0]) < -_DROP)
     if not len(drops):
         raise ValueError(f"{log.name}: the voltage never drops by {_DROP:g} V")
@@ -163,9 +121,9 @@ def _in_flight(log: FlightLog) -> tuple[float, float]:
 def _load(log: FlightLog, time: np.ndarray, start: float, end: float) -> np.ndarray:
     """Return the thrust in weights, from motor commands if there are any, else from positions."""
     if log.pwm is not None:
-        volts = motors.needed(log, "voltage")
-        slow = np.interp(log.pwm.time, volts.time, motors.filtered_voltage(volts))
-        commands = motors.CF21_PLUS.command(log.pwm.values, slow).mean(axis=1)
+        volts = duty_cycles.needed(log, "voltage")
+        slow = np.interp(log.pwm.time, volts.time, duty_cycles.filtered_voltage(volts))
+        commands = duty_cycles.command_of(log.pwm.values, slow).mean(axis=1)
         cruise = (log.pwm.time > start + _SHOWN) & (log.pwm.time < end - _SHOWN)
         hover = np.median(commands[cruise if cruise.any() else slice(None)])
         return np.interp(time, log.pwm.time, commands / hover)
@@ -178,9 +136,7 @@ def _load(log: FlightLog, time: np.ndarray, start: float, end: float) -> np.ndar
 def _power(thrust: np.ndarray, drone: str) -> np.ndarray:
     """Return the mechanical power [W] of four rotors for their thrust [N]."""
     figures = load_drone(drone)
-    k0, k1, k2 = figures["rpm2thrust"]
-    root = np.sqrt(np.maximum(k1 * k1 - 4 * k2 * (k0 - thrust / 4), 0.0))
-    speed = np.where(thrust > 0, (root - k1) / (2 * k2), 0.0)
+    speed = speeds_of(thrust / 4, figures)
     torque = np.polynomial.Polynomial(figures["rpm2torque"])(speed)
     return np.asarray(4 * speed * RPM * torque)
 
@@ -221,7 +177,3 @@ def _own(battery: Battery, flight: _Flight) -> Battery:
         found = np.clip(battery.resistance + change, _LEAST, _MOST)
         battery = replace(battery, resistance=float(found))
     return battery
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))

@@ -5,26 +5,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
-from crazyflow_ros.reality import motors
+from crazyflow_ros.reality import duty_cycles
 
+FIGURES = load_drone("cf2x_P250")
 VOLTS = np.array([3.2, 3.7, 4.1])
 
 
 def test_duty_cycles_give_the_commanded_thrust_at_any_voltage() -> None:
     commands = np.array([[8_000, 20_000, 45_000, 70_000]] * 3)
-    duty = motors.CF21_PLUS.duty(commands, VOLTS)
+    duty = duty_cycles.duty_of(commands, VOLTS)
     motor_volts = duty / 65535 * VOLTS[:, None]
-    thrust = np.polynomial.polynomial.polyval(motor_volts, motors.CF21_PLUS.coefficients)
+    thrust = np.polynomial.polynomial.polyval(motor_volts, FIGURES["voltage2thrust"])
     np.testing.assert_allclose(thrust / 0.12 * 65535, commands, rtol=1e-4)
-    np.testing.assert_allclose(motors.CF21_PLUS.command(duty, VOLTS), commands, rtol=1e-4)
+    np.testing.assert_allclose(duty_cycles.command_of(duty, VOLTS), commands, rtol=1e-4)
 
 
 def test_rotors_stop_below_the_least_thrust() -> None:
-    least = motors.CF21_PLUS.thrust_min / motors.CF21_PLUS.thrust_max * 65535
-    duty = motors.CF21_PLUS.duty(np.array([[0.0, least - 1, least + 1, 3 * least]]), VOLTS[:1])
+    least = FIGURES["thrust_min"] / FIGURES["thrust_max"] * 65535
+    duty = duty_cycles.duty_of(np.array([[0.0, least - 1, least + 1, 3 * least]]), VOLTS[:1])
     assert (duty[0] > 0).tolist() == [False, False, True, True]
-    assert motors.CF21_PLUS.command(duty, VOLTS[:1])[0, 0] == 0
+    assert duty_cycles.command_of(duty, VOLTS[:1])[0, 0] == 0
 
 
 def test_torques_go_to_the_rotors_that_give_them() -> None:
@@ -36,16 +38,16 @@ def test_torques_go_to_the_rotors_that_give_them() -> None:
         (pitch, (-50, 50, 50, -50)),  # lifts the rear
         (yaw, (-100, 100, -100, 100)),
     ):
-        commands = motors.distributed(thrust, torque[None])
+        commands = duty_cycles.distributed(thrust, torque[None])
         np.testing.assert_allclose(commands[0] - 1000, shares)
-        found, back = motors.gathered(commands)
+        found, back = duty_cycles.gathered(commands)
         np.testing.assert_allclose(found, thrust)
         np.testing.assert_allclose(back[0], torque, atol=1e-9)
 
 
 def test_the_cap_keeps_differences_until_a_motor_stops() -> None:
     duty = np.array([[70_000.0, 60_000, 50_000, 3_000], [60_000, 1, 2, 3]])
-    found = motors.capped(duty)
+    found = duty_cycles.capped(duty)
     np.testing.assert_allclose(found[0], [65_535, 55_535, 45_535, 0])
     np.testing.assert_allclose(found[1], duty[1])
 
@@ -53,7 +55,7 @@ def test_the_cap_keeps_differences_until_a_motor_stops() -> None:
 def test_compensation_follows_the_voltage_within_a_tenth_of_a_second() -> None:
     time = np.arange(0, 2, 0.01)
     volts = np.where(time < 1, 4.0, 3.5)
-    slow = motors.filtered_voltage(TimedValues(time, volts[:, None]))
+    slow = duty_cycles.filtered_voltage(TimedValues(time, volts[:, None]))
     np.testing.assert_allclose(slow[time < 0.99], 4.0)
     after = (time >= 1.0) & (time < 1.5)
     wanted = 3.5 + 0.5 * np.exp(-(time[after] - 1) / 0.1)
@@ -63,7 +65,7 @@ def test_compensation_follows_the_voltage_within_a_tenth_of_a_second() -> None:
 def test_what_was_not_logged_is_named() -> None:
     pose = TimedValues(np.array([0.0, 1.0]), np.tile([0, 0, 0, 0, 0, 0, 1.0], (2, 1)))
     with pytest.raises(ValueError, match="short: pwm was not logged"):
-        motors.in_flight(FlightLog("short", pose))
+        duty_cycles.in_flight(FlightLog("short", pose))
     still = FlightLog("still", pose, pwm=TimedValues(pose.time, np.zeros((2, 4))))
     with pytest.raises(ValueError, match="still: the motors do not run"):
-        motors.in_flight(still)
+        duty_cycles.in_flight(still)

@@ -1,6 +1,6 @@
 """`downwash`, judged by the flights of Neural-Swarm: two or three Crazyflies above one another.
 
-python -m crazyflow_ros.reality.downwash neural-swarm/data/training
+python -m benchmark.downwash neural-swarm/data/training
 
 The folder is that of https://github.com/aerorobotics/neural-swarm (G. Shi et al., "Neural-Swarm2",
 T-RO 2021), of which only flights with small drones are read: Crazyflies 2.1 of 34 g.
@@ -9,6 +9,7 @@ T-RO 2021), of which only flights with small drones are read: Crazyflies 2.1 of 
 from __future__ import annotations
 
 import sys
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -19,14 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from crazyflow_ros.checks.compressed_quaternions import decompressed
-from crazyflow_ros.checks.limits import shown_path
+from crazyflow_ros.checks.limits import read_bytes, shown_path
 from crazyflow_ros.checks.program_end import quiet_if_unread
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash
 from crazyflow_ros.identification.rotor_forces import lagging, speeds_of
-from crazyflow_ros.reality.old_sd_card import read_columns
 from crazyflow_ros.reality.report import markdown
 
 DRONE = "cf2x_L250"
@@ -48,6 +48,9 @@ _VOLTAGE = 3.6  # V, of a battery in flight
 _PRIOR = np.array([0.15, 10 * GRAM, 15 * GRAM])  # standard deviations of factor, N and N/V
 _NOISE = 6 * GRAM  # of a sample: 2 g, of which nine in ten say nothing new
 _FEW = 40  # samples, below which a median is not shown
+_TYPES = {"B": "u1", "b": "i1", "H": "u2", "h": "i2", "I": "u4", "i": "i4", "f": "f4"}
+_CRC_BYTES = 4
+_MOST_BYTES = 100_000_000  # of a log
 
 
 @dataclass(frozen=True)
@@ -195,10 +198,61 @@ def _calibrated(drone: _Drone, alone: np.ndarray) -> np.ndarray:
     return calibrated
 
 
+def read_columns(path: Path) -> dict[str, np.ndarray]:
+    """Return the values (n,) of each variable in a log of the SD card, as written until 2020.
+
+    A byte with the number of variables and their names, each with its type and a comma, precede
+    blocks of a byte with the number of records and the records. Header and blocks end with an
+    inverted CRC-32. Records whose `tick` does not rise are left out.
+
+    Raises:
+        ValueError: It is not such a log, it is damaged, or it is larger than 100 MB.
+        OSError: The file cannot be read.
+    """
+    content = read_bytes(path, _MOST_BYTES)
+    try:
+        records = _records(content)
+    except ValueError as error:
+        raise ValueError(f"{shown_path(path)}: {error}") from None
+    tick = records["tick"].astype(float)
+    rising = tick > np.maximum.accumulate(np.concatenate([[-np.inf], tick[:-1]]))
+    return {name: records[name][rising].astype(float) for name in records.dtype.names or ()}
+
+
+def _records(content: bytes) -> np.ndarray:
+    names = content[1:].split(b",", content[0])[:-1] if content else []
+    start = 1 + sum(len(name) + 1 for name in names)
+    if not names or len(names) != content[0]:
+        raise ValueError("the header is not complete")
+    variables = [(name[:-3].strip().decode("ascii", "replace"), name[-3:]) for name in names]
+    kinds = [kind[1:2].decode("ascii", "replace") for _, kind in variables]
+    if any(kind not in _TYPES for kind in kinds) or variables[0][0] != "tick":
+        raise ValueError("not an old log of the firmware's SD card")
+    record = np.dtype([(name, f"<{_TYPES[kind]}") for (name, _), kind in zip(variables, kinds)])
+    _check(content[: start + _CRC_BYTES])
+    at, blocks = start + _CRC_BYTES, []
+    while at < len(content):
+        end = at + 1 + content[at] * record.itemsize + _CRC_BYTES
+        if end > len(content):
+            break  # the drone was switched off while it wrote
+        _check(content[at:end])
+        blocks.append(np.frombuffer(content, record, content[at], at + 1))
+        at = end
+    if not blocks:
+        raise ValueError("there are no records")
+    return np.concatenate(blocks)
+
+
+def _check(block: bytes) -> None:
+    stored = int.from_bytes(block[-_CRC_BYTES:], "little")
+    if zlib.crc32(block[:-_CRC_BYTES]) != stored ^ 0xFFFFFFFF:
+        raise ValueError("a checksum is wrong: the file is damaged")
+
+
 def main() -> int:
     """Print the table of the flights that the model was not fitted to."""
     if len(sys.argv) != 2:
-        print("usage: python -m crazyflow_ros.reality.downwash FOLDER", file=sys.stderr)
+        print("usage: python -m benchmark.downwash FOLDER", file=sys.stderr)
         return 1
     try:
         found = rows(meetings(Path(sys.argv[1]), half=1))
