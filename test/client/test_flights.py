@@ -37,10 +37,9 @@ WORLD = """<mujoco><worldbody><geom type="plane" size="0 0 1"/>
 @pytest.fixture(scope="module")
 def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
     (scene := tmp_path_factory.mktemp("flights") / "world.xml").write_text(WORLD)
-    given = (f"scene:={scene}", "drones:=[cf0,cf1]", "real_time_factor:=4.0", "true_mass:=true")
+    words = (f"scene:={scene}", "drones:=[cf0,cf1]", "real_time_factor:=4.0", "true_mass:=true")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
-        words = [word for parameter in given for word in ("-p", parameter)]
         with SimulatorProcess(DOMAIN, words, prelude=PRELUDE, ready_timeout=READY) as process:
             yield process
 
@@ -114,8 +113,7 @@ def test_a_flight_that_is_replaced_before_its_plan_is_known_fails(
 
 
 @pytest.mark.parametrize(
-    ("kind", "service", "state"),
-    [(Empty, "emergency", "locked"), (Trigger, "reset", "idle")],
+    ("kind", "service", "state"), [(Empty, "emergency", "locked"), (Trigger, "reset", "idle")]
 )
 def test_a_flight_that_is_ended_fails(
     cf0: DroneClient, other: Client, kind: type, service: str, state: str

@@ -73,8 +73,7 @@ def looks_in_the_network(program: RosProcess) -> bool:
 
 @needs_proc
 @pytest.mark.parametrize(
-    "program",
-    ["", " list --wait 60", ".client.fly_to", ".view --no-browser", ".view.foxglove"],
+    "program", ["", " list --wait 60", ".client.fly_to", ".view --no-browser", ".view.foxglove"]
 )
 def test_programs_without_ros_are_found_on_this_machine_only(program: str, finds: Finds) -> None:
     words = f"-m crazyflow_ros{program}".split()

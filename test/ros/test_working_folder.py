@@ -20,8 +20,7 @@ BOX = "<mujoco><worldbody><geom type='box' size='1 1 1'/></worldbody></mujoco>"
 
 
 @pytest.mark.parametrize(
-    "program",
-    ["", ".client.recorder", ".crazyflie", ".learn", ".ros.recording.replay", ".view"],
+    "program", ["", ".client.recorder", ".crazyflie", ".learn", ".ros.recording.replay", ".view"]
 )
 def test_programs_start_where_files_are_called_like_modules(tmp_path: Path, program: str) -> None:
     folder = hiding(tmp_path)

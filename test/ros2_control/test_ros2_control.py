@@ -13,15 +13,7 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
-from real_manager import (
-    ACCURACY,
-    CHAIN,
-    DynamicJointState,
-    Flight,
-    Manager,
-    flight,
-    positions_of,
-)
+from real_manager import ACCURACY, CHAIN, DynamicJointState, Flight, Manager, flight, positions_of
 from ros_client import Client, numbers, own_domain, stamp_ns, time_ns
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, Range
