@@ -38,7 +38,7 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class ParameterDescription:
-    """What a simulator says about a parameter."""
+    """A parameter as the simulator describes it."""
 
     name: str
     kind: str
@@ -100,7 +100,7 @@ class ParameterClient:
         return self._values(list(values))
 
     def describe(self, name: str) -> ParameterDescription:
-        """Return what a parameter means.
+        """Return the description of a parameter.
 
         Raises:
             SimulationError: There is no parameter of this name.
@@ -138,7 +138,7 @@ class ParameterClient:
 
 
 def _parameter(name: str, value: Any, kind: int) -> Parameter[Any]:
-    """Return a parameter of a value, in the type that it has if the value allows that."""
+    """Return a parameter with a value, of the declared type if the value allows it."""
     if kind == ParameterType.PARAMETER_STRING and isinstance(value, bool | int | float):
         return Parameter(name, value=str(value))
     if value == [] and kind in _LISTS:

@@ -67,7 +67,7 @@ def start_recording(simulation: Connection, path: Path) -> Path:
 
 
 def stop_recording(simulation: Connection) -> str:
-    """End the recording, and return what has been written once another one can start.
+    """End the recording; return a summary of the file once another recording can start.
 
     Raises:
         SimulationError: Nothing is being recorded, or writing failed.

@@ -26,15 +26,15 @@ class TransformError(ValueError):
 
 
 class UnknownFrame(TransformError):
-    """A frame has never been heard of."""
+    """A frame is unknown."""
 
 
 class Unconnected(TransformError):
-    """Two frames are in trees that nothing connects."""
+    """No frame connects two frames."""
 
 
 class OutOfTime(TransformError):
-    """A pose at this time is not known, or no longer."""
+    """No pose at this time is known, or not any more."""
 
 
 class Transform(NamedTuple):
@@ -90,7 +90,7 @@ class _Frame:
 
 
 class TransformTree:
-    """All frames that have been heard of. It may be used from several threads.
+    """All known frames. Thread-safe.
 
     Args:
         kept: How long poses are kept [s]; fixed ones are kept for ever.
@@ -179,7 +179,7 @@ class TransformTree:
         )
 
     def _path(self, target: str, source: str) -> tuple[list[str], list[str]]:
-        """Return the frames from target and from source up to below the first common one."""
+        """Return the frames from target and source up to, but without, their first common one."""
         lines = []
         for name in (target, source):
             line = [name]

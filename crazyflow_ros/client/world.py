@@ -42,10 +42,7 @@ class WorldClient:
     """
 
     def __init__(
-        self,
-        simulation: Connection,
-        parameters: ParameterClient,
-        removed: Callable[[str], object],
+        self, simulation: Connection, parameters: ParameterClient, removed: Callable[[str], object]
     ) -> None:
         self._simulation, self._parameters, self._removed = simulation, parameters, removed
 

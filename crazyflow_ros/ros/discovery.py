@@ -1,4 +1,4 @@
-"""What the ROS graph says about simulators."""
+"""Simulators in the ROS graph."""
 
 from __future__ import annotations
 

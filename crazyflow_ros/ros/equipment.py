@@ -1,4 +1,4 @@
-"""How a simulator is put together: what its parameters make of it, and what its features get."""
+"""How a simulator is assembled from its parameters, and what its features receive."""
 
 from __future__ import annotations
 

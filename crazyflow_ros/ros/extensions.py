@@ -1,4 +1,4 @@
-"""What packages add to a node by entry points: features always, extensions when asked for."""
+"""Additions of other packages by entry points: features always, extensions on request."""
 
 from __future__ import annotations
 
@@ -109,8 +109,7 @@ def configured(
 def add_external_features(host: Host) -> None:
     """Add the features of all installed packages.
 
-    The simulator flies without one that is broken, and says so, because nobody has asked for it in
-    so many words.
+    A broken feature is skipped with a warning, because nobody has asked for it explicitly.
 
     Raises:
         ParameterError: A feature refuses a parameter that it was given.

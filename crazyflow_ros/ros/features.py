@@ -72,7 +72,7 @@ def add_reports(host: Host, equipment: Equipment) -> None:
 
 
 def add_control(host: Host, equipment: Equipment) -> None:
-    """Add sensors, services that control the simulation, and topics through which others fly."""
+    """Add sensors, services that control the simulation, and topics to fly drones through."""
     door = equipment.door
     if equipment.sensors:
         from crazyflow_ros.ros.sensors import sensor_threads

@@ -1,4 +1,4 @@
-"""What the launch files of autopilots share. Needs `launch`, which PyPI does not have."""
+"""Common parts of the launch files of autopilots. Needs `launch`, which is not on PyPI."""
 
 from __future__ import annotations
 

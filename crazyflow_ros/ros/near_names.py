@@ -1,4 +1,4 @@
-"""Names of topics and services that resemble ours, to tell a misspelt one from somebody else's."""
+"""Names that resemble our topics and services: tells typos from names of other programs."""
 
 from __future__ import annotations
 

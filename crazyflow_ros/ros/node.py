@@ -197,8 +197,8 @@ class SimulatorNode(GuardedNode):
     def follow_drones(self) -> None:
         """Create and remove topics and services to match the present drones.
 
-        Called in the executor's thread. After a change of drones, messages with a row for each
-        drone are published only once this has run.
+        Call it in the executor's thread. After a change of drones, messages with a row for each
+        drone are published only after this.
         """
         before, self.drones = self.drones, self.physics.snapshot.names
         if before == self.drones:

@@ -60,7 +60,7 @@ class OtherNodes:
     def look(self) -> None:
         """Read the graph, and run the callbacks of `follow`.
 
-        Where a program has told names that are none, rclpy reads no graph, and all stays as it was.
+        If another program has invalid names, rclpy cannot read the graph, and nothing changes.
         """
         node, found = self._node, (list[End](), list[End](), list[End]())
         own = node.get_fully_qualified_name()

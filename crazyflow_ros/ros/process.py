@@ -1,6 +1,6 @@
 """The program `simulator`: starts the node and ends it on a signal or a failure.
 
-The main thread only waits, so that it handles a signal at once whatever the other threads do. One
+The main thread only waits, so it handles signals at once whatever the other threads do. One
 thread builds the node and then runs its callbacks; the physics thread advances the simulation.
 """
 
@@ -105,7 +105,7 @@ def main(
 
 
 def _split(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments of ROS, and the program that is to live in simulated time, if any.
+    """Return the arguments of ROS, and the program that runs in simulated time, if any.
 
     Raises:
         ValueError: The program is missing.
@@ -157,7 +157,7 @@ def _ensure_log_folder() -> None:
 
 
 class TimedProgram(Protocol):
-    """A program that lives in simulated time, and ends the process when it ends.
+    """A program that runs in simulated time; the process ends with it.
 
     An entry point of the group `crazyflow_ros.programs`, `ros`, builds it from its command.
     """
@@ -173,7 +173,7 @@ class TimedProgram(Protocol):
         """
 
     def run(self) -> int:
-        """Let it run to its end, in a thread of its own, and return its exit code."""
+        """Wait for its end, in a thread of its own, and return its exit code."""
 
     def stop(self) -> None:
         """End it, if it has been started. From any thread."""
@@ -281,7 +281,7 @@ class _Process:
             return build() if self._program is None else build(self._program.note)
 
     def _run_beside(self, program: TimedProgram, simulator: SimulatorNode) -> None:
-        """Start the program that lives in simulated time, with which the process ends."""
+        """Start the program that runs in simulated time; the process ends with it."""
         program.start(simulator)
 
         def run() -> None:

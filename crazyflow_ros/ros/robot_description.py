@@ -48,8 +48,8 @@ def describe_each(simulator: Host, description: Callable[[str], str], name: str)
 
     Args:
         simulator: The node.
-        description: Returns the URDF of a drone; to make it takes several milliseconds.
-        name: What it has in place of the name of the drone.
+        description: Returns the URDF of a drone; making it takes several milliseconds.
+        name: Replaces the name of the drone.
     """
 
     def add(drone: str) -> None:

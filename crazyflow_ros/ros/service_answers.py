@@ -1,4 +1,4 @@
-"""How service calls are answered: late, again, and after the end of a drone."""
+"""Answers to service calls: delayed, repeated, and after the removal of a drone."""
 
 from __future__ import annotations
 

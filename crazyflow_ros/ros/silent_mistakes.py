@@ -1,9 +1,8 @@
-"""Warnings of names that nobody has, and of types and qualities of service that do not fit.
+"""Warnings about unknown names, and about types and qualities of service that do not match.
 
-A publisher on a misspelt topic, or with another type than that of the topic, is connected to
-nothing, in silence. So is the client of a service that does not exist: it waits for ever. Of
-qualities of service that do not fit rclpy warns by event handlers of each topic, which cost too
-much (see `GuardedNode`).
+A publisher on a misspelt topic, or of a wrong type, is silently connected to nothing. So is the
+client of a service that does not exist, which waits forever. rclpy warns about incompatible
+qualities of service by an event handler of each topic, which would be too slow (see `GuardedNode`).
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class SilentMistakes:
         self._near_services = NearNames(self._services, names, own)
 
     def _mistakes(self) -> Iterator[tuple[End, str]]:
-        """Yield the ends that are connected to nothing, and what is wrong with them."""
+        """Yield the endpoints that are connected to nothing, and the reason."""
         nodes = self._host.other_nodes
         for ends, examine in (
             (nodes.publishers, self._publisher),

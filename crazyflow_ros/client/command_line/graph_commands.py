@@ -19,7 +19,6 @@ _ALL = argument("--all", action="store_true", help="also those that every node h
 _TOPIC = argument("topic", help="name of a topic, for example /cf0/odom")
 _ONCE = argument("--once", action="store_true", help="stop after the first one")
 _OF_EVERY_NODE = ("rcl_interfaces/srv/", "type_description_interfaces/srv/")
-_INTERNAL = ("/_action/",)
 _MOST_RATE = 1e6
 _PATIENCE = 3.0  # s of wall time without a message, after which the log says so
 
@@ -37,7 +36,7 @@ def _listed(what: str, found: dict[str, str], options: Namespace) -> str:
         found = {
             name: kind
             for name, kind in found.items()
-            if not kind.startswith(_OF_EVERY_NODE) and not any(part in name for part in _INTERNAL)
+            if not kind.startswith(_OF_EVERY_NODE) and "/_action/" not in name
         }
     chosen = matching(found, options.pattern)
     return table([*chosen.items()]) if chosen else f"no {what} contains {options.pattern}"

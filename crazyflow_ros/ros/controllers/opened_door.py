@@ -75,11 +75,7 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
         return None
     if control.mode == "topic":
         return TopicSource(
-            p.by_door,
-            freq=p.freq,
-            rate=control.rate,
-            on_loss=control.on_loss,
-            logger=node.log,
+            p.by_door, freq=p.freq, rate=control.rate, on_loss=control.on_loss, logger=node.log
         )
     full_name = node.get_fully_qualified_name()
     return SharedMemoryLink(

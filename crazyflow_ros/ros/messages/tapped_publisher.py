@@ -1,4 +1,4 @@
-"""Publishers whose messages somebody else sees, too."""
+"""Publishers that pass their messages on to a second receiver."""
 
 from __future__ import annotations
 

@@ -110,8 +110,8 @@ def declare(
         cls: The dataclass.
         defaults: Defaults by name that replace those of the dataclass.
         others: Prefixes of the names of other parameters that the node knows.
-        prefix: With what the names of all these parameters begin. Those that are declared already
-            are shared: their values are read.
+        prefix: Prefix of the names of all these parameters. Parameters that are already declared
+            are shared, and their values are read.
 
     Returns:
         The values.

@@ -1,7 +1,7 @@
 """Parameter files: those of users, checked before rcl sees them, and our own.
 
-rcl says of a file without the name of a node, or with a line that is indented wrongly, "Sequences
-can only be values and not keys". Here, the message has the line, and shows the right form.
+For a file without the name of a node, or with wrong indentation, rcl says "Sequences can only be
+values and not keys". Here, the message has the line and shows the right form.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_parameter_files(arguments: Sequence[str], node: str) -> list[str]:
         Warnings of files without parameters for the node.
 
     Raises:
-        ValueError: rcl would not read a file, or not as it is meant.
+        ValueError: rcl would not read a file, or would misread it.
     """
     full, warnings = _full_name(arguments, node), []
     for option, path in pairwise(arguments):
@@ -180,7 +180,7 @@ def _indentation(file: Path) -> str:
 
 
 def _form(node: str, content: Mapping[Any, Any]) -> str:
-    """Return what a parameter file looks like, with parameters of a file without that form."""
+    """Return the form of a parameter file, with parameters of a file that lacks it."""
     while len(content) == 1 and isinstance(inner := next(iter(content.values())), dict):
         content = inner
     own = {k: v for k, v in content.items() if v is not None and not isinstance(v, dict)}

@@ -155,7 +155,7 @@ class _Flight:
             self._take_of(drone, name, payload)
 
     def _go_on(self, tick: int) -> None:
-        """Let time go on, unless the message follows that made it jump back."""
+        """Resume time, unless the next message is the one that made it jump back."""
         now, freq = self.physics.snapshot.tick, self.physics.freq
         if tick - now > _GAP * freq:
             self._info(f"nothing is recorded from {now / freq:.0f} s to {tick / freq:.0f} s")
@@ -210,7 +210,7 @@ class _Flight:
         self._recorded.clear()
 
     def _settle(self) -> None:
-        """Forget the recorded states that are as now, before a change: none need come after it."""
+        """Discard recorded states that equal the present one, before a change: none need follow."""
         differ = {
             drone
             for (drone, field), expected in self._recorded.items()

@@ -22,12 +22,7 @@ from crazyflow_ros.description.urdf import FixedFrame
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.numeric_message import NumericMessage
 from crazyflow_ros.scene import build_spec
-from crazyflow_ros.scene.frames import (
-    OPTICAL_IN_LINK,
-    mujoco_camera,
-    quat_from_rpy,
-    xyzw_to_wxyz,
-)
+from crazyflow_ros.scene.frames import OPTICAL_IN_LINK, mujoco_camera, quat_from_rpy, xyzw_to_wxyz
 from crazyflow_ros.sensors import ObjRef, SensorCfg
 from crazyflow_ros.sensors.patterns import Pattern
 
@@ -113,7 +108,7 @@ class Kind:
 
     @cached_property
     def _required(self) -> list[str]:
-        """Names of the fields without which an entry means nothing."""
+        """Names of the mandatory fields of an entry."""
         makers = [self.cfg] if self.pattern is None else [self.cfg, self.pattern]
         given = [one for maker in makers for one in signature(maker).parameters.values()]
         return sorted({one.name for one in given if one.default is one.empty} & self.fields.keys())

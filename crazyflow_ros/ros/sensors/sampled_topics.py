@@ -71,7 +71,7 @@ class SampleTopics(DeviceTopics):
         self._prepare_messages()
 
     def _prepare_messages(self) -> None:
-        """Serialise the messages, with the numbers to be filled in by `_send`."""
+        """Serialise the messages; `_send` fills in the numbers."""
         layouts = [message.layout(self._drones) for message in self._contents]
         self._messages = SerialisedMessages(joined(layouts))
 

@@ -28,7 +28,7 @@ _TIMEOUT = 60.0  # s of wall time, far more than the last of them waits
 
 
 class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before Kilted has none
-    """An action server that answers goals, cancellations and questions for results at a pace.
+    """An action server that paces its answers to goals, cancellations and requests for results.
 
     A client that waits for its answers is not delayed: its next request shows that it has taken
     the answer to the last one.

@@ -25,7 +25,7 @@ _UNNAMED = "MuJoCo Model"  # MuJoCo's name for a model without one
 
 @dataclass(frozen=True)
 class Model:
-    """What a resource describes."""
+    """The model that a resource describes."""
 
     name: str
     """Name of the model, or else of the file; may be empty."""
@@ -46,7 +46,7 @@ def resource_of(message: Any, field: str) -> Resource:
 
 
 class Reader:
-    """Reads resources. What is not the user's own has to be small, and is tried out before.
+    """Reads resources. Those of strangers must be small, and are tested in a process first.
 
     Args:
         own: Files that the user or this package provides.
@@ -105,7 +105,7 @@ class Reader:
         return wanted
 
     def close(self) -> None:
-        """End the process in which models are tried out."""
+        """End the process in which models are tested."""
         self._sandbox.close()
 
     def read(self, wanted: Resource, codes: Any, formats: Sequence[str]) -> Model:
@@ -169,12 +169,10 @@ def listed(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 def check_sources(sources: Sequence[str]) -> None:
     """Refuse more sources than one request may have."""
     if len(sources) > limits.REQUESTED:
-        text = f"expected at most {limits.REQUESTED} sources, got {len(sources)}"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"expected at most {limits.REQUESTED} sources, got {len(sources)}")
 
 
 def check_files(paths: Sequence[Path]) -> None:
     """Refuse more files than one request may read."""
     if len(paths) > limits.LISTED:
-        text = f"the sources have more than {limits.LISTED} files"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"the sources have more than {limits.LISTED} files")

@@ -63,7 +63,7 @@ class Scenery:
         }
 
     def keyframe(self, name: str) -> tuple[dict[str, Pose], list[str]]:
-        """Return where a keyframe has the entities, and what it moves although nothing can.
+        """Return the poses of the entities in a keyframe, and what it moves that cannot move.
 
         Args:
             name: Name of a keyframe of the model.

@@ -155,7 +155,7 @@ class Server:
             self._name_hidden()
 
     async def put_keyframe(self, name: str) -> list[str]:
-        """Put the bodies of the world back, and then where a keyframe has them.
+        """Reset the bodies of the world, and then move them to their poses in a keyframe.
 
         Args:
             name: Name of a keyframe of the world; empty for none.
@@ -184,7 +184,7 @@ class Server:
             self.info.pop(name, None)
 
     def _name_hidden(self) -> None:
-        """Say which bodies of the world are no entities because a drone has their name."""
+        """Warn about bodies of the world that are no entities because a drone has their name."""
         for name in sorted(self.scenery.poses().keys() & set(self.physics.snapshot.names)):
             self.simulator.log.warning(
                 f"the body {name!r} of the world is no entity, because a drone has its name: "
@@ -227,14 +227,12 @@ def same_tags(wanted: Any, tags: list[str]) -> bool:
     """Return whether tags pass a `TagsFilter`.
 
     Raises:
-        Refusal: The filter has an unknown mode or too many tags.
+        ValueError: The filter has an unknown mode or too many tags.
     """
     if len(wanted.tags) > limits.TAGS:
-        text = f"a filter may have at most {limits.TAGS} tags, got {len(wanted.tags)}"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"a filter may have at most {limits.TAGS} tags, got {len(wanted.tags)}")
     if wanted.filter_mode not in (wanted.FILTER_MODE_ANY, wanted.FILTER_MODE_ALL):
-        text = f"filter_mode must be 0 (any) or 1 (all), got {wanted.filter_mode}"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"filter_mode must be 0 (any) or 1 (all), got {wanted.filter_mode}")
     found = [tag in tags for tag in wanted.tags]
     every = wanted.filter_mode == wanted.FILTER_MODE_ALL
     return not found or (all(found) if every else any(found))

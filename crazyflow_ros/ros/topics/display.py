@@ -2,7 +2,7 @@
 
 ~/display/odometry and ~/display/joint_states are the swarm's topics with at most 30 messages in a
 second of wall time. At twenty times real time, ~/odometry has two thousand, which slow the
-simulation down, and of which nobody sees more than a few. ~/scene has the world without the drones
+simulation down, and nobody can see more than a few. ~/scene has the world without the drones
 as markers, and <drone>/plan the path on which a drone follows its command.
 """
 
@@ -112,7 +112,7 @@ class SceneTopic:
 
 
 class PlanTopics:
-    """Publishes the plans of the drones when they change, while somebody listens."""
+    """Publishes the plans of the drones when they change, if they have subscribers."""
 
     def __init__(self, simulator: Host, *, is_recorded: bool) -> None:
         self._simulator, self._is_recorded = simulator, is_recorded

@@ -46,7 +46,7 @@ def test_answers_are_those_of_the_c_library() -> None:
         reference = InC(text)
         try:
             ours = Expression(text)
-        except Refusal:
+        except ValueError:
             continue
         if reference.is_one:
             compared += 1
@@ -89,7 +89,7 @@ def test_usual_expressions_are_accepted(text: str) -> None:
     ],
 )
 def test_what_is_refused_is_named(text: str, why: str) -> None:
-    with pytest.raises(Refusal, match=why) as refused:
+    with pytest.raises(ValueError, match=why) as refused:
         Expression(text)
     assert len(str(refused.value)) < 500
 
