@@ -28,9 +28,6 @@ class Graph:
     """The topics and services of a simulator's ROS domain.
 
     Names without a slash at the start are in the namespace of the simulator.
-
-    Args:
-        simulation: The connection to the simulator.
     """
 
     def __init__(self, simulation: Connection) -> None:

@@ -73,12 +73,7 @@ def main() -> int:
 
 
 def fly(simulation: SimulatorClient, drone: DroneClient) -> None:
-    """Fly a drone until a key ends it.
-
-    Args:
-        simulation: The simulator.
-        drone: The drone.
-    """
+    """Fly a drone until a key ends it."""
     from geometry_msgs.msg import TwistStamped
 
     with _raw_keyboard():

@@ -52,11 +52,7 @@ class ParameterDescription:
 
 
 class ParameterClient:
-    """The parameters of a simulator.
-
-    Args:
-        simulation: The connection to the simulator.
-    """
+    """The parameters of a simulator."""
 
     def __init__(self, simulation: Connection) -> None:
         self._simulation = simulation

@@ -77,13 +77,7 @@ class ServiceCalls:
         return bool(self._client(kind, service).service_is_ready())
 
     def start(self, call: ServiceCall, kind: Any, request: Any) -> None:
-        """Call a service as soon as it is found.
-
-        Args:
-            call: The call.
-            kind: Type of the service.
-            request: The request.
-        """
+        """Call a service as soon as it is found."""
         try:
             client = self._client(kind, call.service)
         except Exception as error:  # rclpy has no public base class for invalid names

@@ -141,15 +141,12 @@ class Session:
         return call.result()
 
     def wait(self, condition: Callable[[], Any], what: str, timeout: float = ANSWER) -> Any:
-        """Run callbacks until a condition holds; the log says so if that takes long.
+        """Run callbacks until a condition holds, and return its value; the log tells of long waits.
 
         Args:
             condition: The condition.
             what: Message of the error.
             timeout: Wall time to wait [s].
-
-        Returns:
-            What the condition has returned.
 
         Raises:
             SimulationError: It did not hold in time.

@@ -24,9 +24,6 @@ class TransformClient:
 
     It receives them only while a method of the connection waits, and keeps them for 10 s of
     simulated time.
-
-    Args:
-        simulation: The connection to the simulator.
     """
 
     def __init__(self, simulation: Connection) -> None:

@@ -47,9 +47,6 @@ class Refusal(ValueError):
 class CallbackGuard:
     """A guard around callbacks, which logs what it refuses.
 
-    Args:
-        logger: Logger of the warnings.
-
     Attributes:
         refused: Number of messages and requests refused so far.
         failed: Number of callbacks that raised anything other than a refusal so far.

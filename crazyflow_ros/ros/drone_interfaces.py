@@ -55,9 +55,6 @@ class DroneInterfaces:
         rule: As given; may be changed, see `adapt`.
         always: As given; may be changed, see `check` and `adapt`.
         drones: The drones that have them, in the order of the simulation.
-
-    Raises:
-        ValueError: There is no such drone.
     """
 
     def __init__(

@@ -27,11 +27,6 @@ _SHARE = 0.05  # of the executor's time; with many topics, subscriptions are com
 class Listeners:
     """Creates publishers and counts their subscriptions. Used in the executor's thread.
 
-    Args:
-        node: The node.
-        regular_calls: Its calls at intervals.
-        is_paused: Returns whether time stands still.
-
     Attributes:
         newly_heard: Topics that got a new subscription between the last two looks.
     """

@@ -64,11 +64,7 @@ def _say_before_end() -> bytes:
 
 
 class MemoryWatch:
-    """Returns memory of large messages to the system, and warns when little is left.
-
-    Args:
-        logger: Gets the warnings.
-    """
+    """Returns memory of large messages to the system, and warns when little is left."""
 
     def __init__(self, logger: Logger) -> None:
         self._logger, self._before = logger, _used()[0]

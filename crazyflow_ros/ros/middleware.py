@@ -36,11 +36,7 @@ def stay_on_this_machine() -> None:
 
 
 def who_finds_it(middleware: str) -> str:
-    """Return a text about who can find the nodes of this process, and how to change that.
-
-    Args:
-        middleware: Name of ROS's middleware.
-    """
+    """Return a text about who can find nodes of this process with a middleware."""
     chosen, peers = os.environ.get(DISCOVERY) or "SUBNET", os.environ.get("ROS_STATIC_PEERS")
     if os.environ.get(_FILE, "").endswith(_LOCAL_PROFILE):
         chosen = _LOCAL

@@ -51,9 +51,6 @@ class SimulatorNode(GuardedNode):
         read: Declares and reads the parameters; says what kind of simulator they make.
         tap: Called before each message is published, in any thread.
 
-    Attributes:
-        physics: See `Host`, as all others.
-
     Raises:
         ValueError: A parameter has an invalid value; the message names the parameter and the
             allowed values.

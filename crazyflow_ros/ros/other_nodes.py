@@ -33,17 +33,7 @@ class End(NamedTuple):
 
 
 class OtherNodes:
-    """Reads publishers, subscriptions and clients of other nodes. Used in the executor's thread.
-
-    Args:
-        node: The node.
-        regular_calls: Its calls at intervals.
-
-    Attributes:
-        publishers: Publishers of other nodes.
-        subscriptions: Subscriptions of other nodes.
-        clients: Clients of services in other nodes.
-    """
+    """Reads publishers, subscriptions and clients of other nodes. Used in the executor's thread."""
 
     def __init__(self, node: GuardedNode, regular_calls: RegularCalls) -> None:
         self._node, self._share = node, Share(_SHARE)

@@ -46,11 +46,7 @@ class RegularCalls:
 
 
 class Share:
-    """Limits repeated work to a share of a thread's time.
-
-    Args:
-        share: The share, of wall time.
-    """
+    """Limits repeated work to a share of wall time in a thread."""
 
     def __init__(self, share: float) -> None:
         self._share, self._due = share, 0.0

@@ -52,9 +52,6 @@ class Waiting:
                 it is not carried out without a caller; if it has begun by then, the wait goes on.
             timeout: Timeout [s of wall time].
 
-        Returns:
-            The result of the future.
-
         Raises:
             TimeoutError: The future was not done in time, and will not be done later unless the
                 text says so.

@@ -32,12 +32,7 @@ Kinds = Mapping[str, Collection[str]]
 
 
 class SilentMistakes:
-    """Compares what other nodes publish and call with the topics and services of this node.
-
-    Args:
-        simulator: The node.
-        clock: Wall time [s].
-    """
+    """Compares what other nodes publish and call with the topics and services of this node."""
 
     def __init__(self, simulator: Host, clock: Callable[[], float] = time.monotonic) -> None:
         self._host, self._node, self._clock = simulator, simulator.node, clock

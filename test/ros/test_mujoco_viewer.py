@@ -144,9 +144,8 @@ def check_that_it_runs(client: Client) -> None:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
+    with Client(DOMAIN) as client:
+        yield client
 
 
 def test_without_a_display_everything_else_runs(

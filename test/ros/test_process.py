@@ -178,6 +178,7 @@ def test_it_makes_simulated_time_without_temporary_files_until_sigterm(
     prelude = f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}"
     simulator = start("use_sim_time:=true", prelude=prelude).wait_for("ready: ")
     assert "use_sim_time is ignored" in simulator.log
+    assert f"in ROS domain {DOMAIN}: those on this machine (" in simulator.log
     # The middleware complains of message packages that lack some of their code.
     assert all(re.match(r"\[(INFO|WARN)\] ", line) for line in simulator.log.splitlines())
     client = Client(DOMAIN)

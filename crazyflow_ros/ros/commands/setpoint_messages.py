@@ -229,12 +229,7 @@ WRENCH = Command("wrench", WrenchStamped, wrench, (*_MAP, _BODY))
 
 
 def commands(control: Control, drone_model: str) -> dict[str, Command]:
-    """Return the commands with a setpoint, by topic; all are recorded and replayed.
-
-    Args:
-        control: Control mode of the topic `command`.
-        drone_model: Model of the drones.
-    """
+    """Return the commands with a setpoint, by topic; all are recorded and replayed."""
     most_thrust = 4 * float(load_drone(drone_model)["thrust_max"])
     joints = (_DRONE, "base_link", _BODY)
     found = [

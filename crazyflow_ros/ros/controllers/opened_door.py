@@ -97,12 +97,6 @@ def _prepared_autopilots(
 ) -> Autopilots | None:
     """Return the processes of the autopilot, still to be started; None without a build.
 
-    Args:
-        settings: Of the door.
-        parameters: Parameters of the simulator.
-        config: Configuration of its simulation.
-        log: Says which process has ended.
-
     Raises:
         ParameterError: The door has no autopilot that can be started, or there is no build of it.
     """

@@ -37,9 +37,6 @@ class ParameterNode(Node):
     A list without elements, such as `-p crazyflie.decks:=[]`, arrives from rcl without type and
     value; rclpy would not start with it. Where floating-point numbers are expected, whole numbers
     are accepted, at the start and later.
-
-    Attributes:
-        declared: What `declare` has declared, by name.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -112,9 +109,6 @@ def declare(
         others: Prefixes of the names of other parameters that the node knows.
         prefix: Prefix of the names of all these parameters. Parameters that are already declared
             are shared, and their values are read.
-
-    Returns:
-        The values.
 
     Raises:
         ParameterError: A value is not allowed.

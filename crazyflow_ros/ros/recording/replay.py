@@ -331,12 +331,7 @@ def main() -> None:
 
 
 def run(words: Sequence[str], program: str = "replay") -> int:
-    """Replay a file, and return the exit code.
-
-    Args:
-        words: Command line.
-        program: Name of the program in its help.
-    """
+    """Replay a file, and return the exit code."""
     parser = argparse.ArgumentParser(
         prog=program, description="Replay a recorded flight and compare all states."
     )

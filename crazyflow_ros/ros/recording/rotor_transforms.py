@@ -37,12 +37,7 @@ class _Rotors(NamedTuple):
 
 
 class RotorTransforms:
-    """Records the attitudes of all rotors, in the physics thread, as often as the joint states.
-
-    Args:
-        simulator: The node, which publishes joint states.
-        recorder: The recorder.
-    """
+    """Records the attitudes of all rotors, in the physics thread, as often as the joint states."""
 
     def __init__(self, simulator: Host, recorder: Recorder) -> None:
         self._simulator, self._recorder = simulator, recorder

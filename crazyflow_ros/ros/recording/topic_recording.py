@@ -39,9 +39,6 @@ class TopicRecording:
         parameters: Parameters of the simulator, for the file.
         time_ns: Present simulated time [ns].
 
-    Attributes:
-        path: As given.
-
     Raises:
         OSError: The file cannot be written.
         ModuleNotFoundError: The package that writes it is not installed.

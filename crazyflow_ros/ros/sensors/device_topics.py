@@ -78,11 +78,6 @@ class DeviceTopics(ABC):
     `add` and `look` are called in the executor's thread, `initialize`, `sense` and `reset` in the
     sensor thread.
 
-    Args:
-        simulator: The node.
-        file: The file.
-        device: The entry.
-
     Attributes:
         listeners: Publishers of the topics that have subscribers.
     """

@@ -85,12 +85,6 @@ class Reader:
     ) -> Resource:
         """Return a resource whose URI may also be the name of one that this package has.
 
-        Args:
-            wanted: The resource.
-            what: What it is called in messages.
-            shipped: Files of this package by name.
-            also: Another name for the message.
-
         Raises:
             Refusal: There is neither a file nor a resource of this name.
         """

@@ -25,7 +25,6 @@ from paths import ROOT
 from rclpy.context import Context
 from rclpy.node import Node
 from ros_client import Client, SimulatorProcess, own_domain
-from std_msgs.msg import String
 
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 pytest.importorskip("crazyflow_ros_interfaces.srv", reason="not installed")
@@ -465,11 +464,9 @@ def start(words: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
 def test_ctrl_c_ends_quietly(standing: SimulatorProcess) -> None:
     with start("echo /cf0/odom") as echo, start("pub /cf1/cmd_vel '{}' --rate 5") as publish:
         assert echo.stdout is not None and echo.stdout.readline() == "header:\n"
-        client = Client(DOMAIN)
-        client.until(
-            lambda: client.node.count_publishers("/cf1/cmd_vel"), "publisher", timeout=TIMEOUT
-        )
-        client.close()
+        with Client(DOMAIN) as client:
+            seen = client.node.count_publishers
+            client.until(lambda: seen("/cf1/cmd_vel"), "publisher", timeout=TIMEOUT)
         for process in (echo, publish):
             process.send_signal(signal.SIGINT)
             _, told = process.communicate(timeout=TIMEOUT)
@@ -477,18 +474,12 @@ def test_ctrl_c_ends_quietly(standing: SimulatorProcess) -> None:
 
 
 def test_ctrl_c_during_a_flight_says_that_the_drone_flies_on(standing: SimulatorProcess) -> None:
-    client = Client(DOMAIN)
-    try:
-        events = client.collect(String, "cf0/robot_description")  # any topic, to find the domain
-        del events
-        with start("takeoff cf0 5 --duration 600") as flight:
-            client.until(lambda: "taking off" in said("list"), "the take-off", timeout=TIMEOUT)
-            flight.send_signal(signal.SIGINT)
-            _, told = flight.communicate(timeout=TIMEOUT)
+    with Client(DOMAIN) as client, start("takeoff cf0 5 --duration 600") as flight:
+        client.until(lambda: "taking off" in said("list"), "the take-off", timeout=TIMEOUT)
+        flight.send_signal(signal.SIGINT)
+        _, told = flight.communicate(timeout=TIMEOUT)
         assert flight.returncode == 130
         assert problem(told).strip() == "cf0 flies on, nobody waits for it any more"
-    finally:
-        client.close()
 
 
 def test_output_that_nobody_reads_is_no_error(standing: SimulatorProcess) -> None:

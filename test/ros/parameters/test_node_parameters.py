@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import rclpy
 import yaml
 from paths import ROOT
-from rclpy.context import Context
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.checks.entry_points import load, names
@@ -37,14 +35,6 @@ EMPTY = (
 )
 
 
-@pytest.fixture(scope="module")
-def context() -> Iterator[Context]:
-    context = Context()
-    rclpy.init(context=context)
-    yield context
-    rclpy.shutdown(context=context)
-
-
 class Declared:
     """A node with its parameters."""
 
@@ -53,24 +43,11 @@ class Declared:
 
 
 @pytest.fixture
-def declared(context: Context) -> Iterator[Any]:
-    nodes = []
-
+def declared(parameter_node: Any) -> Callable[..., Declared]:
     def make(**overrides: Any) -> Declared:
-        parameters = [Parameter(name.replace("__", "."), value=v) for name, v in overrides.items()]
-        node = ParameterNode(
-            "parameters_test",
-            context=context,
-            parameter_overrides=parameters,
-            start_parameter_services=False,
-            enable_rosout=False,
-        )
-        nodes.append(node)
-        return Declared(node)
+        return Declared(parameter_node({n.replace("__", "."): v for n, v in overrides.items()}))
 
-    yield make
-    for node in nodes:
-        node.destroy_node()
+    return make
 
 
 def test_defaults_are_declared_with_description_and_range(declared: Any) -> None:
