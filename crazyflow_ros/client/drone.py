@@ -176,7 +176,6 @@ class DroneClient:
         return flight
 
     def _hear(self, kind: Any, topic: str, note: Callable[[Any], None], qos: QoSProfile) -> None:
-        """Subscribe to a topic of the drone, once."""
         if topic not in self._subscriptions:
             self._subscriptions[topic] = self._simulation.node.create_subscription(
                 kind, f"{self.name}/{topic}", note, qos

@@ -123,7 +123,6 @@ def _command(drone: DroneClient, key: str) -> str:
 
 
 def _key(seconds: float) -> str:
-    """Return a key pressed within a time, or an empty string."""
     if not select.select([sys.stdin], [], [], seconds)[0]:
         return ""
     pressed = os.read(sys.stdin.fileno(), 64).decode(errors="replace")

@@ -177,5 +177,4 @@ class OngoingFlight:
 
 
 def _seconds(message: Path) -> float:
-    """Return the time of a message [s]."""
     return nanoseconds(message.header.stamp) * 1e-9

@@ -114,7 +114,6 @@ class ParameterClient:
         )
 
     def _check(self, names: Any) -> None:
-        """Check that there are parameters of these names."""
         known = self.names()
         for name in names:
             if name not in known:

@@ -105,7 +105,6 @@ class SimulatorClient(Connection):
         return {}
 
     def _forget(self, name: str) -> None:
-        """Forget a drone that has gone, if it was one."""
         if name in self._clients:
             self._clients.pop(name).forget()
 

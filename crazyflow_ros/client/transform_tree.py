@@ -72,7 +72,6 @@ class _Frame:
             del self.poses[self.times.pop(0)]
 
     def at(self, time_ns: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pose at a time, between two known ones if need be."""
         times = self.times
         if self.is_static:
             return self.poses[times[0]]

@@ -91,7 +91,6 @@ def autopilot_description(
 
 
 def _configure(autopilot: LaunchedAutopilot, given: dict[str, str]) -> None:
-    """Derive the arguments of `sim.launch.py`."""
     settings: dict[str, Any] = {}
     if autopilot.first_port:
         settings["port"] = autopilot.first_port + autopilot.ports * whole(given, "instance", 0)

@@ -261,7 +261,6 @@ class SimulatorNode(GuardedNode):
 
 
 def _read(node: SimulatorNode) -> Blueprint:
-    """Read the parameters of the node `crazyflow`."""
     parameters = declare(node, Parameters, others=PREFIXES)
     extensions = declared_extensions(node)
     config = configured(parameters.simulation_config(), parameters, extensions)

@@ -206,7 +206,6 @@ class _Process:
             os.write(self._waker, b"\0")
 
     def run(self) -> int:
-        """Run until `end` is called, and return the exit code."""
         self._worker.start()
         while not self._ended.is_set():
             os.read(self._wakes, 1)
@@ -229,7 +228,6 @@ class _Process:
         return self._exit_code
 
     def _work(self) -> None:
-        """Build the node and run its callbacks."""
         try:
             get_logger("crazyflow").info("importing JAX and MuJoCo")
             # Imported here because it takes seconds.
@@ -273,7 +271,6 @@ class _Process:
             self._fail(error)
 
     def _build(self) -> SimulatorNode:
-        """Build the node."""
         build: Callable[..., SimulatorNode] = import_module(self._node).build
         if self._command:
             self._program = load(_PROGRAMS, "ros", "program in simulated time")(self._command)

@@ -60,7 +60,6 @@ def describe_each(simulator: Host, description: Callable[[str], str], name: str)
 
 
 def _hardware(simulator: Host, door: Door | None) -> tuple[Hardware, dict[str, str]]:
-    """Return the hardware and its parameters for the controller manager."""
     match door:
         case SharedMemoryLink(memory_name=name):
             return Hardware.native, {"shared_memory": name}

@@ -151,7 +151,6 @@ class Answers:
         return not self._is_dropped
 
     def _show(self, message: Any, *rest: Any, **options: Any) -> None:
-        """Replace `warnings.showwarning`."""
         if self._is_sending and str(message).startswith(_DROPPED):
             self._is_dropped = True
         else:

@@ -118,7 +118,6 @@ class ServingExecutor(SingleThreadedExecutor):
         self._busy &= self._heard.keys()
 
     def _note(self, entity: Any) -> None:
-        """An entity is served."""
         if isinstance(entity, Subscription):
             if entity in self._heard:
                 self._busy.add(entity)

@@ -105,7 +105,6 @@ class SilentMistakes:
         )
 
     def _publisher(self, end: End) -> str:
-        """Return what is wrong with a publisher; empty if nothing is."""
         kinds = self._topics.get(end.name)
         if kinds is None:
             meant = self._near_topics.meant(end.name, end.kind)
@@ -153,7 +152,6 @@ class SilentMistakes:
         return ""
 
     def _client(self, end: End) -> str:
-        """Return what is wrong with the client of a service; empty if nothing is."""
         kinds = self._services.get(end.name)
         if kinds is None:
             meant = self._near_services.meant(end.name, end.kind)
@@ -171,7 +169,6 @@ class SilentMistakes:
         )
 
     def _is_received(self, end: End) -> bool:
-        """Return whether a subscription to the topic has the type of a publisher."""
         found = self._node.get_subscriptions_info_by_topic(end.name)
         return any(info.topic_type == end.kind for info in found)
 
@@ -185,7 +182,6 @@ class SilentMistakes:
 
 
 def _is_of(info: TopicEndpointInfo, end: End) -> bool:
-    """Return whether an endpoint belongs to the node of an end."""
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}" == end.node
 
 

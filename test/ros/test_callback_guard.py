@@ -55,8 +55,7 @@ def door(log: Log) -> CallbackGuard:
 
 
 def answer(callback: Any, request: Any, response: Any) -> Any:
-    result = callback(request, response)
-    return asyncio.run(result) if asyncio.iscoroutine(result) else result
+    return asyncio.run(callback(request, response))
 
 
 def test_a_message_is_passed_on(door: CallbackGuard) -> None:

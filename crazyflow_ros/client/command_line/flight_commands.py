@@ -31,7 +31,6 @@ _DURATION = argument(
 
 
 def _chosen(simulation: SimulatorClient, options: Namespace) -> list[DroneClient]:
-    """Return the drone that is named, or all."""
     if options.drone == "all":
         return [simulation.drone(name) for name in simulation.drones]
     return [simulation.drone(options.drone)]

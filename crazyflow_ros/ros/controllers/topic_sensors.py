@@ -97,7 +97,6 @@ class _Topic(NamedTuple):
 
 
 def _names(drone: str) -> list[str]:
-    """Return the names of a drone's values."""
     return [f"state_interface.{c.name(drone)}/{state}" for c in _COMPONENTS for state in c.states]
 
 

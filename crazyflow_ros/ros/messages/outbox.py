@@ -55,8 +55,6 @@ def _last_error() -> str:
 
 
 class _ErrorString(ctypes.Structure):
-    """ROS's `rcutils_error_string_t`."""
-
     _fields_ = (("text", ctypes.c_char * 1024),)
 
 

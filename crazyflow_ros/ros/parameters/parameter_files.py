@@ -120,7 +120,6 @@ def file_text(node: str, values: Mapping[str, Any]) -> str:
 
 
 def _sections(prefix: str, content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the full name of each node with its parameters."""
     if not isinstance(content, dict):
         raise ValueError(f"there are no nodes with parameters, but {shown(content)}")
     for key, value in content.items():
@@ -203,7 +202,6 @@ def _full_name(arguments: Sequence[str], node: str) -> str:
 
 
 def _is_for(pattern: str, node: str) -> bool:
-    """Return whether a name in a file, with wildcards, is that of a node."""
     parts = re.split(r"(/\*\*|/\*)", pattern)
     wild = {"/**": r"(/\w+)*", "/*": r"/\w+"}
     return re.fullmatch("".join(wild.get(p, re.escape(p)) for p in parts), node) is not None

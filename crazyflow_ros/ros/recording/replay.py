@@ -108,8 +108,6 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
 
 
 class _Flight:
-    """The replayed flight."""
-
     def __init__(self, metadata: Any, start_up: StartUp, info: Callable[[str], object]) -> None:
         if not isinstance(metadata, dict):
             raise ReplayError("not a recording of this simulator: it has no parameters")

@@ -83,7 +83,6 @@ class TopicRecording:
         self._recorder.close(_CLOSING)
 
     def _look(self) -> None:
-        """Subscribe to new topics."""
         self._clocks = self._clocks or published(self._node, self._simulator, _CLOCK)
         for topic, (kind, *_) in self._node.get_topic_names_and_types():
             is_old = topic in self._subscriptions or topic in self._unknown

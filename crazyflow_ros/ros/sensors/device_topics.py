@@ -152,7 +152,6 @@ class DeviceTopics(ABC):
         """Prepare to sense; at least one drone carries the sensor."""
 
     def _publish(self, drone: str, number: int, message: Any) -> None:
-        """Publish a message, unless the drone has been deleted meanwhile."""
         publisher = self.listeners.get((drone, number))
         if publisher is not None:
             with suppress(InvalidHandle):

@@ -108,7 +108,6 @@ class Kind:
 
     @cached_property
     def _required(self) -> list[str]:
-        """Names of the mandatory fields of an entry."""
         makers = [self.cfg] if self.pattern is None else [self.cfg, self.pattern]
         given = [one for maker in makers for one in signature(maker).parameters.values()]
         return sorted({one.name for one in given if one.default is one.empty} & self.fields.keys())

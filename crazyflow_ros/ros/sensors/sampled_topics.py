@@ -128,7 +128,6 @@ class SampleTopics(DeviceTopics):
     def _send(
         self, times_ns: Sequence[int], sensor: SampledSensor[Any, Any], listeners: Audience
     ) -> None:
-        """Publish the samples taken at these times."""
         data, messages, shape = sensor.data, self._contents, (len(times_ns), len(self._drones))
         times = np.array(times_ns)[:, None]
         stamps = np.tile(times - np.rint(sensor.ages * 1e9).astype(int), len(messages))

@@ -138,7 +138,6 @@ class SensorThread:
             self._due.set()
 
     def _await_room(self) -> bool:
-        """Wait for room in the queue; return whether there is some."""
         if not self._is_awaited or self._is_stuck:
             return False
         self._taken.clear()

@@ -171,6 +171,5 @@ class StateEditor:
 
 
 def _copy(state: MirrorState) -> MirrorState:
-    """Return a state with writable copies of what may be edited."""
     copies: dict[str, Any] = {name: np.array(getattr(state, name)) for name in SIZES}
     return replace(state, **copies)

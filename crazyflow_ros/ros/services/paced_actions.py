@@ -93,7 +93,6 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
                 return
 
     async def _turn(self, kind: str) -> None:
-        """Wait until an answer may be sent."""
         if len(self._turns) < _MOST_WAITING:
             turn: Future[None] = Future()
             self._turns.append((kind, turn))

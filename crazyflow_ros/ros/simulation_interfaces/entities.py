@@ -182,7 +182,6 @@ class EntityStates:
 
 
 def _check_standing(motion: EntityMotion, request: Any) -> None:
-    """Refuse a motion of an object."""
     accel, twist = request.state.acceleration, request.state.twist
     moves = getattr(request, "set_twist", True) and (twist != Twist())
     moves |= getattr(request, "set_acceleration", True) and (accel != Accel())

@@ -192,7 +192,6 @@ def _corners(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray, mujoco.MjDa
 
 
 def _chain(model: mujoco.MjModel, body: int) -> list[int]:
-    """Return a body and its ancestors, up to the world."""
     chain = [int(body)]
     while chain[-1]:
         chain.append(int(model.body_parentid[chain[-1]]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
@@ -13,7 +12,7 @@ from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, Wor
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT, READING_TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.resource_reader import Reader, objects
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
 from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SceneryChanges
@@ -33,6 +32,7 @@ class Server:
     Attributes:
         simulator: The node.
         physics: The running simulation.
+        wait: Waits for the physics without blocking other services, see `Waiting.result`.
         features: Supported features, constants of `SimulatorFeatures`.
         spawn_formats: Formats of spawnable descriptions.
         resources: Reads the resources of requests.
@@ -48,6 +48,7 @@ class Server:
 
     def __init__(self, simulator: Host) -> None:
         self.simulator, self.physics = simulator, simulator.physics
+        self.wait = simulator.waiting.result
         self.features: list[int] = []
         self.spawn_formats: list[str] = []
         self.scenery = Scenery(simulator.physics.mirror)
@@ -85,19 +86,13 @@ class Server:
             features: Features that it implements, by their names in `SimulatorFeatures`.
         """
 
-        async def callback(request: Any, response: Any) -> None:
+        def callback(request: Any, response: Any) -> Any:
             if hasattr(response, "result"):
                 response.result.result = Result.RESULT_OK
-            waits = handler(request, response)
-            if inspect.isawaitable(waits):
-                await waits
+            return handler(request, response)
 
         self.supports(*features)
         self.simulator.create_service(kind, service_name(kind), callback)
-
-    async def wait(self, future: Future[T], timeout: float = TIMEOUT) -> T:
-        """Wait for the physics without blocking other services; see `Waiting.result`."""
-        return await self.simulator.waiting.result(future, timeout)
 
     async def work(self, work: Callable[[], T], timeout: float = READING_TIMEOUT) -> T:
         """Run a slow function in the worker without blocking other services.

@@ -85,7 +85,6 @@ class Spawning:
             raise Refusal(response.ENTITIES_SPAWN_FAILED, "; ".join(failed))
 
     async def _spawn(self, wish: Any) -> str:
-        """Spawn one entity for either service, and return its name."""
         async with self._server.alone():
             self._server.need_world()
             namespace = _namespace(wish.entity_namespace)
@@ -185,8 +184,6 @@ def _namespace(text: str) -> str:
 
 
 class _Object(NamedTuple):
-    """An object to spawn."""
-
     name: str
     spec: mujoco.MjSpec
     elements: int

@@ -96,7 +96,6 @@ class StepServices:
 
     @staticmethod
     def _check(steps: int) -> None:
-        """Raise ValueError for an excessive number of steps."""
         if steps > limits.STEPS:
             raise ValueError(f"expected at most {limits.STEPS} steps, got {steps}")
 

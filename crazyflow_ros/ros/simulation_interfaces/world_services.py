@@ -142,7 +142,6 @@ def _available(reader: Reader, sources: Sequence[str], *, skip_bad: bool) -> lis
 
 
 def _files(reader: Reader, sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
-    """Yield the given MJCF files, and those in the given folders."""
     for source in sources:
         try:
             path = reader.path_of(source, _CODES)

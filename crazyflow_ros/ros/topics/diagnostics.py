@@ -45,7 +45,6 @@ class StatusTopic:
         self._publisher.publish(message)
 
     def _troubles(self, now: Statistics) -> list[DiagnosticStatus]:
-        """Return the diagnostics of lost drones and failing callbacks."""
         node = self._name.removesuffix(": simulation")
         lost = [
             DiagnosticStatus(level=DiagnosticStatus.ERROR, name=f"{node}: {drone}", message=why)
@@ -122,7 +121,6 @@ class StatusTopic:
         )
 
     def _drones(self) -> dict[str, str]:
-        """Return state and battery of each drone."""
         now, told = self._physics.snapshot, self._physics.commands.states
         states = dict.fromkeys(now.names, str(FlightState.idle))
         if self._door is not None:

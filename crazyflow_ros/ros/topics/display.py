@@ -77,7 +77,6 @@ class DisplayTopics:
         self._delivery.send(snapshot)
 
     def _arrange(self, drones: Sequence[str]) -> None:
-        """Lay out the messages for these drones."""
         self._drones = drones
         topics = [
             Addressed({topic: publisher}, message.layout([ALL]), message.values)
@@ -146,13 +145,11 @@ class PlanTopics:
 
 
 def _moves(order: Order, time_ns: int) -> bool:
-    """Return whether a drone is still on its way."""
     course = order.plan.course
     return course is not None and order.seconds(time_ns) < course.end
 
 
 def _path(order: Order | None, time_ns: int) -> Path:
-    """Return the remaining path from now on; empty if there is none."""
     path = Path()
     path.header.frame_id, path.header.stamp = frame_ids.MAP, time_of(time_ns)
     if order is None or order.plan.course is None:

@@ -115,7 +115,7 @@ class Simulator(Physics):
 
     def __init__(self, *drones: str) -> None:
         super().__init__()
-        self.parameters = Parameters()
+        self.parameters, self.waiting = Parameters(), SimpleNamespace(result=None)
         self._handlers: dict[str, Any] = {}
         self._followers: list[Callable[[], None]] = []
         self.now_with(*drones)
@@ -138,7 +138,7 @@ class Simulator(Physics):
 
     def call(self, kind: Any, **fields: Any) -> Any:
         name, response = service_name(kind), kind.Response()
-        finish(self._handlers[name](kind.Request(**fields), response))
+        self._handlers[name](kind.Request(**fields), response)
         return response
 
 
