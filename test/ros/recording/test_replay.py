@@ -506,7 +506,9 @@ def test_far_times_are_refused_at_once(tmp_path: Path, time_ns: int, origin_ns: 
         pytest.skip("times in a file are not negative")
     for times in ([far], [origin_ns, far]):
         entries = [("/cf0/odom", at, payload) for at in times]
-        with pytest.raises(ReplayError, match=r"\d s (from the first one, expected|at) |0 to 1000000 s"):
+        with pytest.raises(
+            ReplayError, match=r"\d s (from the first one, expected|at) |0 to 1000000 s"
+        ):
             replay(with_messages(path, *entries, origin_ns=origin_ns))
 
 
