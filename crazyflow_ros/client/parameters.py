@@ -42,11 +42,11 @@ class ParameterDescription:
 
     name: str
     kind: str
-    """What its values are."""
+    """Type of its values, in words."""
     text: str
-    """What it means."""
+    """Its description."""
     constraint: str
-    """Which values are allowed, or an empty string."""
+    """Allowed values, or an empty string."""
     is_fixed: bool
     """Whether it can only be set at the start."""
 

@@ -14,7 +14,7 @@ from crazyflow_ros.client.connection import Connection, checked
 from crazyflow_ros.client.errors import SimulationError
 
 RECORDS = "records into"
-"""How the line begins that the process writes when it records."""
+"""Start of the line that the process prints once it records."""
 _DISCOVERY = 3.0  # s of wall time after which a service counts as missing
 _GLANCE = 1.0  # s of wall time to find one that is usually missing
 _END = 5.0  # s of wall time for the process to end

@@ -14,10 +14,10 @@ from crazyflow_ros.checks.limits import shown, suggestion
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
 
 KEPT = 10.0
-"""s for which poses are kept by default."""
+"""s; default time for which poses are kept."""
 _MOST_KEPT = 100_000  # poses of a frame, whatever their times
 _JUMP_NS = 1_000_000_000
-"""A pose that is older than the latest by more than that means that time has jumped back."""
+"""A pose older than the latest by more than this means that time has jumped back."""
 _DEPTH = 1000  # frames between a frame and the root of its tree
 
 

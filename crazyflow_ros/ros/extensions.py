@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FEATURES = "crazyflow_ros.features"
 
 PREFIXES = tuple(f"{name}." for group in (_FEATURES, DOORS, EXTENSIONS) for name in names(group))
-"""With what the names of the parameters of doors, features and extensions begin."""
+"""Prefixes of the parameters of doors, features and extensions."""
 
 
 def asked_for(given: Iterable[str], own: Collection[str]) -> dict[str, type[Extension]]:

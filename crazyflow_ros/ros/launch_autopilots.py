@@ -34,11 +34,11 @@ class LaunchedAutopilot:
     door: str
     """Name of its door."""
     build: str
-    """What its build is."""
+    """Kind of its build."""
     first_port: int
     """Port of instance 0; 0 if there is only one instance."""
     ports: int = 1
-    """From one instance to the next."""
+    """Number of ports from one instance to the next."""
 
 
 def autopilot_description(

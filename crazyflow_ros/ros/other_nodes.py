@@ -18,7 +18,7 @@ _SHARE = 0.01  # of the executor's time; with many other nodes, they are read le
 _OF_EVERY_NODE = ("/rosout", "/parameter_events")
 
 TWIN = "_twist"
-"""What the second node of a simulator is called after its name."""
+"""Suffix of the name of a simulator's second node."""
 
 
 class End(NamedTuple):

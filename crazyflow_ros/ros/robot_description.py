@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 NAME = "__name__"
-"""In place of the name of a drone; no drone's name has two underscores in a row."""
+"""Placeholder for the name of a drone, whose name never has two underscores in a row."""
 
 
 def declare(simulator: Host, door: Door | None) -> None:

@@ -28,7 +28,7 @@ _PATIENCE = 2.0  # s of wall time for the other side to start
 _LISTED = 5  # drones in a message
 
 Kinds = Mapping[str, Collection[str]]
-"""Types that are taken, by the full name of a topic or service."""
+"""Accepted types, by the full name of a topic or service."""
 
 
 class SilentMistakes:

@@ -46,7 +46,7 @@ class SimulatorCommand:
     text: str
     """What it does, for the list of commands."""
     run: Callable[[SimulatorClient, argparse.Namespace], str | None]
-    """Carries it out, and returns what has been done, in words.
+    """Carries it out, and returns a text about the result.
 
     It raises `SimulationError` if the simulator refuses, and `UsageError`."""
     arguments: tuple[Argument, ...] = ()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
 
 GROUP = "crazyflow_ros.commands"
-"""Entry points of commands."""
+"""Group of the entry points of commands."""
 
 
 def _only_help(name: str, words: Sequence[str]) -> int:

@@ -36,9 +36,9 @@ class OpenedDoor(NamedTuple):
     """A door, and what is behind it."""
 
     door: Door | None
-    """None if topics and services fly all drones."""
+    """None if all drones are flown by topics and services."""
     autopilots: Autopilots | None = None
-    """Its processes, still to be started; None if others start them."""
+    """Its processes, not yet started; None if others start them."""
 
 
 def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationConfig) -> OpenedDoor:

@@ -49,7 +49,7 @@ class Scene:
         self._data, self._index = mujoco.MjData(self._model), DroneIndex(self._model, names)
         self.backend = MujocoBackend(self._model, self._data)
         self.context = SensorContext(self.backend, (), room)
-        """What cameras draw with."""
+        """Rendering context of cameras."""
         self._shown: MirrorState | None = None
 
     def show(self, state: MirrorState) -> None:

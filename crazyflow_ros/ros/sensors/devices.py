@@ -94,7 +94,7 @@ class Kind:
     beams: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Directions of beams that have their own frames, by name."""
     movable: bool = True
-    """Whether it can be elsewhere on the drone."""
+    """Whether it can be placed elsewhere on the drone."""
     parameter: str = ""
     """Name of a parameter of the node that has to be true."""
 

@@ -31,7 +31,7 @@ _TIMEOUT = 30.0  # s of wall time, at least
 _ABORTED = "step aborted: "  # start of the text of `StepAborted`
 
 PutKeyframe = Callable[[str], Awaitable[list[str]]]
-"""Puts the bodies of the world where a keyframe has them; returns the names of those that stay."""
+"""Moves bodies of the world to their poses in a keyframe; returns names of those that stay."""
 
 
 class MujocoServices:

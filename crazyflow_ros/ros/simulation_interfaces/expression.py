@@ -19,7 +19,7 @@ _COUNT = re.compile(r"\{\d+(,\d*)?\}", re.ASCII)
 _BRACKET = re.compile(r"\[\^?\]?(?:\[:[a-z]*:\]|\[(?![.=:])|[^\[\]])*\]")
 _REPETITIONS = "*+?{"
 _NOT_REPEATED = "^$" + _REPETITIONS
-_UNKNOWN_TO_POSIX = "<>`'"  # after a backslash, extensions of some libraries: word boundaries...
+_UNKNOWN_TO_POSIX = "<>`'"  # after a backslash: extensions of some libraries
 
 
 class Expression:

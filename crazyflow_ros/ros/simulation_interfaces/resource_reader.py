@@ -19,7 +19,7 @@ from crazyflow_ros.scene import description as descriptions
 from crazyflow_ros.scene.description import Description, Sandbox
 
 SUFFIXES = (".xml", ".urdf")
-"""Of files with descriptions."""
+"""Suffixes of files with descriptions."""
 _UNNAMED = "MuJoCo Model"  # MuJoCo's name for a model without one
 
 

@@ -27,7 +27,7 @@ LATCHED_QOS = QoSProfile(
 
 
 ALL = ""
-"""In place of a drone: all drones."""
+"""Stands for all drones in place of one."""
 
 
 class Addressed(NamedTuple):
