@@ -43,7 +43,7 @@ STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
 
 LOCK_STEP = "--lock-step"
-"""Argument before the command of a program that runs in simulated time."""
+"""Option that runs the program after `--` in simulated time."""
 
 _PROGRAMS = "crazyflow_ros.programs"  # group of the entry points
 _STOP_TIMEOUT = 0.6  # s for each of the other threads
