@@ -104,4 +104,4 @@ def add_topic_hardware(host: Host, door: TopicSource) -> None:
         from crazyflow_ros.ros.controllers import topic_sensors
     topic_hardware.declare(host, door)
     if is_on("topic_sensors", host.log):
-        topic_sensors.declare(host, door)
+        topic_sensors.SensorTopics(host, door)

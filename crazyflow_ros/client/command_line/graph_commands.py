@@ -23,14 +23,6 @@ _MOST_RATE = 1e6
 _PATIENCE = 3.0  # s of wall time without a message, after which the log says so
 
 
-def _topics(simulation: SimulatorClient, options: Namespace) -> str:
-    return _listed("topic", simulation.graph.topics(), options)
-
-
-def _services(simulation: SimulatorClient, options: Namespace) -> str:
-    return _listed("service", simulation.graph.services(), options)
-
-
 def _listed(what: str, found: dict[str, str], options: Namespace) -> str:
     if not options.all:
         found = {
@@ -133,14 +125,14 @@ COMMANDS = (
     SimulatorCommand(
         "topics",
         "list topics with their types",
-        _topics,
+        lambda simulation, options: _listed("topic", simulation.graph.topics(), options),
         (_PATTERN, _ALL),
         ("topics", "topics cf0", "topics nav_msgs"),
     ),
     SimulatorCommand(
         "services",
         "list services with their types",
-        _services,
+        lambda simulation, options: _listed("service", simulation.graph.services(), options),
         (_PATTERN, _ALL),
         ("services", "services takeoff", "services 'cf0*std_srvs'"),
     ),
