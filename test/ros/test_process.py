@@ -26,7 +26,6 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene import frames
 
 DOMAIN = own_domain("test_ros_process")
-LONGEST = 2.0  # s from a signal to the end
 LONG = 60.0  # s
 
 Start = Callable[..., SimulatorProcess]
@@ -48,11 +47,9 @@ def start() -> Iterator[Start]:
 
 
 def check_end(simulator: SimulatorProcess, number: signal.Signals) -> None:
-    code, seconds = simulator.end(number)
-    print(f"{number.name}: {seconds:.2f} s")
+    code, _ = simulator.end(number)
     assert code == 0
     assert "Traceback" not in simulator.log
-    assert seconds < LONGEST, f"took {seconds:.2f} s"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
