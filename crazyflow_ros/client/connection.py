@@ -126,7 +126,7 @@ class Connection(Session):
     def sleep(self, seconds: float) -> None:
         """Sleep in simulated time, rounded to ticks when stepping.
 
-        If time jumps back meanwhile, for example at a reset, what is left of it stays the same.
+        If time jumps back meanwhile, for example at a reset, the remaining time stays the same.
 
         Raises:
             SimulationError: Time does not advance, and this client does not step.
@@ -186,11 +186,11 @@ class Connection(Session):
         return self._log.has(text)
 
     def refusal(self, what: str, *, is_topic: bool = False) -> str:
-        """Return what has been said against the latest message or request, or an empty string.
+        """Return why the latest message or request was refused, or an empty string.
 
         The services of crazyswarm2 have empty responses, and topics have none, so a refusal is only
-        a flight event or in the log. The simulator takes in turn what it is sent: it has told the
-        refusal before it answers this further request.
+        a flight event or in the log. The simulator handles requests in order, so it has reported
+        the refusal before it answers the request that this method sends.
 
         Args:
             what: Name of the topic or service.
@@ -215,7 +215,7 @@ class Connection(Session):
         self.time_ns, self._late_ns = nanoseconds(answer.state.header.stamp), None
 
     def status(self) -> SimulatorStatus:
-        """Return what the simulator says of itself, which it does once a second."""
+        """Return the simulator's status, which it publishes once a second."""
         found: list[DiagnosticArray] = []
         topic = f"{self.name}/status"
         subscription = self.node.create_subscription(DiagnosticArray, topic, found.append, 1)
@@ -230,7 +230,7 @@ class Connection(Session):
 
         Raises:
             NoSimulator: It does not appear.
-            SimulationError: It does not answer, or is none.
+            SimulationError: It does not answer, or is not a simulator.
         """
         service = f"{self.name}/get_parameters"
         try:

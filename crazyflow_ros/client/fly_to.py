@@ -101,7 +101,6 @@ class FlyTo(Node):
         return SetParametersResult(successful=True)
 
     def _read(self, parameters: Sequence[Parameter[Any]]) -> None:
-        """Set a goal if all its values are valid."""
         given = {parameter.name: parameter.value for parameter in parameters}
         goal = _numbers("position", given["position"], 3) if "position" in given else self._goal
         yaw = _numbers("yaw", [given["yaw"]], 1)[0] if "yaw" in given else self._yaw

@@ -73,12 +73,7 @@ def main() -> int:
 
 
 def fly(simulation: SimulatorClient, drone: DroneClient) -> None:
-    """Fly a drone until a key ends it.
-
-    Args:
-        simulation: The simulator.
-        drone: The drone.
-    """
+    """Fly a drone until a key ends it."""
     from geometry_msgs.msg import TwistStamped
 
     with _raw_keyboard():
@@ -128,7 +123,6 @@ def _command(drone: DroneClient, key: str) -> str:
 
 
 def _key(seconds: float) -> str:
-    """Return a key pressed within a time, or an empty string."""
     if not select.select([sys.stdin], [], [], seconds)[0]:
         return ""
     pressed = os.read(sys.stdin.fileno(), 64).decode(errors="replace")

@@ -30,7 +30,7 @@ _CLOSING = 10  # s of wall time after which the process ends although ROS does n
 
 
 def _record(simulation: SimulatorClient, path: Path) -> str:
-    """Record until there is a reason to end, and return what has been written."""
+    """Record until there is a reason to end, and return a summary of the file."""
     from crazyflow_ros.ros.recording import TopicRecording
 
     parameters = simulation.parameters.all()

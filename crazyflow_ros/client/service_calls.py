@@ -1,4 +1,4 @@
-"""Calls of services by a node, several at a time, and what their answers say."""
+"""Concurrent service calls of a node, and the errors in their answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ServiceCall(Future[Any]):
 
     @property
     def problem(self) -> str:
-        """What is wrong if there is no response."""
+        """Error message if there is no response."""
         if self.is_sent:
             return f"{self.service} does not respond"
         return f"there is no service {self.service}"
@@ -77,13 +77,7 @@ class ServiceCalls:
         return bool(self._client(kind, service).service_is_ready())
 
     def start(self, call: ServiceCall, kind: Any, request: Any) -> None:
-        """Call a service as soon as it is found.
-
-        Args:
-            call: The call.
-            kind: Type of the service.
-            request: The request.
-        """
+        """Call a service as soon as it is found."""
         try:
             client = self._client(kind, call.service)
         except Exception as error:  # rclpy has no public base class for invalid names
@@ -94,7 +88,7 @@ class ServiceCalls:
         self.attend()
 
     def attend(self) -> None:
-        """Send what waits for its service, and end what has waited for too long.
+        """Send the calls whose services have been found, and end calls that have waited too long.
 
         Call it periodically.
         """

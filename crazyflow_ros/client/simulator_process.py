@@ -160,8 +160,8 @@ class SimulatorProcess:
     def has_complained(self) -> bool:
         """Return whether its log has anything above INFO, and print that to standard error.
 
-        That sensors take longer than their period is printed, and no reason to fail: the machine is
-        slow, or other programs use it.
+        Warnings that sensors take longer than their period are printed but do not count: the
+        machine is slow or busy.
         """
         lines = self.log.read_text(errors="replace").splitlines()
         has_failed = False

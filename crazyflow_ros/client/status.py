@@ -1,4 +1,4 @@
-"""What a simulator says of itself and its drones."""
+"""The status of a simulator and of its drones."""
 
 from __future__ import annotations
 

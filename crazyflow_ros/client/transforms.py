@@ -22,11 +22,8 @@ _LATCHED = QoSProfile(depth=_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 class TransformClient:
     """Transforms between the frames that the simulator publishes on /tf and /tf_static.
 
-    It hears them only while a method of the connection waits, and keeps them for 10 s of simulated
-    time.
-
-    Args:
-        simulation: The connection to the simulator.
+    It receives them only while a method of the connection waits, and keeps them for 10 s of
+    simulated time.
     """
 
     def __init__(self, simulation: Connection) -> None:

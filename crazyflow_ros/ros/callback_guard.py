@@ -9,7 +9,7 @@ from __future__ import annotations
 import array
 import inspect
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -47,9 +47,6 @@ class Refusal(ValueError):
 class CallbackGuard:
     """A guard around callbacks, which logs what it refuses.
 
-    Args:
-        logger: Logger of the warnings.
-
     Attributes:
         refused: Number of messages and requests refused so far.
         failed: Number of callbacks that raised anything other than a refusal so far.
@@ -80,7 +77,7 @@ class CallbackGuard:
 
     def on_request(
         self, callback: Callable[[Any, Any], Any], name: str
-    ) -> Callable[[Any, Any], Any]:
+    ) -> Callable[[Any, Any], Awaitable[Any]]:
         """Wrap a service callback so that the service always responds.
 
         Args:
@@ -89,28 +86,21 @@ class CallbackGuard:
             name: Name of the service.
         """
 
-        def refuse(request: Any, response: Any, error: Exception) -> Any:
-            text = self.explain(error, name)
-            if not _refuse(request, response, text, getattr(error, "code", None)):
-                # The response cannot carry the reason.
-                self._logger.warning(f"{name} is refused: {text}")
-            return response
-
         async def answer(request: Any, response: Any) -> Any:
             try:
                 check_request(request)
-                return _succeed(response, await callback(request, response))
+                returned = callback(request, response)
+                if inspect.isawaitable(returned):
+                    returned = await returned
+                return _succeed(response, returned)
             except Exception as error:
-                return refuse(request, response, error)
+                text = self.explain(error, name)
+                if not _refuse(request, response, text, getattr(error, "code", None)):
+                    # The response cannot carry the reason.
+                    self._logger.warning(f"{name} is refused: {text}")
+                return response
 
-        def answer_at_once(request: Any, response: Any) -> Any:
-            try:
-                check_request(request)
-                return _succeed(response, callback(request, response))
-            except Exception as error:
-                return refuse(request, response, error)
-
-        return answer if inspect.iscoroutinefunction(callback) else answer_at_once
+        return answer
 
     def on_timer(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Wrap a timer callback; exceptions are logged."""

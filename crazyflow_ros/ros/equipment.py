@@ -1,4 +1,4 @@
-"""How a simulator is put together: what its parameters make of it, and what its features get."""
+"""How a simulator is assembled from its parameters, and what its features receive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Equipment:
     sensors: SensorFile | None
     """Sensors of the drones, or None."""
     door: Door | None
-    """Through which others fly the drones, or None."""
+    """Lets other programs fly the drones, or None."""
     recorder: Recorder | None
     """Recorder of all published messages, or None."""
     record_command: RecordCommand | None
@@ -49,7 +49,7 @@ class Blueprint:
     config: SimulationConfig
     sensors: SensorFile | None
     features: Callable[[], Features]
-    """Imports the features, which takes as long as to load compiled code, and happens beside it."""
+    """Imports the features, in parallel with loading compiled code, which takes as long."""
     extensions: Mapping[str, Extension] = field(default_factory=dict)
     """Those that are asked for, by name."""
 

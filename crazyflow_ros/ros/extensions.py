@@ -1,4 +1,4 @@
-"""What packages add to a node by entry points: features always, extensions when asked for."""
+"""Additions of other packages by entry points: features always, extensions on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FEATURES = "crazyflow_ros.features"
 
 PREFIXES = tuple(f"{name}." for group in (_FEATURES, DOORS, EXTENSIONS) for name in names(group))
-"""With what the names of the parameters of doors, features and extensions begin."""
+"""Prefixes of the parameters of doors, features and extensions."""
 
 
 def asked_for(given: Iterable[str], own: Collection[str]) -> dict[str, type[Extension]]:
@@ -109,8 +109,7 @@ def configured(
 def add_external_features(host: Host) -> None:
     """Add the features of all installed packages.
 
-    The simulator flies without one that is broken, and says so, because nobody has asked for it in
-    so many words.
+    A broken feature is skipped with a warning, because nobody has asked for it explicitly.
 
     Raises:
         ParameterError: A feature refuses a parameter that it was given.

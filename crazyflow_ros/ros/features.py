@@ -72,7 +72,7 @@ def add_reports(host: Host, equipment: Equipment) -> None:
 
 
 def add_control(host: Host, equipment: Equipment) -> None:
-    """Add sensors, services that control the simulation, and topics through which others fly."""
+    """Add sensors, services that control the simulation, and topics to fly drones through."""
     door = equipment.door
     if equipment.sensors:
         from crazyflow_ros.ros.sensors import sensor_threads
@@ -104,4 +104,4 @@ def add_topic_hardware(host: Host, door: TopicSource) -> None:
         from crazyflow_ros.ros.controllers import topic_sensors
     topic_hardware.declare(host, door)
     if is_on("topic_sensors", host.log):
-        topic_sensors.declare(host, door)
+        topic_sensors.SensorTopics(host, door)

@@ -1,4 +1,4 @@
-"""A node whose callbacks may refuse and fail, and whose messages can be tapped and recorded."""
+"""A node whose callbacks may refuse or fail, and whose messages can be tapped and recorded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crazyflow_ros.ros.service_answers import Answers, Retirement, Waiting
 
 
 class GuardedNode(ParameterNode):
-    """A node that nothing from outside ends.
+    """A node that no message or request can end.
 
     Its topics and services are created and destroyed in the executor's thread. They have no event
     handlers: an executor walks over these whenever it wakes up.

@@ -123,14 +123,14 @@ class Host(Protocol):
     def for_each_drone(self, add: Callable[[str], None]) -> None:
         """Call a function for each drone with topics and services of its own, now and later.
 
-        It adds those of a feature; they go with the drone, or when nobody looks for them.
+        It adds those of a feature; they are removed with the drone, or when nobody uses them.
         """
 
     def for_all_drones(self, add: Callable[[], None]) -> None:
-        """Call a function now and whenever `drones` has changed, for what has a row for each."""
+        """Call a function now and whenever `drones` has changed, for messages with a row each."""
 
     def follow_drones(self) -> None:
-        """Adapt topics and services to the present drones at once, not with the next look."""
+        """Adapt topics and services to the present drones at once, not at the next regular call."""
 
     def on_close(self, close: Callable[[], None]) -> None:
         """Call a function at the end, once time stands still."""

@@ -1,8 +1,7 @@
-"""A limit on the memory of the process, so that no message takes that of the machine.
+"""A limit on the memory of the process, so that no message exhausts the machine's memory.
 
-rmw_fastrtps makes room for all elements of a list before it reads the first one: a request of four
-bytes made it take 5 GB. What needs more than the limit is refused where it asks for memory, mostly
-in rmw, and the process lives on.
+rmw_fastrtps allocates all elements of a list before it reads the first one: a request of four bytes
+made it allocate 5 GB. Allocations above the limit fail, mostly in rmw, and the process continues.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def limit_memory(gibibytes: float) -> None:
 
 
 def advice(error: BaseException) -> str:
-    """Return what the message of an error lacks: the limit, if memory was refused."""
+    """Return an addition to the message of an error: the limit, if an allocation failed."""
     text = str(error).lower()  # of MuJoCo, XLA and the system
     is_shortage = isinstance(error, MemoryError) or ("allocat" in text and "memory" in text)
     return f" ({_limit()})" if is_shortage else ""
@@ -55,7 +54,7 @@ def _limit() -> str:
 
 @cache
 def _say_before_end() -> bytes:
-    """Name the limit before C++ ends the process; return the text, which has to stay."""
+    """Let C++ name the limit before it ends the process; return the text, to be kept."""
     text = f"C++ ends the process. If it needed more memory (bad_alloc): {_limit()}\n".encode()
     if is_available():
         with suppress(OSError, AttributeError):  # another C++ library
@@ -65,17 +64,13 @@ def _say_before_end() -> bytes:
 
 
 class MemoryWatch:
-    """Gives back memory that a large message has left behind, and says when little is left.
-
-    Args:
-        logger: Gets the warnings.
-    """
+    """Returns memory of large messages to the system, and warns when little is left."""
 
     def __init__(self, logger: Logger) -> None:
         self._logger, self._before = logger, _used()[0]
 
     def look(self) -> None:
-        """Look how much memory is in use; call it regularly."""
+        """Check how much memory is in use; call it regularly."""
         resident, reserved = _used()
         if resident > self._before + _LEFT_BEHIND:
             with suppress(AttributeError):  # another C library

@@ -51,9 +51,6 @@ class SimulatorNode(GuardedNode):
         read: Declares and reads the parameters; says what kind of simulator they make.
         tap: Called before each message is published, in any thread.
 
-    Attributes:
-        physics: See `Host`, as all others.
-
     Raises:
         ValueError: A parameter has an invalid value; the message names the parameter and the
             allowed values.
@@ -197,8 +194,8 @@ class SimulatorNode(GuardedNode):
     def follow_drones(self) -> None:
         """Create and remove topics and services to match the present drones.
 
-        Called in the executor's thread. After a change of drones, messages with a row for each
-        drone are published only once this has run.
+        Call it in the executor's thread. After a change of drones, messages with a row for each
+        drone are published only after this.
         """
         before, self.drones = self.drones, self.physics.snapshot.names
         if before == self.drones:
@@ -264,7 +261,6 @@ class SimulatorNode(GuardedNode):
 
 
 def _read(node: SimulatorNode) -> Blueprint:
-    """Read the parameters of the node `crazyflow`."""
     parameters = declare(node, Parameters, others=PREFIXES)
     extensions = declared_extensions(node)
     config = configured(parameters.simulation_config(), parameters, extensions)

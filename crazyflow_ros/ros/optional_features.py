@@ -12,7 +12,7 @@ _missing: dict[str, str] = {}  # features that are off, and the package that eac
 
 @contextmanager
 def if_installed(feature: str) -> Iterator[None]:
-    """A context for the imports of a feature whose message package may be missing, or old."""
+    """Context for the imports of a feature whose message package may be missing or outdated."""
     try:
         yield
     except ImportError as error:

@@ -1,6 +1,6 @@
 """The program `simulator`: starts the node and ends it on a signal or a failure.
 
-The main thread only waits, so that it handles a signal at once whatever the other threads do. One
+The main thread only waits, so it handles signals at once whatever the other threads do. One
 thread builds the node and then runs its callbacks; the physics thread advances the simulation.
 """
 
@@ -43,7 +43,7 @@ STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
 
 LOCK_STEP = "--lock-step"
-"""Argument after which the last ones are a program that lives in simulated time."""
+"""Option that runs the program after `--` in simulated time."""
 
 _PROGRAMS = "crazyflow_ros.programs"  # group of the entry points
 _STOP_TIMEOUT = 0.6  # s for each of the other threads
@@ -105,7 +105,7 @@ def main(
 
 
 def _split(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments of ROS, and the program that is to live in simulated time, if any.
+    """Return the arguments of ROS, and the program that runs in simulated time, if any.
 
     Raises:
         ValueError: The program is missing.
@@ -157,7 +157,7 @@ def _ensure_log_folder() -> None:
 
 
 class TimedProgram(Protocol):
-    """A program that lives in simulated time, and ends the process when it ends.
+    """A program that runs in simulated time; the process ends with it.
 
     An entry point of the group `crazyflow_ros.programs`, `ros`, builds it from its command.
     """
@@ -173,7 +173,7 @@ class TimedProgram(Protocol):
         """
 
     def run(self) -> int:
-        """Let it run to its end, in a thread of its own, and return its exit code."""
+        """Wait for its end, in a thread of its own, and return its exit code."""
 
     def stop(self) -> None:
         """End it, if it has been started. From any thread."""
@@ -206,7 +206,6 @@ class _Process:
             os.write(self._waker, b"\0")
 
     def run(self) -> int:
-        """Run until `end` is called, and return the exit code."""
         self._worker.start()
         while not self._ended.is_set():
             os.read(self._wakes, 1)
@@ -229,7 +228,6 @@ class _Process:
         return self._exit_code
 
     def _work(self) -> None:
-        """Build the node and run its callbacks."""
         try:
             get_logger("crazyflow").info("importing JAX and MuJoCo")
             # Imported here because it takes seconds.
@@ -273,7 +271,6 @@ class _Process:
             self._fail(error)
 
     def _build(self) -> SimulatorNode:
-        """Build the node."""
         build: Callable[..., SimulatorNode] = import_module(self._node).build
         if self._command:
             self._program = load(_PROGRAMS, "ros", "program in simulated time")(self._command)
@@ -281,7 +278,7 @@ class _Process:
             return build() if self._program is None else build(self._program.note)
 
     def _run_beside(self, program: TimedProgram, simulator: SimulatorNode) -> None:
-        """Start the program that lives in simulated time, with which the process ends."""
+        """Start the program that runs in simulated time; the process ends with it."""
         program.start(simulator)
 
         def run() -> None:

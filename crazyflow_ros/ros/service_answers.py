@@ -1,4 +1,4 @@
-"""How service calls are answered: late, again, and after the end of a drone."""
+"""Answers to service calls: delayed, repeated, and after the removal of a drone."""
 
 from __future__ import annotations
 
@@ -51,9 +51,6 @@ class Waiting:
             future: A future completed in another thread. After the timeout it is cancelled, so that
                 it is not carried out without a caller; if it has begun by then, the wait goes on.
             timeout: Timeout [s of wall time].
-
-        Returns:
-            The result of the future.
 
         Raises:
             TimeoutError: The future was not done in time, and will not be done later unless the
@@ -154,7 +151,6 @@ class Answers:
         return not self._is_dropped
 
     def _show(self, message: Any, *rest: Any, **options: Any) -> None:
-        """Replace `warnings.showwarning`."""
         if self._is_sending and str(message).startswith(_DROPPED):
             self._is_dropped = True
         else:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from command_processes import run_python
 from geometry_msgs.msg import PoseStamped
 from rclpy.serialization import serialize_message
+from ros_client import SimulatorProcess, own_domain
 
 from crazyflow_ros.client.figure_eight.flight_path import (
     ALTITUDE,
@@ -25,6 +24,7 @@ from crazyflow_ros.client.figure_eight.flight_path import (
 from crazyflow_ros.client.figure_eight.flight_record import FlightRecord, Track
 from crazyflow_ros.client.figure_eight.trajectory_messages import read_pose, read_poses
 
+DOMAIN = own_domain("test_figure_eight")
 PAD = np.array([0.5, -0.5, 0.014])
 
 
@@ -42,11 +42,7 @@ def differences(
 
 @pytest.mark.parametrize(
     "segment",
-    [
-        Glide(PAD, 2 * PAD, 2.5),
-        FigureEightPath(PAD, SIZE, laps=2, duration=16.0),
-        FigureEightPath(PAD, SIZE, laps=1, duration=7.0),
-    ],
+    [Glide(PAD, 2 * PAD, 2.5), FigureEightPath(PAD, SIZE, laps=2, duration=16.0)],
 )
 def test_segment_has_true_derivatives_and_rests_at_its_ends(
     segment: Glide | FigureEightPath,
@@ -154,14 +150,7 @@ def without(track: Track, lost: list[int]) -> Track:
 
 @pytest.mark.parametrize(
     ("lost", "gaps"),
-    [
-        ([], 0),
-        ([500], 1),
-        ([500, 501, 502, 900], 2),
-        ([0, 1, 2], 0),
-        ([*range(1400, 1500)], 0),
-        ([0, 700, 701, 1499], 1),
-    ],
+    [([], 0), ([500, 501, 502, 900], 2), ([*range(1400, 1500)], 0), ([0, 700, 701, 1499], 1)],
 )
 def test_lost_poses_are_counted(lost: list[int], gaps: int) -> None:
     track = without(flown(), lost)
@@ -193,27 +182,10 @@ def test_serialised_poses_are_read_together() -> None:
 
 
 def test_client_flies_the_drones_of_a_simulator_in_a_namespace() -> None:
-    environment = {**os.environ, "ROS_DOMAIN_ID": str(1 + os.getpid() % 100)}
-    fleet = ["--ros-args", "-r", "__ns:=/fleet"]
+    fleet = ["-r", "__ns:=/fleet"]
     parameters = ["drones:=[alpha,beta]", "start_paused:=true", "real_time_factor:=0.0"]
-    settings = [word for parameter in parameters for word in ("-p", parameter)]
-    simulator = subprocess.Popen(
-        [sys.executable, "-m", "crazyflow_ros", *fleet, *settings], env=environment
-    )
-    client = [
-        sys.executable,
-        "-m",
-        "crazyflow_ros.client.figure_eight",
-        *fleet,
-        "-p",
-        "duration:=20",
-    ]
-    try:
-        flight = subprocess.run(
-            client, env=environment, capture_output=True, text=True, timeout=180, check=False
-        )
-        assert flight.returncode == 0, flight.stderr
-        assert "beta" in flight.stdout
-    finally:
-        simulator.terminate()
-        assert simulator.wait(5) == 0
+    with SimulatorProcess(DOMAIN, [*fleet, *parameters]):
+        words = ["-m", "crazyflow_ros.client.figure_eight", "--ros-args", *fleet]
+        flight = run_python(DOMAIN, *words, "-p", "duration:=20", timeout=180)
+    assert flight.returncode == 0, flight.stderr
+    assert "beta" in flight.stdout

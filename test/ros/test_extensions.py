@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import rclpy
 from other_packages import metadata
-from rclpy.context import Context
-from rclpy.parameter import Parameter
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.crazyswarm.link import CrazyflieLink
@@ -37,33 +34,14 @@ HOSTS = {"hosts.name": "left", "hosts.peers": ["right"], "hosts.connect": ["tcp/
 Declared = tuple[ParameterNode, Parameters, dict[str, Extension]]
 
 
-@pytest.fixture(scope="module")
-def context() -> Iterator[Context]:
-    context = Context()
-    rclpy.init(context=context)
-    yield context
-    rclpy.shutdown(context=context)
-
-
 @pytest.fixture
-def started(context: Context) -> Iterator[Callable[[dict[str, Any]], Declared]]:
-    nodes = []
-
+def started(parameter_node: Any) -> Callable[[dict[str, Any]], Declared]:
     def start(values: dict[str, Any]) -> Declared:
-        node = ParameterNode(
-            "extensions_test",
-            context=context,
-            parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
-            start_parameter_services=False,
-            enable_rosout=False,
-        )
-        nodes.append(node)
+        node = parameter_node(values)
         parameters = declare(node, Parameters, others=PREFIXES)
         return node, parameters, declared_extensions(node)
 
-    yield start
-    for node in nodes:
-        node.destroy_node()
+    return start
 
 
 def config_of(declared: Declared) -> SimulationConfig:

@@ -69,9 +69,8 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
+    with Client(DOMAIN) as client:
+        yield client
 
 
 def call(client: Client, server: Server, give_up: bool = False) -> Any:

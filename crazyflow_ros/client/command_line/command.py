@@ -1,4 +1,4 @@
-"""What a command of the command line is."""
+"""Commands of the command line, their arguments and their help."""
 
 from __future__ import annotations
 
@@ -21,20 +21,16 @@ WAIT = 20.0
 
 
 class UsageError(ValueError):
-    """Words of a command that make no sense."""
+    """The arguments of a command make no sense."""
 
 
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a command, see `argparse.ArgumentParser.add_argument`."""
-
-    names: tuple[str, ...]
-    options: dict[str, Any]
+Argument = Callable[[argparse.ArgumentParser], object]
+"""Adds an argument to the parser of a command."""
 
 
 def argument(*names: str, **options: Any) -> Argument:
-    """Describe an argument, in the words of `argparse`."""
-    return Argument(names, options)
+    """Describe an argument, see `argparse.ArgumentParser.add_argument`."""
+    return lambda parser: parser.add_argument(*names, **options)
 
 
 DRONE = argument("drone", help="name of a drone")
@@ -50,7 +46,7 @@ class SimulatorCommand:
     text: str
     """What it does, for the list of commands."""
     run: Callable[[SimulatorClient, argparse.Namespace], str | None]
-    """Carries it out, and returns what has been done, in words.
+    """Carries it out, and returns a text about the result.
 
     It raises `SimulationError` if the simulator refuses, and `UsageError`."""
     arguments: tuple[Argument, ...] = ()
@@ -62,8 +58,8 @@ class SimulatorCommand:
     def parser(self) -> CommandParser:
         """Return the parser of its words."""
         made = CommandParser(self.name, self.text, self.examples, self.more)
-        for one in self.arguments:
-            made.add_argument(*one.names, **one.options)
+        for add in self.arguments:
+            add(made)
         group = made.add_argument_group("which simulator")
         add_simulator_arguments(group)
         group.add_argument(

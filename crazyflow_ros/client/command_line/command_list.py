@@ -26,7 +26,7 @@ OWN: Groups = {
     "topics and services": graph_commands.COMMANDS,
     "programs": programs.COMMANDS,
 }
-"""Those that need no other package: to find others takes a tenth of a second."""
+"""Commands of this package: finding those of others takes a tenth of a second."""
 
 
 def groups() -> Groups:

@@ -11,13 +11,7 @@ from crazyflow_ros.client.command_line.command import SimulatorCommand, argument
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
 
-
-def _save(simulation: SimulatorClient, options: Namespace) -> str:
-    return simulation.save_checkpoint(options.file)
-
-
-def _restore(simulation: SimulatorClient, options: Namespace) -> str:
-    return simulation.restore_checkpoint(options.file)
+_CHECKPOINT = argument("file", help="its name in the simulator's checkpoint_folder")
 
 
 def _start(simulation: SimulatorClient, options: Namespace) -> str:
@@ -37,15 +31,15 @@ COMMANDS = (
     SimulatorCommand(
         "checkpoint save",
         "write the state of the simulation to a file",
-        _save,
-        (argument("file", help="its name in the simulator's checkpoint_folder"),),
+        lambda simulation, options: simulation.save_checkpoint(options.file),
+        (_CHECKPOINT,),
         ("checkpoint save hover.npz",),
     ),
     SimulatorCommand(
         "checkpoint restore",
         "go on from the state in a file",
-        _restore,
-        (argument("file", help="its name in the simulator's checkpoint_folder"),),
+        lambda simulation, options: simulation.restore_checkpoint(options.file),
+        (_CHECKPOINT,),
         ("checkpoint restore hover.npz",),
     ),
     SimulatorCommand(

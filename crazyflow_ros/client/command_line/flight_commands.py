@@ -31,7 +31,6 @@ _DURATION = argument(
 
 
 def _chosen(simulation: SimulatorClient, options: Namespace) -> list[DroneClient]:
-    """Return the drone that is named, or all."""
     if options.drone == "all":
         return [simulation.drone(name) for name in simulation.drones]
     return [simulation.drone(options.drone)]
@@ -39,7 +38,7 @@ def _chosen(simulation: SimulatorClient, options: Namespace) -> list[DroneClient
 
 @contextmanager
 def _watched(options: Namespace) -> Iterator[Callable[[OngoingFlight], None]]:
-    """Yield what shows the progress of a flight; say what Ctrl-C does not do."""
+    """Yield a function that shows the progress of a flight; after Ctrl-C, say that it goes on."""
     from crazyflow_ros.client.progress import ProgressLine
 
     line, begin = ProgressLine(sys.stderr), time.monotonic()
@@ -63,9 +62,9 @@ def _fly(
     start: Callable[[DroneClient], OngoingFlight],
     text: str,
 ) -> str:
-    """Let the chosen drones fly, and return a text about each, with its name and place.
+    """Fly the chosen drones, and return a line about each with its name and position.
 
-    If one is refused, the others fly nevertheless.
+    If one drone refuses, the others still fly.
     """
     from crazyflow_ros.client import SimulationError
 
@@ -105,46 +104,44 @@ def _list(simulation: SimulatorClient, _: Namespace) -> str:
 
 
 def _takeoff(simulation: SimulatorClient, options: Namespace) -> str:
-    def start(drone: DroneClient) -> OngoingFlight:
-        return drone.start_takeoff(options.height, options.duration)
-
-    return _fly(simulation, options, start, "{} hovers at {}")
+    to = options.height, options.duration
+    return _fly(simulation, options, lambda drone: drone.start_takeoff(*to), "{} hovers at {}")
 
 
 def _go_to(simulation: SimulatorClient, options: Namespace) -> str:
-    def start(drone: DroneClient) -> OngoingFlight:
-        return drone.start_go_to(options.x, options.y, options.z, options.yaw, options.duration)
-
-    return _fly(simulation, options, start, "{} hovers at {}")
+    to = options.x, options.y, options.z, options.yaw, options.duration
+    return _fly(simulation, options, lambda drone: drone.start_go_to(*to), "{} hovers at {}")
 
 
 def _land(simulation: SimulatorClient, options: Namespace) -> str:
-    def start(drone: DroneClient) -> OngoingFlight:
-        return drone.start_landing(options.duration)
+    to = options.duration
+    return _fly(simulation, options, lambda drone: drone.start_landing(to), "{} stands at {}")
 
-    return _fly(simulation, options, start, "{} stands at {}")
+
+def _each(
+    simulation: SimulatorClient,
+    options: Namespace,
+    command: Callable[[DroneClient], object],
+    text: str,
+) -> str:
+    """Command the chosen drones, and return a text with their names."""
+    drones = _chosen(simulation, options)
+    for drone in drones:
+        command(drone)
+    return text.format(", ".join(drone.name for drone in drones))
 
 
 def _emergency(simulation: SimulatorClient, options: Namespace) -> str:
-    drones = _chosen(simulation, options)
-    for drone in drones:
-        drone.emergency()
-    names = ", ".join(drone.name for drone in drones)
-    return f"rotors of {names} are stopped, until a reset"
+    text = "rotors of {} are stopped, until a reset"
+    return _each(simulation, options, lambda drone: drone.emergency(), text)
 
 
 def _arm(simulation: SimulatorClient, options: Namespace) -> str:
-    drones = _chosen(simulation, options)
-    for drone in drones:
-        drone.arm()
-    return f"armed: {', '.join(drone.name for drone in drones)}"
+    return _each(simulation, options, lambda drone: drone.arm(), "armed: {}")
 
 
 def _disarm(simulation: SimulatorClient, options: Namespace) -> str:
-    drones = _chosen(simulation, options)
-    for drone in drones:
-        drone.arm(False)
-    return f"disarmed: {', '.join(drone.name for drone in drones)}"
+    return _each(simulation, options, lambda drone: drone.arm(False), "disarmed: {}")
 
 
 def _reset(simulation: SimulatorClient, options: Namespace) -> str:

@@ -19,17 +19,8 @@ _ALL = argument("--all", action="store_true", help="also those that every node h
 _TOPIC = argument("topic", help="name of a topic, for example /cf0/odom")
 _ONCE = argument("--once", action="store_true", help="stop after the first one")
 _OF_EVERY_NODE = ("rcl_interfaces/srv/", "type_description_interfaces/srv/")
-_INTERNAL = ("/_action/",)
 _MOST_RATE = 1e6
 _PATIENCE = 3.0  # s of wall time without a message, after which the log says so
-
-
-def _topics(simulation: SimulatorClient, options: Namespace) -> str:
-    return _listed("topic", simulation.graph.topics(), options)
-
-
-def _services(simulation: SimulatorClient, options: Namespace) -> str:
-    return _listed("service", simulation.graph.services(), options)
 
 
 def _listed(what: str, found: dict[str, str], options: Namespace) -> str:
@@ -37,7 +28,7 @@ def _listed(what: str, found: dict[str, str], options: Namespace) -> str:
         found = {
             name: kind
             for name, kind in found.items()
-            if not kind.startswith(_OF_EVERY_NODE) and not any(part in name for part in _INTERNAL)
+            if not kind.startswith(_OF_EVERY_NODE) and "/_action/" not in name
         }
     chosen = matching(found, options.pattern)
     return table([*chosen.items()]) if chosen else f"no {what} contains {options.pattern}"
@@ -134,14 +125,14 @@ COMMANDS = (
     SimulatorCommand(
         "topics",
         "list topics with their types",
-        _topics,
+        lambda simulation, options: _listed("topic", simulation.graph.topics(), options),
         (_PATTERN, _ALL),
         ("topics", "topics cf0", "topics nav_msgs"),
     ),
     SimulatorCommand(
         "services",
         "list services with their types",
-        _services,
+        lambda simulation, options: _listed("service", simulation.graph.services(), options),
         (_PATTERN, _ALL),
         ("services", "services takeoff", "services 'cf0*std_srvs'"),
     ),

@@ -1,4 +1,4 @@
-"""Finds the command that the words name, carries it out, and says what has been done."""
+"""Runs the command that the arguments name, and prints its result."""
 
 from __future__ import annotations
 
@@ -96,10 +96,7 @@ def _carry_out(command: SimulatorCommand, options: Namespace) -> int:
 class _TopParser(CommandParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, without the list of all commands."""
-        self.exit(
-            WRONG_USAGE,
-            f"usage: {self.prog} COMMAND ...\n{self.prog}: {message}\n",
-        )
+        self.exit(WRONG_USAGE, f"usage: {self.prog} COMMAND ...\n{self.prog}: {message}\n")
 
 
 def _top_parser() -> CommandParser:

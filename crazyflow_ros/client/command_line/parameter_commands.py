@@ -22,10 +22,6 @@ def _list(simulation: SimulatorClient, options: Namespace) -> str:
     return text.table([*found.items()]) if found else f"no parameter contains {options.pattern}"
 
 
-def _get(simulation: SimulatorClient, options: Namespace) -> str:
-    return text.value(simulation.parameters.get(options.name))
-
-
 def _set(simulation: SimulatorClient, options: Namespace) -> str:
     from crazyflow_ros.client.values import parsed
 
@@ -93,7 +89,11 @@ COMMANDS = (
         ("param list", "param list flight.", "param list 'rates*imu'"),
     ),
     SimulatorCommand(
-        "param get", "print a parameter", _get, (_NAME,), ("param get real_time_factor",)
+        "param get",
+        "print a parameter",
+        lambda simulation, options: text.value(simulation.parameters.get(options.name)),
+        (_NAME,),
+        ("param get real_time_factor",),
     ),
     SimulatorCommand(
         "param set",

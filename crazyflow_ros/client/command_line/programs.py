@@ -1,8 +1,8 @@
-"""Commands that are programs of their own, those of other packages among them.
+"""Commands that run other programs, including those of other packages.
 
-A package adds one with an entry point of the group `crazyflow_ros.commands`, which names a function
-of the words after the command's name, and of how the program is called, for its help. It returns
-the exit code. The first line of its docstring is what the list of commands says of it.
+A package adds a command with an entry point in the group `crazyflow_ros.commands`. It names a
+function that takes the words after the command's name and the name of the program, for its help,
+and returns the exit code. The list of commands shows the first line of its docstring.
 """
 
 from __future__ import annotations
@@ -36,19 +36,11 @@ if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
 
 GROUP = "crazyflow_ros.commands"
-"""Entry points of commands."""
-
-
-def _run(words: Sequence[str]) -> int:
-    return _only_help("run", words)
-
-
-def _crazyflie_server(words: Sequence[str]) -> int:
-    return _only_help("crazyflie-server", words)
+"""Group of the entry points of commands."""
 
 
 def _only_help(name: str, words: Sequence[str]) -> int:
-    """Print the help of a simulator, which `__main__` runs unless that is asked for."""
+    """Print the help of a command that `__main__` runs itself unless asked for help."""
     text = {program.name: program.text for program in COMMANDS}[name]
     drones = "--ros-args -p drones:=[cf0,cf1]"
     examples = (f"{name} {drones}", f"{name} --lock-step {drones} -- python script.py")
@@ -102,9 +94,13 @@ def _fly(simulation: SimulatorClient, options: Namespace) -> str | None:
 _BUILD_MESSAGES = "build the message packages that this environment lacks, after pip install"
 
 COMMANDS: tuple[SimulatorCommand | ProgramCommand, ...] = (
-    ProgramCommand("run", "run the simulator; further arguments are passed to ROS", _run),
     ProgramCommand(
-        "crazyflie-server", "run the simulator as crazyswarm2's server", _crazyflie_server
+        "run", "run the simulator; further arguments are passed to ROS", partial(_only_help, "run")
+    ),
+    ProgramCommand(
+        "crazyflie-server",
+        "run the simulator as crazyswarm2's server",
+        partial(_only_help, "crazyflie-server"),
     ),
     SimulatorCommand(
         "fly",
@@ -140,9 +136,9 @@ def _load_and_run(name: str, words: Sequence[str]) -> int:
 
 
 def _first_line(entry: EntryPoint) -> str:
-    """Return the first line of a function's docstring, as a phrase, or else whose command it is.
+    """Return the first line of a function's docstring as a phrase, or else the name of its package.
 
-    It is read from the source: for the list of commands, importing them all would take seconds.
+    It is read from the source, because importing all commands would take seconds.
     """
     with suppress(OSError, SyntaxError, ValueError):
         for node in ast.parse(_source(entry.module).read_text()).body:

@@ -29,10 +29,6 @@ def _list(simulation: SimulatorClient, _: Namespace) -> str:
     return text.table([*worlds.items()]) if worlds else "there are no worlds"
 
 
-def _current(simulation: SimulatorClient, _: Namespace) -> str:
-    return simulation.world.current()
-
-
 def _load(simulation: SimulatorClient, options: Namespace) -> str:
     name = simulation.world.load(options.world)
     return f"world {name} is loaded; time stands still at its start, resume lets it go on"
@@ -91,7 +87,10 @@ COMMANDS = (
         "world list", "list the worlds that can be loaded", _list, examples=("world list",)
     ),
     SimulatorCommand(
-        "world current", "print which world is loaded", _current, examples=("world current",)
+        "world current",
+        "print which world is loaded",
+        lambda simulation, _: simulation.world.current(),
+        examples=("world current",),
     ),
     SimulatorCommand(
         "world load",

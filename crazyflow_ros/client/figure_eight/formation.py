@@ -109,7 +109,6 @@ class _Formation:
             )
 
     def fly(self, duration: float, progress: ProgressLine) -> FlightRecord:
-        """Fly, and return what was flown."""
         simulation = self._simulation
         # Before the pause: while time stands still each pose comes once, and may be lost.
         simulation.wait(

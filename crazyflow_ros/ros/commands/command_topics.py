@@ -111,8 +111,6 @@ class TwistTopics:
 
 
 class _Listener:
-    """A node with its own context and thread."""
-
     def __init__(self, simulator: Host) -> None:
         self._context = Context()
         rclpy.init(args=[], context=self._context, domain_id=simulator.node.context.get_domain_id())
@@ -130,7 +128,6 @@ class _Listener:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop the thread and destroy the node."""
         self._executor.shutdown(_END_TIMEOUT)
         self._context.try_shutdown()
         self._thread.join(_END_TIMEOUT)

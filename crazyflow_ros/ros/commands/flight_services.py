@@ -107,7 +107,6 @@ class FlightServices:
         self._add(ALL)
 
     def _add(self, owner: str) -> None:
-        """Create the services of a drone, or of all drones."""
         for kind, name in (
             (Takeoff, "takeoff"),
             (Land, "land"),

@@ -1,6 +1,7 @@
 """The messages that command a drone, from <drone>/cmd_pose to <drone>/wrench.
 
-A `Command` says which messages a topic takes, and converts them to setpoints or wrenches.
+A `Command` says which messages a topic takes, and converts them to setpoints or wrenches. All
+conversions raise ValueError for NaN, infinity or a zero quaternion.
 """
 
 from __future__ import annotations
@@ -12,13 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from geometry_msgs.msg import (
-    PointStamped,
-    PoseStamped,
-    Twist,
-    TwistStamped,
-    WrenchStamped,
-)
+from geometry_msgs.msg import PointStamped, PoseStamped, Twist, TwistStamped, WrenchStamped
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
@@ -85,11 +80,7 @@ class Command:
 
 
 def pose(message: PoseStamped) -> Pose:
-    """Convert to a position and heading to hold, in the map; roll and pitch are ignored.
-
-    Raises:
-        ValueError: NaN or infinity, or zero quaternion.
-    """
+    """Convert to a position and heading to hold, in the map; roll and pitch are ignored."""
     yaw = float(frames.yaw(attitude(message.pose.orientation)))
     return Pose(xyz(message.pose.position), yaw)
 
@@ -101,7 +92,7 @@ def velocity(message: TwistStamped) -> Velocity:
     has no such frame, so names are accepted that programs use for the frame of a body.
 
     Raises:
-        ValueError: NaN or infinity, or a non-zero roll or pitch rate.
+        ValueError: A roll or pitch rate is not zero.
     """
     rates = xyz(message.twist.angular)
     if rates[0] != 0 or rates[1] != 0:
@@ -110,21 +101,13 @@ def velocity(message: TwistStamped) -> Velocity:
 
 
 def goal_pose(message: PoseStamped) -> flight.Goal:
-    """Convert to a horizontal goal and heading at the present height; RViz sends no height.
-
-    Raises:
-        ValueError: NaN or infinity, or zero quaternion.
-    """
+    """Convert to a horizontal goal and heading at the present height; RViz sends no height."""
     yaw = float(frames.yaw(attitude(message.pose.orientation)))
     return flight.Goal(xyz(message.pose.position)[:2], yaw)
 
 
 def clicked_point(message: PointStamped) -> flight.Goal:
-    """Convert to a goal above a point at the present height.
-
-    Raises:
-        ValueError: NaN or infinity.
-    """
+    """Convert to a goal above a point at the present height."""
     return flight.Goal(xyz(message.point)[:2], math.nan)
 
 
@@ -136,8 +119,8 @@ def trajectory(message: MultiDOFJointTrajectory) -> Trajectory:
     are differences of neighbouring points, and zero at both ends.
 
     Raises:
-        ValueError: No points, times that do not increase, velocities or accelerations in only some
-            points, NaN or infinity, or zero quaternion.
+        ValueError: No points, times that do not increase, or velocities or accelerations in only
+            some points.
     """
     points = message.points
     if not points:
@@ -162,11 +145,7 @@ def trajectory(message: MultiDOFJointTrajectory) -> Trajectory:
 
 
 def full_state(message: FullState) -> flight.FullState:
-    """Convert to an unplanned full state in the map; angular velocities are body rates [rad/s].
-
-    Raises:
-        ValueError: NaN or infinity, or zero quaternion.
-    """
+    """Convert to an unplanned full state in the map; angular velocities are body rates [rad/s]."""
     return flight.FullState(
         xyz(message.pose.position),
         xyz(message.twist.linear),
@@ -180,9 +159,6 @@ def hover(message: Hover) -> flight.Hover:
     """Convert to a velocity in the heading frame and a height above the floor.
 
     As in crazyswarm2, the frame is ignored: its programs leave it empty or set it to the world.
-
-    Raises:
-        ValueError: NaN or infinity.
     """
     return flight.Hover((message.vx, message.vy), message.yaw_rate, message.z_distance)
 
@@ -192,19 +168,12 @@ def position(message: Position) -> flight.Position:
 
     crazyswarm2's documentation says radians, but its servers pass the number on to the firmware,
     which takes degrees.
-
-    Raises:
-        ValueError: NaN or infinity.
     """
     return flight.Position(xyz(message), math.radians(message.yaw))
 
 
 def velocity_world(message: VelocityWorld) -> flight.VelocityWorld:
-    """Convert to a velocity in the map and a yaw rate in degrees per second, counter-clockwise.
-
-    Raises:
-        ValueError: NaN or infinity.
-    """
+    """Convert to a velocity in the map and a yaw rate in degrees per second, counter-clockwise."""
     return flight.VelocityWorld(xyz(message.vel), math.radians(message.yaw_rate))
 
 
@@ -220,7 +189,7 @@ def legacy(message: Twist, most_thrust: float) -> flight.AttitudeThrust:
         most_thrust: Collective thrust at full PWM [N].
 
     Raises:
-        ValueError: NaN or infinity, or a PWM out of range.
+        ValueError: The PWM is out of range.
     """
     pwm = limits.number("linear.z", message.linear.z, limits.Limit(_PWM, "of PWM"))
     if pwm < 0:
@@ -234,7 +203,7 @@ def raw(message: Float64MultiArray, control: Control) -> Raw:
     """Convert a command of the control mode, see `Control`; rotor speeds are in rad/s here.
 
     Raises:
-        ValueError: Wrong number of values, NaN or infinity, or zero quaternion.
+        ValueError: Wrong number of values.
     """
     values = np.array(message.data)
     setpoint = Raw(values / RPM if control is Control.rotor_vel else values)
@@ -248,9 +217,6 @@ def wrench(message: WrenchStamped) -> TimedWrench:
     It acts for 0.1 s of simulated time or until the next message, so it ends when its publisher
     stops. The axes are those of the map, or with frame `<drone>/base_link` those of the drone,
     rotating with it.
-
-    Raises:
-        ValueError: NaN or infinity.
     """
     in_body = message.header.frame_id.endswith("/base_link")
     force, torque = xyz(message.wrench.force), xyz(message.wrench.torque)
@@ -263,12 +229,7 @@ WRENCH = Command("wrench", WrenchStamped, wrench, (*_MAP, _BODY))
 
 
 def commands(control: Control, drone_model: str) -> dict[str, Command]:
-    """Return the commands with a setpoint, by topic; all are recorded and replayed.
-
-    Args:
-        control: Control mode of the topic `command`.
-        drone_model: Model of the drones.
-    """
+    """Return the commands with a setpoint, by topic; all are recorded and replayed."""
     most_thrust = 4 * float(load_drone(drone_model)["thrust_max"])
     joints = (_DRONE, "base_link", _BODY)
     found = [

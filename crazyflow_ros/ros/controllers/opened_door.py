@@ -36,9 +36,9 @@ class OpenedDoor(NamedTuple):
     """A door, and what is behind it."""
 
     door: Door | None
-    """None if topics and services fly all drones."""
+    """None if all drones are flown by topics and services."""
     autopilots: Autopilots | None = None
-    """Its processes, still to be started; None if others start them."""
+    """Its processes, not yet started; None if others start them."""
 
 
 def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationConfig) -> OpenedDoor:
@@ -75,11 +75,7 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
         return None
     if control.mode == "topic":
         return TopicSource(
-            p.by_door,
-            freq=p.freq,
-            rate=control.rate,
-            on_loss=control.on_loss,
-            logger=node.log,
+            p.by_door, freq=p.freq, rate=control.rate, on_loss=control.on_loss, logger=node.log
         )
     full_name = node.get_fully_qualified_name()
     return SharedMemoryLink(
@@ -100,12 +96,6 @@ def _prepared_autopilots(
     settings: DoorSettings, parameters: Parameters, config: SimulationConfig, log: ThrottledLogger
 ) -> Autopilots | None:
     """Return the processes of the autopilot, still to be started; None without a build.
-
-    Args:
-        settings: Of the door.
-        parameters: Parameters of the simulator.
-        config: Configuration of its simulation.
-        log: Says which process has ended.
 
     Raises:
         ParameterError: The door has no autopilot that can be started, or there is no build of it.

@@ -35,7 +35,7 @@ _REPEAT_PERIOD = 0.2  # s of wall time
 class SensorTopics:
     """Topics <drone>_sensors/names and <drone>_sensors/values, also in the drone's namespace."""
 
-    def __init__(self, simulator: Host) -> None:
+    def __init__(self, simulator: Host, door: TopicSource) -> None:
         self._states = StateInterfaces(simulator.parameters.drone_model)
         self._simulator, self._listeners = simulator, simulator.listeners
         self._drones = simulator.parameters.by_door
@@ -51,9 +51,9 @@ class SensorTopics:
         self._row = Row(self._messages, [])
         self._listeners.follow(self._address)
         simulator.regular_calls.add(self._repeat, _REPEAT_PERIOD)
+        door.add_output(self._publish)
 
-    def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
-        """Publish the state, see `TopicSource.add_output`."""
+    def _publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
         if self._wanted:
             values = self._states.others(snapshot, mirror, level)
             self._row.send(snapshot.time_ns, [values])
@@ -97,10 +97,4 @@ class _Topic(NamedTuple):
 
 
 def _names(drone: str) -> list[str]:
-    """Return the names of a drone's values."""
     return [f"state_interface.{c.name(drone)}/{state}" for c in _COMPONENTS for state in c.states]
-
-
-def declare(simulator: Host, door: TopicSource) -> None:
-    """Create the topics."""
-    door.add_output(SensorTopics(simulator).publish)

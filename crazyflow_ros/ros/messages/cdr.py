@@ -174,11 +174,9 @@ class _Field(NamedTuple):
 
     @property
     def is_double(self) -> bool:
-        """Whether the number takes two words."""
         return "double" in self.ros_type
 
     def mark(self, marker: int) -> None:
-        """Set the number so that its first word is the marker."""
         number: float = marker
         if self.is_double:
             (number,) = struct.unpack("=d", struct.pack("=II", marker, _SECOND_WORD))

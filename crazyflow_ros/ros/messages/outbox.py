@@ -46,7 +46,7 @@ def _functions() -> tuple[Any, ctypes.c_void_p]:
 
 
 def _last_error() -> str:
-    """Return what ROS says of the last failure in this thread, and let it forget that."""
+    """Return and clear ROS's message about the last failure in this thread."""
     library = ctypes.CDLL("librcutils.so")
     library.rcutils_get_error_string.restype = _ErrorString
     why: bytes = library.rcutils_get_error_string().text
@@ -55,8 +55,6 @@ def _last_error() -> str:
 
 
 class _ErrorString(ctypes.Structure):
-    """ROS's `rcutils_error_string_t`."""
-
     _fields_ = (("text", ctypes.c_char * 1024),)
 
 

@@ -68,7 +68,7 @@ def _may_be_too_long(kind: Any) -> bool:
 
 
 def _is_complete(payload: bytes, kind: Any) -> bool:
-    """Return whether a serialised message has an end, maybe with more bytes behind it."""
+    """Return whether a serialised message is complete, perhaps followed by more bytes."""
     try:
         deserialize_message(payload, kind)
     except Exception:  # rclpy has no common base class

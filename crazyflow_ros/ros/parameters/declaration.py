@@ -37,9 +37,6 @@ class ParameterNode(Node):
     A list without elements, such as `-p crazyflie.decks:=[]`, arrives from rcl without type and
     value; rclpy would not start with it. Where floating-point numbers are expected, whole numbers
     are accepted, at the start and later.
-
-    Attributes:
-        declared: What `declare` has declared, by name.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -110,11 +107,8 @@ def declare(
         cls: The dataclass.
         defaults: Defaults by name that replace those of the dataclass.
         others: Prefixes of the names of other parameters that the node knows.
-        prefix: With what the names of all these parameters begin. Those that are declared already
-            are shared: their values are read.
-
-    Returns:
-        The values.
+        prefix: Prefix of the names of all these parameters. Parameters that are already declared
+            are shared, and their values are read.
 
     Raises:
         ParameterError: A value is not allowed.

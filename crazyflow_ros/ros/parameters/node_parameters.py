@@ -153,7 +153,7 @@ class Parameters(RealisticOptions):
 
     @property
     def flown_by(self) -> str:
-        """The parameter with which others fly the drones, and its value; empty if none does."""
+        """The parameter by which other programs fly drones, and its value; empty if none do."""
         if self.door:
             return f"door {self.door}"
         mode = self.ros2_control.mode
@@ -161,12 +161,12 @@ class Parameters(RealisticOptions):
 
     @property
     def by_door(self) -> tuple[str, ...]:
-        """Names of the drones that others fly."""
+        """Names of the drones that other programs fly."""
         return (self.door_drones or self.drones) if self.flown_by else ()
 
     @property
     def shares_drones(self) -> bool:
-        """Whether others fly only some of the drones."""
+        """Whether other programs fly only some of the drones."""
         return 0 < len(self.by_door) < len(self.drones)
 
     def _refuse(self, name: str, need: str) -> NoReturn:
@@ -205,7 +205,7 @@ class Parameters(RealisticOptions):
             raise ParameterError("crazyflie.anchors", str(error)) from None
 
     def _positioning(self) -> Positioning:
-        """Return what the estimator measures its position with.
+        """Return the position sensors of the estimator.
 
         Raises:
             ValueError: The anchors do not fit the decks.

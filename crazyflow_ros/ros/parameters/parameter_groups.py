@@ -89,7 +89,7 @@ class AutopilotProcesses:
 
 @dataclass(frozen=True)
 class Decks:
-    """What the drones carry to know where they are."""
+    """Positioning equipment of the drones."""
 
     decks: DeckNames = USUAL
     anchors: Anchors = ()

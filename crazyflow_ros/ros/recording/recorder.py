@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.checks.throttled_logger import Logger
 
 PARTIAL = "partial"
-"""Key of the metadata which says why a file cannot be replayed."""
+"""Key of the metadata with the reason why a file cannot be replayed."""
 
 _MAX_QUEUED = 64 * 1024 * 1024  # bytes of queued messages
 _WRITE_PERIOD = 0.05  # s of wall time

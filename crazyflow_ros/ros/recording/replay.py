@@ -108,8 +108,6 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
 
 
 class _Flight:
-    """The replayed flight."""
-
     def __init__(self, metadata: Any, start_up: StartUp, info: Callable[[str], object]) -> None:
         if not isinstance(metadata, dict):
             raise ReplayError("not a recording of this simulator: it has no parameters")
@@ -155,7 +153,7 @@ class _Flight:
             self._take_of(drone, name, payload)
 
     def _go_on(self, tick: int) -> None:
-        """Let time go on, unless the message follows that made it jump back."""
+        """Resume time, unless the next message is the one that made it jump back."""
         now, freq = self.physics.snapshot.tick, self.physics.freq
         if tick - now > _GAP * freq:
             self._info(f"nothing is recorded from {now / freq:.0f} s to {tick / freq:.0f} s")
@@ -210,7 +208,7 @@ class _Flight:
         self._recorded.clear()
 
     def _settle(self) -> None:
-        """Forget the recorded states that are as now, before a change: none need come after it."""
+        """Discard recorded states that equal the present one, before a change: none need follow."""
         differ = {
             drone
             for (drone, field), expected in self._recorded.items()
@@ -331,12 +329,7 @@ def main() -> None:
 
 
 def run(words: Sequence[str], program: str = "replay") -> int:
-    """Replay a file, and return the exit code.
-
-    Args:
-        words: Command line.
-        program: Name of the program in its help.
-    """
+    """Replay a file, and return the exit code."""
     parser = argparse.ArgumentParser(
         prog=program, description="Replay a recorded flight and compare all states."
     )

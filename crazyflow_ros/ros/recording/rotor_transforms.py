@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class _Rotors(NamedTuple):
-    """The rotors of the present drones."""
-
     drones: tuple[str, ...]
     at_rest: np.ndarray
     """Attitudes xyzw at the angle 0, shape (4 M, 4)."""
@@ -37,12 +35,7 @@ class _Rotors(NamedTuple):
 
 
 class RotorTransforms:
-    """Records the attitudes of all rotors, in the physics thread, as often as the joint states.
-
-    Args:
-        simulator: The node, which publishes joint states.
-        recorder: The recorder.
-    """
+    """Records the attitudes of all rotors, in the physics thread, as often as the joint states."""
 
     def __init__(self, simulator: Host, recorder: Recorder) -> None:
         self._simulator, self._recorder = simulator, recorder
@@ -55,7 +48,6 @@ class RotorTransforms:
         simulator.physics.every(rate_hz, self._record, f"publish_rates.{name}", observes=True)
 
     def _follow(self) -> None:
-        """Record the present drones from now on."""
         drones = self._simulator.drones
         rotors = [rotor for drone in drones for rotor in rotor_joints(self._drone_model, drone)]
         rotations = in_elements("transforms", len(rotors), "transform.rotation", XYZW)

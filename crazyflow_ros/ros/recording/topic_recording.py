@@ -39,9 +39,6 @@ class TopicRecording:
         parameters: Parameters of the simulator, for the file.
         time_ns: Present simulated time [ns].
 
-    Attributes:
-        path: As given.
-
     Raises:
         OSError: The file cannot be written.
         ModuleNotFoundError: The package that writes it is not installed.
@@ -86,7 +83,6 @@ class TopicRecording:
         self._recorder.close(_CLOSING)
 
     def _look(self) -> None:
-        """Subscribe to new topics."""
         self._clocks = self._clocks or published(self._node, self._simulator, _CLOCK)
         for topic, (kind, *_) in self._node.get_topic_names_and_types():
             is_old = topic in self._subscriptions or topic in self._unknown

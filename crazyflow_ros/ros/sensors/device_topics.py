@@ -49,7 +49,7 @@ class Scene:
         self._data, self._index = mujoco.MjData(self._model), DroneIndex(self._model, names)
         self.backend = MujocoBackend(self._model, self._data)
         self.context = SensorContext(self.backend, (), room)
-        """What cameras draw with."""
+        """Rendering context of cameras."""
         self._shown: MirrorState | None = None
 
     def show(self, state: MirrorState) -> None:
@@ -77,11 +77,6 @@ class DeviceTopics(ABC):
 
     `add` and `look` are called in the executor's thread, `initialize`, `sense` and `reset` in the
     sensor thread.
-
-    Args:
-        simulator: The node.
-        file: The file.
-        device: The entry.
 
     Attributes:
         listeners: Publishers of the topics that have subscribers.
@@ -157,7 +152,6 @@ class DeviceTopics(ABC):
         """Prepare to sense; at least one drone carries the sensor."""
 
     def _publish(self, drone: str, number: int, message: Any) -> None:
-        """Publish a message, unless the drone has been deleted meanwhile."""
         publisher = self.listeners.get((drone, number))
         if publisher is not None:
             with suppress(InvalidHandle):

@@ -1,6 +1,6 @@
 """The types of sensors that the sensors file knows by name.
 
-To add one, write the sensor and its configuration in `crazyflow_ros.sensors`, and an entry here.
+To add one, add the sensor and its configuration to `crazyflow_ros.sensors`, and an entry here.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class SampleTopics(DeviceTopics):
         self._prepare_messages()
 
     def _prepare_messages(self) -> None:
-        """Serialise the messages, with the numbers to be filled in by `_send`."""
+        """Serialise the messages; `_send` fills in the numbers."""
         layouts = [message.layout(self._drones) for message in self._contents]
         self._messages = SerialisedMessages(joined(layouts))
 
@@ -128,7 +128,6 @@ class SampleTopics(DeviceTopics):
     def _send(
         self, times_ns: Sequence[int], sensor: SampledSensor[Any, Any], listeners: Audience
     ) -> None:
-        """Publish the samples taken at these times."""
         data, messages, shape = sensor.data, self._contents, (len(times_ns), len(self._drones))
         times = np.array(times_ns)[:, None]
         stamps = np.tile(times - np.rint(sensor.ages * 1e9).astype(int), len(messages))

@@ -5,7 +5,7 @@ share a thread, and all other sensors share another one.
 
 No readings are skipped, except pictures. If sensing is too slow, the physics waits for it, and time
 passes more slowly. It does not wait for cameras, which draw the latest snapshot. While time stands
-still, who begins to listen to a camera gets the present picture.
+still, a new subscriber of a camera gets the present picture.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class SensorThread:
             self._physics.show_to(partial(self._show, rates))
 
     def _show(self, rates: Iterable[int], snapshot: Snapshot) -> None:
-        """Queue the snapshot at which time stands still. Called in the physics thread."""
+        """Queue the snapshot of a pause. Called in the physics thread."""
         for rate in rates:
             if not (self._physics.loop.stepping and snapshot.tick % (self._physics.freq // rate)):
                 self._views.append(self._view(rate, snapshot))
@@ -138,7 +138,6 @@ class SensorThread:
             self._due.set()
 
     def _await_room(self) -> bool:
-        """Wait for room in the queue; return whether there is some."""
         if not self._is_awaited or self._is_stuck:
             return False
         self._taken.clear()
@@ -218,7 +217,7 @@ class SensorThread:
                     self._let(topics, topics.sense, [view.snapshot], scene)
 
     def _let(self, topics: DeviceTopics, do: Callable[..., None], *args: Any) -> None:
-        """Let topics do something; those that fail are left out until the scene changes."""
+        """Call a method of topics; those that fail are left out until the scene changes."""
         if topics in self._failed:
             return
         try:

@@ -31,13 +31,13 @@ _TIMEOUT = 30.0  # s of wall time, at least
 _ABORTED = "step aborted: "  # start of the text of `StepAborted`
 
 PutKeyframe = Callable[[str], Awaitable[list[str]]]
-"""Puts the bodies of the world where a keyframe has them; returns the names of those that stay."""
+"""Moves bodies of the world to their poses in a keyframe; returns names of those that stay."""
 
 
 class MujocoServices:
     """Services that respond once the physics thread has carried out the request.
 
-    Without `put_keyframe`, nothing but drones can be put elsewhere.
+    Without `put_keyframe`, only drones can be moved.
     """
 
     def __init__(self, simulator: Host, put_keyframe: PutKeyframe | None) -> None:
@@ -106,7 +106,7 @@ class MujocoServices:
         return text
 
     async def _put_bodies(self, keyframe: str) -> list[str]:
-        """Put the bodies of the scene where a keyframe has them; return what stays."""
+        """Move the bodies of the scene to their poses in a keyframe; return what cannot move."""
         if self._put_keyframe is not None:
             return await self._put_keyframe(keyframe)
         missing = "all bodies of the scene (simulation_interfaces is not installed)"

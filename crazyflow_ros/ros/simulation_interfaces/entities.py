@@ -82,12 +82,8 @@ class Entities:
     def _set_info(self, request: SetEntityInfo.Request, _response: SetEntityInfo.Response) -> None:
         name, category = named(self._server, request.entity).name, request.info.category.category
         if category not in _CATEGORIES:
-            text = f"category must be one of {_CATEGORIES}, got {category}"
-            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
-        try:
-            _check_info(request.info)
-        except ValueError as error:
-            raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
+            raise ValueError(f"category must be one of {_CATEGORIES}, got {category}")
+        _check_info(request.info)
         self._server.info[name] = request.info
 
     def info(self, motion: EntityMotion) -> EntityInfo:
@@ -186,20 +182,18 @@ class EntityStates:
 
 
 def _check_standing(motion: EntityMotion, request: Any) -> None:
-    """Refuse a motion of an object."""
     accel, twist = request.state.acceleration, request.state.twist
     moves = getattr(request, "set_twist", True) and (twist != Twist())
     moves |= getattr(request, "set_acceleration", True) and (accel != Accel())
     if moves:
-        text = f"{motion.name} is static: its twist and acceleration must be zero"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"{motion.name} is static: its twist and acceleration must be zero")
 
 
 def _drone_state(motion: EntityMotion, origin: MovingFrame, request: Any) -> DroneState:
     """Return the requested state; before version 2 of the interface, all fields are set.
 
     Raises:
-        Refusal: The pose or twist is invalid.
+        ValueError: The pose or twist is invalid.
     """
     state = request.state
     pos = quat = vel = ang_vel = None
@@ -207,14 +201,11 @@ def _drone_state(motion: EntityMotion, origin: MovingFrame, request: Any) -> Dro
         pos, quat = origin.pose(state.pose, SetEntityState.Response.INVALID_POSE)
     if getattr(request, "set_twist", True):
         at = motion.pos if pos is None else pos
-        try:
-            linear = limits.vector("twist", xyz(state.twist.linear), (3,), limits.VELOCITY)
-            turn = xyz(state.twist.angular)
-            angular = limits.vector("twist", turn, (3,), limits.ANGULAR_VELOCITY)
-            vel, rate = origin.twist(linear, angular, at)
-            limits.vector("twist in the world", vel, (3,), limits.VELOCITY)
-            limits.vector("twist in the world", rate, (3,), limits.ANGULAR_VELOCITY)
-        except ValueError as error:
-            raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
+        linear = limits.vector("twist", xyz(state.twist.linear), (3,), limits.VELOCITY)
+        turn = xyz(state.twist.angular)
+        angular = limits.vector("twist", turn, (3,), limits.ANGULAR_VELOCITY)
+        vel, rate = origin.twist(linear, angular, at)
+        limits.vector("twist in the world", vel, (3,), limits.VELOCITY)
+        limits.vector("twist in the world", rate, (3,), limits.ANGULAR_VELOCITY)
         ang_vel = world_to_body(motion.quat if quat is None else quat, rate)
     return DroneState(pos=pos, quat=quat, vel=vel, ang_vel=ang_vel)

@@ -19,13 +19,13 @@ from crazyflow_ros.scene import description as descriptions
 from crazyflow_ros.scene.description import Description, Sandbox
 
 SUFFIXES = (".xml", ".urdf")
-"""Of files with descriptions."""
+"""Suffixes of files with descriptions."""
 _UNNAMED = "MuJoCo Model"  # MuJoCo's name for a model without one
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a resource describes."""
+    """The model that a resource describes."""
 
     name: str
     """Name of the model, or else of the file; may be empty."""
@@ -46,7 +46,7 @@ def resource_of(message: Any, field: str) -> Resource:
 
 
 class Reader:
-    """Reads resources. What is not the user's own has to be small, and is tried out before.
+    """Reads resources. Those of strangers must be small, and are tested in a process first.
 
     Args:
         own: Files that the user or this package provides.
@@ -85,12 +85,6 @@ class Reader:
     ) -> Resource:
         """Return a resource whose URI may also be the name of one that this package has.
 
-        Args:
-            wanted: The resource.
-            what: What it is called in messages.
-            shipped: Files of this package by name.
-            also: Another name for the message.
-
         Raises:
             Refusal: There is neither a file nor a resource of this name.
         """
@@ -105,7 +99,7 @@ class Reader:
         return wanted
 
     def close(self) -> None:
-        """End the process in which models are tried out."""
+        """End the process in which models are tested."""
         self._sandbox.close()
 
     def read(self, wanted: Resource, codes: Any, formats: Sequence[str]) -> Model:
@@ -169,12 +163,10 @@ def listed(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 def check_sources(sources: Sequence[str]) -> None:
     """Refuse more sources than one request may have."""
     if len(sources) > limits.REQUESTED:
-        text = f"expected at most {limits.REQUESTED} sources, got {len(sources)}"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"expected at most {limits.REQUESTED} sources, got {len(sources)}")
 
 
 def check_files(paths: Sequence[Path]) -> None:
     """Refuse more files than one request may read."""
     if len(paths) > limits.LISTED:
-        text = f"the sources have more than {limits.LISTED} files"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"the sources have more than {limits.LISTED} files")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
@@ -13,7 +12,7 @@ from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, Wor
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT, READING_TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.resource_reader import Reader, objects
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
 from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SceneryChanges
@@ -33,6 +32,7 @@ class Server:
     Attributes:
         simulator: The node.
         physics: The running simulation.
+        wait: Waits for the physics without blocking other services, see `Waiting.result`.
         features: Supported features, constants of `SimulatorFeatures`.
         spawn_formats: Formats of spawnable descriptions.
         resources: Reads the resources of requests.
@@ -48,6 +48,7 @@ class Server:
 
     def __init__(self, simulator: Host) -> None:
         self.simulator, self.physics = simulator, simulator.physics
+        self.wait = simulator.waiting.result
         self.features: list[int] = []
         self.spawn_formats: list[str] = []
         self.scenery = Scenery(simulator.physics.mirror)
@@ -85,19 +86,13 @@ class Server:
             features: Features that it implements, by their names in `SimulatorFeatures`.
         """
 
-        async def callback(request: Any, response: Any) -> None:
+        def callback(request: Any, response: Any) -> Any:
             if hasattr(response, "result"):
                 response.result.result = Result.RESULT_OK
-            waits = handler(request, response)
-            if inspect.isawaitable(waits):
-                await waits
+            return handler(request, response)
 
         self.supports(*features)
         self.simulator.create_service(kind, service_name(kind), callback)
-
-    async def wait(self, future: Future[T], timeout: float = TIMEOUT) -> T:
-        """Wait for the physics without blocking other services; see `Waiting.result`."""
-        return await self.simulator.waiting.result(future, timeout)
 
     async def work(self, work: Callable[[], T], timeout: float = READING_TIMEOUT) -> T:
         """Run a slow function in the worker without blocking other services.
@@ -155,7 +150,7 @@ class Server:
             self._name_hidden()
 
     async def put_keyframe(self, name: str) -> list[str]:
-        """Put the bodies of the world back, and then where a keyframe has them.
+        """Reset the bodies of the world, and then move them to their poses in a keyframe.
 
         Args:
             name: Name of a keyframe of the world; empty for none.
@@ -184,7 +179,7 @@ class Server:
             self.info.pop(name, None)
 
     def _name_hidden(self) -> None:
-        """Say which bodies of the world are no entities because a drone has their name."""
+        """Warn about bodies of the world that are no entities because a drone has their name."""
         for name in sorted(self.scenery.poses().keys() & set(self.physics.snapshot.names)):
             self.simulator.log.warning(
                 f"the body {name!r} of the world is no entity, because a drone has its name: "
@@ -227,14 +222,12 @@ def same_tags(wanted: Any, tags: list[str]) -> bool:
     """Return whether tags pass a `TagsFilter`.
 
     Raises:
-        Refusal: The filter has an unknown mode or too many tags.
+        ValueError: The filter has an unknown mode or too many tags.
     """
     if len(wanted.tags) > limits.TAGS:
-        text = f"a filter may have at most {limits.TAGS} tags, got {len(wanted.tags)}"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"a filter may have at most {limits.TAGS} tags, got {len(wanted.tags)}")
     if wanted.filter_mode not in (wanted.FILTER_MODE_ANY, wanted.FILTER_MODE_ALL):
-        text = f"filter_mode must be 0 (any) or 1 (all), got {wanted.filter_mode}"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"filter_mode must be 0 (any) or 1 (all), got {wanted.filter_mode}")
     found = [tag in tags for tag in wanted.tags]
     every = wanted.filter_mode == wanted.FILTER_MODE_ALL
     return not found or (all(found) if every else any(found))

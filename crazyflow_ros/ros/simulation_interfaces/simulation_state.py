@@ -73,8 +73,7 @@ class States:
     ) -> None:
         now, target = self.current(), request.state.state
         if target not in _NAMES:
-            text = f"there is no state {target}, have {_NAMES}"
-            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+            raise ValueError(f"there is no state {target}, have {_NAMES}")
         if target == SimulationState.STATE_PAUSED and now == target:
             await self._server.wait(self._physics.pause())  # ends pending steps
         if now == target:

@@ -68,8 +68,8 @@ class Spawning:
         self, request: SpawnEntities.Request, response: SpawnEntities.Response
     ) -> None:
         if len(request.spawn_requests) > limits.REQUESTED:
-            got = f"expected at most {limits.REQUESTED} requests, got {len(request.spawn_requests)}"
-            raise Refusal(Result.RESULT_OPERATION_FAILED, got)
+            most = f"at most {limits.REQUESTED} requests"
+            raise ValueError(f"expected {most}, got {len(request.spawn_requests)}")
         failed, deadline = [], time.monotonic() + LOADING_TIMEOUT
         for wish in request.spawn_requests:
             result = SpawnResult(result=Result(result=Result.RESULT_OK))
@@ -85,18 +85,17 @@ class Spawning:
             raise Refusal(response.ENTITIES_SPAWN_FAILED, "; ".join(failed))
 
     async def _spawn(self, wish: Any) -> str:
-        """Spawn one entity for either service, and return its name."""
         async with self._server.alone():
             self._server.need_world()
             namespace = _namespace(wish.entity_namespace)
             wanted = resource_of(wish, "entity_resource")
             drone_model = self._server.simulator.parameters.drone_model
-            if wanted.uri in (drone_model, model_name(drone_model)):
-                return await self._spawn_drone(wish)
             own = model_name(drone_model)
+            if wanted.uri in (drone_model, own):
+                return await self._spawn_drone(wish)
             if wanted.uri in set(Drone):
-                text = f"all drones of this simulation are {own}, not {wanted.uri}: see drone_model"
-                raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+                every = f"all drones of this simulation are {own}"
+                raise ValueError(f"{every}, not {wanted.uri}: see drone_model")
             resources = self._server.resources
             wanted = resources.by_name(wanted, "object", objects(), also=own)
             spawned = await self._server.work(lambda: _read(resources, wanted))
@@ -185,8 +184,6 @@ def _namespace(text: str) -> str:
 
 
 class _Object(NamedTuple):
-    """An object to spawn."""
-
     name: str
     spec: mujoco.MjSpec
     elements: int
@@ -203,7 +200,7 @@ def _spawnables(reader: Reader, sources: Sequence[str]) -> tuple[list[Spawnable]
     """Return the spawnables of package and sources, and unusable files. Runs in the worker.
 
     Raises:
-        Refusal: There are too many files.
+        ValueError: There are too many files.
     """
     check_sources(sources)
     found, unknown, paths = [], [], list(objects().values())

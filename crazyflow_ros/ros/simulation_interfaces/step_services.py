@@ -11,7 +11,7 @@ from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import StepSimulation
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.callback_guard import SERVICE_QOS, Refusal
+from crazyflow_ros.ros.callback_guard import SERVICE_QOS
 from crazyflow_ros.ros.service_answers import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.ros.services.paced_actions import PacedActionServer
 from crazyflow_ros.ros.simulation_interfaces.server import Server, service_name
@@ -96,10 +96,8 @@ class StepServices:
 
     @staticmethod
     def _check(steps: int) -> None:
-        """Refuse an excessive number of steps."""
         if steps > limits.STEPS:
-            text = f"expected at most {limits.STEPS} steps, got {steps}"
-            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+            raise ValueError(f"expected at most {limits.STEPS} steps, got {steps}")
 
     async def _done(self, steps: Steps) -> None:
         """Wait for steps and for earlier requests that come first."""

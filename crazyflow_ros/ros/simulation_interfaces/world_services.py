@@ -127,7 +127,7 @@ def _available(reader: Reader, sources: Sequence[str], *, skip_bad: bool) -> lis
     """Return the worlds of the package and of the sources. Runs in the worker.
 
     Raises:
-        Refusal: A file is not a world and `skip_bad` is false, or there are too many files.
+        ValueError: A file is not a world and `skip_bad` is false, or there are too many files.
     """
     check_sources(sources)
     paths, worlds = [*scenes().values(), *_files(reader, sources, skip_bad=skip_bad)], []
@@ -137,12 +137,11 @@ def _available(reader: Reader, sources: Sequence[str], *, skip_bad: bool) -> lis
             worlds.append(read_world(reader, path))
         except Refusal as error:
             if not skip_bad:
-                raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
+                raise ValueError(str(error)) from None
     return worlds
 
 
 def _files(reader: Reader, sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
-    """Yield the given MJCF files, and those in the given folders."""
     for source in sources:
         try:
             path = reader.path_of(source, _CODES)
@@ -155,6 +154,5 @@ def _files(reader: Reader, sources: Iterable[str], *, skip_bad: bool) -> Iterato
         elif path.is_file():
             yield path
         elif not skip_bad:
-            raise Refusal(
-                Result.RESULT_NOT_FOUND, f"there is no file or folder {limits.shown(source)!r}"
-            )
+            text = f"there is no file or folder {limits.shown(source)!r}"
+            raise Refusal(Result.RESULT_NOT_FOUND, text)

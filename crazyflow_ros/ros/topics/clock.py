@@ -55,11 +55,7 @@ class ClockTopic:
 
 
 class Rivals:
-    """Warns of other nodes that publish the clock: with two, time jumps back and forth.
-
-    Args:
-        node: The node that publishes the clock.
-    """
+    """Warns of other nodes that publish the clock: with two, time jumps back and forth."""
 
     def __init__(self, node: Node) -> None:
         self._node, self._topic = node, node.resolve_topic_name(TOPIC)

@@ -45,7 +45,6 @@ class StatusTopic:
         self._publisher.publish(message)
 
     def _troubles(self, now: Statistics) -> list[DiagnosticStatus]:
-        """Return the diagnostics of lost drones and failing callbacks."""
         node = self._name.removesuffix(": simulation")
         lost = [
             DiagnosticStatus(level=DiagnosticStatus.ERROR, name=f"{node}: {drone}", message=why)
@@ -97,32 +96,26 @@ class StatusTopic:
         values |= self._drones()
         if self._door is not None:
             door = self._door.status()
-            values["door"] = self._door.name
-            values["door_drones"] = ", ".join(self._by_door)
-            values["controlled_drones"] = ", ".join(door.attached)
-            values["control_cycles"] = str(door.cycles)
-            values["control_timeouts"] = str(door.timeouts)
-            values["refused_commands"] = str(door.refused)
+            values |= {
+                "door": self._door.name,
+                "door_drones": ", ".join(self._by_door),
+                "controlled_drones": ", ".join(door.attached),
+                "control_cycles": str(door.cycles),
+                "control_timeouts": str(door.timeouts),
+                "refused_commands": str(door.refused),
+            }
         warn = slow
         if self._recorder is not None:
             written, dropped, error = self._recorder()
-            values["recorded_messages"] = str(written)
-            values["unrecorded_messages"] = str(dropped)
+            values |= {"recorded_messages": str(written), "unrecorded_messages": str(dropped)}
             values["record_error"] = error
             warn |= bool(dropped or error)
         level = DiagnosticStatus.WARN if warn else DiagnosticStatus.OK
         if now.stalled:
             level, text = DiagnosticStatus.ERROR, f"no progress, hangs in: {now.stalled}"
-        return DiagnosticStatus(
-            level=level,
-            name=self._name,
-            message=text,
-            hardware_id="crazyflow_ros",
-            values=[KeyValue(key=key, value=value) for key, value in values.items()],
-        )
+        return _status_of(self._name, level, text, values)
 
     def _drones(self) -> dict[str, str]:
-        """Return state and battery of each drone."""
         now, told = self._physics.snapshot, self._physics.commands.states
         states = dict.fromkeys(now.names, str(FlightState.idle))
         if self._door is not None:
@@ -153,13 +146,14 @@ class ResetEventTopic:
             "epoch": str(event.snapshot.epoch),
             "tick": str(event.snapshot.tick),
         }
-        status = DiagnosticStatus(
-            level=DiagnosticStatus.OK,
-            name=self._name,
-            message=f"{scopes} reset",
-            hardware_id="crazyflow_ros",
-            values=[KeyValue(key=key, value=value) for key, value in values.items()],
-        )
+        status = _status_of(self._name, DiagnosticStatus.OK, f"{scopes} reset", values)
         message = DiagnosticArray(status=[status])
         message.header.stamp = time_of(event.snapshot.time_ns)
         self._publisher.publish(message)
+
+
+def _status_of(name: str, level: bytes, text: str, values: dict[str, str]) -> DiagnosticStatus:
+    pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
+    return DiagnosticStatus(
+        name=name, level=level, message=text, hardware_id="crazyflow_ros", values=pairs
+    )

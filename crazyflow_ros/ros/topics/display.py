@@ -2,7 +2,7 @@
 
 ~/display/odometry and ~/display/joint_states are the swarm's topics with at most 30 messages in a
 second of wall time. At twenty times real time, ~/odometry has two thousand, which slow the
-simulation down, and of which nobody sees more than a few. ~/scene has the world without the drones
+simulation down, and nobody can see more than a few. ~/scene has the world without the drones
 as markers, and <drone>/plan the path on which a drone follows its command.
 """
 
@@ -77,7 +77,6 @@ class DisplayTopics:
         self._delivery.send(snapshot)
 
     def _arrange(self, drones: Sequence[str]) -> None:
-        """Lay out the messages for these drones."""
         self._drones = drones
         topics = [
             Addressed({topic: publisher}, message.layout([ALL]), message.values)
@@ -112,7 +111,7 @@ class SceneTopic:
 
 
 class PlanTopics:
-    """Publishes the plans of the drones when they change, while somebody listens."""
+    """Publishes the plans of the drones when they change, if they have subscribers."""
 
     def __init__(self, simulator: Host, *, is_recorded: bool) -> None:
         self._simulator, self._is_recorded = simulator, is_recorded
@@ -146,13 +145,11 @@ class PlanTopics:
 
 
 def _moves(order: Order, time_ns: int) -> bool:
-    """Return whether a drone is still on its way."""
     course = order.plan.course
     return course is not None and order.seconds(time_ns) < course.end
 
 
 def _path(order: Order | None, time_ns: int) -> Path:
-    """Return the remaining path from now on; empty if there is none."""
     path = Path()
     path.header.frame_id, path.header.stamp = frame_ids.MAP, time_of(time_ns)
     if order is None or order.plan.course is None:

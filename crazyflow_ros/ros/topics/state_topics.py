@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 # Messages are kept for resending; at twenty times real time these are the last 25 ms.
 STATE_QOS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED_QOS = QoSProfile(
-    depth=1,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
 )
 
 
 ALL = ""
-"""In place of a drone: all drones."""
+"""Stands for all drones in place of one."""
 
 
 class Addressed(NamedTuple):

@@ -172,8 +172,7 @@ def test_a_name_that_no_node_can_have_is_refused(given: str, reason: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["replay {}", "view {}", "reality {}", "identify {} --drone cf2x_L250 --output out"],
+    "words", ["replay {}", "view {}", "reality {}", "identify {} --drone cf2x_L250 --output out"]
 )
 def test_a_file_that_cannot_be_read_is_named_once_with_the_reason(
     tmp_path: Path, words: str

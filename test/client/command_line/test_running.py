@@ -5,15 +5,11 @@ What a process has of its own, such as its exit code and signals, is tested with
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import select
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +25,6 @@ from paths import ROOT
 from rclpy.context import Context
 from rclpy.node import Node
 from ros_client import Client, SimulatorProcess, own_domain
-from std_msgs.msg import String
 
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 pytest.importorskip("crazyflow_ros_interfaces.srv", reason="not installed")
@@ -49,7 +44,7 @@ def simulator(checkpoints: Path) -> Iterator[SimulatorProcess]:
     arguments += ["scene:=race_track", f"checkpoint_folder:={checkpoints}"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROS_DOMAIN_ID", str(DOMAIN))  # of the commands in this process
-        with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
+        with SimulatorProcess(DOMAIN, arguments) as process:
             said("world load floor")
             yield process
 
@@ -469,11 +464,9 @@ def start(words: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
 def test_ctrl_c_ends_quietly(standing: SimulatorProcess) -> None:
     with start("echo /cf0/odom") as echo, start("pub /cf1/cmd_vel '{}' --rate 5") as publish:
         assert echo.stdout is not None and echo.stdout.readline() == "header:\n"
-        client = Client(DOMAIN)
-        client.until(
-            lambda: client.node.count_publishers("/cf1/cmd_vel"), "publisher", timeout=TIMEOUT
-        )
-        client.close()
+        with Client(DOMAIN) as client:
+            seen = client.node.count_publishers
+            client.until(lambda: seen("/cf1/cmd_vel"), "publisher", timeout=TIMEOUT)
         for process in (echo, publish):
             process.send_signal(signal.SIGINT)
             _, told = process.communicate(timeout=TIMEOUT)
@@ -481,18 +474,12 @@ def test_ctrl_c_ends_quietly(standing: SimulatorProcess) -> None:
 
 
 def test_ctrl_c_during_a_flight_says_that_the_drone_flies_on(standing: SimulatorProcess) -> None:
-    client = Client(DOMAIN)
-    try:
-        events = client.collect(String, "cf0/robot_description")  # any topic, to find the domain
-        del events
-        with start("takeoff cf0 5 --duration 600") as flight:
-            client.until(lambda: "taking off" in said("list"), "the take-off", timeout=TIMEOUT)
-            flight.send_signal(signal.SIGINT)
-            _, told = flight.communicate(timeout=TIMEOUT)
+    with Client(DOMAIN) as client, start("takeoff cf0 5 --duration 600") as flight:
+        client.until(lambda: "taking off" in said("list"), "the take-off", timeout=TIMEOUT)
+        flight.send_signal(signal.SIGINT)
+        _, told = flight.communicate(timeout=TIMEOUT)
         assert flight.returncode == 130
         assert problem(told).strip() == "cf0 flies on, nobody waits for it any more"
-    finally:
-        client.close()
 
 
 def test_output_that_nobody_reads_is_no_error(standing: SimulatorProcess) -> None:
@@ -504,50 +491,6 @@ def test_output_that_nobody_reads_is_no_error(standing: SimulatorProcess) -> Non
         )  # fmt: skip
         assert done.stdout.startswith(line) or words.startswith("topics")
         assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
-
-
-def test_the_keyboard_flies_a_drone(standing: SimulatorProcess) -> None:
-    assert "needs a terminal" in reason(run("fly"), 2)
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "crazyflow_ros", "fly", "cf1"], stdin=theirs, stdout=theirs,
-        stderr=theirs, cwd=ROOT, env=environment(DOMAIN), start_new_session=True,
-    )  # fmt: skip
-    shown = b""
-
-    def height() -> float:
-        found = re.findall(rb"z +(-?[\d.]+) m", shown)
-        return float(found[-1]) if found else 0.0
-
-    def until(condition: Callable[[], bool]) -> None:
-        nonlocal shown
-        deadline = time.monotonic() + TIMEOUT
-        while not condition():
-            assert time.monotonic() < deadline and process.poll() is None, shown[-2000:].decode()
-            if select.select([ours], [], [], 0.05)[0]:
-                shown = (shown + os.read(ours, 65536))[-100_000:]
-
-    try:
-        until(lambda: b" m" in shown and b"x " in shown)
-        os.write(ours, b"t")
-        until(lambda: height() > 0.9)
-        os.write(ours, b"q")
-        assert process.wait(TIMEOUT) == 0
-    finally:
-        process.kill()
-        os.close(ours)
-        os.close(theirs)
-    assert re.search(r"^cf1 +flying", said("list"), re.M)
-
-
-def test_the_page(standing: SimulatorProcess) -> None:
-    pytest.importorskip("viser", reason="the page is not installed")
-    with start("view --port 18099") as page:
-        assert page.stdout is not None
-        assert page.stdout.readline().startswith("The page is at http")
-        page.send_signal(signal.SIGINT)
-        page.communicate(timeout=TIMEOUT)
-    assert page.returncode == 0
 
 
 def test_a_simulator_in_a_namespace_that_starts_paused(standing: SimulatorProcess) -> None:

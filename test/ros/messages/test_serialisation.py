@@ -61,9 +61,8 @@ def test_messages_of_every_installed_type_are_as_others_write_them(package: str)
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
+    with Client(DOMAIN) as client:
+        yield client
 
 
 @pytest.mark.parametrize(

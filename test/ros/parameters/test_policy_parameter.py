@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from builtin_interfaces.msg import Duration
-from geometry_msgs.msg import Point
-from nav_msgs.msg import Odometry
 from policies import policy_of_layers
-from ros_client import Client, SimulatorProcess, numbers, own_domain
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.policy import save
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.observation import Observation
 from crazyflow_ros.sim.policies import policy_of
-
-DOMAIN = own_domain("test_policy")
-OFF = 0.1  # m: foundation-policy has a steady error of up to 7 cm
-TIMEOUT = 120.0  # s
 
 
 @pytest.mark.parametrize(
@@ -77,27 +68,3 @@ def test_a_bad_file_is_refused(tmp_path: Path) -> None:
     bad.write_bytes(b"nothing")
     with pytest.raises(ParameterError, match=f"policy: {bad} is not a policy that can be read"):
         policy_of(str(bad), "cf2x_L250")
-
-
-def at(message: Odometry) -> np.ndarray:
-    return numbers(message.pose.pose.position)
-
-
-def test_the_node_flies_it_behind_the_commander() -> None:
-    services = pytest.importorskip("crazyflie_interfaces.srv")
-    package = pytest.importorskip("foundation_policy", reason="is a judge of make test")
-    raptor = Path(package.__file__).parent / "blob" / "checkpoint.h5"
-    arguments = (f"policy:={raptor}", "drones:=[cf0, cf1]", "start_paused:=true")
-    given = [word for argument in arguments for word in ("-p", argument)]
-    with SimulatorProcess(DOMAIN, given):
-        client = Client(DOMAIN)
-        seen, others = (client.collect(Odometry, f"cf{i}/odom") for i in range(2))
-        client.call(services.Takeoff, "cf0/takeoff", height=1.0, duration=Duration(sec=2))
-        flown = client.newest(seen, client.advance(4 * 500))
-        assert abs(at(flown)[2] - 1.0) < OFF
-        goal = Point(x=1.0, y=0.5, z=1.3)
-        client.call(services.GoTo, "cf0/go_to", goal=goal, yaw=1.0, duration=Duration(sec=3))
-        tick = client.advance(5 * 500)
-        assert np.linalg.norm(at(client.newest(seen, tick)) - numbers(goal)) < OFF
-        assert at(client.newest(others, tick))[2] < 0.05  # it stands until it takes off
-        client.close()

@@ -33,7 +33,7 @@ from mcap.stream_reader import StreamReader
 from mcap_ros2.decoder import DecoderFactory
 from paths import ROOT
 from rclpy.logging import get_logger
-from rclpy.qos import qos_profile_system_default
+from rclpy.qos import QoSProfile
 from ros_client import (
     READY_TIMEOUT,
     TIMEOUT,
@@ -73,14 +73,7 @@ def decoded(path: Path) -> dict[str, list[tuple[int, Any]]]:
 def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recorded flight of one second, and a bit that is not complete."""
     path = tmp_path_factory.mktemp("record") / "flight.mcap"
-    arguments = [
-        "-p",
-        f"record:={path}",
-        "-p",
-        "start_paused:=true",
-        "-p",
-        "publish_rates.range:=0",
-    ]
+    arguments = [f"record:={path}", "start_paused:=true", "publish_rates.range:=0"]
     with SimulatorProcess(DOMAIN, arguments) as simulator:
         client = Client(DOMAIN)
         command = PoseStamped()
@@ -245,7 +238,7 @@ def until_the_file_breaks_off(records: Iterator[Any], topic: str) -> Iterator[Me
 
 def test_killed_simulator_leaves_a_readable_file(tmp_path: Path) -> None:
     path = tmp_path / "killed.mcap"
-    arguments = ["-p", f"record:={path}", "-p", "real_time_factor:=0.0"]
+    arguments = [f"record:={path}", "real_time_factor:=0.0"]
     with SimulatorProcess(DOMAIN, arguments) as simulator:
         client = Client(DOMAIN)
         status = client.collect(DiagnosticArray, "crazyflow/status")
@@ -391,10 +384,7 @@ def test_messages_that_cannot_be_written_in_time_are_counted(
     path = tmp_path / "slow.mcap"
     recorder = Recorder(path, {}, get_logger("test"))
     publisher = SimpleNamespace(
-        handle=MagicMock(),
-        topic_name="/text",
-        msg_type=String,
-        qos_profile=qos_profile_system_default,
+        handle=MagicMock(), topic_name="/text", msg_type=String, qos_profile=QoSProfile(depth=10)
     )
     recorder.time_ns = lambda: 7
     tap = recorder.tap(publisher)

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from geometry_msgs.msg import Vector3
-from paths import ROOT
 from physics_double import Physics
 from simulation_interfaces.msg import (
     EntityInfo,
     EntityState,
     Resource,
-    Result,
     SimulationState,
     SimulatorFeatures,
     WorldResource,
@@ -35,8 +33,6 @@ from crazyflow_ros.ros.simulation_interfaces.resource_reader import Reader, obje
 from crazyflow_ros.ros.simulation_interfaces.server import Refusal, service_name
 from crazyflow_ros.ros.simulation_interfaces.simulation_state import States
 from crazyflow_ros.runtime import InvalidState
-
-DEFINITIONS = ROOT / "interfaces" / "simulation_interfaces"
 
 
 def test_resources_before_and_since_version_2():
@@ -119,7 +115,7 @@ class Simulator(Physics):
 
     def __init__(self, *drones: str) -> None:
         super().__init__()
-        self.parameters = Parameters()
+        self.parameters, self.waiting = Parameters(), SimpleNamespace(result=None)
         self._handlers: dict[str, Any] = {}
         self._followers: list[Callable[[], None]] = []
         self.now_with(*drones)
@@ -142,7 +138,7 @@ class Simulator(Physics):
 
     def call(self, kind: Any, **fields: Any) -> Any:
         name, response = service_name(kind), kind.Response()
-        finish(self._handlers[name](kind.Request(**fields), response))
+        self._handlers[name](kind.Request(**fields), response)
         return response
 
 
@@ -158,16 +154,3 @@ def test_a_new_drone_has_nothing_of_the_one_whose_name_it_has():
     simulator.now_with("cf0", "bee", "wasp")
     assert simulator.call(GetEntityInfo, entity="cf0").info == info  # it has stayed
     assert simulator.call(GetEntityInfo, entity="wasp").info.tags == ["drone", "cf2x_L250"]
-
-
-def test_names_of_the_services():
-    kinds = sorted(path.stem for path in (DEFINITIONS / "srv").iterdir())
-    assert len(kinds) == 22
-    names = [service_name(SimpleNamespace(__name__=kind)) for kind in kinds]
-    assert names[0] == "~/delete_entity" and "~/get_entities_states" in names
-
-
-def test_constants_of_the_interface():
-    """As they are in version 2.1 of the interface."""
-    assert (Result.RESULT_FEATURE_UNSUPPORTED, Result.RESULT_OPERATION_FAILED) == (0, 4)
-    assert SimulatorFeatures.SPAWNING_ENTITIES == 50
