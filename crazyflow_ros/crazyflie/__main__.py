@@ -16,7 +16,7 @@ from crazyflow_ros.checks.plain_values import Declaration, Names, Numbers, decla
 from crazyflow_ros.checks.program_end import quiet_if_unread
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
-from crazyflow_ros.crazyflie.script import Signals
+from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.xla.flags import silence_alarms
 
 _MOST_DRONES = 100  # each of which has its own port and address

@@ -125,11 +125,12 @@ class Crazyflie:
         Parameters return to their stored values or defaults, except for the controller, which all
         drones share.
         """
+        pilot = self._pilot
 
         def forget_gains() -> None:
             if self._gains.differ:
                 self._gains.take({})
-                self._pilot.untune()
+                pilot.physics.firmware.untune(pilot.name)
 
         self.parameters.restart(self._own | self._place(), (_CONTROLLER,), forget_gains)
         self.memories.restart()
@@ -349,8 +350,11 @@ class Crazyflie:
         Raises:
             ValueError: The simulator does not support the value.
         """
+        firmware = self._pilot.physics.firmware
         if name in GAINS and value != self.parameters.get(name):
-            self._pilot.tune(*self._gains.set(name, float(value))).add_done_callback(self._refused)
+            gain = self._gains.set(name, float(value))
+            tuned = firmware.tune(self._pilot.name, *gain)
+            tuned.add_done_callback(self._refused)
         if name == _CONTROLLER and value != self.parameters.get(name):
             controller = Controller.of_number(int(value)) if value else Controller.default
             self._pilot.set_controller(controller)
@@ -358,7 +362,7 @@ class Crazyflie:
             raise ValueError(f"{name} must be {_KALMAN} (Kalman), got {value}")
         if name == "kalman.resetEstimation" and value and self._pilot.estimates:
             start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
-            self._pilot.physics.firmware.restart_estimate(self._pilot.name, start)
+            firmware.restart_estimate(self._pilot.name, start)
         if name == "stabilizer.stop" and value:
             self.supervision.ask(flight.Emergency())
         elif name == "hlCommander.groupmask":

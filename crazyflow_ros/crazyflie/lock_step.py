@@ -14,8 +14,8 @@ from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.packets import Port
 from crazyflow_ros.crazyflie.ports import Ports
-from crazyflow_ros.crazyflie.script import Signals
 from crazyflow_ros.crazyflie.server import LOG_RATE, CrazyflieServer
+from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.crazyflie.station import Station
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import PhysicsThread, Snapshot

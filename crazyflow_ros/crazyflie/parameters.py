@@ -14,8 +14,7 @@ from importlib import resources
 from math import isfinite
 
 from crazyflow_ros.checks.limits import shown
-from crazyflow_ros.crazyflie.contents import Contents
-from crazyflow_ros.crazyflie.packets import CTYPES, Packet, Port
+from crazyflow_ros.crazyflie.packets import CTYPES, Contents, Packet, Port
 
 Number = int | float
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-
-import numpy as np
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.telemetry import Cell
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.plan import Advice
-from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.runtime.drone_commands import Response
 from crazyflow_ros.scene.frames import yaw
 
@@ -59,22 +57,6 @@ class Pilot:
         row = snapshot.names.index(self.name)
         return [*snapshot.pos[row].tolist(), float(yaw(snapshot.quat[row]))]
 
-    def tune(self, controller: Controller, gains: Mapping[str, np.ndarray]) -> Future[Snapshot]:
-        """Change gains of a controller of the drone, see `PhysicsThread.tune`."""
-        return self.physics.firmware.tune(self.name, controller, gains)
-
-    def untune(self) -> Future[Snapshot]:
-        """Give the drone the controllers' own gains."""
-        return self.physics.firmware.untune(self.name)
-
     def ask(self, setpoint: Setpoint) -> Future[Response]:
         """Command the drone; the result says whether it refused."""
         return self.physics.fly({self.name: setpoint})
-
-    def set_upright(self, *, if_crashed: bool) -> Future[bool]:
-        """Turn the drone upright where it lies, see `PhysicsThread.set_upright`."""
-        return self.physics.firmware.set_upright(self.name, if_crashed=if_crashed)
-
-    def restart(self, *, charged: bool) -> Future[Snapshot]:
-        """Switch the drone on where it lies, see `PhysicsThread.restart`."""
-        return self.physics.firmware.restart(self.name, charged=charged)

@@ -102,4 +102,4 @@ class Power:
         """Start the firmware, unless it runs."""
         if self.state in (PowerState.system_off, PowerState.all_off):
             charged, self.state = self.state is PowerState.all_off, PowerState.booting
-            self._pilot.restart(charged=charged)
+            self._pilot.physics.firmware.restart(self._pilot.name, charged=charged)

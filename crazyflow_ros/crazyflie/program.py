@@ -16,8 +16,8 @@ from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.lock_step import fly
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.ports import Ports
-from crazyflow_ros.crazyflie.script import Signals
 from crazyflow_ros.crazyflie.server import CrazyflieServer
+from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.config import RealisticOptions

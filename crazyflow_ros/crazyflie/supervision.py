@@ -100,7 +100,8 @@ class Supervision:
         def answer(done: bool) -> None:
             send(packet._replace(data=head + bytes([done, done])))
 
-        self._pilot.set_upright(if_crashed=True).add_done_callback(tell)
+        firmware, name = self._pilot.physics.firmware, self._pilot.name
+        firmware.set_upright(name, if_crashed=True).add_done_callback(tell)
         self.ask(Recover(), answer)
 
     def set_watchdog(self, time_ms: int) -> None:

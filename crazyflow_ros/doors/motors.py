@@ -1,4 +1,4 @@
-"""Outputs of autopilots and our rotors."""
+"""From the outputs of autopilots to the speeds of our rotors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.first_principles import Params
 
@@ -17,6 +18,7 @@ QUAD_X: Order = (0, 3, 1, 2)
 BETAFLIGHT_X: Order = (1, 0, 2, 3)
 """Betaflight's: rear right, front right, rear left, front left."""
 _ROUNDING = 1e-3
+_GREATEST = 65535  # output of the Crazyflie's firmware for a motor
 
 
 class Motors:
@@ -52,3 +54,33 @@ class Motors:
                 raise ValueError(f"outputs of motors must be from 0 to 1, got {list(outputs[:4])}")
             speeds.append(min(max(outputs[i], 0.0), 1.0) * self.fastest)
         return np.array(speeds)
+
+
+class CompensatedRotors:
+    """Rotors of the Crazyflie, whose firmware compensates for the voltage of the battery.
+
+    An output is the thrust that the firmware wants, in 1/65535 of the greatest: a build for a
+    computer sends it before `motorsCompensateBatteryVoltage` (`src/drivers/src/motors.c`) makes a
+    duty cycle of it, by a curve from the voltage of a motor to thrust. With this curve the duty
+    cycle gives the wanted thrust at any voltage, until it is 100 %. So the thrust is the output's,
+    none below the least of the curve, and an empty battery limits it in the physics.
+
+    Args:
+        drone_model: Model of the drone.
+    """
+
+    def __init__(self, drone_model: str) -> None:
+        figures = load_drone(drone_model)
+        self._least, self._most = figures["thrust_min"], figures["thrust_max"]
+        self._offset, self._linear, self._square = figures["rpm2thrust"].tolist()
+
+    def speeds(self, outputs: Sequence[int]) -> np.ndarray:
+        """Return the speeds of the rotors [rad/s], shape (4,).
+
+        Args:
+            outputs: Those of the four motors, 0 to 65535.
+        """
+        thrust = np.array(outputs) * (self._most / _GREATEST)
+        root = np.sqrt(self._linear**2 + 4 * self._square * np.maximum(thrust - self._offset, 0.0))
+        speeds = (root - self._linear) / (2 * self._square) * RPM
+        return np.where(thrust < self._least, 0.0, speeds)

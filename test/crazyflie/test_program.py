@@ -154,6 +154,8 @@ def test_help_lists_what_there_is() -> None:
         (["--port", "80"], "port: expected a whole number from 1024 to 65535, got 80"),
         (["--address", "192.0.2.1"], "udp://192.0.2.1:"),
         (["--"], "expected a program after --, got nothing"),
+        (["--lock-step"], "--lock-step needs a program: --lock-step -- python script.py"),
+        (["--lock-step", "--"], "--lock-step needs a program"),
         (["--", "./none", "-x"], "expected a program after --, got ./none -x"),
     ],
 )

@@ -12,11 +12,10 @@ from functools import partial
 from typing import Annotated
 
 from crazyflow_ros.checks import Spec
-from crazyflow_ros.doors.ardupilot.build import ARDUPILOT, PORTS, ArduPilotBuild
+from crazyflow_ros.doors.ardupilot.build import PORTS, ArduPilotBuild
 from crazyflow_ros.doors.ardupilot.parameters import parameters
 from crazyflow_ros.doors.ardupilot.readings import RANGE_RATE, ArduPilotReadings, radio
 from crazyflow_ros.doors.ardupilot.vehicle import ArduPilotFrame, ArduPilotVehicle
-from crazyflow_ros.doors.autopilot import StartedAutopilots
 from crazyflow_ros.doors.gamepad import Gamepad, GamepadSettings
 from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT
 from crazyflow_ros.doors.vehicles import LockStepDoor, LockStepSettings
@@ -55,15 +54,11 @@ class ArduPilot(LockStepSettings):
         """
         return ArduPilotDoor(self, context)
 
-    def autopilots(self, start: AutopilotStart) -> StartedAutopilots:
+    def autopilots(self, start: AutopilotStart) -> ArduPilotBuild:
         """See `StartsAutopilots`."""
-
-        def build(start: AutopilotStart) -> ArduPilotBuild:
-            model, range_finder = start.config.drone_model, self.range_finder
-            defaults = parameters(model, self.loop_rate, range_finder=range_finder)
-            return ArduPilotBuild(start, self.address, self.home, defaults)
-
-        return StartedAutopilots(ARDUPILOT, self.port, start, build)
+        model, range_finder = start.config.drone_model, self.range_finder
+        defaults = parameters(model, self.loop_rate, range_finder=range_finder)
+        return ArduPilotBuild(self.port, start, self.address, self.home, defaults)
 
     @property
     def loop_rate(self) -> int:

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.doors.autopilot import Autopilot
-from crazyflow_ros.doors.processes import Processes
+from crazyflow_ros.doors.autopilot import Autopilot, AutopilotBuild, connectable
 from crazyflow_ros.runtime.door_settings import AutopilotStart
 
 NAME = "crazyflie_firmware"
 FIRST_PORT = 19950
 """UDP port of the simulator for the first firmware."""
-_ANY, _OWN = "0.0.0.0", "127.0.0.1"
-_ADVICE = "build the folder sitl_make of CrazySim's firmware with CMake, and name its build folder"
-
-
-def _who_connects(port: int, instance: int) -> str:
-    del instance
-    return f"its firmware, `cf2 {port} 127.0.0.1`, on UDP {port}"
-
 
 FIRMWARE = Autopilot(
     name=NAME,
@@ -28,39 +17,31 @@ FIRMWARE = Autopilot(
     first_port=FIRST_PORT,
     ports=1,
     freq=1000,
-    connects=_who_connects,
+    program="cf2",
+    advice="build the folder sitl_make of CrazySim's firmware with CMake, and name its build "
+    "folder",
+    connects=lambda port, _: f"its firmware, `cf2 {port} 127.0.0.1`, on UDP {port}",
     model="cf2x_L250",
     pace="in real time",
 )
 
 
-class FirmwareBuild:
-    """A build of the firmware, and the processes that were started from it.
+class FirmwareBuild(AutopilotBuild):
+    """A build of the firmware, which has `cf2`.
 
     Args:
-        start: The simulation, whose `build` has `cf2`.
+        port: Port of the first drone.
+        start: The simulation.
         address: Address of the simulator.
 
     Raises:
-        ValueError: The folder has no build.
+        ValueError: The folder has no build, or no instance has the port.
     """
 
-    def __init__(self, start: AutopilotStart, address: str) -> None:
-        folder = start.build
-        self._program = folder.resolve() / "cf2"
-        if not self._program.exists():
-            there = f"there is no {shown_path(self._program)}"
-            raise ValueError(f"--build: {shown_path(folder)} has no firmware: {there}; {_ADVICE}")
-        if not os.access(self._program, os.X_OK):
-            raise ValueError(f"--build: {shown_path(self._program)} cannot be run; {_ADVICE}")
-        self._address = _OWN if address == _ANY else address
-        self._processes = Processes(NAME, "Crazyflie firmware", start.work, start.logger)
+    def __init__(self, port: int, start: AutopilotStart, address: str) -> None:
+        super().__init__(FIRMWARE, port, start)
+        self._address = connectable(address)
 
-    def start(self, instance: int) -> Path:
-        """Start a process; see `AutopilotBuild`."""
-        command: list[str | Path] = [self._program, str(FIRST_PORT + instance), self._address]
-        return self._processes.start(instance, command)
-
-    def close(self) -> None:
-        """End all processes."""
-        self._processes.close()
+    def _command(self, instance: int, folder: Path) -> tuple[list[str | Path], dict[str, str]]:
+        del folder
+        return [self._program, str(FIRST_PORT + instance), self._address], {}

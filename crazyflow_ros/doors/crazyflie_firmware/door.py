@@ -7,10 +7,10 @@ follow wall time, and so does the simulation behind this door.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -18,12 +18,10 @@ import numpy as np
 from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.control import ticks_per_period
-from crazyflow_ros.doors.autopilot import StartedAutopilots
-from crazyflow_ros.doors.crazyflie_firmware.build import FIRMWARE, NAME, FirmwareBuild
+from crazyflow_ros.doors.crazyflie_firmware.build import NAME, FirmwareBuild
 from crazyflow_ros.doors.crazyflie_firmware.link import FirmwareLink, Relay
-from crazyflow_ros.doors.crazyflie_firmware.pace import Pace
 from crazyflow_ros.doors.crazyflie_firmware.readings import CrazyflieReadings
-from crazyflow_ros.doors.crazyflie_firmware.rotors import CompensatedRotors
+from crazyflow_ros.doors.motors import CompensatedRotors
 from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT, last_port
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands
@@ -33,6 +31,8 @@ from crazyflow_ros.scene import Mirror
 _SILENCE = 1  # s of readings without outputs after which a firmware is lost
 _MOMENT = 0.003  # s; a firmware answers the first reading after each of its ticks of 1 ms
 _CALIBRATION = 10  # s of readings after which one without any outputs is reported
+_STALL = 0.05  # s; what is later than that is not caught up with
+_CATCHES_UP = 0.75  # of a control period, the shortest one
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,9 @@ class CrazyflieFirmware:
         """
         return CrazyflieFirmwareDoor(self, context)
 
-    def autopilots(self, start: AutopilotStart) -> StartedAutopilots:
+    def autopilots(self, start: AutopilotStart) -> FirmwareBuild:
         """See `StartsAutopilots`."""
-        build = partial(FirmwareBuild, address=self.address)
-        return StartedAutopilots(FIRMWARE, self.port, start, build)
+        return FirmwareBuild(self.port, start, self.address)
 
 
 class CrazyflieFirmwareDoor:
@@ -215,6 +214,38 @@ class CrazyflieFirmwareDoor:
         """Return which drones their firmware flies."""
         attached = (link.drone for link, flies in zip(self._links, self._flies) if flies)
         return DoorStatus(tuple(attached), self._answers, self._losses, self._commands.refused)
+
+
+class Pace:
+    """Holds the control ticks of a door back to wall time, which the programs behind it live in.
+
+    After a stall, ticks are caught up with evenly: a firmware carries out one reading at a time.
+
+    Args:
+        freq: Ticks per second.
+        period: Ticks between two control ticks.
+    """
+
+    def __init__(self, freq: int, period: int) -> None:
+        self._freq, self._shortest = freq, _CATCHES_UP * period / freq
+        self._tick, self._time = -1, 0.0  # of the anchor
+        self._latest = 0.0
+
+    def begin(self) -> None:
+        """Begin anew, because time stood still."""
+        self._tick = -1
+
+    def wait(self, tick: int) -> None:
+        """Wait until wall time has reached a tick."""
+        now = time.monotonic()
+        due = self._time + (tick - self._tick) / self._freq
+        if self._tick < 0 or abs(now - due) > _STALL:
+            self._tick, self._time = tick, now
+            due = now
+        due = max(due, self._latest + self._shortest)
+        if due > now:
+            time.sleep(due - now)
+        self._latest = max(due, now)
 
 
 def _check_ports(settings: CrazyflieFirmware, drones: int) -> None:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.doors.autopilot import Autopilot
-from crazyflow_ros.doors.processes import Processes
+from crazyflow_ros.doors.autopilot import Autopilot, AutopilotBuild
 from crazyflow_ros.doors.px4.airframe import NUMBER, airframe, file_name, simulator_model
 from crazyflow_ros.runtime.door_settings import AutopilotStart
 
 FIRST_PORT = 4560
 """TCP port of PX4's instance 0; the others follow."""
 _AIRFRAMES = Path("init.d-posix", "airframes")
-_ADVICE = (
-    "build PX4 with `make px4_sitl_default` in PX4-Autopilot, and name its build/px4_sitl_default"
-)
 
 
 def _who_connects(port: int, instance: int) -> str:
@@ -35,63 +29,57 @@ PX4 = Autopilot(
     first_port=FIRST_PORT,
     ports=1,
     freq=500,
+    program="bin/px4",
+    advice="build PX4 with `make px4_sitl_default` in PX4-Autopilot, and name its "
+    "build/px4_sitl_default",
     connects=_who_connects,
+    needs=(f"etc/{_AIRFRAMES}",),
 )
 
 
-class Build:
-    """A build of PX4 for SITL, and the processes that were started from it.
+class Px4Build(AutopilotBuild):
+    """A build of PX4 for SITL, which has `bin/px4` and `etc`.
 
     Args:
-        start: The simulation, whose `build` has `bin/px4` and `etc`.
+        port: Port of the first drone.
+        start: The simulation.
 
     Raises:
-        ValueError: The folder has no build.
+        ValueError: The folder has no build, or no instance has the port.
         OSError: A file cannot be written.
     """
 
-    def __init__(self, start: AutopilotStart) -> None:
-        folder = start.build
-        self._program = folder.resolve() / "bin" / "px4"
-        self._drone_model = start.config.drone_model
-        self._factor = start.config.real_time_factor
-        etc = folder.resolve() / "etc"
-        for path in (self._program, etc / _AIRFRAMES):
-            if not path.exists():
-                there = f"there is no {shown_path(path)}"
-                raise ValueError(f"build: {shown_path(folder)} has no PX4: {there}; {_ADVICE}")
-        if not os.access(self._program, os.X_OK):
-            raise ValueError(f"build: {shown_path(self._program)} cannot be run; {_ADVICE}")
-        self._processes = Processes("px4", "PX4", start.work, start.logger)
+    def __init__(self, port: int, start: AutopilotStart) -> None:
+        super().__init__(PX4, port, start)
+        self._model, factor = start.config.drone_model, start.config.real_time_factor
+        self._variables = {
+            "PX4_SYS_AUTOSTART": str(NUMBER),
+            "PX4_SIM_MODEL": simulator_model(self._model),
+        }
+        if factor > 1:
+            self._variables["PX4_SIM_SPEED_FACTOR"] = f"{factor:g}"
         with ExitStack() as stack:
             own = tempfile.TemporaryDirectory(prefix="crazyflow_ros_px4_")
             self._etc = Path(stack.enter_context(own))
-            _link(etc, self._etc, _AIRFRAMES.parts)
-            name = file_name(self._drone_model)
-            (self._etc / _AIRFRAMES / name).unlink(missing_ok=True)
-            (self._etc / _AIRFRAMES / name).write_text(airframe(self._drone_model))
+            _link(start.build.resolve() / "etc", self._etc, _AIRFRAMES.parts)
+            file = self._etc / _AIRFRAMES / file_name(self._model)
+            file.unlink(missing_ok=True)
+            file.write_text(airframe(self._model))
             self._closing = stack.pop_all()
 
-    def start(self, instance: int) -> Path:
-        """Start a process; see `AutopilotBuild`."""
-        variables = {
-            "PX4_SYS_AUTOSTART": str(NUMBER),
-            "PX4_SIM_MODEL": simulator_model(self._drone_model),
-        }
-        if self._factor > 1:
-            variables["PX4_SIM_SPEED_FACTOR"] = f"{self._factor:g}"
+    def _command(self, instance: int, folder: Path) -> tuple[list[str | Path], dict[str, str]]:
+        del folder
         # As a daemon, without a shell; the last word is the folder with its scripts.
-        command: list[str | Path] = [self._program, "-i", str(instance), "-d", self._etc]
-        return self._processes.start(instance, command, variables)
+        return [self._program, "-i", str(instance), "-d", self._etc], self._variables
 
     def close(self) -> None:
         """End all processes."""
-        self._processes.close()
+        super().close()
         self._closing.close()
 
 
 def _link(source: Path, target: Path, own: tuple[str, ...]) -> None:
-    """Fill a folder with links to what is in another, except for a path of folders of its own."""
+    """Fill a folder with links to what another contains, except for a path of its own folders."""
     for path in source.iterdir():
         if own and path.name == own[0]:
             (target / path.name).mkdir()

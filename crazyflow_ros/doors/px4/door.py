@@ -7,6 +7,7 @@ readings, whose time is its clock.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +16,7 @@ from typing import Annotated
 import numpy as np
 
 from crazyflow_ros.checks import Spec
-from crazyflow_ros.doors.autopilot import StartedAutopilots
-from crazyflow_ros.doors.px4.build import PX4, Build
-from crazyflow_ros.doors.px4.origin import Origin
+from crazyflow_ros.doors.px4.build import Px4Build
 from crazyflow_ros.doors.px4.readings import Px4Readings
 from crazyflow_ros.doors.px4.vehicle import Px4Frame, Px4Vehicle
 from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT
@@ -73,16 +72,20 @@ class Px4(LockStepSettings):
         """
         return Px4Door(self, context)
 
-    def autopilots(self, start: AutopilotStart) -> StartedAutopilots:
+    def autopilots(self, start: AutopilotStart) -> Px4Build:
         """See `StartsAutopilots`."""
-        return StartedAutopilots(PX4, self.port, start, Build)
+        return Px4Build(self.port, start)
 
     @property
-    def origin(self) -> Origin:
-        """Where the world's origin is."""
-        return Origin(
-            *(self.latitude, self.longitude, self.altitude),
-            *(self.declination, self.inclination, self.magnetic_field),
+    def field(self) -> tuple[float, float, float]:
+        """Magnetic field in axes east, north, up [T]."""
+        declination, inclination = math.radians(self.declination), math.radians(self.inclination)
+        strength = 1e-6 * self.magnetic_field
+        level = strength * math.cos(inclination)
+        return (
+            level * math.sin(declination),
+            level * math.cos(declination),
+            -strength * math.sin(inclination),
         )
 
 
@@ -106,14 +109,7 @@ class Px4Door(LockStepDoor[Px4Vehicle, Px4Frame]):
     def __init__(self, settings: Px4, context: DoorContext) -> None:
         super().__init__(settings, context)
         self._settings = settings
-        self._readings = Px4Readings(
-            settings.origin,
-            settings.rate,
-            range_finder=settings.range_finder,
-            flow=settings.optical_flow,
-            odometry=settings.odometry,
-            context=context,
-        )
+        self._readings = Px4Readings(settings, context)
         self._since = 0.0  # wall time since when the frame waits
         self._open(Px4Vehicle, "TCP")
 

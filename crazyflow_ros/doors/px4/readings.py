@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from crazyflow_ros.doors.px4.mavlink import (
     HilStateQuaternion,
     Message,
 )
-from crazyflow_ros.doors.px4.origin import Origin
 from crazyflow_ros.doors.px4.vision import Vision
 from crazyflow_ros.doors.samples import DRONE, Samples
 from crazyflow_ros.drones.instruments import (
@@ -40,9 +39,17 @@ from crazyflow_ros.sensors import (
     MagnetometerSensorCfg,
     ObjRef,
 )
-from crazyflow_ros.sensors.barometer import BMP388, standard_altitude
+from crazyflow_ros.sensors.barometer import (
+    BMP388,
+    LAPSE_RATE,
+    SEA_LEVEL_TEMPERATURE,
+    standard_altitude,
+)
 from crazyflow_ros.sensors.gnss import enu_to_geodetic
 from crazyflow_ros.sensors.noise import Noise
+
+if TYPE_CHECKING:
+    from crazyflow_ros.doors.px4.door import Px4
 
 SLOW_RATE, GNSS_RATE = 50, 10
 """Rates of magnetometer, barometer, range finder, cameras and true state, and of the receiver."""
@@ -62,6 +69,7 @@ _IMU_FIELDS, _MAG_FIELDS, _BARO_FIELDS = 0x03F, 0x1C0, 0x1A00
 _GAUSS, _HPA = 1e4, 1e-2  # of a tesla, of a pascal
 _INT16, _UINT16 = 32767, 65535
 _DOWN, _LASER, _UNKNOWN = 25, 0, 255
+_FREEZING = 273.15  # K
 
 
 _Air: TypeAlias = tuple[float, float, float, float]
@@ -72,42 +80,27 @@ class Px4Readings:
     """The sensors of all drones.
 
     Args:
-        origin: Where the world's origin is.
-        rate: Control ticks per second.
-        range_finder: Whether the drones have range finders that look down.
-        flow: Whether they have flow sensors that look down.
-        odometry: Whether they have visual odometry.
+        settings: Say where the world is on earth, and which sensors there are.
         context: The simulation.
 
     Raises:
-        ValueError: The rate of a sensor does not divide `rate`; the message names both.
+        ValueError: The rate of a sensor does not divide that of the door; the message names both.
     """
 
-    def __init__(
-        self,
-        origin: Origin,
-        rate: int,
-        *,
-        range_finder: bool,
-        flow: bool,
-        odometry: bool,
-        context: DoorContext,
-    ) -> None:
-        self._origin, self._range_finder = origin, range_finder
+    def __init__(self, settings: Px4, context: DoorContext) -> None:
+        self._settings, rate, height = settings, settings.rate, settings.altitude
         self._slow_period = context.freq // SLOW_RATE
         n, seed = len(context.drones), context.seed
-        at = ObjRef("site", "imu", DRONE)
-        height = origin.altitude
-        common: dict[str, Any] = {"frame": at, "seed": seed}
+        common: dict[str, Any] = {"frame": ObjRef("site", "imu", DRONE), "seed": seed}
         imu = ImuSensorCfg(name="imu", gyro=_GYRO, accelerometer=_ACCELEROMETER, **common)
         mag = MagnetometerSensorCfg(
-            name="magnetometer", field=origin.field, noise=_MAGNETOMETER, **common
+            name="magnetometer", field=settings.field, noise=_MAGNETOMETER, **common
         )
         baro = BarometerSensorCfg(name="barometer", altitude=height, noise=BMP388, **common)
         gnss = GnssSensorCfg(
             name="gnss",
-            latitude=origin.latitude,
-            longitude=origin.longitude,
+            latitude=settings.latitude,
+            longitude=settings.longitude,
             altitude=height,
             noise=_GNSS,
             **common,
@@ -119,7 +112,9 @@ class Px4Readings:
         keys = [tuple(drone.encode()) for drone in context.drones]
         self._velocity = Noise(_GNSS_VELOCITY, n, 3, (seed, *b"gnss velocity"), keys)
         self._range = Noise(VL53L1X, n, 1, (seed, *b"range finder"), keys)
-        self._vision = Vision(SLOW_RATE, flow=flow, odometry=odometry, context=context)
+        self._vision = Vision(
+            SLOW_RATE, flow=settings.optical_flow, odometry=settings.odometry, context=context
+        )
         self._field: np.ndarray = np.zeros((n, 3))
         self._air: list[_Air] = [(0.0, 0.0, 0.0, 0.0)] * n
 
@@ -147,7 +142,7 @@ class Px4Readings:
         if "barometer" in due:
             fields |= _BARO_FIELDS
             self._air = self._air_of(due["barometer"].pressure, snapshot)
-            if self._range_finder:
+            if self._settings.range_finder:
                 add(self._distances(snapshot, mirror, time_usec))
             rates = due["imu"].angular_velocity
             for kind in self._vision.take(snapshot, mirror, rates, time_usec):
@@ -171,8 +166,8 @@ class Px4Readings:
         self._vision.forget(drones)
 
     def _air_of(self, pressure: np.ndarray, snapshot: Snapshot) -> list[_Air]:
-        origin = self._origin
-        warmth = origin.temperature(snapshot.pos[:, 2]).tolist()
+        altitude = self._settings.altitude + snapshot.pos[:, 2]
+        warmth = (SEA_LEVEL_TEMPERATURE - _FREEZING - LAPSE_RATE * altitude).tolist()
         columns = (pressure * _HPA).tolist(), standard_altitude(pressure).tolist(), warmth
         return [(absolute, 0.0, height, degrees) for absolute, height, degrees in zip(*columns)]
 
@@ -205,8 +200,8 @@ class Px4Readings:
         """Return the true state for each drone's PX4, which only logs it; none unless it is due."""
         if snapshot.tick % self._slow_period:
             return []
-        origin = self._origin
-        fixes = enu_to_geodetic(snapshot.pos, origin.latitude, origin.longitude, origin.altitude)
+        at = self._settings
+        fixes = enu_to_geodetic(snapshot.pos, at.latitude, at.longitude, at.altitude)
         attitudes = xyzw_to_wxyz(frd_in_ned(snapshot.quat)).tolist()
         rates, velocities = flu_to_frd(snapshot.ang_vel), 100 * enu_to_ned(snapshot.vel)
         forces = flu_to_frd(snapshot.specific_force) * (1000 / _G)

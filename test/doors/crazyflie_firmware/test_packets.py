@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.doors.crazyflie_firmware import packets
-from crazyflow_ros.doors.crazyflie_firmware.rotors import CompensatedRotors
+from crazyflow_ros.doors.motors import CompensatedRotors
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.sensors.barometer import standard_altitude
 
