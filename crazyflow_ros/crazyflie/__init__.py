@@ -1,6 +1,6 @@
 """Crazyflies for cflib and cfclient: the protocol CRTP over UDP. No ROS.
 
-The server is imported on first use: ports are open before that takes its seconds.
+The server is imported on first use, because that takes seconds, and ports have to open before.
 """
 
 from __future__ import annotations

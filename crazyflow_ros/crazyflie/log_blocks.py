@@ -1,4 +1,4 @@
-"""The log port: blocks of variables that a client requests, and packets with their values."""
+"""The log port: clients request blocks of variables, and receive packets with their values."""
 
 from __future__ import annotations
 

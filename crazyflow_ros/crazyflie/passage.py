@@ -1,4 +1,4 @@
-"""How packets pass a link: at once, later, or never."""
+"""Losses and delays of packets on a link."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MOST = 10_000  # packets under way
 
 
 class PacketPassage:
-    """Passes packets on as a link does. From any thread.
+    """Delivers packets with the losses and delay of a link. From any thread.
 
     Args:
         config: The link.
-        clock: Its time [ns].
+        clock: Returns the time of the link [ns].
         wake: Called when a packet is under way.
 
     Attributes:
@@ -36,7 +36,7 @@ class PacketPassage:
         self._order, self._random = count(), np.random.default_rng(config.seed)
 
     def take(self, deliver: Callable[[], None]) -> None:
-        """Take a packet, and deliver it unless it gets lost: at once, or in `deliver_due`."""
+        """Deliver a packet at once or in `deliver_due`, unless it gets lost."""
         with self._lock:
             if self._config.loss and self._random.random() < self._config.loss:
                 self.lost += 1

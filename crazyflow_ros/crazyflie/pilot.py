@@ -22,7 +22,7 @@ CFLIB_ADVICE = Advice(
     disarmed="arm it (cf.supervisor.send_arming_request)",
     streaming="end the stream (cf.commander.send_notify_setpoint_stop)",
 )
-"""What works without ROS."""
+"""Advice that applies without ROS."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Pilot:
     """Switches the controller, together with those of all drones of the simulation."""
 
     def command(self, setpoint: Setpoint) -> None:
-        """Command the drone from the next tick on; the latest setpoint wins."""
+        """Command the drone from the next tick on; a later setpoint replaces it."""
         self.physics.command(self.name, setpoint)
 
     @property
@@ -45,7 +45,7 @@ class Pilot:
 
     @property
     def voltage(self) -> float:
-        """Battery voltage [V]; that of a full battery for a drone that is gone."""
+        """Battery voltage [V]; that of a full battery if the drone was removed."""
         snapshot = self.physics.snapshot
         if snapshot.battery is None or self.name not in snapshot.names:
             return Cell.of(self.physics.config.drone_model).full

@@ -1,4 +1,4 @@
-"""The program `python -m crazyflow_ros.crazyflie`, once its ports are open."""
+"""The program `python -m crazyflow_ros.crazyflie` after its ports have opened."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from crazyflow_ros.estimation.decks import positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import scene_path
+from crazyflow_ros.scripts.child import Child
 from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
 
@@ -90,7 +91,11 @@ def run(
         server.start()
         signals.keep()
         if command is not None:
-            code = signals.run(command, {"CFLIB_URI": next(iter(server.uris.values()))})
+            address = {"CFLIB_URI": next(iter(server.uris.values()))}
+            child = Child(command, os.environ | address)
+            stack.callback(child.close)
+            signals.pass_on(child.send)
+            code = child.wait() or 0
         else:
             for name, uri in server.uris.items():
                 print(f"{name}: {uri}", flush=True)

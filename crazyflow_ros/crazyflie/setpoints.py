@@ -1,7 +1,7 @@
-"""Conversion of packets with setpoints to setpoints of the flight commander.
+"""Decodes packets to setpoints of the flight commander.
 
-In packets, angles are in degrees and a pitch forward is negative. The old types have yaw rates that
-are positive clockwise.
+In packets, angles are in degrees, and a pitch forward is negative. Yaw rates of the old types are
+positive clockwise.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Decoder:
     _locked: bool = field(default=True, init=False)  # until a setpoint without thrust
 
     def lock(self) -> None:
-        """Refuse thrust until a setpoint without thrust arrives, as after the firmware's start."""
+        """Refuse thrust until a setpoint has none, as the firmware does at its start."""
         self._locked = True
 
     def attitude(self, packet: Packet) -> flight.Setpoint:

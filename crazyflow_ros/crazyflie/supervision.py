@@ -77,7 +77,7 @@ class Supervision:
         return None
 
     def arm(self, packet: Packet, send: Send, *, armed: bool) -> None:
-        """Arm or disarm the drone, and send whether it did, and whether it is armed now."""
+        """Arm or disarm the drone; send whether that succeeded and whether it is now armed."""
         head = packet.data[:1]
 
         def answer(done: bool) -> None:
@@ -86,10 +86,10 @@ class Supervision:
         self.ask(Arm(armed), answer)
 
     def recover(self, packet: Packet, send: Send) -> None:
-        """Let a crashed drone fly again, and send whether it can, twice as the firmware does.
+        """Let a crashed drone fly again; send twice, as the firmware does, whether it can.
 
-        The firmware refuses while the drone lies on its side, until a person has set it upright.
-        Nobody is here to do so but the one who asks: a drone that lies still is set upright first.
+        The firmware refuses until a person has set a tumbled drone upright. Here, a drone that lies
+        still is set upright first.
         """
         head = packet.data[:1]
 

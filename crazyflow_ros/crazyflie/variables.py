@@ -67,7 +67,7 @@ def _one(
 
 
 def _nothing(group: str, names: str, ctype: str = "float") -> dict[str, Variable]:
-    """Return variables of parts that these drones lack; they are zero, as in the firmware then."""
+    """Return variables of parts that these drones lack; like the firmware's, they are zero."""
     return {f"{group}.{name}": Variable(ctype, lambda _: 0.0) for name in names.split()}
 
 
@@ -91,7 +91,7 @@ def _attitude(t: Telemetry) -> np.ndarray:
 
 
 def _desired_attitude(t: Telemetry) -> np.ndarray:
-    """Return the same for the attitude that the position controller commands."""
+    """Roll, pitch, yaw [degrees] that the position controller commands, with that sign."""
     return np.degrees(t.desired[:3]) * (1, -1, 1)
 
 

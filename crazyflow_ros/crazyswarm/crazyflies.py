@@ -23,7 +23,7 @@ _BROADCAST = "FFE7E7E7E7"  # the address of all Crazyflies on a channel
 
 
 class Traffic:
-    """Number of commands so far, by drone, and under `ALL` those sent to all drones at once."""
+    """Counts commands by drone; those to all drones at once count under `ALL`."""
 
     def __init__(self) -> None:
         self._sent: Counter[str] = Counter()
@@ -42,7 +42,7 @@ class Traffic:
 
 
 class Crazyflies:
-    """What the features of crazyswarm2's server share.
+    """The state that the features of crazyswarm2's server share.
 
     Args:
         host: The node.

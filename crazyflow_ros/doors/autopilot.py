@@ -26,13 +26,13 @@ class Autopilot:
     """An autopilot that flies the drones of a door, and can be started from a build."""
 
     name: str
-    """Of the program, and in names of drones and folders."""
+    """Name of the program; also begins the names of drones and folders."""
     title: str
-    """In messages."""
+    """Name in messages."""
     first_port: int
     """Port of instance 0."""
     ports: int
-    """From one instance to the next."""
+    """Number of ports from one instance to the next."""
     freq: int
     """Default of the physics ticks per second."""
     program: str
@@ -40,13 +40,13 @@ class Autopilot:
     advice: str
     """How to make a build, for messages."""
     connects: Callable[[int, int], str]
-    """Says for a port and an instance who connects where."""
+    """Returns a text about who connects where, from the port and the number of an instance."""
     needs: tuple[str, ...] = ()
     """Paths of what a build has to contain besides the executable."""
     model: str = "hb_x500"
     """Default of the drone model."""
     pace: str = "in lock-step"
-    """How it flies, in the description."""
+    """How it flies, for the description of the program."""
 
     def instance_at(self, port: int) -> int:
         """Return the instance with a port.
@@ -64,11 +64,11 @@ class Autopilot:
         return instance
 
     def instance_near(self, port: int) -> int:
-        """Return the instance with a port, or else the last one below it, or 0."""
+        """Return the instance with a port, the last one below that port, or 0."""
         return max(0, (port - self.first_port) // self.ports)
 
     def who_connects(self, port: int, drone: int) -> str:
-        """Say who connects where.
+        """Return a text about who connects where.
 
         Args:
             port: Port of the first drone.

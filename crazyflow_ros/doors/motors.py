@@ -24,12 +24,12 @@ _GREATEST = 65535  # output of the Crazyflie's firmware for a motor
 class Motors:
     """Speed controllers and motors of a drone: speed is proportional to the output.
 
-    An output of 1 gives the speed of the greatest thrust. So do the motor models of PX4's drones in
-    Gazebo; thrust grows about with the square of the output.
+    An output of 1 gives the speed of the greatest thrust, as in the motor models of PX4's drones in
+    Gazebo; thrust grows roughly with the square of the output.
 
     Args:
         drone_model: Model of the drone.
-        order: The autopilot's.
+        order: Order of the autopilot's outputs.
 
     Attributes:
         fastest: Speed of an output of 1 [rad/s].
@@ -43,10 +43,10 @@ class Motors:
         """Return the speeds of our rotors [rad/s], shape (4,).
 
         Args:
-            outputs: Those of the autopilot, of which the first four are used.
+            outputs: The autopilot's outputs; only the first four are used.
 
         Raises:
-            ValueError: One of them is not from 0 to 1.
+            ValueError: An output is outside 0 to 1.
         """
         speeds = []
         for i in self._order:
@@ -59,11 +59,11 @@ class Motors:
 class CompensatedRotors:
     """Rotors of the Crazyflie, whose firmware compensates for the voltage of the battery.
 
-    An output is the thrust that the firmware wants, in 1/65535 of the greatest: a build for a
-    computer sends it before `motorsCompensateBatteryVoltage` (`src/drivers/src/motors.c`) makes a
-    duty cycle of it, by a curve from the voltage of a motor to thrust. With this curve the duty
-    cycle gives the wanted thrust at any voltage, until it is 100 %. So the thrust is the output's,
-    none below the least of the curve, and an empty battery limits it in the physics.
+    An output is the desired thrust in units of 1/65535 of the greatest. A build for a computer
+    sends it before `motorsCompensateBatteryVoltage` (`src/drivers/src/motors.c`) turns it into a
+    duty cycle by a curve from motor voltage to thrust. That duty cycle yields the desired thrust at
+    any voltage until it reaches 100 %. So the thrust is that of the output, zero below the least
+    thrust of the curve, and the physics limits it when the battery is empty.
 
     Args:
         drone_model: Model of the drone.
@@ -78,7 +78,7 @@ class CompensatedRotors:
         """Return the speeds of the rotors [rad/s], shape (4,).
 
         Args:
-            outputs: Those of the four motors, 0 to 65535.
+            outputs: Outputs of the four motors, 0 to 65535.
         """
         thrust = np.array(outputs) * (self._most / _GREATEST)
         root = np.sqrt(self._linear**2 + 4 * self._square * np.maximum(thrust - self._offset, 0.0))

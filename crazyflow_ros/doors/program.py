@@ -1,4 +1,4 @@
-"""Programs that simulate drones for an autopilot, without ROS, and start it from its build."""
+"""Programs that simulate drones for an autopilot without ROS, and start it from a build."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FAILED, _REFUSED = 1, 2
 
 
 class _Settings(DoorSettings, StartsAutopilots, Protocol):
-    """Settings of a door with autopilots, which have a field `port`, of the first drone."""
+    """Settings of a door with autopilots, with a field `port` for the first drone."""
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
         settings: Settings of its door.
         autopilot: The autopilot.
         words: Words of the command line, by default those of the process.
-        program: How it is called.
+        program: Name of the program.
 
     Returns:
         Exit code: 0, 1 if the simulation failed, 2 if it cannot start.
@@ -110,7 +110,7 @@ def _parser(
 
 
 def _options(settings: type[_Settings]) -> list[Declaration]:
-    """Return the settings that are options: without ROS there is nobody who reads a gamepad."""
+    """Return the settings that are options; only the node reads a gamepad."""
     return [option for option in declarations(settings) if "." not in option.name]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,7 +34,10 @@ def flown(fleet: Flights, tmp_path_factory: pytest.TempPathFactory) -> Fly:
 
     def fly(name: str) -> Flight:
         if name not in done:
-            done[name] = fleet.fly(examples() / name, tmp_path_factory.mktemp("cflib"))
+            script, folder = examples() / name, tmp_path_factory.mktemp("cflib")
+            for data in script.parent.glob(f"{script.stem}.yaml"):
+                shutil.copy(data, folder)
+            done[name] = fleet.fly(script, folder)
         return done[name]
 
     return fly

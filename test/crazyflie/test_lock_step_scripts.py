@@ -138,18 +138,19 @@ for i in range(256):
     assert len(heard[0].split()) == pytest.approx(256 * 0.8**2, rel=0.15)
 
 
+@pytest.mark.parametrize("sender", ["loc", "supervisor"])
 def test_texts_and_the_watchdog_of_an_emergency_come_in_simulated_time(
-    fleet: Flights, tmp_path: Path
+    fleet: Flights, tmp_path: Path, sender: str
 ) -> None:
     flight = fly(
         fleet,
         connected(
-            """
+            f"""
             cf.console.receivedChar.add_callback(
-                lambda text: print(f"{time.monotonic() - begin:.3f} {text}", end="")
+                lambda text: print(round(time.monotonic() - begin, 3), text, end="")
             )
             begin = time.monotonic()
-            cf.loc.send_emergency_stop_watchdog()
+            cf.{sender}.send_emergency_stop_watchdog()
             cf.high_level_commander.takeoff(0.5, 0.5)
             time.sleep(5.0)
             """

@@ -11,7 +11,7 @@ from geometry_msgs.msg import Point, Pose, Quaternion
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, own_domain
 from simulation_interfaces.msg import EntityState
-from simulation_interfaces.srv import ResetSimulation, SetEntityState
+from simulation_interfaces.srv import SetEntityState
 from std_srvs.srv import Trigger
 
 pytest.importorskip("cflib", reason="cflib is not installed")
@@ -98,32 +98,6 @@ def test_a_drone_comes_back_by_cflib_as_by_its_service(
         scf.cf.high_level_commander.takeoff(0.6, 1.5)
         client.until(lambda: states[-1].pose.pose.position.z > 0.57, "the last takeoff")
     power.close()
-
-
-def test_gains_of_a_script_end_with_a_reset_of_the_simulation(
-    simulator: SimulatorProcess, client: Client, tmp_path: object
-) -> None:
-    """Wild ones, with which no drone flies; it takes off after the service as before."""
-    found = re.search(r"Crazyflies for cflib: (udp://\S+)", simulator.log)
-    assert found, simulator.log
-    cflib.crtp.init_drivers()
-    states = client.collect(Odometry, "/cf0/odom")
-    with SyncCrazyflie(found[1], cf=Crazyflie(rw_cache=str(tmp_path))) as scf:
-        scf.wait_for_params()
-        default = float(scf.cf.param.get_value("ctrlMel.kR_xy"))
-        for name, value in (("kR_xy", 9e5), ("kd_omega_rp", 4e4), ("kp_z", 40.0)):
-            scf.cf.param.set_value(f"ctrlMel.{name}", value)
-        client.until(lambda: float(scf.cf.param.get_value("ctrlMel.kp_z")) == 40.0, "gains")
-        scf.cf.high_level_commander.takeoff(0.6, 1.5)
-        begun = len(states)
-        client.until(lambda: len(states) > begun + 100, "2 s of whatever it does")
-        assert abs(states[-1].pose.pose.position.z - 0.6) > 0.05
-        answer = client.call(ResetSimulation, "crazyflow/reset_simulation")
-        assert answer.result.result == answer.result.RESULT_OK, answer.result.error_message
-        gain = "ctrlMel.kR_xy"
-        client.until(lambda: float(scf.cf.param.get_value(gain)) == default, "the gain before")
-        scf.cf.high_level_commander.takeoff(0.6, 1.5)
-        client.until(lambda: states and states[-1].pose.pose.position.z > 0.57, "takeoff")
 
 
 def test_a_port_in_use_is_refused_by_name(simulator: SimulatorProcess) -> None:

@@ -1,7 +1,7 @@
 """The door through which ArduPilot flies the drones: one ArduPilot for each, in lock-step.
 
-Source of the interface: ArduPilot's `libraries/SITL/SIM_JSON.cpp`. It sends its outputs to a UDP
-port, and waits for the readings, whose time is its clock.
+Source of the interface: ArduPilot's `libraries/SITL/SIM_JSON.cpp`. ArduPilot sends its outputs to
+a UDP port and waits for readings, whose timestamps are its clock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOOP_RATE = 400  # Hz, ArduPilot's default
 
 @dataclass(frozen=True, kw_only=True)
 class ArduPilot(LockStepSettings):
-    """Settings of the door: in the node, the parameters ardupilot.port and so on."""
+    """Settings of the door; in the node, the parameters `ardupilot.port` and so on."""
 
     port: Annotated[
         int,
@@ -62,7 +62,7 @@ class ArduPilot(LockStepSettings):
 
     @property
     def loop_rate(self) -> int:
-        """ArduPilot's SCHED_LOOP_RATE: it does not arm if there are fewer than 1.8 frames each."""
+        """ArduPilot's SCHED_LOOP_RATE [Hz]; it does not arm with fewer than 1.8 frames per loop."""
         return min(_LOOP_RATE, self.rate // 2)
 
     @property
@@ -74,7 +74,7 @@ class ArduPilot(LockStepSettings):
 class ArduPilotDoor(LockStepDoor[ArduPilotVehicle, ArduPilotFrame]):
     """Lets each drone's ArduPilot fly it.
 
-    The time of each ArduPilot is counted in frames from its first one on.
+    Each ArduPilot's time counts frames from its first one on.
 
     Args:
         settings: The settings.

@@ -23,23 +23,23 @@ _Address: TypeAlias = tuple[str, int]
 
 
 class ArduPilotFrame(NamedTuple):
-    """What an ArduPilot gets."""
+    """What an ArduPilot is sent at a control tick."""
 
     number: int
-    """From 1."""
+    """Number of the frame, from 1."""
     entries: str
-    """As of `ArduPilotReadings`."""
+    """See `ArduPilotReadings`."""
 
 
 class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
-    """Which packets of an ArduPilot have come, and which of them got an answer.
+    """Tracks which packets of an ArduPilot have arrived and which were answered.
 
-    ArduPilot sends its outputs, and waits for readings, its clock with it. A packet asks for one
-    answer, and only those that come after an answer have heard it: an answer too many would stay in
-    ArduPilot's queue, and all later ones would be late by a frame.
+    ArduPilot sends its outputs and waits for readings; its clock waits, too. Each packet asks for
+    one answer. A surplus answer would stay in ArduPilot's queue and delay all later ones by a
+    frame.
 
     Args:
-        context: What it has to know.
+        context: The drone, its port, and whom to notify.
         rate: Frames a second.
 
     Raises:
@@ -73,16 +73,16 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
         return self._peer is not None
 
     def send(self, frame: ArduPilotFrame) -> None:
-        """Send a frame to an ArduPilot that asks, once."""
+        """Send a frame once, to an ArduPilot that waits for one."""
         if self._asks and self._sent != frame.number:
             self._sent, self._entries = frame
             self._first = self._first or self._sent
             self._answer()
 
     def probe(self) -> None:
-        """Find out, now and then, whether an ArduPilot that is waited for has ended.
+        """Check from time to time whether an ArduPilot that owes an answer still runs.
 
-        It does not notice an empty packet, but if it has ended, the packet comes back as an error.
+        ArduPilot ignores an empty packet; if it has ended, the packet returns as an error.
         """
         if time.monotonic() - self._since > _PROBE:
             self._probes += 1
@@ -100,7 +100,7 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
                 self._socket.sendto(packet, self._peer)
 
     def _serve(self, ready: socket.socket) -> None:
-        """Carry out what has arrived."""
+        """Process the packets that have arrived."""
         self._note_end()
         for _ in range(_MOST_AT_ONCE):
             try:
@@ -134,7 +134,7 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
             self._answer()
 
     def _meet(self, request: Request, sender: _Address) -> None:
-        """Decide about a packet of an ArduPilot that is not the present one."""
+        """Accept or refuse a packet from another ArduPilot than the present one."""
         if self._peer is None:
             what = (
                 "has connected"
@@ -158,7 +158,7 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
         self._first = self._sent = self._answered = self._probes = 0
 
     def _note_end(self) -> None:
-        """Lose the ArduPilot if a packet to it has come back."""
+        """Drop the ArduPilot if a packet to it has come back as an error."""
         with suppress(OSError):  # which ends the loop: there is nothing more
             while True:
                 *_, peer = self._socket.recvmsg(1, _ANCILLARY, socket.MSG_ERRQUEUE)

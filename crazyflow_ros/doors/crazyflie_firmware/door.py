@@ -37,7 +37,7 @@ _CATCHES_UP = 0.75  # of a control period, the shortest one
 
 @dataclass(frozen=True)
 class CrazyflieFirmware:
-    """Settings of the door: in the node, the parameters crazyflie_firmware.rate and so on."""
+    """Settings of the door; in the node, the parameters `crazyflie_firmware.rate` and so on."""
 
     address: Annotated[str, Spec("Address of the network interface to listen on")] = "127.0.0.1"
     port: Annotated[
@@ -75,8 +75,8 @@ class CrazyflieFirmwareDoor:
     """Lets each drone's firmware fly it; see `Door`.
 
     A drone is held where it is until its firmware has calibrated its sensors and runs its motors.
-    Then it flies as the programs say that are connected to the firmware with cflib. If its firmware
-    ends, its rotors stop, until another one has connected. Time is not faster than wall time.
+    Then it flies as programs command that are connected to the firmware by cflib. If the firmware
+    ends, the rotors stop until another one connects. Simulated time never outruns wall time.
 
     Args:
         settings: The settings.
@@ -139,7 +139,7 @@ class CrazyflieFirmwareDoor:
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """Wait until wall time has reached the tick, and take what has arrived."""
+        """Wait until wall time has reached the tick, and collect the newest outputs."""
         del interrupted  # the wait is shorter than anybody notices
         self._pace.wait(snapshot.tick)
         self._wait_for_slow_ones()
@@ -155,7 +155,7 @@ class CrazyflieFirmwareDoor:
         return True
 
     def _wait_for_slow_ones(self) -> None:
-        """Wait a moment if a firmware has more readings to carry out than it can hold."""
+        """Wait briefly if a firmware has more unprocessed readings than it can hold."""
         self._news.clear()
         if any(link.is_full for link in self._links):
             self._news.wait(_MOMENT)
@@ -185,7 +185,7 @@ class CrazyflieFirmwareDoor:
             )
 
     def forget(self, drones: np.ndarray) -> None:
-        """Hold drones that were reset until the next outputs. Their firmware does not know."""
+        """Hold drones that were reset until the next outputs; their firmware is not told."""
         self._commands.forget(drones)
         self._readings.forget(drones)
         for i in np.arange(len(self._links))[drones].tolist():
@@ -197,7 +197,7 @@ class CrazyflieFirmwareDoor:
                 )
 
     def set_paused(self, paused: bool) -> None:
-        """Begin to follow wall time anew."""
+        """Start over with following wall time."""
         del paused
         self._pace.begin()
 
@@ -217,9 +217,9 @@ class CrazyflieFirmwareDoor:
 
 
 class Pace:
-    """Holds the control ticks of a door back to wall time, which the programs behind it live in.
+    """Keeps the control ticks of a door from outrunning wall time, in which its programs live.
 
-    After a stall, ticks are caught up with evenly: a firmware carries out one reading at a time.
+    After a stall, it catches up evenly, because a firmware processes one reading at a time.
 
     Args:
         freq: Ticks per second.
@@ -232,7 +232,7 @@ class Pace:
         self._latest = 0.0
 
     def begin(self) -> None:
-        """Begin anew, because time stood still."""
+        """Start over, because time stood still."""
         self._tick = -1
 
     def wait(self, tick: int) -> None:

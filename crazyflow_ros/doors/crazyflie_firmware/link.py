@@ -1,4 +1,4 @@
-"""The ports of one drone: one for its firmware, one for the programs that fly it with cflib."""
+"""The two ports of a drone: for its firmware, and for programs that fly it with cflib."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Address: TypeAlias = tuple[str, int]
 
 
 class FirmwareLink:
-    """A firmware, and the programs whose packets are passed on to it and back.
+    """Passes packets between a firmware and the programs that fly it.
 
     The relay's thread calls `serve`, the physics thread `send`.
 
@@ -34,13 +34,13 @@ class FirmwareLink:
         address: Address of the network interface.
         port: UDP port for the firmware.
         cflib_port: UDP port for programs.
-        logger: Says who came, and what is refused.
+        logger: Logs who connects and what is refused.
         wake: Called when there are new outputs.
 
     Attributes:
         drone: As given.
-        latest: The newest outputs of the motors, and how many there have been so far; None until a
-            firmware that has connected sends some.
+        latest: The newest outputs of the motors and their count so far; None until a connected
+            firmware has sent some.
 
     Raises:
         OSError: A port cannot be opened.
@@ -88,14 +88,14 @@ class FirmwareLink:
 
     @property
     def is_full(self) -> bool:
-        """Whether a firmware that runs its motors may lose what it is sent now."""
+        """Whether a firmware that runs its motors may lose further packets."""
         is_there = time.monotonic() - self._answered < _PATIENCE
         return is_there and self.latest is not None and self._under_way >= _UNDER_WAY
 
     # In the relay's thread.
 
     def register(self, selector: selectors.BaseSelector) -> None:
-        """Tell what to wait for; the data are to be called."""
+        """Register the sockets; the data of each is to be called when it is ready."""
         selector.register(self._firmware, selectors.EVENT_READ, self._serve_firmware)
         selector.register(self._programs, selectors.EVENT_READ, self._serve_programs)
 
@@ -109,7 +109,7 @@ class FirmwareLink:
                 self._take(packet)
 
     def _greet(self, sender: _Address) -> None:
-        """Accept a firmware, unless there is another one."""
+        """Accept a firmware unless another one flies the drone."""
         now = time.monotonic()
         if sender != self._peer:
             if self._peer is not None and now - self._heard < _ALIVE:
@@ -124,7 +124,7 @@ class FirmwareLink:
         _send(self._firmware, packets.HELLO, sender)
 
     def _take(self, packet: bytes) -> None:
-        """Note the outputs of the motors; any other packet is for the programs."""
+        """Record motor outputs; pass any other packet on to the programs."""
         if not 1 <= len(packet) <= packets.MOST_BYTES:
             self._refuse(f"a packet of {len(packet)} bytes from the firmware", _HOW_LONG)
             return
@@ -175,7 +175,7 @@ _HOW_LONG = f"a packet has 1 to {packets.MOST_BYTES} bytes"
 
 
 class Relay:
-    """The thread that serves the ports of all drones, also while time stands still.
+    """A thread that serves the ports of all drones, even while time stands still.
 
     Args:
         links: The ports.
@@ -223,7 +223,7 @@ def _opened(drone: str, address: str, port: int) -> socket.socket:
 
 
 def _received(port: socket.socket) -> list[tuple[bytes, _Address]]:
-    """Return the packets that have arrived, with their senders, up to a number."""
+    """Return up to `_BURST` packets that have arrived, with their senders."""
     found = []
     with suppress(BlockingIOError, ConnectionError):
         for _ in range(_BURST):

@@ -1,14 +1,15 @@
-"""What PX4's sensors read, as messages."""
+"""Readings of PX4's sensors as messages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
+from crazyflow_ros.checks import Spec
 from crazyflow_ros.doors.px4.mavlink import (
     DistanceSensor,
     HilGps,
@@ -18,6 +19,7 @@ from crazyflow_ros.doors.px4.mavlink import (
 )
 from crazyflow_ros.doors.px4.vision import Vision
 from crazyflow_ros.doors.samples import DRONE, Samples
+from crazyflow_ros.doors.vehicles import LockStepSettings
 from crazyflow_ros.drones.instruments import (
     BMI088_ACCELEROMETER,
     BMI088_GYRO,
@@ -48,11 +50,8 @@ from crazyflow_ros.sensors.barometer import (
 from crazyflow_ros.sensors.gnss import enu_to_geodetic
 from crazyflow_ros.sensors.noise import Noise
 
-if TYPE_CHECKING:
-    from crazyflow_ros.doors.px4.door import Px4
-
 SLOW_RATE, GNSS_RATE = 50, 10
-"""Rates of magnetometer, barometer, range finder, cameras and true state, and of the receiver."""
+"""Rates [Hz] of magnetometer, barometer, range finder, cameras and true state; of the receiver."""
 
 _G = 9.80665  # m/s^2
 # A calibrated IMU: what remains of the offsets is assumed. PX4 stores 16 bits, which 16 g and
@@ -76,6 +75,37 @@ _Air: TypeAlias = tuple[float, float, float, float]
 """The four fields of HIL_SENSOR about the air, from `abs_pressure` on."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Px4Sensors(LockStepSettings):
+    """Settings of the door that say what the sensors measure."""
+
+    declination: Annotated[
+        float, Spec("Declination of the magnetic field there [degrees]", -180, 180)
+    ] = 3.5
+    inclination: Annotated[
+        float, Spec("Inclination of the magnetic field there [degrees], positive down", -90, 90)
+    ] = 63.4
+    magnetic_field: Annotated[
+        float, Spec("Strength of the magnetic field there [microtesla]", 1, 100)
+    ] = 48.4
+    optical_flow: Annotated[
+        bool, Spec("The drones have flow sensors that look down, for floors up to 4 m away")
+    ] = False
+    odometry: Annotated[bool, Spec("The drones have visual odometry")] = False
+
+    @property
+    def field(self) -> tuple[float, float, float]:
+        """Magnetic field in axes east, north, up [T]."""
+        declination, inclination = math.radians(self.declination), math.radians(self.inclination)
+        strength = 1e-6 * self.magnetic_field
+        level = strength * math.cos(inclination)
+        return (
+            level * math.sin(declination),
+            level * math.cos(declination),
+            -strength * math.sin(inclination),
+        )
+
+
 class Px4Readings:
     """The sensors of all drones.
 
@@ -87,7 +117,7 @@ class Px4Readings:
         ValueError: The rate of a sensor does not divide that of the door; the message names both.
     """
 
-    def __init__(self, settings: Px4, context: DoorContext) -> None:
+    def __init__(self, settings: Px4Sensors, context: DoorContext) -> None:
         self._settings, rate, height = settings, settings.rate, settings.altitude
         self._slow_period = context.freq // SLOW_RATE
         n, seed = len(context.drones), context.seed
@@ -119,10 +149,10 @@ class Px4Readings:
         self._air: list[_Air] = [(0.0, 0.0, 0.0, 0.0)] * n
 
     def take(self, snapshot: Snapshot, mirror: Mirror, time_usec: int) -> list[list[Message]]:
-        """Return what each drone's PX4 needs at a control tick; HIL_SENSOR is last, for all waits.
+        """Return the messages for each drone's PX4 at a control tick; HIL_SENSOR is last.
 
         Args:
-            snapshot: The state, at a control tick that is not the one before.
+            snapshot: The state at a control tick that was not taken before.
             mirror: The MuJoCo side, in the same state.
             time_usec: PX4's time.
         """
@@ -159,7 +189,7 @@ class Px4Readings:
         return messages
 
     def forget(self, drones: np.ndarray) -> None:
-        """Begin again with other errors for some drones, by index, because they were reset."""
+        """Give drones that were reset, by index, sensors with other errors."""
         self._samples.forget(drones)
         self._velocity.reset(drones)
         self._range.reset(drones)
@@ -197,7 +227,7 @@ class Px4Readings:
         ]
 
     def truth(self, snapshot: Snapshot, time_usec: int) -> list[HilStateQuaternion]:
-        """Return the true state for each drone's PX4, which only logs it; none unless it is due."""
+        """Return the true state for each drone's PX4, which only logs it; empty if not due."""
         if snapshot.tick % self._slow_period:
             return []
         at = self._settings
@@ -247,11 +277,11 @@ class Px4Readings:
 
 
 def _geodetic(latitude: float, longitude: float, altitude: float) -> tuple[int, int, int]:
-    """Return degrees and metres in the units of MAVLink."""
+    """Convert degrees and metres to MAVLink's units."""
     return round(1e7 * latitude), round(1e7 * longitude), round(1e3 * altitude)
 
 
 def _threes(vectors: np.ndarray) -> list[tuple[int, int, int]]:
-    """Return vectors (M, 3) as 16 bits hold them."""
+    """Round (M, 3) vectors to 16 bits."""
     rounded = np.rint(vectors.clip(-_INT16, _INT16)).astype(int).tolist()
     return [(x, y, z) for x, y, z in rounded]

@@ -73,7 +73,7 @@ def begin(settings: dict[str, Any]) -> None:
     """Begin simulated time in this process.
 
     Args:
-        settings: The fields of `Settings`.
+        settings: The fields of `ScriptSettings`.
     """
     given = ScriptSettings(**settings)
     simulator = SimulatorConnection(given.path)
