@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
+from crazyflow_ros.crazyflie.crtp import Packet, Port
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.packets import Packet, Port
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 

@@ -14,7 +14,7 @@ from contextlib import closing
 
 from crazyflow_ros.checks.plain_values import Declaration, Names, Numbers, declarations
 from crazyflow_ros.checks.program_end import quiet_if_unread
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.link_config import LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.xla.flags import silence_alarms

@@ -9,7 +9,7 @@ from functools import partial
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control import Controller
-from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.crazyflie.crazyflie import Crazyflie
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetScope, Snapshot

@@ -10,11 +10,11 @@ from itertools import count
 from math import gcd
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.crazyflie.crtp import Port
+from crazyflow_ros.crazyflie.crtp_server import LOG_RATE, CrazyflieServer
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import LinkConfig
-from crazyflow_ros.crazyflie.packets import Port
+from crazyflow_ros.crazyflie.link_config import LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
-from crazyflow_ros.crazyflie.server import LOG_RATE, CrazyflieServer
 from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.crazyflie.station import Station
 from crazyflow_ros.crazyflie.storage import Storage

@@ -6,7 +6,7 @@ import errno
 import struct
 from dataclasses import dataclass, field
 
-from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE, Contents, Packet, Port
+from crazyflow_ros.crazyflie.crtp import CTYPES, DATA_SIZE, Contents, Packet, Port
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Variable, as_ctype
 

@@ -14,7 +14,7 @@ from importlib import resources
 from math import isfinite
 
 from crazyflow_ros.checks.limits import shown
-from crazyflow_ros.crazyflie.packets import CTYPES, Contents, Packet, Port
+from crazyflow_ros.crazyflie.crtp import CTYPES, Contents, Packet, Port
 
 Number = int | float
 

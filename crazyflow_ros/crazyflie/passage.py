@@ -9,7 +9,7 @@ from itertools import count
 
 import numpy as np
 
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.link_config import LinkConfig
 
 _MOST = 10_000  # packets under way
 

@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import NamedTuple
 
-from crazyflow_ros.crazyflie.link import PROBE
+from crazyflow_ros.crazyflie.link_config import PROBE
 
 Address = tuple[str, int]
 

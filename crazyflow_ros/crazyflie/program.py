@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.crazyflie.crtp_server import CrazyflieServer
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.link_config import LinkConfig
 from crazyflow_ros.crazyflie.lock_step import fly
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.ports import Ports
-from crazyflow_ros.crazyflie.server import CrazyflieServer
 from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.dynamics.forces import rest_height

@@ -16,8 +16,8 @@ import numpy as np
 
 from crazyflow_ros import flight
 from crazyflow_ros.checks.compressed_quaternions import decompressed
-from crazyflow_ros.crazyflie.memories import Trajectories
-from crazyflow_ros.crazyflie.packets import Packet
+from crazyflow_ros.crazyflie.crtp import Packet
+from crazyflow_ros.crazyflie.memory_port import Trajectories
 from crazyflow_ros.crazyflie.parameters import Number
 from crazyflow_ros.crazyflie.variables import PWM
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
-from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.crazyflie.crazyflie import Crazyflie
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 
 

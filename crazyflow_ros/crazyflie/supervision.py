@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from crazyflow_ros.crazyflie.packets import Packet
+from crazyflow_ros.crazyflie.crtp import Packet
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.flight import Arm, Emergency, Recover, Setpoint
 from crazyflow_ros.runtime.drone_commands import Response

@@ -11,7 +11,7 @@ from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.messages.times import time_of
 
 if TYPE_CHECKING:
-    from crazyflow_ros.crazyflie.drone import Crazyflie
+    from crazyflow_ros.crazyflie.crazyflie import Crazyflie
     from crazyflow_ros.crazyflie.fleet import Fleet
     from crazyflow_ros.crazyswarm.swarm_configuration import SwarmConfiguration
     from crazyflow_ros.ros.host import Host

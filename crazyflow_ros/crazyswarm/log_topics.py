@@ -28,7 +28,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import Imu, LaserScan
 from std_msgs.msg import Header
 
-from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
+from crazyflow_ros.crazyflie.crtp import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, as_ctype
 from crazyflow_ros.crazyswarm.log_configuration import STEPS, LogTopic

@@ -17,8 +17,8 @@ from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.control import ticks_per_period
+from crazyflow_ros.doors.door_sockets import DoorSockets, last_port
 from crazyflow_ros.doors.motors import QUAD_X, Motors
-from crazyflow_ros.doors.sockets import DoorSockets, last_port
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands
 from crazyflow_ros.runtime.door_patience import Patience

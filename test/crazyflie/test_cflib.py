@@ -18,7 +18,7 @@ from crazyflie_helpers import MODEL, Crazyflies, asked, connected, crazyflies, f
 
 from crazyflow_ros.checks.compressed_quaternions import compressed, decompressed
 from crazyflow_ros.crazyflie import LinkConfig
-from crazyflow_ros.crazyflie.packets import Packet, Port
+from crazyflow_ros.crazyflie.crtp import Packet, Port
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, table
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.drones import load_drone

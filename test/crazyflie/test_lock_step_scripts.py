@@ -15,7 +15,7 @@ from lock_step_flights import Flight, Flights, flights
 
 from benchmark.scripts import CFLIB, cflib
 from crazyflow_ros.crazyflie import LinkConfig
-from crazyflow_ros.crazyflie.packets import Port
+from crazyflow_ros.crazyflie.crtp import Port
 
 pytestmark = pytest.mark.skipif(find_spec("cflib") is None, reason="cflib is not installed")
 

@@ -19,7 +19,7 @@ from command_processes import in_process
 from crazyflie_helpers import ECHO, Link, free_port
 
 from crazyflow_ros.crazyflie import __main__ as crazyflie
-from crazyflow_ros.crazyflie.packets import Packet
+from crazyflow_ros.crazyflie.crtp import Packet
 from crazyflow_ros.crazyflie.ports import Ports
 
 needs_cflib = pytest.mark.skipif(find_spec("cflib") is None, reason="cflib is not installed")

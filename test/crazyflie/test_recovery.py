@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from crazyflie_helpers import ECHO, MODEL, Crazyflies, Link, asked, connected, crazyflies, until
 
-from crazyflow_ros.crazyflie.packets import Packet, Port
+from crazyflow_ros.crazyflie.crtp import Packet, Port
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.disturbances import BatteryCharge

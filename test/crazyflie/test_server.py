@@ -11,7 +11,7 @@ import pytest
 from crazyflie_helpers import ECHO, Crazyflies, Link, crazyflies, until
 
 from crazyflow_ros.crazyflie import LinkConfig
-from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port
+from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet, Port
 from crazyflow_ros.flight import FlightState, Takeoff
 
 T = 60.0  # s
@@ -126,7 +126,7 @@ def test_a_drone_has_at_most_so_many_clients(
     late.send(ECHO)
     until(lambda: "cf1: it has 16 clients already" in served.log, "a refusal")
     # The silent ones are forgotten.
-    monkeypatch.setattr("crazyflow_ros.crazyflie.server._SILENCE", 500_000_000)
+    monkeypatch.setattr("crazyflow_ros.crazyflie.crtp_server._SILENCE", 500_000_000)
     until(lambda: late.answers(0.5), "room for another client")
 
 

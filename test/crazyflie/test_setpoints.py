@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from crazyflow_ros import flight
-from crazyflow_ros.crazyflie.memories import Trajectories
-from crazyflow_ros.crazyflie.packets import Packet, Port
+from crazyflow_ros.crazyflie.crtp import Packet, Port
+from crazyflow_ros.crazyflie.memory_port import Trajectories
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
 from crazyflow_ros.crazyflie.setpoints import Decoder
 

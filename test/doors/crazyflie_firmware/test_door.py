@@ -15,7 +15,7 @@ from ports import free_ports
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.crazyflie_firmware import CrazyflieFirmware
-from crazyflow_ros.doors.crazyflie_firmware import door as door_module
+from crazyflow_ros.doors.crazyflie_firmware import firmware_door as door_module
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import DroneState, PhysicsThread, SimulationConfig
 

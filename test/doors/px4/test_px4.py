@@ -201,7 +201,7 @@ def test_guests_that_say_nothing_are_sent_away(
         flight.fake(1)
         flight.fly_until(lambda: any("8 wait here" in text for text in messages(caplog)))
         assert silent[0].recv(1) == b""
-        monkeypatch.setattr("crazyflow_ros.doors.px4.link._PATIENCE", 0.1)
+        monkeypatch.setattr("crazyflow_ros.doors.px4.px4_link._PATIENCE", 0.1)
         flight.fly_until(lambda: select.select([silent[-1]], [], [], 0.0)[0])
         assert silent[-1].recv(1) == b""
         assert any("has sent no message" in text for text in messages(caplog))
@@ -215,7 +215,7 @@ def test_one_that_answers_nothing_makes_room_for_one_that_does(
     hangs = flight.fake(0, silent=True)
     flight.fake(1)
     flight.fly(0.1)
-    monkeypatch.setattr("crazyflow_ros.doors.px4.link._PATIENCE", 0.1)
+    monkeypatch.setattr("crazyflow_ros.doors.px4.px4_link._PATIENCE", 0.1)
     flight.physics.resume().result(T)
     until(lambda: len(hangs.sensors) > RATE, "a second")
     flight.fake(0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crazyflow_ros.doors.px4.link import Px4Link
 from crazyflow_ros.doors.px4.mavlink import (
     ARMED,
     HilActuatorControls,
     HilStateQuaternion,
     Message,
 )
+from crazyflow_ros.doors.px4.px4_link import Px4Link
 from crazyflow_ros.doors.vehicles import LockStepVehicle, VehicleContext
 
 _SILENT = 1000  # frames after which a PX4 that has answered none is reported

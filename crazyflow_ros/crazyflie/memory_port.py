@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet
+from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet
 from crazyflow_ros.estimation.decks import DECKS
 from crazyflow_ros.flight import PolynomialTrajectory
 from crazyflow_ros.flight.course import AXES, ORDER

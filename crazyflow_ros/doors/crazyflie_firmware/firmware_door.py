@@ -18,11 +18,11 @@ import numpy as np
 from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.control import ticks_per_period
-from crazyflow_ros.doors.crazyflie_firmware.build import NAME, FirmwareBuild
-from crazyflow_ros.doors.crazyflie_firmware.link import FirmwareLink, Relay
-from crazyflow_ros.doors.crazyflie_firmware.readings import CrazyflieReadings
+from crazyflow_ros.doors.crazyflie_firmware.firmware_build import NAME, FirmwareBuild
+from crazyflow_ros.doors.crazyflie_firmware.firmware_link import FirmwareLink, Relay
+from crazyflow_ros.doors.crazyflie_firmware.firmware_readings import CrazyflieReadings
+from crazyflow_ros.doors.door_sockets import FIRST_PORT, LAST_PORT, last_port
 from crazyflow_ros.doors.motors import CompensatedRotors
-from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT, last_port
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands
 from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
@@ -58,12 +58,7 @@ class CrazyflieFirmware:
     ] = 100
 
     def open(self, context: DoorContext) -> CrazyflieFirmwareDoor:
-        """Open the ports.
-
-        Raises:
-            ValueError: A setting is not usable.
-            OSError: A port cannot be opened.
-        """
+        """See `DoorSettings`."""
         return CrazyflieFirmwareDoor(self, context)
 
     def autopilots(self, start: AutopilotStart) -> FirmwareBuild:

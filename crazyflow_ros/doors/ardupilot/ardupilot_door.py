@@ -12,12 +12,12 @@ from functools import partial
 from typing import Annotated
 
 from crazyflow_ros.checks import Spec
-from crazyflow_ros.doors.ardupilot.build import PORTS, ArduPilotBuild
-from crazyflow_ros.doors.ardupilot.parameters import parameters
-from crazyflow_ros.doors.ardupilot.readings import RANGE_RATE, ArduPilotReadings, radio
-from crazyflow_ros.doors.ardupilot.vehicle import ArduPilotFrame, ArduPilotVehicle
+from crazyflow_ros.doors.ardupilot.ardupilot_build import PORTS, ArduPilotBuild
+from crazyflow_ros.doors.ardupilot.ardupilot_readings import RANGE_RATE, ArduPilotReadings, radio
+from crazyflow_ros.doors.ardupilot.ardupilot_vehicle import ArduPilotFrame, ArduPilotVehicle
+from crazyflow_ros.doors.ardupilot.parameter_file import parameters
+from crazyflow_ros.doors.door_sockets import FIRST_PORT, LAST_PORT
 from crazyflow_ros.doors.gamepad import Gamepad, GamepadSettings
-from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT
 from crazyflow_ros.doors.vehicles import LockStepDoor, LockStepSettings
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
@@ -46,12 +46,7 @@ class ArduPilot(LockStepSettings):
     gamepad: GamepadSettings = field(default_factory=GamepadSettings)
 
     def open(self, context: DoorContext) -> ArduPilotDoor:
-        """Open the ports.
-
-        Raises:
-            ValueError: A setting is not usable.
-            OSError: A port cannot be opened.
-        """
+        """See `DoorSettings`."""
         return ArduPilotDoor(self, context)
 
     def autopilots(self, start: AutopilotStart) -> ArduPilotBuild:

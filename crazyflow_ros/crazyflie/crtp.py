@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 from zlib import crc32
 
-from crazyflow_ros.crazyflie.link import PROBE
+from crazyflow_ros.crazyflie.link_config import PROBE
 
 DATA_SIZE = 30
 """Maximum number of data bytes in a packet."""

@@ -19,9 +19,9 @@ from math import gcd
 import numpy as np
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.crazyflie.crtp import DATA_SIZE, NULL_PACKETS, Packet, Port
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
-from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie.link_config import PROBE, LinkConfig
 from crazyflow_ros.crazyflie.passage import PacketPassage
 from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import PowerState

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
-from crazyflow_ros.doors.ardupilot.packets import COUNTS, Request, decode, encode
+from crazyflow_ros.doors.ardupilot.json_packets import COUNTS, Request, decode, encode
 from crazyflow_ros.doors.vehicles import LockStepVehicle, VehicleContext
 
 _IP_RECVERR = 11  # Linux: tells also of packets that nobody took; Python has no name for it

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.control import ticks_per_period
-from crazyflow_ros.doors.crazyflie_firmware import packets
+from crazyflow_ros.doors.crazyflie_firmware import sensor_packets
 from crazyflow_ros.doors.samples import DRONE, Samples
 from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.runtime import Snapshot
@@ -78,18 +78,20 @@ class CrazyflieReadings:
         if self._pose_period and snapshot.tick % self._pose_period == 0:
             kinds.append(self._poses(snapshot))
         if "magnetometer" in due:
-            kinds.append(packets.magnetometer(due["magnetometer"].magnetic_field))
+            kinds.append(sensor_packets.magnetometer(due["magnetometer"].magnetic_field))
         if "barometer" in due:
             pressure = due["barometer"].pressure
-            kinds.append(packets.barometer(pressure, standard_altitude(pressure), _TEMPERATURE))
+            kinds.append(
+                sensor_packets.barometer(pressure, standard_altitude(pressure), _TEMPERATURE)
+            )
         imu = due["imu"]
-        kinds.append(packets.imu(imu.linear_acceleration, imu.angular_velocity))
+        kinds.append(sensor_packets.imu(imu.linear_acceleration, imu.angular_velocity))
         return [list(own) for own in zip(*kinds)]
 
     def _poses(self, snapshot: Snapshot) -> list[bytes]:
         position = self._position.apply(snapshot.pos, self._pose_dt)
         error = self._attitude.apply(np.zeros_like(snapshot.pos), self._pose_dt)
-        return packets.pose(position, multiply(snapshot.quat, quat_from_rpy(error)))
+        return sensor_packets.pose(position, multiply(snapshot.quat, quat_from_rpy(error)))
 
     def forget(self, drones: np.ndarray) -> None:
         """Give drones that were reset, by index, sensors with other errors."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crazyflow_ros.doors.ardupilot.packets import numbers
+from crazyflow_ros.doors.ardupilot.json_packets import numbers
 from crazyflow_ros.drones.instruments import VL53L1X_MAX_RANGE
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror

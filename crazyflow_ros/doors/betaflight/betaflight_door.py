@@ -78,12 +78,7 @@ class Betaflight(WorldOrigin):
     gamepad: GamepadSettings = field(default_factory=GamepadSettings)
 
     def open(self, context: DoorContext) -> BetaflightDoor:
-        """Open the port.
-
-        Raises:
-            ValueError: A setting is not usable, or there are several drones.
-            OSError: The port cannot be opened.
-        """
+        """See `DoorSettings`."""
         return BetaflightDoor(self, context)
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from crazyflow_ros.checks.throttled_logger import Logger
-from crazyflow_ros.doors.crazyflie_firmware import packets
+from crazyflow_ros.doors.crazyflie_firmware import sensor_packets
 
 _BURST = 16  # packets of one port that are read before it is the others' turn
 _UNDER_WAY = 4  # packets that a firmware certainly holds: of CrazySim's builds, some lose a sixth
@@ -101,7 +101,7 @@ class FirmwareLink:
 
     def _serve_firmware(self) -> None:
         for packet, sender in _received(self._firmware):
-            if packet == packets.HELLO:
+            if packet == sensor_packets.HELLO:
                 self._greet(sender)
             elif sender != self._peer:
                 self._refuse(f"a packet of {len(packet)} bytes from {_name(sender)}", _WHO)
@@ -121,15 +121,15 @@ class FirmwareLink:
             )
             self._peer, self.latest = sender, None
         self._heard = now
-        _send(self._firmware, packets.HELLO, sender)
+        _send(self._firmware, sensor_packets.HELLO, sender)
 
     def _take(self, packet: bytes) -> None:
         """Record motor outputs; pass any other packet on to the programs."""
-        if not 1 <= len(packet) <= packets.MOST_BYTES:
+        if not 1 <= len(packet) <= sensor_packets.MOST_BYTES:
             self._refuse(f"a packet of {len(packet)} bytes from the firmware", _HOW_LONG)
             return
         self._heard = time.monotonic()
-        outputs = packets.outputs(packet)
+        outputs = sensor_packets.outputs(packet)
         if outputs is not None:
             self._count, self._answered = self._count + 1, self._heard
             self.latest, self._under_way = (outputs, self._count), 0
@@ -144,7 +144,7 @@ class FirmwareLink:
     def _serve_programs(self) -> None:
         for packet, sender in _received(self._programs):
             peer = self._peer
-            if not 1 <= len(packet) <= packets.MOST_BYTES:
+            if not 1 <= len(packet) <= sensor_packets.MOST_BYTES:
                 self._refuse(f"a packet of {len(packet)} bytes from {_name(sender)}", _HOW_LONG)
             elif peer is None:
                 self._refuse(f"a packet from {_name(sender)}", "there is no firmware yet")
@@ -171,7 +171,7 @@ class FirmwareLink:
 
 
 _WHO = "it is not that of the firmware that has connected; start that firmware again"
-_HOW_LONG = f"a packet has 1 to {packets.MOST_BYTES} bytes"
+_HOW_LONG = f"a packet has 1 to {sensor_packets.MOST_BYTES} bytes"
 
 
 class Relay:

@@ -15,10 +15,10 @@ from typing import Annotated
 import numpy as np
 
 from crazyflow_ros.checks import Spec
-from crazyflow_ros.doors.px4.build import Px4Build
-from crazyflow_ros.doors.px4.readings import Px4Readings, Px4Sensors
-from crazyflow_ros.doors.px4.vehicle import Px4Frame, Px4Vehicle
-from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT
+from crazyflow_ros.doors.door_sockets import FIRST_PORT, LAST_PORT
+from crazyflow_ros.doors.px4.px4_build import Px4Build
+from crazyflow_ros.doors.px4.px4_readings import Px4Readings, Px4Sensors
+from crazyflow_ros.doors.px4.px4_vehicle import Px4Frame, Px4Vehicle
 from crazyflow_ros.doors.vehicles import LockStepDoor
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
@@ -50,12 +50,7 @@ class Px4(Px4Sensors):
     ] = 0.02
 
     def open(self, context: DoorContext) -> Px4Door:
-        """Open the ports.
-
-        Raises:
-            ValueError: A setting is not usable.
-            OSError: A port cannot be opened.
-        """
+        """See `DoorSettings`."""
         return Px4Door(self, context)
 
     def autopilots(self, start: AutopilotStart) -> Px4Build:

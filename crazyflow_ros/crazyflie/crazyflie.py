@@ -14,11 +14,11 @@ from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units
+from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet, Port
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.lights import RGB, colours
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
-from crazyflow_ros.crazyflie.memories import CrazyflieMemories
-from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port
+from crazyflow_ros.crazyflie.memory_port import CrazyflieMemories
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.power import TARGET, Power, PowerState
