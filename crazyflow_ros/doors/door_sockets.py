@@ -7,7 +7,10 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeAlias
 
+Address: TypeAlias = tuple[str, int]
+"""Host and port."""
 FIRST_PORT, LAST_PORT = 1024, 65535
 """Ports that a door may open."""
 _LOOK = 0.1  # s of wall time after which waiting is interrupted for a moment
@@ -30,6 +33,27 @@ def last_port(setting: str, first: int, drones: int, step: int = 1) -> int:
     if last > LAST_PORT:
         raise ValueError(f"{setting}: {drones} drones need ports up to {last}, beyond {LAST_PORT}")
     return last
+
+
+def open_udp(address: str, port: int) -> socket.socket:
+    """Open a UDP port that does not block.
+
+    Raises:
+        OSError: The port cannot be opened; the message names it.
+    """
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    opened.setblocking(False)
+    try:
+        opened.bind((address, port))
+    except (OSError, OverflowError) as error:
+        opened.close()
+        raise OSError(f"udp://{address}:{port}: {error}") from None
+    return opened
+
+
+def shown(address: Address) -> str:
+    """Return an address as text."""
+    return f"{address[0]}:{address[1]}"
 
 
 class DoorSockets:

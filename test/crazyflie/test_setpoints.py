@@ -24,7 +24,13 @@ from cflib.crazyflie.high_level_commander import HighLevelCommander
 
 THRUST = 0.48  # N, of all rotors
 HALF = THRUST * 32768 / 65535
+MOST = THRUST * 60000 / 65535
 LEGACY = 7  # version of CRTP
+NEW = (12,)
+ALL = (LEGACY, *NEW)
+IDENTITY = (0, 0, 0, 1)
+turn = math.radians
+TILT = turn(5), turn(6)
 
 
 def decoder(**values: Number) -> Decoder:
@@ -54,51 +60,33 @@ def check(found: object, expected: object) -> None:
             np.testing.assert_allclose(other, value, rtol=1e-6, atol=1e-6, err_msg=name)
 
 
-def turn(degrees: float) -> float:
-    return math.radians(degrees)
-
-
 @pytest.mark.filterwarnings("ignore:Using legacy")
 @pytest.mark.parametrize("version", [LEGACY, 12])
 @pytest.mark.parametrize(
-    ("send", "expected"),
+    ("name", "values", "expected"),
     [
+        ("velocity_world_setpoint", (1, 2, 3, 90), flight.VelocityWorld((1, 2, 3), turn(90))),
+        ("zdistance_setpoint", (5, -6, 90, 1), flight.AltitudeHold(*TILT, turn(90), 1.0)),
+        ("hover_setpoint", (1, 2, 90, 0.5), flight.Hover((1, 2), turn(90), 0.5)),
+        ("position_setpoint", (1, 2, 3, 90), flight.Position((1, 2, 3), turn(90))),
+        ("setpoint_manual", (5, 6, 90, 100, False), flight.AttitudeThrust(*TILT, turn(90), MOST)),
         (
-            lambda c: c.send_velocity_world_setpoint(1, 2, 3, 90),
-            flight.VelocityWorld((1, 2, 3), turn(90)),
+            "setpoint_manual", (5, 6, 90, 100, True),
+            flight.AttitudeThrust(*TILT, turn(90), MOST, True, True),
         ),
         (
-            lambda c: c.send_zdistance_setpoint(5, -6, 90, 1),
-            flight.AltitudeHold(turn(5), turn(6), turn(90), 1.0),
+            "full_state_setpoint", ((1, 0, -0.5), (1, 2, 3), (4, 5, 6), IDENTITY, 0.1, 0.0, -0.2),
+            flight.FullState((1, 0, -0.5), (1, 2, 3), (4, 5, 6), IDENTITY, (0.1, 0.0, -0.2)),
         ),
-        (lambda c: c.send_hover_setpoint(1, 2, 90, 0.5), flight.Hover((1, 2), turn(90), 0.5)),
-        (lambda c: c.send_position_setpoint(1, 2, 3, 90), flight.Position((1, 2, 3), turn(90))),
-        (
-            lambda c: c.send_setpoint_manual(5, 6, 90, 100, False),
-            flight.AttitudeThrust(turn(5), turn(6), turn(90), THRUST * 60000 / 65535),
-        ),
-        (
-            lambda c: c.send_setpoint_manual(50, 60, 90, 100, True),
-            flight.AttitudeThrust(
-                turn(50), turn(60), turn(90), THRUST * 60000 / 65535, True, True
-            ),
-        ),
-        (
-            lambda c: c.send_full_state_setpoint(
-                (1.0, 0.0, -0.5), (1, 2, 3), (4, 5, 6), (0, 0, 0, 1), 0.1, 0.0, -0.2
-            ),
-            flight.FullState(
-                (1.0, 0.0, -0.5), (1, 2, 3), (4, 5, 6), (0, 0, 0, 1), (0.1, 0.0, -0.2)
-            ),
-        ),
-        (lambda c: c.send_stop_setpoint(), flight.Stop()),
-        (lambda c: c.send_notify_setpoint_stop(), flight.NotifySetpointsStop()),
+        ("stop_setpoint", (), flight.Stop()),
+        ("notify_setpoint_stop", (), flight.NotifySetpointsStop()),
     ],
 )  # fmt: skip
 def test_generic_setpoints_of_cflib(
-    send: Callable[[Any], object], expected: flight.Setpoint, version: int
+    name: str, values: tuple[Any, ...], expected: flight.Setpoint, version: int
 ) -> None:
-    check(decoder().generic(sent(Commander, send, version)), expected)
+    packet = sent(Commander, lambda c: getattr(c, f"send_{name}")(*values), version)
+    check(decoder().generic(packet), expected)
 
 
 @pytest.mark.parametrize(
@@ -123,44 +111,33 @@ def test_generic_setpoints_of_the_firmware(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("version", [LEGACY, 12])
 @pytest.mark.parametrize(
-    ("send", "expected"),
+    ("versions", "send", "expected"),
     [
-        (lambda c: c.set_group_mask(5), flight.SetGroups(5)),
-        (lambda c: c.takeoff(1, 2, 3, 0.5), flight.Takeoff(1.0, 2.0, 0.5, 3)),
-        (lambda c: c.takeoff(1, 2, 3, None), flight.Takeoff(1.0, 2.0, math.nan, 3)),
-        (lambda c: c.land(0.1, 2, 3, 0.5), flight.Land(0.1, 2.0, 0.5, 3)),
-        (lambda c: c.stop(3), flight.Stop(3)),
+        (ALL, lambda c: c.set_group_mask(5), flight.SetGroups(5)),
+        (ALL, lambda c: c.takeoff(1, 2, 3, 0.5), flight.Takeoff(1.0, 2.0, 0.5, 3)),
+        (ALL, lambda c: c.takeoff(1, 2, 3, None), flight.Takeoff(1.0, 2.0, math.nan, 3)),
+        (ALL, lambda c: c.land(0.1, 2, 3, 0.5), flight.Land(0.1, 2.0, 0.5, 3)),
+        (ALL, lambda c: c.stop(3), flight.Stop(3)),
         (
-            lambda c: c.go_to(1, 2, 3, 4, 5, relative=True, group_mask=3),
+            ALL, lambda c: c.go_to(1, 2, 3, 4, 5, relative=True, group_mask=3),
             flight.GoTo((1, 2, 3), 4.0, 5.0, True, 3),
         ),
-    ],
-)
-def test_high_level_commands_of_cflib(
-    send: Callable[[Any], object], expected: flight.Setpoint, version: int
-) -> None:
-    check(decoder().high_level(sent(HighLevelCommander, send, version)), expected)
-
-
-@pytest.mark.parametrize(
-    ("send", "expected"),
-    [
         (
-            lambda c: c.go_to(1, 2, 3, 4, 5, linear=True, group_mask=3),
+            NEW, lambda c: c.go_to(1, 2, 3, 4, 5, linear=True, group_mask=3),
             flight.GoTo((1, 2, 3), 4.0, 5.0, False, 3, linear=True),
         ),
         (
-            lambda c: c.spiral(1, 2, 3, 4, 5, sideways=True, clockwise=False, group_mask=3),
+            NEW, lambda c: c.spiral(1, 2, 3, 4, 5, sideways=True, clockwise=False, group_mask=3),
             flight.Spiral(1.0, 2.0, 3.0, 4.0, 5.0, True, False, 3),
         ),
     ],
-)
-def test_newer_high_level_commands_of_cflib(
-    send: Callable[[Any], object], expected: flight.Setpoint
+)  # fmt: skip
+def test_high_level_commands_of_cflib(
+    versions: tuple[int, ...], send: Callable[[Any], object], expected: flight.Setpoint
 ) -> None:
-    check(decoder().high_level(sent(HighLevelCommander, send)), expected)
+    for version in versions:
+        check(decoder().high_level(sent(HighLevelCommander, send, version)), expected)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import selectors
 import socket
 import time
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from crazyflow_ros.doors.ardupilot.json_packets import COUNTS, Request, decode, encode
+from crazyflow_ros.doors.door_sockets import Address, open_udp, shown
 from crazyflow_ros.doors.vehicles import LockStepVehicle, VehicleContext
 
 _IP_RECVERR = 11  # Linux: tells also of packets that nobody took; Python has no name for it
@@ -19,7 +20,6 @@ _ANCILLARY = 512  # bytes, of an error
 _EARLIER = COUNTS // 2  # numbers from there on are of the past
 # ArduPilot drops fractions of a microsecond, and would lose one for a step that was rounded down.
 _TIME_SCALE = 1 + 1e-7
-_Address: TypeAlias = tuple[str, int]
 
 
 class ArduPilotFrame(NamedTuple):
@@ -49,7 +49,7 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
     def __init__(self, context: VehicleContext, rate: int) -> None:
         super().__init__(context)
         self._rate = rate
-        self._peer: _Address | None = None
+        self._peer: Address | None = None
         self._count = 0  # of its latest packet
         self._asks = False  # whether that one has got no answer yet
         self._first = 0  # frame of its first answer: its time is counted from there
@@ -57,14 +57,8 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
         self._since = 0.0  # wall time of the latest packet to it
         self._probes = 0  # empty packets since its latest one
         self._where = f"udp://{context.address}:{context.port}"
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        try:
-            self._socket.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
-            self._socket.bind((context.address, context.port))
-        except (OSError, OverflowError) as error:
-            self._socket.close()
-            raise OSError(f"{self._where}: {error}") from None
-        self._socket.setblocking(False)
+        self._socket = open_udp(context.address, context.port)
+        self._socket.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
         context.selector.register(self._socket, selectors.EVENT_READ, self._serve)
 
     @property
@@ -112,11 +106,11 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
             try:
                 request = decode(packet)
             except ValueError as error:
-                self._context.refuse(f"a packet from {_shown(sender)}", str(error))
+                self._context.refuse(f"a packet from {shown(sender)}", str(error))
             else:
                 self._take(request, sender)
 
-    def _take(self, request: Request, sender: _Address) -> None:
+    def _take(self, request: Request, sender: Address) -> None:
         later = (request.frame_count - self._count) % COUNTS
         if sender != self._peer:
             self._meet(request, sender)
@@ -133,7 +127,7 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
         elif not self._asks:  # the answer is lost
             self._answer()
 
-    def _meet(self, request: Request, sender: _Address) -> None:
+    def _meet(self, request: Request, sender: Address) -> None:
         """Accept or refuse a packet from another ArduPilot than the present one."""
         if self._peer is None:
             what = (
@@ -145,14 +139,14 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
         elif self._probes and not request.frame_count:
             self._begin(request, sender, "has taken the place of one that is silent")
         else:
-            what = f"a packet from {_shown(sender)}"
-            self._context.refuse(what, f"{self._where} has the ArduPilot at {_shown(self._peer)}")
+            what = f"a packet from {shown(sender)}"
+            self._context.refuse(what, f"{self._where} has the ArduPilot at {shown(self._peer)}")
 
-    def _begin(self, request: Request, sender: _Address, what: str) -> None:
+    def _begin(self, request: Request, sender: Address, what: str) -> None:
         if self._peer is not None:
             self._context.lost()
         self._context.logger.info(
-            f"{self.drone}: an ArduPilot {what} at {self._where}: {_shown(sender)}"
+            f"{self.drone}: an ArduPilot {what} at {self._where}: {shown(sender)}"
         )
         self._peer, self._count, self._asks = sender, request.frame_count, True
         self._first = self._sent = self._answered = self._probes = 0
@@ -165,7 +159,7 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
                 if peer == self._peer:
                     self._peer, self._asks = None, False
                     self._context.logger.warning(
-                        f"{self.drone}: the ArduPilot at {_shown(peer)} has ended, and has to be "
+                        f"{self.drone}: the ArduPilot at {shown(peer)} has ended, and has to be "
                         "started again"
                     )
                     self._context.lost()
@@ -173,7 +167,3 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
     def close(self) -> None:
         """Close the port."""
         self._socket.close()
-
-
-def _shown(address: _Address) -> str:
-    return f"{address[0]}:{address[1]}"

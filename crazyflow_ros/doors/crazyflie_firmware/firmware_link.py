@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
 
 from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.doors.crazyflie_firmware import sensor_packets
+from crazyflow_ros.doors.door_sockets import Address, open_udp, shown
 
 _BURST = 16  # packets of one port that are read before it is the others' turn
 _UNDER_WAY = 4  # packets that a firmware certainly holds: of CrazySim's builds, some lose a sixth
@@ -20,8 +20,6 @@ _ALIVE = 1.0  # s without a packet after which another firmware may take the pla
 _CLIENTS, _SILENCE = 16, 5.0  # programs, s after which one is forgotten; cflib sends ten a second
 _PROBE = b"\xff"  # cflib's packet without meaning: any answer says that there is a Crazyflie
 _RECEIVED = 64  # bytes, more than any packet has
-
-_Address: TypeAlias = tuple[str, int]
 
 
 class FirmwareLink:
@@ -61,12 +59,12 @@ class FirmwareLink:
         self.latest: tuple[Sequence[int], int] | None = None
         self._count = 0
         self._under_way = 0  # packets since the newest outputs
-        self._peer: _Address | None = None
+        self._peer: Address | None = None
         self._heard = self._answered = 0.0  # wall times of its newest packet and outputs
-        self._clients: dict[_Address, float] = {}  # when they were heard
-        self._firmware = _opened(drone, address, port)
+        self._clients: dict[Address, float] = {}  # when they were heard
+        self._firmware = open_udp(address, port)
         try:
-            self._programs = _opened(drone, address, cflib_port)
+            self._programs = open_udp(address, cflib_port)
         except OSError:
             self._firmware.close()
             raise
@@ -104,16 +102,16 @@ class FirmwareLink:
             if packet == sensor_packets.HELLO:
                 self._greet(sender)
             elif sender != self._peer:
-                self._refuse(f"a packet of {len(packet)} bytes from {_name(sender)}", _WHO)
+                self._refuse(f"a packet of {len(packet)} bytes from {shown(sender)}", _WHO)
             else:
                 self._take(packet)
 
-    def _greet(self, sender: _Address) -> None:
+    def _greet(self, sender: Address) -> None:
         """Accept a firmware unless another one flies the drone."""
         now = time.monotonic()
         if sender != self._peer:
             if self._peer is not None and now - self._heard < _ALIVE:
-                self._refuse(f"a second firmware, {_name(sender)}", "one flies the drone")
+                self._refuse(f"a second firmware, {shown(sender)}", "one flies the drone")
                 return
             self._logger.info(
                 f"{self.drone}: a firmware has connected to UDP {self._port}, and calibrates its "
@@ -145,9 +143,9 @@ class FirmwareLink:
         for packet, sender in _received(self._programs):
             peer = self._peer
             if not 1 <= len(packet) <= sensor_packets.MOST_BYTES:
-                self._refuse(f"a packet of {len(packet)} bytes from {_name(sender)}", _HOW_LONG)
+                self._refuse(f"a packet of {len(packet)} bytes from {shown(sender)}", _HOW_LONG)
             elif peer is None:
-                self._refuse(f"a packet from {_name(sender)}", "there is no firmware yet")
+                self._refuse(f"a packet from {shown(sender)}", "there is no firmware yet")
             elif packet == _PROBE:
                 _send(self._programs, _PROBE, sender)
                 if sender in self._clients:
@@ -157,7 +155,7 @@ class FirmwareLink:
                 _send(self._firmware, packet, peer)
             else:
                 many = f"{_CLIENTS} programs fly the drone already"
-                self._refuse(f"a packet from {_name(sender)}", many)
+                self._refuse(f"a packet from {shown(sender)}", many)
 
     def _refuse(self, what: str, why: str) -> None:
         self._logger.warning(f"{self.drone}: {what} is refused: {why}")
@@ -211,18 +209,7 @@ class Relay:
             link.close()
 
 
-def _opened(drone: str, address: str, port: int) -> socket.socket:
-    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    opened.setblocking(False)
-    try:
-        opened.bind((address, port))
-    except OSError as error:
-        opened.close()
-        raise OSError(f"{drone}: udp port {port} at {address}: {error}") from None
-    return opened
-
-
-def _received(port: socket.socket) -> list[tuple[bytes, _Address]]:
+def _received(port: socket.socket) -> list[tuple[bytes, Address]]:
     """Return up to `_BURST` packets that have arrived, with their senders."""
     found = []
     with suppress(BlockingIOError, ConnectionError):
@@ -231,10 +218,6 @@ def _received(port: socket.socket) -> list[tuple[bytes, _Address]]:
     return found
 
 
-def _send(port: socket.socket, packet: bytes, to: _Address) -> None:
+def _send(port: socket.socket, packet: bytes, to: Address) -> None:
     with suppress(OSError):  # it has ended, or is too slow
         port.sendto(packet, to)
-
-
-def _name(address: _Address) -> str:
-    return f"{address[0]}:{address[1]}"

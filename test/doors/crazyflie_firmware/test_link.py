@@ -190,5 +190,5 @@ def test_a_port_that_is_taken_is_named() -> None:
         other.bind(("127.0.0.1", first + 1))
         for ports in ((first + 1, first), (first, first + 1)):
             logger = logging.getLogger("firmware")
-            with pytest.raises(OSError, match=f"cf0: udp port {first + 1} at 127.0.0.1"):
+            with pytest.raises(OSError, match=f"udp://127.0.0.1:{first + 1}"):
                 FirmwareLink("cf0", "127.0.0.1", *ports, logger=logger, wake=lambda: None)
