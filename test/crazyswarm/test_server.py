@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
-from crazyflie_helpers import free_port
+from crazyflie_helpers import connected, free_port
 from crazyflie_interfaces.msg import (
     ConnectionStatisticsArray,
     FullState,
@@ -234,16 +234,10 @@ def test_cflib_and_ros_share_the_parameters(
 ) -> None:
     """A value set here is seen there, and the reverse; also by a client that is connected."""
     pytest.importorskip("cflib", reason="cflib is not installed")
-    import cflib.crtp
-    from cflib.crazyflie import Crazyflie
-    from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
-
     found = re.search(r"Crazyflies for cflib: (udp://\S+)", server.log)
     assert found, server.log
-    cflib.crtp.init_drivers()
-    with SyncCrazyflie(found[1], cf=Crazyflie(rw_cache=str(tmp_path))) as scf:
-        scf.wait_for_params()
-        values = scf.cf.param
+    with connected(found[1], tmp_path) as cf:
+        values = cf.param
         assert values.get_value("locSrv.extPosStdDev") == "0.0010000000474974513"
         values.set_value("ring.effect", 7)
         client.until(lambda: value_of(client, "cf1.params.ring.effect") == [7], "the effect", 30)
