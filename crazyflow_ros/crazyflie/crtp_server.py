@@ -99,11 +99,6 @@ class CrazyflieServer:
         fleet.on_change.append(self._note_change)
 
     @property
-    def lost(self) -> int:
-        """Number of packets lost on purpose so far."""
-        return self._passage.lost
-
-    @property
     def uris(self) -> dict[str, str]:
         """Addresses of the drones for cflib, by name."""
         host = self.config.address
