@@ -8,7 +8,7 @@ import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.crazyflie.crtp_server import CrazyflieServer
@@ -29,9 +29,6 @@ from crazyflow_ros.scene import scene_path
 from crazyflow_ros.scripts.child import Child
 from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
-
-if TYPE_CHECKING:
-    from crazyflow_ros.view import PhysicsView
 
 _FAILED = 1
 
@@ -65,7 +62,8 @@ def run(
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logging.getLogger("crazyflie").setLevel(logging.INFO)
     logger = ThrottledLogger(logging.getLogger("crazyflie"))
-    page = _page() if options.pop("view") else None
+    if has_page := options.pop("view"):
+        from crazyflow_ros.view import PhysicsView  # which imports packages that may be missing
     in_lock_step, factor = options.pop("lock_step"), options.get("real_time_factor", 0.0)
     config = _config(n_drones, link, start_paused=in_lock_step, **options)
     storage = Storage(link.storage)
@@ -76,8 +74,8 @@ def run(
         with StartUp.of_cache(logger.info).compiling(len(names), config.compiled_part()):
             physics = PhysicsThread(config, names, logger=logger)
         stack.callback(physics.stop)
-        if page is not None:
-            view = page(physics)
+        if has_page:
+            view = PhysicsView(physics)
             stack.callback(view.close)
             view.start()
             logger.info(f"the page is at {view.viewer.url}")
@@ -102,12 +100,6 @@ def run(
             signals.wait()
             code = 0
     return _FAILED if physics.failed is not None else code
-
-
-def _page() -> type[PhysicsView]:
-    from crazyflow_ros import view
-
-    return view.PhysicsView  # which imports packages that may be missing
 
 
 def _config(
