@@ -25,8 +25,8 @@ import numpy as np
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.px4 import Px4
-from crazyflow_ros.doors.px4.build import FIRST_PORT
 from crazyflow_ros.doors.px4.mavlink import HilActuatorControls, HilGps, HilSensor, Parser, encode
+from crazyflow_ros.doors.px4.px4_build import FIRST_PORT
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 from crazyflow_ros.runtime.door_settings import AutopilotStart

@@ -9,7 +9,7 @@ from functools import partial
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control import Controller
-from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.crazyflie.crazyflie import Crazyflie
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetScope, Snapshot
@@ -17,14 +17,14 @@ from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetSc
 _CONTROLLER = "stabilizer.controller"
 
 Changed = Callable[[str, str, bool], None]
-"""Takes the drone, the name of the parameter that has changed, and whether someone set it, or it
-follows from something else; called in any thread."""
+"""Takes a drone, the name of a changed parameter, and whether someone set it (False if it follows
+from something else). From any thread."""
 Report = Callable[[str, str], None]
-"""Takes the drone and a text."""
+"""Takes a drone and a text."""
 
 
 class Fleet:
-    """The Crazyflies of a simulation by name; thread-safe. Those of removed drones are forgotten.
+    """The Crazyflies of a simulation by name, without those of removed drones. Thread-safe.
 
     Args:
         physics: The simulation.
@@ -35,7 +35,7 @@ class Fleet:
 
     Attributes:
         on_change: Called after a parameter has changed.
-        on_report: Called with each refusal, also with those that the log leaves out, in any thread.
+        on_report: Called with each refusal, even those that the log omits. From any thread.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Gains of the controllers by the names of the firmware's parameters."""
+"""The controllers' gains under the names of the firmware's parameters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Gains:
         self._own = deepcopy(self._params)
 
     def values(self) -> dict[str, float]:
-        """Return the gains in force, by parameter, in the firmware's units."""
+        """Return the active gains by parameter, in the firmware's units."""
         values = {}
         for name, (controller, parameter) in _TABLE.items():
             array = self._params[controller, parameter.stage][parameter.gain]
@@ -60,7 +60,7 @@ class Gains:
 
     @property
     def differ(self) -> bool:
-        """Whether a gain is not the controller's own."""
+        """Whether any gain differs from the controller's own."""
         return any(
             not np.array_equal(value, self._own[key][name])
             for key, params in self._params.items()
@@ -68,7 +68,7 @@ class Gains:
         )
 
     def take(self, tuned: Tuned) -> None:
-        """Adopt the gains of a drone; all others return to the controllers' defaults."""
+        """Adopt tuned gains; all others return to the controllers' defaults."""
         self._params = deepcopy(self._own)
         for controller, gains in tuned.items():
             for name, values in gains.items():
@@ -84,7 +84,7 @@ class Gains:
             value: In the firmware's unit.
 
         Returns:
-            The controller whose gain it is, and the gain as `PhysicsThread.tune` takes it.
+            The controller that has the gain, and the gain as `PhysicsThread.tune` takes it.
 
         Raises:
             ValueError: The value is impossible, or far too large.

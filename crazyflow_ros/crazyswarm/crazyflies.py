@@ -11,7 +11,7 @@ from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.messages.times import time_of
 
 if TYPE_CHECKING:
-    from crazyflow_ros.crazyflie.drone import Crazyflie
+    from crazyflow_ros.crazyflie.crazyflie import Crazyflie
     from crazyflow_ros.crazyflie.fleet import Fleet
     from crazyflow_ros.crazyswarm.swarm_configuration import SwarmConfiguration
     from crazyflow_ros.ros.host import Host
@@ -23,7 +23,7 @@ _BROADCAST = "FFE7E7E7E7"  # the address of all Crazyflies on a channel
 
 
 class Traffic:
-    """Number of commands so far, by drone, and under `ALL` those sent to all drones at once."""
+    """Counts commands by drone; those to all drones at once count under `ALL`."""
 
     def __init__(self) -> None:
         self._sent: Counter[str] = Counter()
@@ -42,7 +42,7 @@ class Traffic:
 
 
 class Crazyflies:
-    """What the features of crazyswarm2's server share.
+    """The state that the features of crazyswarm2's server share.
 
     Args:
         host: The node.

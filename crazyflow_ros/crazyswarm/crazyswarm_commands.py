@@ -1,6 +1,6 @@
 """Command topics and flight services as in crazyswarm2's server.
 
-It has more topics, cmd_led and all/cmd_full_state, and one more service, reboot.
+Its additional topics are cmd_led and all/cmd_full_state; its additional service is reboot.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class FirmwareParameters:
         simulator.regular_calls.add(self._follow)
 
     def _add(self, drone: str) -> None:
-        """Configure a Crazyflie that was switched on, and show its parameters."""
+        """Configure a new Crazyflie and declare its parameters."""
         parameters = self._crazyflies.firmware(drone).parameters
         if drone not in self._given:  # else the node shows what was set since
             self._given[drone] = self._read(drone)
@@ -81,7 +81,7 @@ class FirmwareParameters:
                 self._crazyflies.fleet.report(drone, str(error))
 
     def _configure_again(self, event: ResetEvent) -> None:
-        """Configure Crazyflies whose firmware has begun anew. Physics thread."""
+        """Configure Crazyflies whose firmware has restarted. Physics thread."""
         if ResetScope.state in event.scope:
             for drone in event.drones:
                 if drone in self._given:

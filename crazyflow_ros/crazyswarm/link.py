@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from crazyflow_ros.checks.plain_values import ParameterError, Spec
 from crazyflow_ros.crazyflie import CrazyflieServer
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import LEAST_PORT, MOST_PORT, LinkConfig
+from crazyflow_ros.crazyflie.link_config import LEAST_PORT, MOST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.engine.config import SimulationConfig

@@ -28,7 +28,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import Imu, LaserScan
 from std_msgs.msg import Header
 
-from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
+from crazyflow_ros.crazyflie.crtp import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, as_ctype
 from crazyflow_ros.crazyswarm.log_configuration import STEPS, LogTopic
@@ -151,7 +151,7 @@ class _Rows:
 
 
 class _Moment:
-    """The state at one tick; values that take time are computed on first use."""
+    """The state at one tick; expensive values are computed on first use."""
 
     def __init__(self, crazyflies: Crazyflies, snapshot: Snapshot) -> None:
         self._crazyflies, self.snapshot = crazyflies, snapshot
@@ -176,7 +176,7 @@ class _Moment:
 
 
 class LogTopics:
-    """Publishes the logged values of the drones, in the physics thread; services choose them."""
+    """Publishes logged values of the drones in the physics thread; services select them."""
 
     def __init__(self, crazyflies: Crazyflies) -> None:
         self._simulator = simulator = crazyflies.host
@@ -324,7 +324,7 @@ class LogTopics:
 
 
 def check_variables(topic: LogTopic) -> None:
-    """Refuse variables that the firmware does not have, or that do not fit into one packet.
+    """Refuse variables that the firmware lacks or that do not fit into one packet.
 
     Raises:
         ValueError: A variable is refused; the message names it.

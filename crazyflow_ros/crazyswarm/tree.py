@@ -15,10 +15,8 @@ Tree = Mapping[str, Any]
 
 ROBOT_DESCRIPTION, POSES_DEADLINE = "robot_description", "poses_qos_deadline"
 POSES_FRAME = "poses_frame_id"
-NAMES = (
-    *("robots", "robot_types", "all", "fileversion", "warnings", "firmware_params", "sim"),
-    *(ROBOT_DESCRIPTION, POSES_DEADLINE, POSES_FRAME),
-)
+_NAMES = "robots", "robot_types", "all", "fileversion", "warnings", "firmware_params", "sim"
+NAMES = (*_NAMES, ROBOT_DESCRIPTION, POSES_DEADLINE, POSES_FRAME)
 """Names at the top of the tree."""
 
 _INTEGERS = range(-(2**63), 2**63)  # that ROS can express

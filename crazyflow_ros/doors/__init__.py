@@ -1,4 +1,4 @@
-"""Doors: how programs outside this process fly the drones. No ROS.
+"""Doors, through which programs outside this process fly the drones. No ROS.
 
 A package adds one with an entry point of the group `crazyflow_ros.doors`, which names a dataclass
 of settings, see `DoorSettings`.

@@ -1,4 +1,4 @@
-"""Who shares the time: the simulators that are present and alike, and their drones."""
+"""The simulators that share a time, if they are present and alike, and their drones."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ class Members:
 
     @property
     def missing(self) -> list[str]:
-        """Names of those that are not present, or have not been compared."""
+        """Names of simulators that are absent or not yet compared."""
         return [name for name in self._peers if not self._is_here(name)]
 
     @property
     def view(self) -> str:
-        """Identifies who is present; differs from all former ones."""
+        """Identifies the present lives of all simulators; no earlier view is equal."""
         lives = [self._life, *(self._lives[name][0] for name in self._peers)]
         return hashlib.blake2b(" ".join(sorted(lives)).encode(), digest_size=8).hexdigest()
 
     def is_present(self, name: str, life: str) -> bool:
-        """Whether this is the life of a simulator that counts."""
+        """Whether a life of a simulator is the one that counts."""
         return life in self._lives.get(name, [])[:1]
 
     def noticed(self, name: str, life: str, *, here: bool) -> None:
@@ -121,7 +121,7 @@ class Members:
         return {drone: name for name, hello in hellos.items() for drone in hello.drones}
 
     def remind(self) -> None:
-        """Greet again, from time to time: the transport reaches only those who are known to it."""
+        """Greet again from time to time, because the transport reaches only those known to it."""
         if time.monotonic() - self._greeted > _REPEAT:
             self._greet()
 
@@ -140,7 +140,7 @@ class Members:
             others.remove(life)
 
     def renew(self) -> None:
-        """Be present, in a new life."""
+        """Announce a new life."""
         self._life = uuid.uuid4().hex
         self._transport.announce(self._life)
         self._greet()
@@ -176,11 +176,11 @@ class Members:
 
 
 class Owners:
-    """Who owns which drone: commands it, and puts forces on it. Physics thread.
+    """Which simulator owns, and thus commands and pushes, which drone. Physics thread.
 
     Args:
         members: All simulators.
-        drones: Those that this one owns at the start.
+        drones: Drones that this simulator owns at the start.
         physics: Its physics thread, which refuses commands of its users to other drones.
 
     Attributes:
@@ -210,7 +210,7 @@ class Owners:
 
 
 def configuration(config: SimulationConfig, drones: Sequence[str]) -> dict[str, Any]:
-    """Return all that the flights depend on, by name, as JSON values."""
+    """Return everything that flights depend on, by name, as JSON values."""
     values = {name: value for name, value in asdict(config).items() if name not in _FREE}
     values |= {name: Path(values[name]).name for name in _FILES}
     values |= {

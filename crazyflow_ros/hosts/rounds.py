@@ -1,4 +1,4 @@
-"""Rounds: at each of them all simulators say their inputs and requests, and hear those of all."""
+"""Rounds, in which all simulators exchange their inputs and requests."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Rounds:
         return tick - start
 
     def take_up(self) -> None:
-        """See `Driver`: it waits for the next round."""
+        """See `Driver`; inputs wait for the next round."""
 
     def idle(self) -> None:
         """See `Driver`."""
@@ -120,7 +120,7 @@ class Rounds:
         return False
 
     def _words_of_all(self, *, due: bool) -> dict[str, Word] | None:
-        """Say a word if there is reason to; return those of all, if they are there."""
+        """Send a word if there is reason to; return the words of all once they are complete."""
         heard = self._heard()
         asked = any(word.requests or not word.due for word in heard.values())
         if self._word is None and (due or self._forced or self._agenda.has_to_say or asked):
@@ -164,7 +164,7 @@ class Rounds:
         return {name: word for name, word in every if (word.view, word.round) == now}
 
     def _speak(self, *, due: bool) -> None:
-        """Say inputs and requests."""
+        """Send inputs and requests."""
         self._before()
         simulation, now = self._simulation, self._simulation.snapshot
         simulation.take_up(partial(self._requests.ask, "withdraw"))
@@ -178,7 +178,7 @@ class Rounds:
         self._transport.send(packed(self._word))
 
     def _settle(self, words: dict[str, Word]) -> None:
-        """End a round: time may go on, or requests are carried out, or it stands still."""
+        """End a round: let time run, carry out requests, or hold time."""
         tick = self._simulation.snapshot.tick
         if self._told:
             self._health.inform(f"time no longer waits for {self._told}")
@@ -196,7 +196,7 @@ class Rounds:
         self._until = max(until, tick + 1) if goes_on else tick
 
     def _put_inputs(self, words: dict[str, Word]) -> str:
-        """Put the inputs of the others into force; return what is wrong with them."""
+        """Apply the inputs of the others; return what is wrong with them."""
         for name, word in words.items():
             if name == self._members.own:
                 continue
@@ -239,7 +239,7 @@ class Rounds:
             self._health.inform("the simulators are together, in the same state; time may run")
 
     def _note_wait(self, missing: list[str]) -> None:
-        """Say for whom time waits, if it takes long."""
+        """Log for whom time waits if it takes long."""
         now = time.monotonic()
         if self._since is None:
             self._since = now

@@ -1,4 +1,4 @@
-"""The requests that all simulators carry out, each for the one that was asked."""
+"""Requests that all simulators carry out on behalf of one."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class SharedRequests:
 
         Args:
             request: See `calls.call`.
-            future: Gets the result once all have carried it out.
-            once_here: It gets the result already when this simulator has carried it out; what it
-                asks for at once is carried out by all at the same tick.
+            future: Receives the result once all have carried the request out.
+            once_here: Whether it receives the result as soon as this simulator has carried the
+                request out; requests made at once are then carried out by all at the same tick.
         """
         held = self._physics.loop.held
         if held and self.members.missing and not future.done():
@@ -83,7 +83,7 @@ class SharedRequests:
             self.agenda.ask(request, future, once_here=once_here)
 
     def ask(self, name: str, *arguments: Any) -> Future[Any]:
-        """Let all carry out a request at the same tick as that under way, if there is one.
+        """Let all carry out a request, at the same tick as the one under way, if any.
 
         The future is done once this simulator has carried it out.
         """
@@ -92,7 +92,7 @@ class SharedRequests:
         return future
 
     def _carry_out(self, origin: str, request: dict[str, Any]) -> Future[Any] | None:
-        """Begin a request of a simulator; it raises nothing."""
+        """Begin a request of a simulator; raise nothing."""
         name = ""
         try:
             name, arguments, by_name = read_call(request)
@@ -155,7 +155,7 @@ class SharedRequests:
     # Checkpoints.
 
     def _checkpoint(self, origin: str, number: int) -> None:
-        """Say which commands and forces there are here; the simulator that was asked has a base."""
+        """Contribute this simulator's commands and forces; the one that was asked keeps a base."""
         simulation, error = self._physics.simulation, ""
         orders: dict[str, Any] = {}
         try:
@@ -187,7 +187,7 @@ class SharedRequests:
         """Return a checkpoint with the commands and forces of all simulators.
 
         Raises:
-            ValueError: One cannot be stored, or is none.
+            ValueError: A command or force cannot be stored, or is invalid.
         """
         owners = self.owners
         merged: dict[str, Any] = {}

@@ -91,9 +91,9 @@ class SharedPart:
 class SharedThread(SharedPart):
     """A physics thread that shares world and time with those of other simulators.
 
-    It has everything that a `PhysicsThread` has, and commands the drones that it owns. What changes
-    the state, or lets time run, is carried out by all; impossible values are refused through the
-    future.
+    It has everything that a `PhysicsThread` has, and commands the drones that it owns. All
+    simulators carry out what changes the state or lets time run; impossible values are refused
+    through the future.
 
     Args:
         config: The simulation, the same for all but for speed and pause at the start.
@@ -175,7 +175,7 @@ class SharedThread(SharedPart):
         return self._physics.apply_wrench(name, wrench, key)
 
     def _instead_in(self, part: str) -> dict[str, Callable[..., Future[Any]]]:
-        """Return what replaces the methods of a part: requests to all, and refusals."""
+        """Return the replacements for methods of a part: requests to all, and refusals."""
         shared = {name: partial(self.agree, name) for name in AGREED.get(part, ())}
         return shared | {name: _refusal(what) for name, what in _ALONE.get(part, {}).items()}
 

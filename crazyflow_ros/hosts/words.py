@@ -1,4 +1,4 @@
-"""Messages between simulators: a JSON text, and numbers. Nothing in them is trusted."""
+"""Messages between simulators: a JSON text and numbers, none of which is trusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAGIC = b"cfrh"
 
 @dataclass(frozen=True)
 class Hello:
-    """What simulators compare before they share a time."""
+    """The data that simulators compare before they share a time."""
 
     protocol: int
     configuration: dict[str, Any]
@@ -35,7 +35,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Word:
-    """What a simulator says in a round."""
+    """The message of a simulator in a round."""
 
     view: str
     round: int
@@ -81,7 +81,7 @@ def unpacked(data: bytes) -> Hello | Word:
     """Return a message from its bytes.
 
     Raises:
-        ValueError: It is none; the message says why.
+        ValueError: The data is no message; the error says why.
     """
     if not _HEAD.size <= len(data) <= MOST_BYTES or data[:4] != _MAGIC:
         raise ValueError(f"not a message of crazyflow_ros: {len(data)} bytes, {shown(data[:16])}")
@@ -103,7 +103,7 @@ def unpacked(data: bytes) -> Hello | Word:
 
 
 def _is_word(values: dict[str, Any]) -> bool:
-    """Whether these are the values of a word; `convert` says why not, but takes 80 us."""
+    """Whether these are the values of a word; `convert` would say why not, but takes 80 us."""
     if values.keys() != _OF_WORD.keys():
         return False
     requests = values["requests"]
@@ -120,7 +120,7 @@ def inputs_of(word: Word, like: np.ndarray, levels: range) -> np.ndarray:
         levels: Possible levels; their column comes before the last six.
 
     Raises:
-        ValueError: There are others.
+        ValueError: Their size or a level is wrong.
     """
     if len(word.inputs) != like.nbytes:
         raise ValueError(f"expected {like.nbytes} bytes of inputs, got {len(word.inputs)}")

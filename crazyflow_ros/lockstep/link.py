@@ -32,8 +32,8 @@ _LOOK = 0.1  # s of wall time between checks whether controllers are still runni
 class SharedMemoryLink:
     """Publishes the state of the drones to controllers and receives their commands.
 
-    A `Door` of the physics thread. In lock-step, each control tick waits for the commands that
-    answer it, see `Patience`.
+    It is a `Door` of the physics thread. In lock-step, each control tick waits for the commands
+    that answer it; see `Patience`.
 
     Attributes:
         memory_name: Name of the shared memory.
@@ -156,7 +156,7 @@ class SharedMemoryLink:
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """Get the commands in force from now on; in lock-step, those for this tick."""
+        """Return the commands from now on; in lock-step, those for this tick."""
         if snapshot.epoch != self._epoch:
             self._epoch, self._usual = snapshot.epoch, None
             self._commands.forget()
@@ -254,7 +254,7 @@ class SharedMemoryLink:
             self._awaited[:] = attached & self._lock_step
 
     def _lose(self, drone: int, process: int, died: bool) -> None:
-        """Do without a controller manager that has died or deactivated its hardware."""
+        """Handle the loss of a controller manager that died or deactivated its hardware."""
         name, what = self._drones[drone], "died" if died else "has disconnected"
         text = f"{name}: its controller manager, process {process}, {what}"
         if died or self._told[drone] != Level.held:
@@ -265,7 +265,7 @@ class SharedMemoryLink:
         self._commands.lose(drone)
 
     def _repair(self) -> None:
-        """Write again what controllers only read, if something else has written over it."""
+        """Restore what controllers only read if something has overwritten it."""
         self._awaited[:] = self._attached & self._lock_step
         if self._memory.repair():
             self._logger.warning(

@@ -16,10 +16,10 @@ _ASK, _NO_RANDOM_ADDRESSES = 0xFFFFFFFF, 0x0040000  # arguments of personality(2
 
 
 class Child:
-    """A program that runs as a child of this process. Its constructor starts it.
+    """A program that runs as a child of this process. The constructor starts it.
 
-    It receives all signals, also those that this process blocks, and may use all memory, which this
-    process may not. Its objects have the same addresses each time.
+    It receives all signals, even those that this process blocks, and may use all memory, even if
+    this process may not. Its objects have the same addresses each time.
 
     Args:
         command: Program and arguments.
@@ -44,7 +44,7 @@ class Child:
         self._code: int | None = None
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Wait for its end. One thread only.
+        """Wait for the end of the program. Only one thread may wait.
 
         Args:
             timeout: For how long [s]; None: for as long as it takes.
@@ -59,19 +59,19 @@ class Child:
         return self._code
 
     def send(self, number: int) -> None:
-        """Send it a signal, from any thread; nothing happens after its end."""
+        """Send a signal, from any thread; after the end of the program, do nothing."""
         with suppress(OSError):
             signal.pidfd_send_signal(self._descriptor, number)
 
     def stop(self) -> None:
-        """End it, whatever it does; return when it has ended."""
+        """End the program, whatever it does, and wait for its end."""
         self.send(signal.SIGTERM)
         if self.wait(_PATIENCE) is None:
             self.send(signal.SIGKILL)
             self.wait()
 
     def close(self) -> None:
-        """Free what stands for a child that has ended."""
+        """Free the descriptor of a program that has ended."""
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
 

@@ -1,4 +1,4 @@
-"""A program of ROS in simulated time: it runs, and the simulation waits while it does.
+"""A program of ROS in simulated time: the simulation waits while it runs.
 
 If the program has sent anything, it calls a service of the node before time runs. The node serves
 it after all messages and requests that came before, and answers when it has published all messages
@@ -34,7 +34,7 @@ _PATIENCE = 60.0  # s of wall time for the call of the service
 
 
 class Published:
-    """Whether the node has published anything that others subscribe to, except for the clock."""
+    """Records whether the node has published anything with subscribers, except for the clock."""
 
     def __init__(self) -> None:
         self._any = False
@@ -45,7 +45,7 @@ class Published:
             self._any = publisher.msg_type is not Clock
 
     def take(self) -> bool:
-        """Return whether there was anything since the last call."""
+        """Return whether anything was recorded since the last call."""
         found, self._any = self._any, False
         return found
 
@@ -68,7 +68,7 @@ class RosLockStep(LockStep):
         simulator.create_service(Trigger, _SERVICE, self._call)
 
     async def _call(self, _: Trigger.Request, _response: Trigger.Response) -> str:
-        """Let time run once; called when everything that came before has been served."""
+        """Let time run once. Everything that came before has been served."""
         call: Future[bool] = Future()
         self._calls.put(call)
         if await self._simulator.waiting.result(call, LOADING_TIMEOUT):
@@ -167,11 +167,11 @@ class RosScript:
         self._script = Script(self._command, logger, extension=module)
 
     def run(self) -> int:
-        """Let it run to its end, once it has been started, and return its exit code."""
+        """Let the started program run to its end, and return its exit code."""
         assert self._script is not None
         return self._lock_step.run(self._script)
 
     def stop(self) -> None:
-        """End it, if it has been started. From any thread."""
+        """End the program if it was started. From any thread."""
         if self._script is not None:
             self._script.stop()

@@ -1,4 +1,4 @@
-"""Scripts in simulated time: a program runs, and the simulation waits while it does.
+"""Scripts in simulated time: the simulation waits while a program runs.
 
 The script's process begins with the package `in_script/simulated_time`, which replaces its clocks
 and waits. When all its threads wait, it asks to let time run until the earliest deadline.
@@ -49,20 +49,20 @@ _ADVICE = "simulated time: only programs in Python are, which must not be starte
 
 
 class Exchange(Protocol):
-    """What takes a script's datagrams to drones, and has some for the script."""
+    """Takes a script's datagrams to drones, and returns those for the script."""
 
     def take(self, datagram: Datagram) -> None:
         """Take a datagram of the script."""
 
     def serve(self, snapshot: Snapshot) -> list[Datagram]:
-        """Do what is due at the script's time; return what it receives now, in order."""
+        """Do what is due at the script's time; return the datagrams it receives now, in order."""
 
     def due(self) -> int:
         """When `serve` has to be called next [ns]; `FOREVER` if no time is known."""
 
 
 class _Nobody:
-    """Of scripts that send no datagrams."""
+    """The exchange of scripts that send no datagrams."""
 
     def take(self, datagram: Datagram) -> None:
         del datagram
@@ -76,12 +76,12 @@ class _Nobody:
 
 
 class LockStep:
-    """Lets the time of a simulation run as far as a script asks for.
+    """Lets the time of a simulation run as far as a script asks.
 
     Args:
         physics: The simulation, paused. If others let its time run, it is paused again.
         logger: Logs why time stands still.
-        factor: Simulated seconds per second, at most; 0 for as many as possible.
+        factor: Greatest number of simulated seconds per second; 0 for no limit.
 
     Attributes:
         exchange: Takes the script's datagrams.
@@ -112,7 +112,7 @@ class LockStep:
             self._took = time.monotonic() - began
 
     def summary(self) -> Iterator[str]:
-        """Say how long it took, and where the drones are now."""
+        """Yield how long it took and where the drones are."""
         end = self._physics.snapshot
         seconds = (self._ticks - self._begin) / self._physics.freq
         factor = seconds / self._took if self._took else 0.0
@@ -170,7 +170,7 @@ class LockStep:
                 return Reached(self.now, [])
 
     def _run_to(self, goal: int) -> bool:
-        """Advance to the latest tick that is not later, or part of the way; return whether.
+        """Advance towards the latest tick up to `goal`; return False if it is reached.
 
         Raises:
             InvalidState: Others do not let time run.
@@ -195,7 +195,7 @@ class LockStep:
         return True
 
     def _stand_still(self, why: str) -> None:
-        """Pause the simulation if it is not, say why time stands still, and wait a moment.
+        """Pause the simulation if necessary, log why time stands still, and wait a moment.
 
         Raises:
             RuntimeError: The simulation has ended.
@@ -223,7 +223,7 @@ class LockStep:
 
 
 class ScriptModule(NamedTuple):
-    """What else lives in simulated time in a script's process."""
+    """A module that extends simulated time in a script's process."""
 
     folder: Path
     """Folder of the module."""
@@ -233,7 +233,7 @@ class ScriptModule(NamedTuple):
 
 
 class Script:
-    """The process of a script. Its constructor starts it.
+    """The process of a script. The constructor starts it.
 
     Args:
         command: Program and arguments.
@@ -265,20 +265,18 @@ class Script:
         self._listener.bind(path)
         self._listener.listen(1)
         self._listener.settimeout(_LOOK)
-        folders, path_before = [str(FOLDER)], os.environ.get("PYTHONPATH")
-        module, arguments = "", ()
+        folders, before = [str(FOLDER)], os.environ.get("PYTHONPATH")
+        settings = ScriptSettings(path, address, list(ports), seed, _PATIENCE, folders, before)
         if extension is not None:
             folders.append(str(extension.folder))
-            module, arguments = extension.module, tuple(extension.arguments)
-        settings = ScriptSettings(
-            *(path, address, list(ports), seed, _PATIENCE),
-            *(folders, path_before, module, arguments),
-        )
+            settings = settings._replace(
+                extension=extension.module, arguments=tuple(extension.arguments)
+            )
         variables = {
             "PYTHONHASHSEED": "0",  # or sets of strings would have another order each time
             **os.environ,
             **(environment or {}),
-            "PYTHONPATH": os.pathsep.join([*folders, *filter(None, [path_before])]),
+            "PYTHONPATH": os.pathsep.join([*folders, *filter(None, [before])]),
             VARIABLE: json.dumps(settings._asdict()),
         }
         try:
@@ -288,7 +286,7 @@ class Script:
             raise
 
     def run(self, lock_step: LockStep) -> int:
-        """Let it run to its end.
+        """Let the script run to its end.
 
         Returns:
             Its exit code, see `Child.wait`; 1 if the simulation failed.
@@ -310,11 +308,11 @@ class Script:
         return code
 
     def stop(self) -> None:
-        """End it; `run` then returns. From any thread."""
+        """End the script; `run` then returns. From any thread."""
         self.send(signal.SIGTERM)
 
     def send(self, number: int) -> None:
-        """Send it a signal. From any thread."""
+        """Send the script a signal. From any thread."""
         self._child.send(number)
 
     def _connect(self) -> socket.socket | None:

@@ -50,7 +50,7 @@ def test_with_nohup_the_crazyflie_program_survives_its_terminal() -> None:
     program = """if True:
         import signal
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
-        from crazyflow_ros.crazyflie.script import Signals
+        from crazyflow_ros.crazyflie.signals import Signals
         Signals(exits_with_signal=True)
         print("up", flush=True)
         print(input(), flush=True)

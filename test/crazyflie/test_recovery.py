@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crazyflie_helpers import ECHO, MODEL, Crazyflies, Link, crazyflies, until
+from crazyflie_helpers import ECHO, MODEL, Crazyflies, Link, asked, connected, crazyflies, until
 
-from crazyflow_ros.crazyflie.packets import Packet, Port
+from crazyflow_ros.crazyflie.crtp import Packet, Port
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.disturbances import BatteryCharge
@@ -28,7 +28,6 @@ pytest.importorskip("cflib", reason="cflib is not installed")
 import cflib.crtp
 from cflib.crazyflie import Crazyflie
 from cflib.crazyflie.log import LogConfig
-from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
 from cflib.crtp.crtpstack import CRTPPacket, CRTPPort
 from cflib.utils.power_switch import PowerSwitch
 
@@ -54,13 +53,6 @@ def served() -> Iterator[Crazyflies]:
 def on_the_floor(served: Crazyflies) -> None:
     served.physics.state.reset().result(T)
     served.log.clear()
-
-
-@contextmanager
-def connected(served: Crazyflies, folder: Path) -> Iterator[Crazyflie]:
-    with SyncCrazyflie(served.uris[0], cf=Crazyflie(rw_cache=str(folder / "cache"))) as scf:
-        scf.wait_for_params()
-        yield scf.cf
 
 
 def step(served: Crazyflies, seconds: float) -> None:
@@ -137,7 +129,7 @@ def assert_flies_again(served: Crazyflies, cf: Crazyflie) -> None:
 def test_a_crashed_drone_recovers_and_flies(
     served: Crazyflies, tmp_path: Path, quat: tuple[float, ...]
 ) -> None:
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         console: list[str] = []
         cf.console.receivedChar.add_callback(console.append)
         crash(served, quat)
@@ -158,7 +150,7 @@ def test_a_crashed_drone_recovers_and_flies(
 
 def test_it_has_to_lie_still(served: Crazyflies, tmp_path: Path) -> None:
     """The firmware refuses while a drone is tumbled; nobody can set one upright in the air."""
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         crash(served)
         falls = DroneState(pos=(*LIES, 2.2), quat=UPSIDE_DOWN, ang_vel=(3.0, 1.0, 0.0))
         served.physics.state.set_drone_states({"cf0": falls}).result(T)
@@ -177,7 +169,7 @@ def test_a_drone_that_fell_on_its_feet_recovers_as_it_is(
     served: Crazyflies, tmp_path: Path
 ) -> None:
     """By the old request to the platform, too, which older programs send."""
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         crash(served)
         there = DroneState(pos=(*LIES, rest_height(MODEL)), quat=(0.0, 0.0, 0.0, 1.0))
         served.physics.state.set_drone_states({"cf0": there}).result(T)
@@ -193,7 +185,7 @@ def test_a_drone_that_did_not_crash_has_nothing_to_recover_from(
     served: Crazyflies, tmp_path: Path
 ) -> None:
     """A flying one flies on; one that is locked stays so, and is to be restarted."""
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         hover(served)
         assert ask(cf, cf.supervisor.send_crash_recovery_request) == (True, True)
         step(served, 0.5)
@@ -206,17 +198,10 @@ def test_a_drone_that_did_not_crash_has_nothing_to_recover_from(
         until(lambda: advice in told(cf, served.log), "advice")
         switch(served, PowerSwitch.reboot_to_fw)
         until(lambda: state(served) is FlightState.idle, "a restart")
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         assert not cf.supervisor.is_locked
         step(served, 1.0)
         assert_flies_again(served, cf)
-
-
-def asked(ask: Callable[..., None], name: str) -> object:
-    found: list[object] = []
-    ask(name, lambda _, value: found.append(value))
-    until(lambda: found, f"an answer about {name}")
-    return found[0]
 
 
 def put(cf: Crazyflie, name: str, value: float) -> None:
@@ -228,11 +213,11 @@ def put(cf: Crazyflie, name: str, value: float) -> None:
 @contextmanager
 def stored(served: Crazyflies, folder: Path, name: str, value: float) -> Iterator[None]:
     """A parameter is stored meanwhile."""
-    with connected(served, folder) as cf:
+    with connected(served.uris[0], folder) as cf:
         put(cf, name, value)
         assert asked(cf.param.persistent_store, name) is True
     yield
-    with connected(served, folder) as cf:
+    with connected(served.uris[0], folder) as cf:
         assert asked(cf.param.persistent_clear, name) is True
 
 
@@ -242,7 +227,7 @@ def test_a_restarted_drone_lies_where_it_lay_and_knows_what_it_stored(
     """All else that its firmware knew is gone. It keeps the charge of its battery."""
     served.physics.world.disturb(BatteryCharge("cf0", 0.6)).result(T)
     with stored(served, tmp_path, "ctrlMel.kd_xy", 0.31):
-        with connected(served, tmp_path) as cf:
+        with connected(served.uris[0], tmp_path) as cf:
             put(cf, "ctrlMel.kp_z", 0.4)
             put(cf, "hlCommander.groupmask", 3)
             log = LogConfig("height", 10)
@@ -263,7 +248,7 @@ def test_a_restarted_drone_lies_where_it_lay_and_knows_what_it_stored(
             assert any("stm_power_up" in line for line in served.log)
             switch(served, PowerSwitch.stm_power_up)
         # At once, without the time that a real one needs to start.
-        with connected(served, tmp_path) as cf:
+        with connected(served.uris[0], tmp_path) as cf:
             assert state(served) is FlightState.idle
             assert float(cf.param.get_value("ctrlMel.kd_xy")) == pytest.approx(0.31)
             assert float(cf.param.get_value("ctrlMel.kp_z")) == pytest.approx(KP_Z)
@@ -291,7 +276,7 @@ def test_a_drone_that_loses_its_power_in_flight_falls(served: Crazyflies, tmp_pa
         assert link.receive_any().startswith(bytes(VOLTAGE))  # the radio chip is alone
     switch(served, PowerSwitch.stm_power_up)
     until(lambda: state(served) is FlightState.idle, "a restart")
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         assert_flies_again(served, cf)
 
 
@@ -313,7 +298,7 @@ def test_a_drone_that_is_off_is_not_found_and_comes_back_charged(
     switch(served, PowerSwitch.stm_power_up)
     until(lambda: state(served) is FlightState.idle, "a restart")
     assert served.physics.snapshot.battery[0, 2] == 0.0
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         assert_flies_again(served, cf)
 
 
@@ -348,7 +333,7 @@ def test_a_reset_is_a_power_cycle_for_parameters(
             way.append(served.physics.snapshot.pos[0].copy())
         return np.array(way)
 
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         before = flown(cf)
         served.physics.state.reset().result(T)
         for name, value in {**WILD, "ctrlMel.kp_z": 30.0}.items():
@@ -363,7 +348,7 @@ def test_a_reset_is_a_power_cycle_for_parameters(
 def test_a_reset_of_one_drone_leaves_the_gains_of_others(
     served: Crazyflies, tmp_path: Path
 ) -> None:
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         put(cf, "ctrlMel.kp_z", 1.6)
         served.physics.state.reset(drones=["cf1"]).result(T)
         served.physics.state.reset(ResetScope.time).result(T)

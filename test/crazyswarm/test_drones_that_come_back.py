@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import rclpy
+import yaml
 from crazyswarm import configuration
 from rclpy.parameter import Parameter
 from ros_client import own_domain
 
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters
+from crazyflow_ros.crazyswarm.crazyflie_server import NODE, read
 from crazyflow_ros.crazyswarm.drone_parameters import FirmwareParameters
 from crazyflow_ros.crazyswarm.log_configuration import LogTopic
 from crazyflow_ros.crazyswarm.log_topics import LogTopics
@@ -150,3 +154,26 @@ def test_logging_that_was_added_ends_with_the_topics_of_the_drone(server: Server
     for name in ("more", "pose"):
         topics.remove("cf1", name)
     assert topics.topics("cf1") == ["status"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("publish_rates.pose:=50", "publish_rates.pose.*got 50"),
+        ("drones:=[cf9]", "drones: .*cf1, cf2"),
+        ("interfaces:=none", "interfaces: .*each"),
+        ("hosts.name:=left", "hosts.name: .*left"),
+    ],
+)
+def test_parameters_that_contradict_the_configuration_are_refused(
+    tmp_path: Path, argument: str, message: str
+) -> None:
+    path = tmp_path / "crazyflies.yaml"
+    path.write_text(yaml.safe_dump(configuration("cf1", "cf2")))
+    given = ["--ros-args", "-p", f"crazyflies_yaml_file:={path}", "-p", argument]
+    rclpy.init(args=given, domain_id=own_domain(__name__))
+    try:
+        with pytest.raises(ParameterError, match=message):
+            read(GuardedNode(NODE))
+    finally:
+        rclpy.try_shutdown()

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from crazyflie_helpers import connected, free_port
 from geometry_msgs.msg import Point, Pose, Quaternion
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, own_domain
 from simulation_interfaces.msg import EntityState
-from simulation_interfaces.srv import ResetSimulation, SetEntityState
+from simulation_interfaces.srv import SetEntityState
 from std_srvs.srv import Trigger
 
 pytest.importorskip("cflib", reason="cflib is not installed")
 
-import cflib.crtp
-from cflib.crazyflie import Crazyflie
-from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
 from cflib.crtp.crtpstack import CRTPPacket
 from cflib.utils.power_switch import PowerSwitch
 
@@ -26,16 +24,17 @@ DOMAIN = own_domain("test_crazyflie_link")
 WRONG_USAGE = 2
 
 
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[SimulatorProcess]:
+    with SimulatorProcess(DOMAIN, ["-p", f"crazyflie.port:={free_port(1)}"]) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
-    with SimulatorProcess(DOMAIN, ["-p", f"crazyflie.port:={free_port()}"]) as process:
-        yield process
+def uri(simulator: SimulatorProcess) -> str:
+    found = re.search(r"Crazyflies for cflib: (udp://\S+)", simulator.log)
+    assert found, simulator.log
+    return found[1]
 
 
 @pytest.fixture(scope="module")
@@ -46,32 +45,26 @@ def client(simulator: SimulatorProcess) -> Iterator[Client]:
 
 
 def test_a_script_flies_what_a_topic_shows(
-    simulator: SimulatorProcess, client: Client, tmp_path: object
+    simulator: SimulatorProcess, client: Client, uri: str, tmp_path: Path
 ) -> None:
-    found = re.search(r"Crazyflies for cflib: (udp://\S+)", simulator.log)
-    assert found, simulator.log
-    cflib.crtp.init_drivers()
     states = client.collect(Odometry, "/cf0/odom")
-    with SyncCrazyflie(found[1], cf=Crazyflie(rw_cache=str(tmp_path))) as scf:
-        scf.cf.high_level_commander.takeoff(0.6, 1.5)
+    with connected(uri, tmp_path) as cf:
+        cf.high_level_commander.takeoff(0.6, 1.5)
         client.until(lambda: states and states[-1].pose.pose.position.z > 0.57, "takeoff")
-        scf.cf.supervisor.send_emergency_stop()
+        cf.supervisor.send_emergency_stop()
         client.until(lambda: states[-1].pose.pose.position.z < 0.3, "the fall")
-        scf.cf.high_level_commander.takeoff(0.6, 1.5)
+        cf.high_level_commander.takeoff(0.6, 1.5)
         client.until(lambda: "cf0: it is locked: reset it first" in simulator.log, "a refusal")
 
 
 def test_a_drone_comes_back_by_cflib_as_by_its_service(
-    simulator: SimulatorProcess, client: Client, tmp_path: object
+    simulator: SimulatorProcess, client: Client, uri: str, tmp_path: Path
 ) -> None:
     """After a crash and without power; messages name both ways."""
-    found = re.search(r"Crazyflies for cflib: (udp://\S+)", simulator.log)
-    assert found, simulator.log
-    cflib.crtp.init_drivers()
     states = client.collect(Odometry, "/cf0/odom")
     assert client.call(Trigger, "cf0/reset").success
-    with SyncCrazyflie(found[1], cf=Crazyflie(rw_cache=str(tmp_path))) as scf:
-        scf.cf.high_level_commander.takeoff(0.6, 1.5)
+    with connected(uri, tmp_path) as cf:
+        cf.high_level_commander.takeoff(0.6, 1.5)
         client.until(lambda: states and states[-1].pose.pose.position.z > 0.57, "takeoff")
         fallen = Pose(position=Point(x=0.5, z=0.05), orientation=Quaternion(x=1.0))
         state = EntityState(pose=fallen)
@@ -85,50 +78,22 @@ def test_a_drone_comes_back_by_cflib_as_by_its_service(
         advice = "call cf0/reset, or recover it: cf.supervisor.send_crash_recovery_request()"
         client.until(lambda: advice in simulator.log, "a crash")
         client.until(lambda: abs(states[-1].twist.twist.linear.z) < 0.001, "a drone that lies")
-        scf.cf.supervisor.send_crash_recovery_request()
+        cf.supervisor.send_crash_recovery_request()
         client.until(lambda: "set upright where it lay" in simulator.log, "a recovery")
-        scf.cf.high_level_commander.takeoff(0.6, 1.5)
+        cf.high_level_commander.takeoff(0.6, 1.5)
         client.until(lambda: states[-1].pose.pose.position.z > 0.57, "another takeoff")
         assert states[-1].pose.pose.position.x == pytest.approx(0.5, abs=0.1)
-    power = PowerSwitch(found[1])
+    power = PowerSwitch(uri)
     power.link.send_packet(CRTPPacket(0xFF, [0xFE, PowerSwitch.BOOTLOADER_CMD_SYSOFF]))
     client.until(lambda: states[-1].pose.pose.position.z < 0.1, "no power")
     assert client.call(Trigger, "cf0/reset").success  # it has power then
-    with SyncCrazyflie(found[1], cf=Crazyflie(rw_cache=str(tmp_path))) as scf:
-        scf.cf.high_level_commander.takeoff(0.6, 1.5)
+    with connected(uri, tmp_path) as cf:
+        cf.high_level_commander.takeoff(0.6, 1.5)
         client.until(lambda: states[-1].pose.pose.position.z > 0.57, "the last takeoff")
     power.close()
 
 
-def test_gains_of_a_script_end_with_a_reset_of_the_simulation(
-    simulator: SimulatorProcess, client: Client, tmp_path: object
-) -> None:
-    """Wild ones, with which no drone flies; it takes off after the service as before."""
-    found = re.search(r"Crazyflies for cflib: (udp://\S+)", simulator.log)
-    assert found, simulator.log
-    cflib.crtp.init_drivers()
-    states = client.collect(Odometry, "/cf0/odom")
-    with SyncCrazyflie(found[1], cf=Crazyflie(rw_cache=str(tmp_path))) as scf:
-        scf.wait_for_params()
-        default = float(scf.cf.param.get_value("ctrlMel.kR_xy"))
-        for name, value in (("kR_xy", 9e5), ("kd_omega_rp", 4e4), ("kp_z", 40.0)):
-            scf.cf.param.set_value(f"ctrlMel.{name}", value)
-        client.until(lambda: float(scf.cf.param.get_value("ctrlMel.kp_z")) == 40.0, "gains")
-        scf.cf.high_level_commander.takeoff(0.6, 1.5)
-        begun = len(states)
-        client.until(lambda: len(states) > begun + 100, "2 s of whatever it does")
-        assert abs(states[-1].pose.pose.position.z - 0.6) > 0.05
-        answer = client.call(ResetSimulation, "crazyflow/reset_simulation")
-        assert answer.result.result == answer.result.RESULT_OK, answer.result.error_message
-        gain = "ctrlMel.kR_xy"
-        client.until(lambda: float(scf.cf.param.get_value(gain)) == default, "the gain before")
-        scf.cf.high_level_commander.takeoff(0.6, 1.5)
-        client.until(lambda: states and states[-1].pose.pose.position.z > 0.57, "takeoff")
-
-
-def test_a_port_in_use_is_refused_by_name(simulator: SimulatorProcess) -> None:
-    found = re.search(r"udp://127.0.0.1:(\d+)", simulator.log)
-    assert found
-    second = SimulatorProcess(DOMAIN, ["-p", f"crazyflie.port:={found[1]}"])
+def test_a_port_in_use_is_refused_by_name(uri: str) -> None:
+    second = SimulatorProcess(DOMAIN, ["-p", f"crazyflie.port:={uri.rpartition(':')[2]}"])
     assert second.wait() == WRONG_USAGE
     assert "crazyflie.port" in second.log and "in use" in second.log

@@ -42,10 +42,8 @@ def test_robots_that_are_enabled_become_drones() -> None:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_older_files_switch_motion_capture_on_and_off(enabled: bool) -> None:
     content = changed("robot_types.cf21.motion_capture", {"enabled": enabled, "marker": "x"})
-    assert [robot.settings.is_tracked for robot in SwarmConfiguration(content).robots] == [
-        enabled,
-        enabled,
-    ]
+    swarm = SwarmConfiguration(content)
+    assert [robot.settings.is_tracked for robot in swarm.robots] == [enabled] * 2
 
 
 def test_an_object_without_a_connection_is_no_drone() -> None:
@@ -56,40 +54,32 @@ def test_an_object_without_a_connection_is_no_drone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "model"),
-    [("cf21", "cf2x_L250"), ("cf21B", "cf21B_500"), ("cf2x_P250", "cf2x_P250")],
+    ("kind", "settings", "model"),
+    [
+        ("cf21", {}, "cf2x_L250"),
+        ("cf21B", {}, "cf21B_500"),
+        ("cf2x_P250", {}, "cf2x_P250"),
+        ("racer", {"drone_model": "cf2x_T350"}, "cf2x_T350"),
+    ],
 )
-def test_types_name_drone_models(kind: str, model: str) -> None:
+def test_types_name_drone_models(kind: str, settings: dict[str, str], model: str) -> None:
     content = changed("robots.cf1.type", kind, "cf1")
-    content["robot_types"][kind] = {}
+    content["robot_types"][kind] = settings
     assert SwarmConfiguration(content).robots[0].drone_model == model
-
-
-def test_a_type_of_any_name_can_name_its_drone_model() -> None:
-    content = changed("robots.cf1.type", "racer", "cf1")
-    content["robot_types"]["racer"] = {"drone_model": "cf2x_T350"}
-    assert SwarmConfiguration(content).robots[0].drone_model == "cf2x_T350"
 
 
 def test_a_robot_goes_before_its_type_and_that_before_all() -> None:
     content = configuration("cf1", "cf2")
-    everywhere, kind, own = (
-        content["all"],
-        content["robot_types"]["cf21"],
-        content["robots"]["cf1"],
-    )
+    everywhere, kind = content["all"], content["robot_types"]["cf21"]
+    own = content["robots"]["cf1"]
     for layer, value in ((everywhere, 1), (kind, 2), (own, 3)):
         layer["firmware_params"] = {"kalman": {f"only{value}": value, "both": value}}
         layer["reference_frame"] = f"frame{value}"
     kind["firmware_logging"] = {"default_topics": {"pose": {"frequency": 50}}}
     own["firmware_logging"] = {"custom_topics": {"g": {"frequency": 30, "vars": ["gyro.x"]}}}
     first, second = (robot.settings for robot in SwarmConfiguration(content).robots)
-    assert first.firmware_params == {
-        "kalman.only1": 1,
-        "kalman.only2": 2,
-        "kalman.only3": 3,
-        "kalman.both": 3,
-    }
+    expected = {"kalman.only1": 1, "kalman.only2": 2, "kalman.only3": 3, "kalman.both": 3}
+    assert first.firmware_params == expected
     assert second.firmware_params["kalman.both"] == 2
     assert (first.reference_frame, second.reference_frame) == ("frame3", "frame2")
     assert {t.name: t.period for t in first.log_topics} == {"pose": 2, "status": 100, "g": 3}
@@ -99,11 +89,8 @@ def test_a_robot_goes_before_its_type_and_that_before_all() -> None:
 
 
 def test_without_logging_there_are_no_topics() -> None:
-    assert (
-        not SwarmConfiguration(changed("all.firmware_logging.enabled", False))
-        .robots[0]
-        .settings.log_topics
-    )
+    swarm = SwarmConfiguration(changed("all.firmware_logging.enabled", False))
+    assert not swarm.robots[0].settings.log_topics
 
 
 def test_old_files_have_no_reference_frame() -> None:
@@ -114,39 +101,24 @@ def test_old_files_have_no_reference_frame() -> None:
 @pytest.mark.parametrize(
     ("where", "value", "message"),
     [
-        ("robots", {}, "robots: no robot has enabled: true; there are none"),
-        ("robots.cf1.enabled", "yes", "robots.cf1.enabled: expected true or false, got 'yes'"),
-        ("robots.cf1.type", "octocopter", "robots.cf1.type: there is no type 'octocopter', only"),
-        ("robots.cf1.initial_position", [0, 1], "initial_position: expected three numbers x, y, z"),
-        ("robots.cf1.uri", None, "robots.cf1.uri: expected a text, got None"),
-        (
-            "all.firmware_params.led.bitmask",
-            "on",
-            "led.bitmask: expected a finite number",
-        ),
-        (
-            "all.firmware_params.stabilizer.controller",
-            math.inf,
-            "expected a finite number, got inf",
-        ),
-        (
-            "all.firmware_params.stabilizer.controller",
-            math.nan,
-            "expected a finite number, got nan",
-        ),
+        ("robots", {}, "robots: .*enabled"),
+        ("robots.cf1.enabled", "yes", "robots.cf1.enabled: .*'yes'"),
+        ("robots.cf1.type", "octocopter", "robots.cf1.type: .*'octocopter'"),
+        ("robots.cf1.type", "cf12", "robots.cf1.type: .*'cf12', only cf21, .*robot_types"),
+        ("robots.cf1.initial_position", [0, 1], "initial_position: .*x, y, z"),
+        ("robots.cf1.uri", None, "robots.cf1.uri: .*None"),
+        ("all.firmware_params.led.bitmask", "on", "led.bitmask: .*'on'"),
+        ("all.firmware_params.stabilizer.controller", math.inf, "controller: .*inf"),
+        ("all.firmware_params.stabilizer.controller", math.nan, "controller: .*nan"),
         ("all.firmware_logging.default_topics.pose.frequency", 200, "from 0.4 to 100 Hz, got 200"),
-        (
-            "all.firmware_logging.default_topics.gps",
-            {},
-            "there is no default topic 'gps', only pose, scan, odom, status, imu",
-        ),
-        ("all.firmware_logging.custom_topics.a", {"frequency": 1}, "expected frequency and vars"),
-        ("warnings", 3, "warnings: expected settings by name, got 3"),
-        ("fileversion", [3], "fileversion: expected a number, got [3]"),
+        ("all.firmware_logging.default_topics.gps", {}, "'gps', only pose, scan, odom, status"),
+        ("all.firmware_logging.custom_topics.a", {"frequency": 1}, "topics.a: .*vars"),
+        ("warnings", 3, "warnings: .*3"),
+        ("fileversion", [3], r"fileversion: .*\[3\]"),
     ],
 )
 def test_what_cannot_be_used_is_named(where: str, value: Any, message: str) -> None:
-    with pytest.raises(ParameterError, match=message.replace("[", r"\[")):
+    with pytest.raises(ParameterError, match=message):
         _ = SwarmConfiguration(changed(where, value)).statistics_period
 
 
@@ -202,13 +174,6 @@ def test_types_may_have_any_name(types: tuple[str, str], models: tuple[str, str]
     assert "add an entry drone_model to the type: cf2x_L250 | " in note and "cf21 as" not in note
 
 
-def test_a_type_that_no_file_defines_is_refused() -> None:
-    content = changed("robots.cf1.type", "cf12")
-    expected = r"no type .cf12., only cf21, .*; others need an entry in robot_types"
-    with pytest.raises(ParameterError, match=expected):
-        SwarmConfiguration(content)
-
-
 def test_drones_of_two_models_are_refused() -> None:
     content = changed("robots.cf2.type", "cf21B")
     content["robot_types"]["cf21B"] = {}
@@ -217,23 +182,13 @@ def test_drones_of_two_models_are_refused() -> None:
 
 
 def test_files_become_one_tree_and_parameters(tmp_path: Path) -> None:
+    poses = {"topics": {"frame_id": "mocap", "poses": {"qos": {"deadline": 50.0}}}}
+    server = {"ros__parameters": {"warnings": {"frequency": 2.0}}}
     paths = []
     for name, content in (
         ("crazyflies", configuration("cf1")),
-        (
-            "server",
-            {"/crazyflie_server": {"ros__parameters": {"warnings": {"frequency": 2.0}}}},
-        ),
-        (
-            "motion_capture",
-            {
-                "/motion_capture_tracking": {
-                    "ros__parameters": {
-                        "topics": {"frame_id": "mocap", "poses": {"qos": {"deadline": 50.0}}}
-                    }
-                }
-            },
-        ),
+        ("server", {"/crazyflie_server": server}),
+        ("motion_capture", {"/motion_capture_tracking": {"ros__parameters": poses}}),
     ):
         path = tmp_path / f"{name}.yaml"
         path.write_text(yaml.safe_dump(content))

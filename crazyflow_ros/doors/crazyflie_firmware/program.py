@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crazyflow_ros.doors.crazyflie_firmware.build import FIRMWARE, NAME
-from crazyflow_ros.doors.crazyflie_firmware.door import CrazyflieFirmware
-from crazyflow_ros.doors.program import run
+from crazyflow_ros.doors.autopilot_program import run
+from crazyflow_ros.doors.crazyflie_firmware.firmware_build import FIRMWARE, NAME
+from crazyflow_ros.doors.crazyflie_firmware.firmware_door import CrazyflieFirmware
 
 
 def main(words: Sequence[str] | None = None, program: str = NAME) -> int:
     """Simulate drones that the Crazyflie's firmware flies, and start it, without ROS.
 
-    It runs until a signal arrives, see `doors.program.run`.
+    It runs until a signal arrives, see `autopilot_program.run`.
     """
     return run(CrazyflieFirmware, FIRMWARE, words, program)

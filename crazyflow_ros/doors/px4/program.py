@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crazyflow_ros.doors.program import run
-from crazyflow_ros.doors.px4.build import PX4
-from crazyflow_ros.doors.px4.door import Px4
+from crazyflow_ros.doors.autopilot_program import run
+from crazyflow_ros.doors.px4.px4_build import PX4
+from crazyflow_ros.doors.px4.px4_door import Px4
 
 
 def main(words: Sequence[str] | None = None, program: str = "px4") -> int:
     """Simulate drones that PX4 flies, and start PX4, without ROS.
 
-    It runs until a signal arrives, see `doors.program.run`.
+    It runs until a signal arrives, see `autopilot_program.run`.
     """
     return run(Px4, PX4, words, program)

@@ -1,4 +1,4 @@
-"""What PX4 gets of cameras: optical flow of the floor, and visual odometry."""
+"""Camera measurements for PX4: optical flow of the floor and visual odometry."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Vision:
     """Flow sensors that look down, and visual odometry, of all drones.
 
     Args:
-        rate: Of both [Hz].
+        rate: Rate of both [Hz].
         flow: Whether the drones have flow sensors.
         odometry: Whether they have visual odometry.
         context: The simulation.
@@ -74,7 +74,7 @@ class Vision:
     def take(
         self, snapshot: Snapshot, mirror: Mirror, rates: np.ndarray, time_usec: int
     ) -> list[Sequence[Message]]:
-        """Return the messages of all drones, for each kind that there is.
+        """Return the messages of all drones, one list for each kind of sensor that they have.
 
         Args:
             snapshot: The state.
@@ -90,7 +90,7 @@ class Vision:
         return found
 
     def forget(self, drones: np.ndarray) -> None:
-        """Begin again with other errors for some drones, by index, because they were reset."""
+        """Give drones that were reset, by index, sensors with other errors."""
         for noise in (self._flow, self._place, self._turn, self._velocity):
             noise.reset(drones)
 
@@ -135,7 +135,7 @@ class Vision:
 
 
 def _covariance(variances: Sequence[float]) -> tuple[float, ...]:
-    """Return the upper half of a matrix of 6 times 6 with these on its diagonal, row by row."""
+    """Return the upper half of a 6 by 6 matrix with these on its diagonal, row by row."""
     found = [0.0] * 21
     for place, variance in zip(_DIAGONAL, variances):
         found[place] = float(variance)

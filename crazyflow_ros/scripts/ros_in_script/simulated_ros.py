@@ -74,10 +74,8 @@ def begin(
     _Executors(kernel, outside, ros, period_ns).install()
     _install_clocks(kernel, ros)
     replace(Client, wait_for_service=_wait_for_service)
-    for cls, name in (
-        *((Client, "wait_for_service"), (ActionClient, "wait_for_server")),
-        (Node, "wait_for_node"),
-    ):
+    waits = (Client, "wait_for_service"), (ActionClient, "wait_for_server"), (Node, "wait_for_node")
+    for cls, name in waits:
         replace(cls, **{name: _in_wall_time(kernel, outside, getattr(cls, name))})
 
 

@@ -15,7 +15,7 @@ from ardupilot_pilot import AUTO, BUILD, MISSING, Pilot, nearest
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.ardupilot import ArduPilot
-from crazyflow_ros.doors.ardupilot.build import FIRST_PORT
+from crazyflow_ros.doors.ardupilot.ardupilot_build import FIRST_PORT
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 from crazyflow_ros.runtime.door_settings import AutopilotStart

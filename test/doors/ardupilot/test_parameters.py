@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.doors.ardupilot import ArduPilot
-from crazyflow_ros.doors.ardupilot.parameters import parameters
+from crazyflow_ros.doors.ardupilot.parameter_file import parameters
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import Drone, load_drone
 

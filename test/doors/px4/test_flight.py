@@ -15,7 +15,7 @@ from px4_process import MISSING, GroundStation, T, Waypoint
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.px4 import Px4
-from crazyflow_ros.doors.px4.build import FIRST_PORT
+from crazyflow_ros.doors.px4.px4_build import FIRST_PORT
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 from crazyflow_ros.runtime.door_settings import AutopilotStart

@@ -9,14 +9,17 @@ from __future__ import annotations
 import _socket
 import importlib
 import os
+import random
+import secrets
 import sys
 from _thread import allocate_lock
 from typing import Any, NoReturn
 
-from . import chance, clocks, locks, threads
+from . import clocks, locks, threads
 from .channel import Advance, ChannelReader, Message, Reached, ScriptSettings, request
 from .descriptors import Descriptors
 from .kernel import Kernel
+from .locks import replace
 from .outside import Outside
 from .sockets import Sockets
 from .watch import Watch
@@ -73,7 +76,7 @@ def begin(settings: dict[str, Any]) -> None:
     """Begin simulated time in this process.
 
     Args:
-        settings: The fields of `Settings`.
+        settings: The fields of `ScriptSettings`.
     """
     given = ScriptSettings(**settings)
     simulator = SimulatorConnection(given.path)
@@ -87,8 +90,23 @@ def begin(settings: dict[str, Any]) -> None:
         module.install(kernel)
     for part in (descriptors, outside, sockets):
         part.install()
-    chance.install(given.seed)
+    _seed_generators(given.seed)
     if given.extension:
         module = importlib.import_module(given.extension)
         module.begin(kernel, outside, simulator, *given.arguments)
     Watch(kernel, given.patience).start()
+
+
+def _seed_generators(seed: int) -> None:
+    """Seed the generators of Python and NumPy that are not seeded by the script."""
+    source = random.Random(seed)
+    begin = random.Random.seed
+
+    def begin_known(self: random.Random, a: Any = None, version: int = 2) -> None:
+        begin(self, source.getrandbits(64) if a is None else a, version)
+
+    replace(random.Random, seed=begin_known)
+    replace(random, seed=random._inst.seed)
+    random.seed()
+    # NumPy takes the numbers of generators without a seed from here.
+    replace(secrets, randbits=source.getrandbits)

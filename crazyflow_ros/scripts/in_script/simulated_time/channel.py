@@ -2,7 +2,7 @@
 
 The script sends datagrams to drones, and asks the simulator to let time run. The simulator answers
 with the time that it has reached, and with the datagrams that the script receives at that time.
-Times are simulated ones in ns. The simulator's side reads with `Reader`, too.
+Times are simulated, in ns. The simulator also reads with `ChannelReader`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO, NamedTuple, Union
 
 VARIABLE = "CRAZYFLOW_ROS_LOCK_STEP"
-"""Environment variable with `Settings` for the script, in JSON."""
+"""Environment variable with `ScriptSettings` in JSON."""
 
 
 class ScriptSettings(NamedTuple):
-    """What a script has to know, as JSON in `VARIABLE`."""
+    """Settings of a script, as JSON in `VARIABLE`."""
 
     path: str
     """Of the Unix socket to which it connects."""
@@ -26,9 +26,9 @@ class ScriptSettings(NamedTuple):
     ports: Sequence[int]
     """UDP ports of the drones."""
     seed: int
-    """Of random numbers that the script does not seed."""
+    """Seed of random numbers that the script does not seed."""
     patience: float
-    """s of wall time after which it is said what a script waits for."""
+    """Wall time after which the script reports what it waits for [s]."""
     folders: Sequence[str]
     """Folders that were put on the script's path, from which they are removed again."""
     python_path: str | None
@@ -36,7 +36,7 @@ class ScriptSettings(NamedTuple):
     extension: str = ""
     """Module that lets a library of scripts live in simulated time, too; empty: none."""
     arguments: Sequence[Any] = ()
-    """Of its function `begin`, after those that `simulated_time.begin` gives it."""
+    """Further arguments of its function `begin`."""
 
 
 FOREVER = 2**62
@@ -54,7 +54,7 @@ class Datagram(NamedTuple):
     """A datagram between the script and a drone."""
 
     time_ns: int
-    """When it is sent, or arrives."""
+    """When it is sent or arrives."""
     client: int
     """UDP port of the script."""
     drone: int

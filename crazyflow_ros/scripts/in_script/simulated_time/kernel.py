@@ -1,7 +1,7 @@
 """The threads of a script in simulated time: one runs at a time, and time runs when all wait.
 
-Between two waits, a thread keeps its turn; then it is that of the thread that could go on first.
-So threads run in the same order each time. When none can go on, the simulator lets time run until
+A thread keeps its turn until it waits; then the thread that became ready first has its turn. So
+threads run in the same order each time. When none can go on, the simulator lets time run until
 the earliest deadline, or until a datagram arrives for the script.
 
 Threads that Python has not started are no part of this: they live in wall time.
@@ -35,7 +35,7 @@ _WATCHING = 100_000_000  # ns between two looks at descriptors while time runs
 
 
 class Simulator(Protocol):
-    """What lets time run."""
+    """Lets time run."""
 
     def advance(self, now_ns: int, until_ns: int) -> Reached:
         """Let time run from `now_ns` until `until_ns`, or until something is received before."""
@@ -69,7 +69,7 @@ class ScriptThread:
 
 
 class Wait:
-    """Something that a thread waits for, once."""
+    """A single wait of a thread."""
 
     __slots__ = ("_claims", "task", "woken")
 
@@ -151,7 +151,7 @@ class Kernel:
         return self.now
 
     def rest(self) -> None:
-        """Let others run, and time, because the calling thread only looks around."""
+        """Let other threads and time run, because the calling thread only looks around."""
         task = self.task()
         if task is not None:
             self.block(task, Wait(task), self.now + _RESTING)
@@ -170,7 +170,7 @@ class Kernel:
         deadline: int | None = None,
         watched: Sequence[tuple[int, int]] = (),
     ) -> bool:
-        """Wait, while other threads run, and time.
+        """Wait while other threads and time run.
 
         Args:
             task: The calling thread.
@@ -220,7 +220,7 @@ class Kernel:
     # Turns.
 
     def begin(self, task: ScriptThread) -> None:
-        """Let a thread take turns, which waits for its first one."""
+        """Let a thread take turns; it waits for its first one."""
         if self.tasks:
             self.tasks[task.ident] = task
             self.call(task)
@@ -237,7 +237,7 @@ class Kernel:
             self._hand_over()
 
     def _pass_on(self, task: ScriptThread) -> None:
-        """Pass the turn on, until it comes back."""
+        """Pass the turn on and wait until it comes back."""
         task.away = True
         if not self._hand_over(task):
             # A signal that comes just before the main thread waits does not end the wait.

@@ -1,6 +1,6 @@
-"""Waiting for what happens outside of the simulation: other programs, and the keyboard.
+"""Waits for what happens outside of the simulation: other programs and the keyboard.
 
-While the main thread waits for them, time stands still; while other threads do, it runs.
+Time stands still while the main thread waits for them, and runs while other threads do.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Outside:
 
         Args:
             descriptor: Descriptor that is read.
-            deadline: Latest time; the operation itself has to keep it while time stands still.
-            own: It waits for other threads of the script, or for whoever may come.
+            deadline: Latest time; while time stands still, the operation itself has to keep it.
+            own: Whether it waits for other threads of the script, or for anyone who connects.
 
         Returns:
             False if the deadline has passed.
@@ -59,7 +59,7 @@ class Outside:
 
         Args:
             task: The thread.
-            settled: Whether other threads run before, until they wait.
+            settled: Whether other threads first run until they wait.
         """
         if settled:
             self._kernel.settle(task)

@@ -1,4 +1,4 @@
-"""Says what a script waits for, if that takes long."""
+"""Reports what a script waits for if that takes long."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LIBRARY = os.path.dirname(threading.__file__)
 
 
 class Watch:
-    """A thread in wall time that looks at the others.
+    """A thread in wall time that watches the others.
 
     Args:
         kernel: The threads.
-        patience: s of wall time after which it says something; it doubles each time.
+        patience: Wall time before the first report [s]; it doubles with each report.
     """
 
     def __init__(self, kernel: Kernel, patience: float) -> None:

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crazyflow_ros.doors.px4.link import Px4Link
 from crazyflow_ros.doors.px4.mavlink import (
     ARMED,
     HilActuatorControls,
     HilStateQuaternion,
     Message,
 )
+from crazyflow_ros.doors.px4.px4_link import Px4Link
 from crazyflow_ros.doors.vehicles import LockStepVehicle, VehicleContext
 
 _SILENT = 1000  # frames after which a PX4 that has answered none is reported
 
 
 class Px4Frame(NamedTuple):
-    """What a PX4 gets."""
+    """What a PX4 is sent at a control tick."""
 
     time_usec: int
     """PX4's time."""
     messages: Sequence[Message]
-    """As of `Px4Readings`."""
+    """See `Px4Readings`."""
 
 
 class Px4Vehicle(LockStepVehicle[Px4Frame]):
-    """Which frames a PX4 was sent, and which it has answered, by their times.
+    """Tracks which frames were sent to a PX4 and which it has answered, by their times.
 
     Args:
-        context: What it has to know.
+        context: The drone, its port, and whom to notify.
 
     Attributes:
         armed: Whether its PX4 has armed it.
@@ -65,7 +65,7 @@ class Px4Vehicle(LockStepVehicle[Px4Frame]):
                 )
 
     def tell(self, message: HilStateQuaternion) -> None:
-        """Send a message that needs no answer, if the frame of its time was sent."""
+        """Send a message that needs no answer if the frame of the same time was sent."""
         if self.is_connected and self._sent == message.time_usec:
             self._link.send(message)
 

@@ -1,7 +1,7 @@
 """Crazyflies on UDP: each drone of a simulation is a Crazyflie with its own port.
 
-One thread receives all packets, and sends the values of log blocks. The physics thread only passes
-its state on. Whatever a packet contains, it affects only the drone that it is addressed to.
+One thread receives all packets and sends the values of log blocks. The physics thread only hands
+over its state. A packet affects only the drone that it is addressed to, whatever it contains.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from math import gcd
 import numpy as np
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.crazyflie.crtp import DATA_SIZE, NULL_PACKETS, Packet, Port
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
-from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie.link_config import PROBE, LinkConfig
 from crazyflow_ros.crazyflie.passage import PacketPassage
 from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import PowerState
@@ -58,7 +58,7 @@ class CrazyflieServer:
     Attributes:
         config: As given.
         malformed: Number of packets refused so far.
-        skipped: Number of times that log values were not sent because the computer was busy.
+        skipped: Number of states whose log values were dropped because the computer was busy.
     """
 
     def __init__(
@@ -99,11 +99,6 @@ class CrazyflieServer:
         fleet.on_change.append(self._note_change)
 
     @property
-    def lost(self) -> int:
-        """Number of packets lost on purpose so far."""
-        return self._passage.lost
-
-    @property
     def uris(self) -> dict[str, str]:
         """Addresses of the drones for cflib, by name."""
         host = self.config.address
@@ -129,7 +124,7 @@ class CrazyflieServer:
             station.close()
 
     def _watch(self) -> None:
-        """See the state as often as log variables may be sent."""
+        """Observe the state as often as log variables may be sent."""
         rate = gcd(self._physics.freq, LOG_RATE)
         self._physics.every(rate, self._observe, "the Crazyflie server", observes=True)
 
@@ -163,12 +158,12 @@ class CrazyflieServer:
         self._wake()
 
     def _show_refusal(self, name: str, text: str) -> None:
-        """Show a refusal on the console of a drone; one that recurs only now and then."""
+        """Show a refusal on the console of a drone; repetitions are throttled."""
         if (station := self._stations.get(name)) is not None:
             station.console.warning(text)
 
     def _note_change(self, name: str, parameter: str, was_set: bool) -> None:
-        """Notify a drone's clients of a parameter's value, except for the one that set it."""
+        """Notify a drone's clients of a parameter's value, except the client that set it."""
         client, thread = self._serving or (None, 0)
         own = was_set and threading.get_ident() == thread
         with self._lock:
@@ -334,7 +329,7 @@ class CrazyflieServer:
         return client
 
     def _note_blocks(self) -> None:
-        """Tell the physics thread what the log blocks need."""
+        """Update what the physics thread has to provide for log blocks."""
         blocks = [c.blocks for s in self._stations.values() for c in s.clients.values()]
         self._logging = any(block.running for block in blocks)
         self._ranging = any(block.need_ranges for block in blocks)

@@ -6,9 +6,10 @@ import selectors
 import socket
 import time
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from crazyflow_ros.doors.ardupilot.packets import COUNTS, Request, decode, encode
+from crazyflow_ros.doors.ardupilot.json_packets import COUNTS, Request, decode, encode
+from crazyflow_ros.doors.door_sockets import Address, open_udp, shown
 from crazyflow_ros.doors.vehicles import LockStepVehicle, VehicleContext
 
 _IP_RECVERR = 11  # Linux: tells also of packets that nobody took; Python has no name for it
@@ -19,27 +20,26 @@ _ANCILLARY = 512  # bytes, of an error
 _EARLIER = COUNTS // 2  # numbers from there on are of the past
 # ArduPilot drops fractions of a microsecond, and would lose one for a step that was rounded down.
 _TIME_SCALE = 1 + 1e-7
-_Address: TypeAlias = tuple[str, int]
 
 
 class ArduPilotFrame(NamedTuple):
-    """What an ArduPilot gets."""
+    """What an ArduPilot is sent at a control tick."""
 
     number: int
-    """From 1."""
+    """Number of the frame, from 1."""
     entries: str
-    """As of `ArduPilotReadings`."""
+    """See `ArduPilotReadings`."""
 
 
 class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
-    """Which packets of an ArduPilot have come, and which of them got an answer.
+    """Tracks which packets of an ArduPilot have arrived and which were answered.
 
-    ArduPilot sends its outputs, and waits for readings, its clock with it. A packet asks for one
-    answer, and only those that come after an answer have heard it: an answer too many would stay in
-    ArduPilot's queue, and all later ones would be late by a frame.
+    ArduPilot sends its outputs and waits for readings; its clock waits, too. Each packet asks for
+    one answer. A surplus answer would stay in ArduPilot's queue and delay all later ones by a
+    frame.
 
     Args:
-        context: What it has to know.
+        context: The drone, its port, and whom to notify.
         rate: Frames a second.
 
     Raises:
@@ -49,7 +49,7 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
     def __init__(self, context: VehicleContext, rate: int) -> None:
         super().__init__(context)
         self._rate = rate
-        self._peer: _Address | None = None
+        self._peer: Address | None = None
         self._count = 0  # of its latest packet
         self._asks = False  # whether that one has got no answer yet
         self._first = 0  # frame of its first answer: its time is counted from there
@@ -57,14 +57,8 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
         self._since = 0.0  # wall time of the latest packet to it
         self._probes = 0  # empty packets since its latest one
         self._where = f"udp://{context.address}:{context.port}"
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        try:
-            self._socket.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
-            self._socket.bind((context.address, context.port))
-        except (OSError, OverflowError) as error:
-            self._socket.close()
-            raise OSError(f"{self._where}: {error}") from None
-        self._socket.setblocking(False)
+        self._socket = open_udp(context.address, context.port)
+        self._socket.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
         context.selector.register(self._socket, selectors.EVENT_READ, self._serve)
 
     @property
@@ -73,16 +67,16 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
         return self._peer is not None
 
     def send(self, frame: ArduPilotFrame) -> None:
-        """Send a frame to an ArduPilot that asks, once."""
+        """Send a frame once, to an ArduPilot that waits for one."""
         if self._asks and self._sent != frame.number:
             self._sent, self._entries = frame
             self._first = self._first or self._sent
             self._answer()
 
     def probe(self) -> None:
-        """Find out, now and then, whether an ArduPilot that is waited for has ended.
+        """Check from time to time whether an ArduPilot that owes an answer still runs.
 
-        It does not notice an empty packet, but if it has ended, the packet comes back as an error.
+        ArduPilot ignores an empty packet; if it has ended, the packet returns as an error.
         """
         if time.monotonic() - self._since > _PROBE:
             self._probes += 1
@@ -100,7 +94,7 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
                 self._socket.sendto(packet, self._peer)
 
     def _serve(self, ready: socket.socket) -> None:
-        """Carry out what has arrived."""
+        """Process the packets that have arrived."""
         self._note_end()
         for _ in range(_MOST_AT_ONCE):
             try:
@@ -112,11 +106,11 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
             try:
                 request = decode(packet)
             except ValueError as error:
-                self._context.refuse(f"a packet from {_shown(sender)}", str(error))
+                self._context.refuse(f"a packet from {shown(sender)}", str(error))
             else:
                 self._take(request, sender)
 
-    def _take(self, request: Request, sender: _Address) -> None:
+    def _take(self, request: Request, sender: Address) -> None:
         later = (request.frame_count - self._count) % COUNTS
         if sender != self._peer:
             self._meet(request, sender)
@@ -133,8 +127,8 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
         elif not self._asks:  # the answer is lost
             self._answer()
 
-    def _meet(self, request: Request, sender: _Address) -> None:
-        """Decide about a packet of an ArduPilot that is not the present one."""
+    def _meet(self, request: Request, sender: Address) -> None:
+        """Accept or refuse a packet from another ArduPilot than the present one."""
         if self._peer is None:
             what = (
                 "has connected"
@@ -145,27 +139,27 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
         elif self._probes and not request.frame_count:
             self._begin(request, sender, "has taken the place of one that is silent")
         else:
-            what = f"a packet from {_shown(sender)}"
-            self._context.refuse(what, f"{self._where} has the ArduPilot at {_shown(self._peer)}")
+            what = f"a packet from {shown(sender)}"
+            self._context.refuse(what, f"{self._where} has the ArduPilot at {shown(self._peer)}")
 
-    def _begin(self, request: Request, sender: _Address, what: str) -> None:
+    def _begin(self, request: Request, sender: Address, what: str) -> None:
         if self._peer is not None:
             self._context.lost()
         self._context.logger.info(
-            f"{self.drone}: an ArduPilot {what} at {self._where}: {_shown(sender)}"
+            f"{self.drone}: an ArduPilot {what} at {self._where}: {shown(sender)}"
         )
         self._peer, self._count, self._asks = sender, request.frame_count, True
         self._first = self._sent = self._answered = self._probes = 0
 
     def _note_end(self) -> None:
-        """Lose the ArduPilot if a packet to it has come back."""
+        """Drop the ArduPilot if a packet to it has come back as an error."""
         with suppress(OSError):  # which ends the loop: there is nothing more
             while True:
                 *_, peer = self._socket.recvmsg(1, _ANCILLARY, socket.MSG_ERRQUEUE)
                 if peer == self._peer:
                     self._peer, self._asks = None, False
                     self._context.logger.warning(
-                        f"{self.drone}: the ArduPilot at {_shown(peer)} has ended, and has to be "
+                        f"{self.drone}: the ArduPilot at {shown(peer)} has ended, and has to be "
                         "started again"
                     )
                     self._context.lost()
@@ -173,7 +167,3 @@ class ArduPilotVehicle(LockStepVehicle[ArduPilotFrame]):
     def close(self) -> None:
         """Close the port."""
         self._socket.close()
-
-
-def _shown(address: _Address) -> str:
-    return f"{address[0]}:{address[1]}"

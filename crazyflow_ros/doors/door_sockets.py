@@ -1,4 +1,4 @@
-"""The sockets of a door: what has arrived is carried out while time waits."""
+"""The sockets of a door, which are served while time waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeAlias
 
+Address: TypeAlias = tuple[str, int]
+"""Host and port."""
 FIRST_PORT, LAST_PORT = 1024, 65535
 """Ports that a door may open."""
 _LOOK = 0.1  # s of wall time after which waiting is interrupted for a moment
@@ -32,11 +35,32 @@ def last_port(setting: str, first: int, drones: int, step: int = 1) -> int:
     return last
 
 
+def open_udp(address: str, port: int) -> socket.socket:
+    """Open a UDP port that does not block.
+
+    Raises:
+        OSError: The port cannot be opened; the message names it.
+    """
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    opened.setblocking(False)
+    try:
+        opened.bind((address, port))
+    except (OSError, OverflowError) as error:
+        opened.close()
+        raise OSError(f"udp://{address}:{port}: {error}") from None
+    return opened
+
+
+def shown(address: Address) -> str:
+    """Return an address as text."""
+    return f"{address[0]}:{address[1]}"
+
+
 class DoorSockets:
-    """Sockets that a door waits for, in one thread, until any other thread wakes it.
+    """Sockets that a door waits for in one thread; any other thread can wake it.
 
     Attributes:
-        selector: What to wait for; the data of a socket are called with it when it is ready.
+        selector: What to wait for; a socket's data is called with the socket when it is ready.
     """
 
     def __init__(self) -> None:
@@ -47,19 +71,19 @@ class DoorSockets:
         self.selector.register(self._wakes, selectors.EVENT_READ, self._drain)
 
     def serve(self, timeout: float = 0.0) -> None:
-        """Carry out what arrives within a time [s], if anything does."""
+        """Serve the sockets that become ready within a time [s]."""
         for key, _ in self.selector.select(timeout):
             key.data(key.fileobj)
 
     def wait(self, left: Callable[[], float], interrupted: Callable[[], bool]) -> bool:
-        """Carry out what arrives, until nothing more is waited for; see `Door.collect`.
+        """Serve the sockets until nothing more is awaited; see `Door.collect`.
 
         Args:
-            left: Returns how long to go on waiting [s], not positive if time may run on.
-            interrupted: As for `Door.collect`.
+            left: Returns how long to keep waiting [s]; zero or less if time may run on.
+            interrupted: See `Door.collect`.
 
         Returns:
-            False if it was interrupted, or has waited for long.
+            False if it was interrupted or has waited for long.
         """
         looks = time.monotonic() + _LOOK
         self.serve()
@@ -71,7 +95,7 @@ class DoorSockets:
         return True
 
     def wake(self) -> None:
-        """Let `wait` look whether it is interrupted. From any thread."""
+        """Make `wait` check whether it is interrupted. From any thread."""
         with suppress(BlockingIOError):  # it is awake already
             self._waker.send(b"\0")
 
@@ -79,7 +103,7 @@ class DoorSockets:
         wakes.recv(_MOST_WAKES)
 
     def close(self) -> None:
-        """Close what the door has not registered itself."""
+        """Close everything that the door has not registered itself."""
         self._wakes.close()
         self._waker.close()
         self.selector.close()

@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet
+from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet
 from crazyflow_ros.estimation.decks import DECKS
 from crazyflow_ros.flight import PolynomialTrajectory
 from crazyflow_ros.flight.course import AXES, ORDER
@@ -20,10 +20,8 @@ _INFO, _READ, _WRITE = range(3)  # channels
 _COUNT, _DETAILS = 1, 2  # commands
 _READ_SIZE = DATA_SIZE - 6  # bytes of an answer at most
 
-_EEPROM, _ONE_WIRE, _LEDS, _TRAJECTORIES, _LIGHTHOUSE, _TESTER, _DECKS = (
-    *(0x00, 0x01, 0x10, 0x12),
-    *(0x14, 0x15, 0x19),
-)
+_EEPROM, _ONE_WIRE, _LEDS, _TRAJECTORIES = 0x00, 0x01, 0x10, 0x12  # kinds of memories
+_LIGHTHOUSE, _TESTER, _DECKS = 0x14, 0x15, 0x19
 _TRAJECTORY_SIZE = 4096
 _PIECE = struct.Struct(f"<{AXES * ORDER}ff")
 _BITCRAZE = 0xBC
@@ -39,7 +37,7 @@ class Memory(Protocol):
         """Return bytes; None outside the memory."""
 
     def write(self, address: int, data: bytes) -> bool:
-        """Write bytes, and return whether that is possible."""
+        """Write bytes; return False if that is impossible."""
 
 
 class Bytes:
@@ -65,7 +63,7 @@ class Bytes:
         return bytes(self.content[address:end]) if end <= self.size else None
 
     def write(self, address: int, data: bytes) -> bool:
-        """Write bytes, and return whether that is possible."""
+        """Write bytes; return False if that is impossible."""
         if not self._writable or address + len(data) > self.size:
             return False
         self.content[address : address + len(data)] = data
@@ -73,10 +71,10 @@ class Bytes:
 
 
 class Tester:
-    """A memory for tests: each byte is the low byte of its address, and may be written only so.
+    """A memory for tests: each byte is the low byte of its address; other values are errors.
 
     Attributes:
-        errors: Number of bytes that were written with another value.
+        errors: Number of bytes written with another value.
     """
 
     kind, size = _TESTER, 0x1000
@@ -95,7 +93,7 @@ class Tester:
 
 
 class Trajectories(Bytes):
-    """The memory for trajectories, and the definitions of those in it."""
+    """The memory for trajectories, with the definitions of its contents."""
 
     def __init__(self) -> None:
         super().__init__(_TRAJECTORIES, bytes(_TRAJECTORY_SIZE))
@@ -174,7 +172,7 @@ class CrazyflieMemories:
         ]
 
     def restart(self) -> None:
-        """Forget what is in the working memory of the firmware."""
+        """Clear the firmware's working memory."""
         self.tester.errors = 0
         for memory in self._working:
             memory.clear()
@@ -220,5 +218,5 @@ def _one_wire(deck: str) -> bytes:
 
 
 def _deck_memories() -> bytes:
-    """Return the list of memories on decks, which is empty; version 3 of its format."""
+    """Return an empty list of memories on decks, in version 3 of its format."""
     return bytes([3]).ljust(0x2000, b"\0")

@@ -1,4 +1,4 @@
-"""Programs that simulate drones for an autopilot, without ROS, and start it from its build."""
+"""Programs that simulate drones for an autopilot without ROS, and start it from a build."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from crazyflow_ros.checks.plain_values import Declaration, declarations
 from crazyflow_ros.checks.program_end import on_end
@@ -28,15 +28,12 @@ from crazyflow_ros.scene import scene_path
 from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
 
-if TYPE_CHECKING:
-    from crazyflow_ros.view import PhysicsView
-
 _MOST_DRONES = 100
 _FAILED, _REFUSED = 1, 2
 
 
 class _Settings(DoorSettings, StartsAutopilots, Protocol):
-    """Settings of a door with autopilots, which have a field `port`, of the first drone."""
+    """Settings of a door with autopilots, with a field `port` for the first drone."""
 
 
 def run(
@@ -48,7 +45,7 @@ def run(
         settings: Settings of its door.
         autopilot: The autopilot.
         words: Words of the command line, by default those of the process.
-        program: How it is called.
+        program: Name of the program.
 
     Returns:
         Exit code: 0, 1 if the simulation failed, 2 if it cannot start.
@@ -110,14 +107,8 @@ def _parser(
 
 
 def _options(settings: type[_Settings]) -> list[Declaration]:
-    """Return the settings that are options: without ROS there is nobody who reads a gamepad."""
+    """Return the settings that are options; only the node reads a gamepad."""
     return [option for option in declarations(settings) if "." not in option.name]
-
-
-def _page() -> type[PhysicsView]:
-    from crazyflow_ros import view
-
-    return view.PhysicsView  # which imports packages that may be missing
 
 
 def _run(settings_of: type[_Settings], autopilot: Autopilot, given: Namespace) -> int:
@@ -142,7 +133,8 @@ def _run(settings_of: type[_Settings], autopilot: Autopilot, given: Namespace) -
     settings = settings_of(
         **{option.name: getattr(given, option.name) for option in _options(settings_of)}
     )
-    page = _page() if given.view else None
+    if given.view:
+        from crazyflow_ros.view import PhysicsView  # which imports packages that may be missing
     with ExitStack() as stack:
         started = None
         if given.build is not None:
@@ -156,8 +148,8 @@ def _run(settings_of: type[_Settings], autopilot: Autopilot, given: Namespace) -
         with StartUp.of_cache(logger.info).compiling(len(names), config.compiled_part()):
             physics = PhysicsThread(config, names, door, logger)
         stack.callback(physics.stop)
-        if page is not None:
-            view = page(physics)
+        if given.view:
+            view = PhysicsView(physics)
             stack.callback(view.close)
             view.start()
             print(f"the page is at {view.viewer.url}", flush=True)

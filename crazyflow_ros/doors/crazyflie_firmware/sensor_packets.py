@@ -1,4 +1,4 @@
-"""The packets between the simulated sensors and motors and a firmware that is built for a computer.
+"""Packets between a firmware built for a computer and its simulated sensors and motors.
 
 Each datagram is a CRTP packet. Source: `sensors_sitl.c`, `power_distribution_sitl.c` and
 `socketlink.c` of CrazySim's firmware, github.com/llanesc/crazyflie-firmware, branch sitl-release;
@@ -14,11 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 
 HELLO = b"\xf3"
-"""What a firmware sends until it gets the same back."""
+"""A firmware sends this until it receives the same."""
 MOST_BYTES = 32
-"""Of a packet, its header included."""
+"""Greatest size of a packet, with its header."""
 PORTS = 0xF3
-"""Bits of a header that name port and channel; those of a radio link are the others."""
+"""Bits of a header that hold port and channel; the others belong to a radio link."""
 MOTORS = 0x90
 """Header of the packets about motors and sensors: port 9, channel 0."""
 
@@ -33,7 +33,7 @@ _PER_PASCAL = 1e-2  # mbar
 
 
 def _integers(values: np.ndarray) -> np.ndarray:
-    """Return numbers as the 16 bits of an instrument hold them, which ends at its range."""
+    """Round to 16 bits and saturate at their range, as an instrument does."""
     return np.rint(values).clip(-32768, 32767).astype("<i2")
 
 
@@ -77,7 +77,7 @@ def pose(position: np.ndarray, attitude: np.ndarray) -> list[bytes]:
 
 
 def outputs(packet: bytes) -> Sequence[int] | None:
-    """Return the outputs of the four motors, 0 to 65535, or None if the packet has others."""
+    """Return the outputs of the four motors, 0 to 65535, or None for any other packet."""
     if len(packet) != _OUTPUTS.size or packet[0] & PORTS != MOTORS:
         return None
     return _OUTPUTS.unpack(packet)

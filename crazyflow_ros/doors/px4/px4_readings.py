@@ -1,14 +1,15 @@
-"""What PX4's sensors read, as messages."""
+"""Readings of PX4's sensors as messages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
+from crazyflow_ros.checks import Spec
 from crazyflow_ros.doors.px4.mavlink import (
     DistanceSensor,
     HilGps,
@@ -16,9 +17,9 @@ from crazyflow_ros.doors.px4.mavlink import (
     HilStateQuaternion,
     Message,
 )
-from crazyflow_ros.doors.px4.origin import Origin
 from crazyflow_ros.doors.px4.vision import Vision
 from crazyflow_ros.doors.samples import DRONE, Samples
+from crazyflow_ros.doors.vehicles import LockStepSettings
 from crazyflow_ros.drones.instruments import (
     BMI088_ACCELEROMETER,
     BMI088_GYRO,
@@ -40,12 +41,17 @@ from crazyflow_ros.sensors import (
     MagnetometerSensorCfg,
     ObjRef,
 )
-from crazyflow_ros.sensors.barometer import BMP388, standard_altitude
+from crazyflow_ros.sensors.barometer import (
+    BMP388,
+    LAPSE_RATE,
+    SEA_LEVEL_TEMPERATURE,
+    standard_altitude,
+)
 from crazyflow_ros.sensors.gnss import enu_to_geodetic
 from crazyflow_ros.sensors.noise import Noise
 
 SLOW_RATE, GNSS_RATE = 50, 10
-"""Rates of magnetometer, barometer, range finder, cameras and true state, and of the receiver."""
+"""Rates [Hz] of magnetometer, barometer, range finder, cameras and true state; of the receiver."""
 
 _G = 9.80665  # m/s^2
 # A calibrated IMU: what remains of the offsets is assumed. PX4 stores 16 bits, which 16 g and
@@ -62,52 +68,69 @@ _IMU_FIELDS, _MAG_FIELDS, _BARO_FIELDS = 0x03F, 0x1C0, 0x1A00
 _GAUSS, _HPA = 1e4, 1e-2  # of a tesla, of a pascal
 _INT16, _UINT16 = 32767, 65535
 _DOWN, _LASER, _UNKNOWN = 25, 0, 255
+_FREEZING = 273.15  # K
 
 
 _Air: TypeAlias = tuple[float, float, float, float]
 """The four fields of HIL_SENSOR about the air, from `abs_pressure` on."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Px4Sensors(LockStepSettings):
+    """Settings of the door that say what the sensors measure."""
+
+    declination: Annotated[
+        float, Spec("Declination of the magnetic field there [degrees]", -180, 180)
+    ] = 3.5
+    inclination: Annotated[
+        float, Spec("Inclination of the magnetic field there [degrees], positive down", -90, 90)
+    ] = 63.4
+    magnetic_field: Annotated[
+        float, Spec("Strength of the magnetic field there [microtesla]", 1, 100)
+    ] = 48.4
+    optical_flow: Annotated[
+        bool, Spec("The drones have flow sensors that look down, for floors up to 4 m away")
+    ] = False
+    odometry: Annotated[bool, Spec("The drones have visual odometry")] = False
+
+    @property
+    def field(self) -> tuple[float, float, float]:
+        """Magnetic field in axes east, north, up [T]."""
+        declination, inclination = math.radians(self.declination), math.radians(self.inclination)
+        strength = 1e-6 * self.magnetic_field
+        level = strength * math.cos(inclination)
+        return (
+            level * math.sin(declination),
+            level * math.cos(declination),
+            -strength * math.sin(inclination),
+        )
+
+
 class Px4Readings:
     """The sensors of all drones.
 
     Args:
-        origin: Where the world's origin is.
-        rate: Control ticks per second.
-        range_finder: Whether the drones have range finders that look down.
-        flow: Whether they have flow sensors that look down.
-        odometry: Whether they have visual odometry.
+        settings: Say where the world is on earth, and which sensors there are.
         context: The simulation.
 
     Raises:
-        ValueError: The rate of a sensor does not divide `rate`; the message names both.
+        ValueError: The rate of a sensor does not divide that of the door; the message names both.
     """
 
-    def __init__(
-        self,
-        origin: Origin,
-        rate: int,
-        *,
-        range_finder: bool,
-        flow: bool,
-        odometry: bool,
-        context: DoorContext,
-    ) -> None:
-        self._origin, self._range_finder = origin, range_finder
+    def __init__(self, settings: Px4Sensors, context: DoorContext) -> None:
+        self._settings, rate, height = settings, settings.rate, settings.altitude
         self._slow_period = context.freq // SLOW_RATE
         n, seed = len(context.drones), context.seed
-        at = ObjRef("site", "imu", DRONE)
-        height = origin.altitude
-        common: dict[str, Any] = {"frame": at, "seed": seed}
+        common: dict[str, Any] = {"frame": ObjRef("site", "imu", DRONE), "seed": seed}
         imu = ImuSensorCfg(name="imu", gyro=_GYRO, accelerometer=_ACCELEROMETER, **common)
         mag = MagnetometerSensorCfg(
-            name="magnetometer", field=origin.field, noise=_MAGNETOMETER, **common
+            name="magnetometer", field=settings.field, noise=_MAGNETOMETER, **common
         )
         baro = BarometerSensorCfg(name="barometer", altitude=height, noise=BMP388, **common)
         gnss = GnssSensorCfg(
             name="gnss",
-            latitude=origin.latitude,
-            longitude=origin.longitude,
+            latitude=settings.latitude,
+            longitude=settings.longitude,
             altitude=height,
             noise=_GNSS,
             **common,
@@ -119,15 +142,17 @@ class Px4Readings:
         keys = [tuple(drone.encode()) for drone in context.drones]
         self._velocity = Noise(_GNSS_VELOCITY, n, 3, (seed, *b"gnss velocity"), keys)
         self._range = Noise(VL53L1X, n, 1, (seed, *b"range finder"), keys)
-        self._vision = Vision(SLOW_RATE, flow=flow, odometry=odometry, context=context)
+        self._vision = Vision(
+            SLOW_RATE, flow=settings.optical_flow, odometry=settings.odometry, context=context
+        )
         self._field: np.ndarray = np.zeros((n, 3))
         self._air: list[_Air] = [(0.0, 0.0, 0.0, 0.0)] * n
 
     def take(self, snapshot: Snapshot, mirror: Mirror, time_usec: int) -> list[list[Message]]:
-        """Return what each drone's PX4 needs at a control tick; HIL_SENSOR is last, for all waits.
+        """Return the messages for each drone's PX4 at a control tick; HIL_SENSOR is last.
 
         Args:
-            snapshot: The state, at a control tick that is not the one before.
+            snapshot: The state at a control tick that was not taken before.
             mirror: The MuJoCo side, in the same state.
             time_usec: PX4's time.
         """
@@ -147,7 +172,7 @@ class Px4Readings:
         if "barometer" in due:
             fields |= _BARO_FIELDS
             self._air = self._air_of(due["barometer"].pressure, snapshot)
-            if self._range_finder:
+            if self._settings.range_finder:
                 add(self._distances(snapshot, mirror, time_usec))
             rates = due["imu"].angular_velocity
             for kind in self._vision.take(snapshot, mirror, rates, time_usec):
@@ -164,15 +189,15 @@ class Px4Readings:
         return messages
 
     def forget(self, drones: np.ndarray) -> None:
-        """Begin again with other errors for some drones, by index, because they were reset."""
+        """Give drones that were reset, by index, sensors with other errors."""
         self._samples.forget(drones)
         self._velocity.reset(drones)
         self._range.reset(drones)
         self._vision.forget(drones)
 
     def _air_of(self, pressure: np.ndarray, snapshot: Snapshot) -> list[_Air]:
-        origin = self._origin
-        warmth = origin.temperature(snapshot.pos[:, 2]).tolist()
+        altitude = self._settings.altitude + snapshot.pos[:, 2]
+        warmth = (SEA_LEVEL_TEMPERATURE - _FREEZING - LAPSE_RATE * altitude).tolist()
         columns = (pressure * _HPA).tolist(), standard_altitude(pressure).tolist(), warmth
         return [(absolute, 0.0, height, degrees) for absolute, height, degrees in zip(*columns)]
 
@@ -202,11 +227,11 @@ class Px4Readings:
         ]
 
     def truth(self, snapshot: Snapshot, time_usec: int) -> list[HilStateQuaternion]:
-        """Return the true state for each drone's PX4, which only logs it; none unless it is due."""
+        """Return the true state for each drone's PX4, which only logs it; empty if not due."""
         if snapshot.tick % self._slow_period:
             return []
-        origin = self._origin
-        fixes = enu_to_geodetic(snapshot.pos, origin.latitude, origin.longitude, origin.altitude)
+        at = self._settings
+        fixes = enu_to_geodetic(snapshot.pos, at.latitude, at.longitude, at.altitude)
         attitudes = xyzw_to_wxyz(frd_in_ned(snapshot.quat)).tolist()
         rates, velocities = flu_to_frd(snapshot.ang_vel), 100 * enu_to_ned(snapshot.vel)
         forces = flu_to_frd(snapshot.specific_force) * (1000 / _G)
@@ -252,11 +277,11 @@ class Px4Readings:
 
 
 def _geodetic(latitude: float, longitude: float, altitude: float) -> tuple[int, int, int]:
-    """Return degrees and metres in the units of MAVLink."""
+    """Convert degrees and metres to MAVLink's units."""
     return round(1e7 * latitude), round(1e7 * longitude), round(1e3 * altitude)
 
 
 def _threes(vectors: np.ndarray) -> list[tuple[int, int, int]]:
-    """Return vectors (M, 3) as 16 bits hold them."""
+    """Round (M, 3) vectors to 16 bits."""
     rounded = np.rint(vectors.clip(-_INT16, _INT16)).astype(int).tolist()
     return [(x, y, z) for x, y, z in rounded]

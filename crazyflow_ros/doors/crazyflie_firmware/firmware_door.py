@@ -7,10 +7,10 @@ follow wall time, and so does the simulation behind this door.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -18,13 +18,11 @@ import numpy as np
 from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.control import ticks_per_period
-from crazyflow_ros.doors.autopilot import StartedAutopilots
-from crazyflow_ros.doors.crazyflie_firmware.build import FIRMWARE, NAME, FirmwareBuild
-from crazyflow_ros.doors.crazyflie_firmware.link import FirmwareLink, Relay
-from crazyflow_ros.doors.crazyflie_firmware.pace import Pace
-from crazyflow_ros.doors.crazyflie_firmware.readings import CrazyflieReadings
-from crazyflow_ros.doors.crazyflie_firmware.rotors import CompensatedRotors
-from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT, last_port
+from crazyflow_ros.doors.crazyflie_firmware.firmware_build import NAME, FirmwareBuild
+from crazyflow_ros.doors.crazyflie_firmware.firmware_link import FirmwareLink, Relay
+from crazyflow_ros.doors.crazyflie_firmware.firmware_readings import CrazyflieReadings
+from crazyflow_ros.doors.door_sockets import FIRST_PORT, LAST_PORT, last_port
+from crazyflow_ros.doors.motors import CompensatedRotors
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands
 from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
@@ -33,11 +31,13 @@ from crazyflow_ros.scene import Mirror
 _SILENCE = 1  # s of readings without outputs after which a firmware is lost
 _MOMENT = 0.003  # s; a firmware answers the first reading after each of its ticks of 1 ms
 _CALIBRATION = 10  # s of readings after which one without any outputs is reported
+_STALL = 0.05  # s; what is later than that is not caught up with
+_CATCHES_UP = 0.75  # of a control period, the shortest one
 
 
 @dataclass(frozen=True)
 class CrazyflieFirmware:
-    """Settings of the door: in the node, the parameters crazyflie_firmware.rate and so on."""
+    """Settings of the door; in the node, the parameters `crazyflie_firmware.rate` and so on."""
 
     address: Annotated[str, Spec("Address of the network interface to listen on")] = "127.0.0.1"
     port: Annotated[
@@ -58,26 +58,20 @@ class CrazyflieFirmware:
     ] = 100
 
     def open(self, context: DoorContext) -> CrazyflieFirmwareDoor:
-        """Open the ports.
-
-        Raises:
-            ValueError: A setting is not usable.
-            OSError: A port cannot be opened.
-        """
+        """See `DoorSettings`."""
         return CrazyflieFirmwareDoor(self, context)
 
-    def autopilots(self, start: AutopilotStart) -> StartedAutopilots:
+    def autopilots(self, start: AutopilotStart) -> FirmwareBuild:
         """See `StartsAutopilots`."""
-        build = partial(FirmwareBuild, address=self.address)
-        return StartedAutopilots(FIRMWARE, self.port, start, build)
+        return FirmwareBuild(self.port, start, self.address)
 
 
 class CrazyflieFirmwareDoor:
     """Lets each drone's firmware fly it; see `Door`.
 
     A drone is held where it is until its firmware has calibrated its sensors and runs its motors.
-    Then it flies as the programs say that are connected to the firmware with cflib. If its firmware
-    ends, its rotors stop, until another one has connected. Time is not faster than wall time.
+    Then it flies as programs command that are connected to the firmware by cflib. If the firmware
+    ends, the rotors stop until another one connects. Simulated time never outruns wall time.
 
     Args:
         settings: The settings.
@@ -140,7 +134,7 @@ class CrazyflieFirmwareDoor:
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """Wait until wall time has reached the tick, and take what has arrived."""
+        """Wait until wall time has reached the tick, and collect the newest outputs."""
         del interrupted  # the wait is shorter than anybody notices
         self._pace.wait(snapshot.tick)
         self._wait_for_slow_ones()
@@ -156,7 +150,7 @@ class CrazyflieFirmwareDoor:
         return True
 
     def _wait_for_slow_ones(self) -> None:
-        """Wait a moment if a firmware has more readings to carry out than it can hold."""
+        """Wait briefly if a firmware has more unprocessed readings than it can hold."""
         self._news.clear()
         if any(link.is_full for link in self._links):
             self._news.wait(_MOMENT)
@@ -186,7 +180,7 @@ class CrazyflieFirmwareDoor:
             )
 
     def forget(self, drones: np.ndarray) -> None:
-        """Hold drones that were reset until the next outputs. Their firmware does not know."""
+        """Hold drones that were reset until the next outputs; their firmware is not told."""
         self._commands.forget(drones)
         self._readings.forget(drones)
         for i in np.arange(len(self._links))[drones].tolist():
@@ -198,7 +192,7 @@ class CrazyflieFirmwareDoor:
                 )
 
     def set_paused(self, paused: bool) -> None:
-        """Begin to follow wall time anew."""
+        """Start over with following wall time."""
         del paused
         self._pace.begin()
 
@@ -215,6 +209,38 @@ class CrazyflieFirmwareDoor:
         """Return which drones their firmware flies."""
         attached = (link.drone for link, flies in zip(self._links, self._flies) if flies)
         return DoorStatus(tuple(attached), self._answers, self._losses, self._commands.refused)
+
+
+class Pace:
+    """Keeps the control ticks of a door from outrunning wall time, in which its programs live.
+
+    After a stall, it catches up evenly, because a firmware processes one reading at a time.
+
+    Args:
+        freq: Ticks per second.
+        period: Ticks between two control ticks.
+    """
+
+    def __init__(self, freq: int, period: int) -> None:
+        self._freq, self._shortest = freq, _CATCHES_UP * period / freq
+        self._tick, self._time = -1, 0.0  # of the anchor
+        self._latest = 0.0
+
+    def begin(self) -> None:
+        """Start over, because time stood still."""
+        self._tick = -1
+
+    def wait(self, tick: int) -> None:
+        """Wait until wall time has reached a tick."""
+        now = time.monotonic()
+        due = self._time + (tick - self._tick) / self._freq
+        if self._tick < 0 or abs(now - due) > _STALL:
+            self._tick, self._time = tick, now
+            due = now
+        due = max(due, self._latest + self._shortest)
+        if due > now:
+            time.sleep(due - now)
+        self._latest = max(due, now)
 
 
 def _check_ports(settings: CrazyflieFirmware, drones: int) -> None:

@@ -1,7 +1,7 @@
 """The door through which ArduPilot flies the drones: one ArduPilot for each, in lock-step.
 
-Source of the interface: ArduPilot's `libraries/SITL/SIM_JSON.cpp`. It sends its outputs to a UDP
-port, and waits for the readings, whose time is its clock.
+Source of the interface: ArduPilot's `libraries/SITL/SIM_JSON.cpp`. ArduPilot sends its outputs to
+a UDP port and waits for readings, whose timestamps are its clock.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from functools import partial
 from typing import Annotated
 
 from crazyflow_ros.checks import Spec
-from crazyflow_ros.doors.ardupilot.build import ARDUPILOT, PORTS, ArduPilotBuild
-from crazyflow_ros.doors.ardupilot.parameters import parameters
-from crazyflow_ros.doors.ardupilot.readings import RANGE_RATE, ArduPilotReadings, radio
-from crazyflow_ros.doors.ardupilot.vehicle import ArduPilotFrame, ArduPilotVehicle
-from crazyflow_ros.doors.autopilot import StartedAutopilots
+from crazyflow_ros.doors.ardupilot.ardupilot_build import PORTS, ArduPilotBuild
+from crazyflow_ros.doors.ardupilot.ardupilot_readings import RANGE_RATE, ArduPilotReadings, radio
+from crazyflow_ros.doors.ardupilot.ardupilot_vehicle import ArduPilotFrame, ArduPilotVehicle
+from crazyflow_ros.doors.ardupilot.parameter_file import parameters
+from crazyflow_ros.doors.door_sockets import FIRST_PORT, LAST_PORT
 from crazyflow_ros.doors.gamepad import Gamepad, GamepadSettings
-from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT
 from crazyflow_ros.doors.vehicles import LockStepDoor, LockStepSettings
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
@@ -32,7 +31,7 @@ _LOOP_RATE = 400  # Hz, ArduPilot's default
 
 @dataclass(frozen=True, kw_only=True)
 class ArduPilot(LockStepSettings):
-    """Settings of the door: in the node, the parameters ardupilot.port and so on."""
+    """Settings of the door; in the node, the parameters `ardupilot.port` and so on."""
 
     port: Annotated[
         int,
@@ -47,27 +46,18 @@ class ArduPilot(LockStepSettings):
     gamepad: GamepadSettings = field(default_factory=GamepadSettings)
 
     def open(self, context: DoorContext) -> ArduPilotDoor:
-        """Open the ports.
-
-        Raises:
-            ValueError: A setting is not usable.
-            OSError: A port cannot be opened.
-        """
+        """See `DoorSettings`."""
         return ArduPilotDoor(self, context)
 
-    def autopilots(self, start: AutopilotStart) -> StartedAutopilots:
+    def autopilots(self, start: AutopilotStart) -> ArduPilotBuild:
         """See `StartsAutopilots`."""
-
-        def build(start: AutopilotStart) -> ArduPilotBuild:
-            model, range_finder = start.config.drone_model, self.range_finder
-            defaults = parameters(model, self.loop_rate, range_finder=range_finder)
-            return ArduPilotBuild(start, self.address, self.home, defaults)
-
-        return StartedAutopilots(ARDUPILOT, self.port, start, build)
+        model, range_finder = start.config.drone_model, self.range_finder
+        defaults = parameters(model, self.loop_rate, range_finder=range_finder)
+        return ArduPilotBuild(self.port, start, self.address, self.home, defaults)
 
     @property
     def loop_rate(self) -> int:
-        """ArduPilot's SCHED_LOOP_RATE: it does not arm if there are fewer than 1.8 frames each."""
+        """ArduPilot's SCHED_LOOP_RATE [Hz]; it does not arm with fewer than 1.8 frames per loop."""
         return min(_LOOP_RATE, self.rate // 2)
 
     @property
@@ -79,7 +69,7 @@ class ArduPilot(LockStepSettings):
 class ArduPilotDoor(LockStepDoor[ArduPilotVehicle, ArduPilotFrame]):
     """Lets each drone's ArduPilot fly it.
 
-    The time of each ArduPilot is counted in frames from its first one on.
+    Each ArduPilot's time counts frames from its first one on.
 
     Args:
         settings: The settings.

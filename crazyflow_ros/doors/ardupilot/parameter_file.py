@@ -41,13 +41,13 @@ _RANGE_FINDER = {
 def parameters(drone_model: str, loop_rate: int, *, range_finder: bool) -> str:
     """Return a file for ArduPilot's option --defaults.
 
-    It has the frame, the curve of the thrust and the thrust in hover. The gains are ArduPilot's,
-    made for drones of a kilogram or two.
+    It contains the frame, the thrust curve and the hover thrust. The gains remain ArduPilot's,
+    which suit drones of a kilogram or two.
 
     Args:
         drone_model: Name of the drone model.
         loop_rate: Loops of ArduPilot a second [Hz].
-        range_finder: Whether there is one.
+        range_finder: Whether the drone has one.
     """
     values: dict[str, float] = {"SCHED_LOOP_RATE": loop_rate}
     values |= _FIXED | _thrust(drone_model)
@@ -60,7 +60,7 @@ def parameters(drone_model: str, loop_rate: int, *, range_finder: bool) -> str:
 def _thrust(drone_model: str) -> dict[str, float]:
     """Return MOT_THST_EXPO, the e of ArduPilot's curve (1 - e) u + e u², and the thrust in hover.
 
-    Both are of the thrust between the outputs MOT_SPIN_MIN and MOT_SPIN_MAX, where u is 0 and 1.
+    Both refer to the thrust between the outputs MOT_SPIN_MIN (u = 0) and MOT_SPIN_MAX (u = 1).
     """
     figures = load_drone(drone_model)
     fastest = Motors(drone_model, QUAD_X).fastest / RPM

@@ -1,4 +1,4 @@
-"""The TCP connections to the port of one PX4, which connects to the simulator and speaks first."""
+"""The TCP port of one PX4, which connects to the simulator and speaks first."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class _Connection:
 
 
 class Px4Link:
-    """Waits for a PX4 on a port, talks to it, and waits for the next one when it has ended.
+    """Waits for a PX4 on a port, talks to it, and waits for the next one after its end.
 
-    A program that connects is a guest until it has sent a message of a PX4. It takes the place of a
-    PX4 that owes the answer to a frame for long. For one thread.
+    A program that connects is a guest until it sends a message of a PX4. It replaces a PX4 that has
+    long owed the answer to a frame. For one thread.
 
     Args:
-        context: Its port, and who has to know.
-        begin: Is called when there is a PX4.
-        take: Is called with each of its messages.
-        end: Is called when it is lost.
+        context: The drone, its port, and whom to notify.
+        begin: Called when a PX4 has connected.
+        take: Called with each message of the PX4.
+        end: Called when the PX4 is lost.
 
     Raises:
         OSError: The port cannot be opened.
@@ -85,7 +85,7 @@ class Px4Link:
             self._dismiss(next(iter(self._guests)), f"more than {_MOST_GUESTS} wait here")
 
     def dismiss_silent(self) -> None:
-        """Close the connections that have not sent a message of a PX4 for long."""
+        """Close connections that have long sent no message of a PX4."""
         earliest = time.monotonic() - _PATIENCE
         for guest in [c.socket for c in self._guests.values() if c.since < earliest]:
             self._dismiss(guest, f"it has sent no message of a PX4 for {_PATIENCE:g} s")
@@ -98,7 +98,7 @@ class Px4Link:
             self._logger.warning(f"{self._drone}: {self._where} closes a connection: {why}")
 
     def _receive(self, ready: socket.socket) -> None:
-        """Carry out what a program has sent."""
+        """Process what a program has sent."""
         if self._peer is not None and ready is self._peer.socket:
             self._receive_from(self._peer)
         elif (guest := self._guests.get(ready)) is not None:
@@ -121,7 +121,7 @@ class Px4Link:
             self._lose(_no_messages(peer))
 
     def _admit(self, guest: _Connection, messages: list[Message]) -> None:
-        """Let a guest that has spoken be the PX4, if there is none."""
+        """Accept a guest that has spoken as the PX4, unless there is one."""
         if self._peer is not None:
             self._receive_from(self._peer)  # it may have ended
         if self._peer is not None and self._is_late():
@@ -143,7 +143,7 @@ class Px4Link:
         return self._owes is not None and time.monotonic() - self._owes > _PATIENCE
 
     def send(self, *messages: Message) -> None:
-        """Send messages, unless the PX4 has not read the earlier ones yet."""
+        """Send messages, unless the PX4 has not yet read earlier ones."""
         if self._peer is None:
             return
         if self._owes is None:

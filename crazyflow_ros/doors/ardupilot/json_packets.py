@@ -12,17 +12,17 @@ from typing import NamedTuple
 _HEADER = struct.Struct("<HHI")  # magic, frame_rate, frame_count
 _CHANNELS = {18458: 16, 29569: 32}  # by magic
 COUNTS = 2**32
-"""Numbers of packets begin again at 0 after as many."""
+"""Packet numbers wrap around to 0 after this many packets."""
 _LEAST, _RANGE = 1000, 1000  # microseconds, of a pulse that begins to turn a motor
 
 
 class Request(NamedTuple):
-    """Outputs of an ArduPilot, which waits for readings."""
+    """The outputs of an ArduPilot that waits for readings."""
 
     frame_count: int
-    """Answers that it has taken so far; it sends a packet again while it gets none."""
+    """Number of answers received so far; the same packet is repeated until an answer comes."""
     pwm: tuple[int, ...]
-    """Microseconds, of 16 or 32 channels."""
+    """Pulse lengths [µs] of 16 or 32 channels."""
 
     @property
     def outputs(self) -> list[float]:
@@ -31,10 +31,10 @@ class Request(NamedTuple):
 
 
 def decode(packet: bytes) -> Request:
-    """Return what a packet says.
+    """Decode a packet.
 
     Raises:
-        ValueError: It is none of an ArduPilot.
+        ValueError: The packet does not come from an ArduPilot.
     """
     if len(packet) >= _HEADER.size:
         magic, _, count = _HEADER.unpack_from(packet)
@@ -50,17 +50,17 @@ def decode(packet: bytes) -> Request:
 
 
 def numbers(values: Iterable[float]) -> str:
-    """Return an array as ArduPilot reads it, which is only without a space before its bracket."""
+    """Return an array as text; ArduPilot accepts no space before its bracket."""
     return f"[{','.join(f'{value:.9g}' for value in values)}]"
 
 
 def encode(timestamp: float, readings: str) -> bytes:
-    """Return an answer.
+    """Encode an answer.
 
     Args:
         timestamp: ArduPilot's time [s].
-        readings: All other entries of the object. ArduPilot looks for the names of one after the
-            other as text: no name may be a part of an earlier one.
+        readings: All other entries of the JSON object. ArduPilot searches the text for one name
+            after the other, so no name may be part of an earlier one.
     """
     # It takes the text between the last two ends of lines.
     return f'\n{{"timestamp":{timestamp:.12f},{readings}}}\n'.encode()

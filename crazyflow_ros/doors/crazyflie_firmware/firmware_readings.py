@@ -1,4 +1,4 @@
-"""What the sensors of the Crazyflies read, as packets."""
+"""Readings of the Crazyflies' sensors as packets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.control import ticks_per_period
-from crazyflow_ros.doors.crazyflie_firmware import packets
+from crazyflow_ros.doors.crazyflie_firmware import sensor_packets
 from crazyflow_ros.doors.samples import DRONE, Samples
 from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.runtime import Snapshot
@@ -23,8 +23,8 @@ from crazyflow_ros.sensors.barometer import BMP388, standard_altitude
 from crazyflow_ros.sensors.noise import Noise
 
 SLOW_RATE = 10
-"""Hz, of magnetometer and barometer: each of their packets is one more pass of the firmware's loop,
-and its estimator uses neither."""
+"""Rate of magnetometer and barometer [Hz]. Each of their packets costs a pass of the firmware's
+loop, and its estimator uses neither."""
 
 _TEMPERATURE = 25.0  # degrees Celsius
 _MAGNETOMETER = NoiseCfg(std=0.2e-6)  # T; assumed, as are those of motion capture
@@ -69,30 +69,32 @@ class CrazyflieReadings:
         self._attitude = Noise(_ATTITUDE, n, 3, (seed, *b"captured attitude"), keys)
 
     def take(self, snapshot: Snapshot) -> list[list[bytes]]:
-        """Return what each drone's firmware gets at a control tick, its IMU last.
+        """Return the packets for each drone's firmware at a control tick; the IMU's is last.
 
         Args:
-            snapshot: The state, at a control tick that is not the one before.
+            snapshot: The state at a control tick that was not taken before.
         """
         due, kinds = self._samples.take(snapshot), list[list[bytes]]()
         if self._pose_period and snapshot.tick % self._pose_period == 0:
             kinds.append(self._poses(snapshot))
         if "magnetometer" in due:
-            kinds.append(packets.magnetometer(due["magnetometer"].magnetic_field))
+            kinds.append(sensor_packets.magnetometer(due["magnetometer"].magnetic_field))
         if "barometer" in due:
             pressure = due["barometer"].pressure
-            kinds.append(packets.barometer(pressure, standard_altitude(pressure), _TEMPERATURE))
+            kinds.append(
+                sensor_packets.barometer(pressure, standard_altitude(pressure), _TEMPERATURE)
+            )
         imu = due["imu"]
-        kinds.append(packets.imu(imu.linear_acceleration, imu.angular_velocity))
+        kinds.append(sensor_packets.imu(imu.linear_acceleration, imu.angular_velocity))
         return [list(own) for own in zip(*kinds)]
 
     def _poses(self, snapshot: Snapshot) -> list[bytes]:
         position = self._position.apply(snapshot.pos, self._pose_dt)
         error = self._attitude.apply(np.zeros_like(snapshot.pos), self._pose_dt)
-        return packets.pose(position, multiply(snapshot.quat, quat_from_rpy(error)))
+        return sensor_packets.pose(position, multiply(snapshot.quat, quat_from_rpy(error)))
 
     def forget(self, drones: np.ndarray) -> None:
-        """Begin again with other errors for some drones, by index, because they were reset."""
+        """Give drones that were reset, by index, sensors with other errors."""
         self._samples.forget(drones)
         self._position.reset(drones)
         self._attitude.reset(drones)

@@ -12,7 +12,7 @@ FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
 
 PROBE = b"\xff"
-"""Packet without meaning, to which programs that look for drones expect an answer."""
+"""Packet without meaning; programs that search for drones expect an answer to it."""
 
 LEAST_PORT, MOST_PORT = 1024, 65535
 """Ports that users may open; lower ones belong to the system."""

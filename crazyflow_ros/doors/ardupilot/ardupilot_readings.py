@@ -1,7 +1,4 @@
-"""What ArduPilot gets to know of its drone, as text.
-
-ArduPilot computes the readings of its sensors with their errors itself, from the true state.
-"""
+"""The true state of a drone as text, from which ArduPilot simulates its sensors."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crazyflow_ros.doors.ardupilot.packets import numbers
+from crazyflow_ros.doors.ardupilot.json_packets import numbers
 from crazyflow_ros.drones.instruments import VL53L1X_MAX_RANGE
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
@@ -23,7 +20,7 @@ _NOTHING = 2 * _FARTHEST  # m, of a range finder that sees nothing within its re
 
 
 class ArduPilotReadings:
-    """The entries of answers, in the order in which ArduPilot looks for them.
+    """Produces the entries of answers in the order in which ArduPilot searches for them.
 
     Args:
         n: Number of drones.
@@ -34,7 +31,7 @@ class ArduPilotReadings:
         self._every, self._ranges = every, [""] * n
 
     def take(self, snapshot: Snapshot, mirror: Mirror, frame: int) -> list[str]:
-        """Return what each drone's ArduPilot gets with a frame."""
+        """Return the entries of a frame for each drone's ArduPilot."""
         if self._every and (frame % self._every == 0 or not self._ranges[0]):
             below = np.nan_to_num(mirror.range(snapshot.names), posinf=_NOTHING)
             self._ranges = [

@@ -1,8 +1,8 @@
 """The door through which Betaflight's SITL flies a drone.
 
-Source of the interface: `sitl.c` and `target.h` of Betaflight's platform SIMULATOR. It gets a
-packet of readings, and answers with a packet of motor outputs. Its clock follows wall time, at the
-rate at which the times of the packets advance: this is no lock-step.
+Source of the interface: `sitl.c` and `target.h` of Betaflight's platform SIMULATOR. It answers a
+packet of readings with a packet of motor outputs. Its clock follows wall time at the rate at which
+the times of the packets advance, so this is no lock-step.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from crazyflow_ros.sensors.gnss import enu_to_geodetic
 
 NAME = "betaflight"
 MOTORS_PORT, READINGS_PORT = 9002, 9003
-"""UDP ports of the simulator and of Betaflight, which cannot be changed there."""
+"""UDP ports of the simulator and of Betaflight, which has no option to change them."""
 READINGS = struct.Struct("<18d")
 """Time [s], angular velocity, minus the specific force, quaternion wxyz, velocity, place, Pa."""
 OUTPUTS = struct.Struct("<4f")
@@ -51,7 +51,7 @@ _SLOW_RATE = 50  # Hz, of barometer and receiver
 
 @dataclass(frozen=True, kw_only=True)
 class Betaflight(WorldOrigin):
-    """Settings of the door: in the node, the parameters betaflight.rate and so on."""
+    """Settings of the door; in the node, the parameters `betaflight.rate` and so on."""
 
     address: Annotated[str, Spec("Address of the machine that Betaflight runs on")] = "127.0.0.1"
     rate: Annotated[int, Spec("Packets of readings a second [Hz]; must divide freq", 100, 1000)] = (
@@ -78,21 +78,16 @@ class Betaflight(WorldOrigin):
     gamepad: GamepadSettings = field(default_factory=GamepadSettings)
 
     def open(self, context: DoorContext) -> BetaflightDoor:
-        """Open the port.
-
-        Raises:
-            ValueError: A setting is not usable, or there are several drones.
-            OSError: The port cannot be opened.
-        """
+        """See `DoorSettings`."""
         return BetaflightDoor(self, context)
 
 
 class BetaflightDoor:
     """Lets Betaflight fly one drone; see `Door`.
 
-    Until Betaflight answers, the drone is held. Time waits for an answer for a moment only, because
-    Betaflight's clock follows wall time; run the simulation in real time. If Betaflight ends, the
-    rotors stop, until it is back.
+    The drone is held until Betaflight answers. Simulated time waits only briefly for an answer,
+    because Betaflight's clock follows wall time; run the simulation in real time. If Betaflight
+    ends, the rotors stop until it is back.
 
     Args:
         settings: The settings.
@@ -194,7 +189,7 @@ class BetaflightDoor:
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """Wait a moment for the answer."""
+        """Wait briefly for the answer."""
         del snapshot, interrupted  # the wait is shorter than anybody notices
         for _ in range(_BURST):
             if not self._receive(0.0):
@@ -250,14 +245,14 @@ class BetaflightDoor:
         self._samples.forget(drones)
 
     def set_paused(self, paused: bool) -> None:
-        """Begin to wait anew."""
+        """Restart the wait for an answer."""
         del paused
         self._sent = time.monotonic()
 
     # From any thread.
 
     def take_gamepad(self, axes: Sequence[float], buttons: Sequence[int]) -> None:
-        """Move the sticks as a gamepad does; see `TakesGamepad`."""
+        """Move the sticks; see `TakesGamepad`."""
         self._gamepad.put(axes, buttons)
 
     def interrupt(self) -> None:
@@ -274,10 +269,10 @@ class BetaflightDoor:
 
 
 def _own_address(peer: tuple[Any, ...]) -> str:
-    """Return the address of this machine from which packets to a peer go.
+    """Return this machine's address on the route to a peer.
 
     Raises:
-        OSError: There is no way to it.
+        OSError: The peer is unreachable.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(peer)  # which sends nothing

@@ -1,4 +1,4 @@
-"""The ports of one drone: one for its firmware, one for the programs that fly it with cflib."""
+"""The two ports of a drone: for its firmware, and for programs that fly it with cflib."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
 
 from crazyflow_ros.checks.throttled_logger import Logger
-from crazyflow_ros.doors.crazyflie_firmware import packets
+from crazyflow_ros.doors.crazyflie_firmware import sensor_packets
+from crazyflow_ros.doors.door_sockets import Address, open_udp, shown
 
 _BURST = 16  # packets of one port that are read before it is the others' turn
 _UNDER_WAY = 4  # packets that a firmware certainly holds: of CrazySim's builds, some lose a sixth
@@ -21,11 +21,9 @@ _CLIENTS, _SILENCE = 16, 5.0  # programs, s after which one is forgotten; cflib 
 _PROBE = b"\xff"  # cflib's packet without meaning: any answer says that there is a Crazyflie
 _RECEIVED = 64  # bytes, more than any packet has
 
-_Address: TypeAlias = tuple[str, int]
-
 
 class FirmwareLink:
-    """A firmware, and the programs whose packets are passed on to it and back.
+    """Passes packets between a firmware and the programs that fly it.
 
     The relay's thread calls `serve`, the physics thread `send`.
 
@@ -34,13 +32,13 @@ class FirmwareLink:
         address: Address of the network interface.
         port: UDP port for the firmware.
         cflib_port: UDP port for programs.
-        logger: Says who came, and what is refused.
+        logger: Logs who connects and what is refused.
         wake: Called when there are new outputs.
 
     Attributes:
         drone: As given.
-        latest: The newest outputs of the motors, and how many there have been so far; None until a
-            firmware that has connected sends some.
+        latest: The newest outputs of the motors and their count so far; None until a connected
+            firmware has sent some.
 
     Raises:
         OSError: A port cannot be opened.
@@ -61,12 +59,12 @@ class FirmwareLink:
         self.latest: tuple[Sequence[int], int] | None = None
         self._count = 0
         self._under_way = 0  # packets since the newest outputs
-        self._peer: _Address | None = None
+        self._peer: Address | None = None
         self._heard = self._answered = 0.0  # wall times of its newest packet and outputs
-        self._clients: dict[_Address, float] = {}  # when they were heard
-        self._firmware = _opened(drone, address, port)
+        self._clients: dict[Address, float] = {}  # when they were heard
+        self._firmware = open_udp(address, port)
         try:
-            self._programs = _opened(drone, address, cflib_port)
+            self._programs = open_udp(address, cflib_port)
         except OSError:
             self._firmware.close()
             raise
@@ -88,32 +86,32 @@ class FirmwareLink:
 
     @property
     def is_full(self) -> bool:
-        """Whether a firmware that runs its motors may lose what it is sent now."""
+        """Whether a firmware that runs its motors may lose further packets."""
         is_there = time.monotonic() - self._answered < _PATIENCE
         return is_there and self.latest is not None and self._under_way >= _UNDER_WAY
 
     # In the relay's thread.
 
     def register(self, selector: selectors.BaseSelector) -> None:
-        """Tell what to wait for; the data are to be called."""
+        """Register the sockets; the data of each is to be called when it is ready."""
         selector.register(self._firmware, selectors.EVENT_READ, self._serve_firmware)
         selector.register(self._programs, selectors.EVENT_READ, self._serve_programs)
 
     def _serve_firmware(self) -> None:
         for packet, sender in _received(self._firmware):
-            if packet == packets.HELLO:
+            if packet == sensor_packets.HELLO:
                 self._greet(sender)
             elif sender != self._peer:
-                self._refuse(f"a packet of {len(packet)} bytes from {_name(sender)}", _WHO)
+                self._refuse(f"a packet of {len(packet)} bytes from {shown(sender)}", _WHO)
             else:
                 self._take(packet)
 
-    def _greet(self, sender: _Address) -> None:
-        """Accept a firmware, unless there is another one."""
+    def _greet(self, sender: Address) -> None:
+        """Accept a firmware unless another one flies the drone."""
         now = time.monotonic()
         if sender != self._peer:
             if self._peer is not None and now - self._heard < _ALIVE:
-                self._refuse(f"a second firmware, {_name(sender)}", "one flies the drone")
+                self._refuse(f"a second firmware, {shown(sender)}", "one flies the drone")
                 return
             self._logger.info(
                 f"{self.drone}: a firmware has connected to UDP {self._port}, and calibrates its "
@@ -121,15 +119,15 @@ class FirmwareLink:
             )
             self._peer, self.latest = sender, None
         self._heard = now
-        _send(self._firmware, packets.HELLO, sender)
+        _send(self._firmware, sensor_packets.HELLO, sender)
 
     def _take(self, packet: bytes) -> None:
-        """Note the outputs of the motors; any other packet is for the programs."""
-        if not 1 <= len(packet) <= packets.MOST_BYTES:
+        """Record motor outputs; pass any other packet on to the programs."""
+        if not 1 <= len(packet) <= sensor_packets.MOST_BYTES:
             self._refuse(f"a packet of {len(packet)} bytes from the firmware", _HOW_LONG)
             return
         self._heard = time.monotonic()
-        outputs = packets.outputs(packet)
+        outputs = sensor_packets.outputs(packet)
         if outputs is not None:
             self._count, self._answered = self._count + 1, self._heard
             self.latest, self._under_way = (outputs, self._count), 0
@@ -144,10 +142,10 @@ class FirmwareLink:
     def _serve_programs(self) -> None:
         for packet, sender in _received(self._programs):
             peer = self._peer
-            if not 1 <= len(packet) <= packets.MOST_BYTES:
-                self._refuse(f"a packet of {len(packet)} bytes from {_name(sender)}", _HOW_LONG)
+            if not 1 <= len(packet) <= sensor_packets.MOST_BYTES:
+                self._refuse(f"a packet of {len(packet)} bytes from {shown(sender)}", _HOW_LONG)
             elif peer is None:
-                self._refuse(f"a packet from {_name(sender)}", "there is no firmware yet")
+                self._refuse(f"a packet from {shown(sender)}", "there is no firmware yet")
             elif packet == _PROBE:
                 _send(self._programs, _PROBE, sender)
                 if sender in self._clients:
@@ -157,7 +155,7 @@ class FirmwareLink:
                 _send(self._firmware, packet, peer)
             else:
                 many = f"{_CLIENTS} programs fly the drone already"
-                self._refuse(f"a packet from {_name(sender)}", many)
+                self._refuse(f"a packet from {shown(sender)}", many)
 
     def _refuse(self, what: str, why: str) -> None:
         self._logger.warning(f"{self.drone}: {what} is refused: {why}")
@@ -171,11 +169,11 @@ class FirmwareLink:
 
 
 _WHO = "it is not that of the firmware that has connected; start that firmware again"
-_HOW_LONG = f"a packet has 1 to {packets.MOST_BYTES} bytes"
+_HOW_LONG = f"a packet has 1 to {sensor_packets.MOST_BYTES} bytes"
 
 
 class Relay:
-    """The thread that serves the ports of all drones, also while time stands still.
+    """A thread that serves the ports of all drones, even while time stands still.
 
     Args:
         links: The ports.
@@ -211,19 +209,8 @@ class Relay:
             link.close()
 
 
-def _opened(drone: str, address: str, port: int) -> socket.socket:
-    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    opened.setblocking(False)
-    try:
-        opened.bind((address, port))
-    except OSError as error:
-        opened.close()
-        raise OSError(f"{drone}: udp port {port} at {address}: {error}") from None
-    return opened
-
-
-def _received(port: socket.socket) -> list[tuple[bytes, _Address]]:
-    """Return the packets that have arrived, with their senders, up to a number."""
+def _received(port: socket.socket) -> list[tuple[bytes, Address]]:
+    """Return up to `_BURST` packets that have arrived, with their senders."""
     found = []
     with suppress(BlockingIOError, ConnectionError):
         for _ in range(_BURST):
@@ -231,10 +218,6 @@ def _received(port: socket.socket) -> list[tuple[bytes, _Address]]:
     return found
 
 
-def _send(port: socket.socket, packet: bytes, to: _Address) -> None:
+def _send(port: socket.socket, packet: bytes, to: Address) -> None:
     with suppress(OSError):  # it has ended, or is too slow
         port.sendto(packet, to)
-
-
-def _name(address: _Address) -> str:
-    return f"{address[0]}:{address[1]}"

@@ -1,8 +1,8 @@
 """The door through which PX4 flies the drones: one PX4 for each of them, in lock-step.
 
 Source of the interface: PX4's documents, https://docs.px4.io/main/en/simulation/, and its module
-`simulator_mavlink`. PX4 connects to a TCP port, and sends its outputs in answer to each frame of
-readings, whose time is its clock.
+`simulator_mavlink`. PX4 connects to a TCP port and answers each frame of readings with its outputs;
+the time of the frames is its clock.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from typing import Annotated
 import numpy as np
 
 from crazyflow_ros.checks import Spec
-from crazyflow_ros.doors.autopilot import StartedAutopilots
-from crazyflow_ros.doors.px4.build import PX4, Build
-from crazyflow_ros.doors.px4.origin import Origin
-from crazyflow_ros.doors.px4.readings import Px4Readings
-from crazyflow_ros.doors.px4.vehicle import Px4Frame, Px4Vehicle
-from crazyflow_ros.doors.sockets import FIRST_PORT, LAST_PORT
-from crazyflow_ros.doors.vehicles import LockStepDoor, LockStepSettings
+from crazyflow_ros.doors.door_sockets import FIRST_PORT, LAST_PORT
+from crazyflow_ros.doors.px4.px4_build import Px4Build
+from crazyflow_ros.doors.px4.px4_readings import Px4Readings, Px4Sensors
+from crazyflow_ros.doors.px4.px4_vehicle import Px4Frame, Px4Vehicle
+from crazyflow_ros.doors.vehicles import LockStepDoor
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
 from crazyflow_ros.scene import Mirror
@@ -31,8 +29,8 @@ _ALL_ANSWERED = 250  # Hz, up to which PX4 answers every frame
 
 
 @dataclass(frozen=True, kw_only=True)
-class Px4(LockStepSettings):
-    """Settings of the door: in the node, the parameters px4.port and so on."""
+class Px4(Px4Sensors):
+    """Settings of the door; in the node, the parameters `px4.port` and so on."""
 
     port: Annotated[
         int, Spec("TCP port of the first drone's PX4; the others follow", FIRST_PORT, LAST_PORT)
@@ -50,47 +48,21 @@ class Px4(LockStepSettings):
         float,
         Spec("Wall time to wait for an answer as long as PX4 has given none [s]", 0.001, 3600),
     ] = 0.02
-    declination: Annotated[
-        float, Spec("Declination of the magnetic field there [degrees]", -180, 180)
-    ] = 3.5
-    inclination: Annotated[
-        float, Spec("Inclination of the magnetic field there [degrees], positive down", -90, 90)
-    ] = 63.4
-    magnetic_field: Annotated[
-        float, Spec("Strength of the magnetic field there [microtesla]", 1, 100)
-    ] = 48.4
-    optical_flow: Annotated[
-        bool, Spec("The drones have flow sensors that look down, for floors up to 4 m away")
-    ] = False
-    odometry: Annotated[bool, Spec("The drones have visual odometry")] = False
 
     def open(self, context: DoorContext) -> Px4Door:
-        """Open the ports.
-
-        Raises:
-            ValueError: A setting is not usable.
-            OSError: A port cannot be opened.
-        """
+        """See `DoorSettings`."""
         return Px4Door(self, context)
 
-    def autopilots(self, start: AutopilotStart) -> StartedAutopilots:
+    def autopilots(self, start: AutopilotStart) -> Px4Build:
         """See `StartsAutopilots`."""
-        return StartedAutopilots(PX4, self.port, start, Build)
-
-    @property
-    def origin(self) -> Origin:
-        """Where the world's origin is."""
-        return Origin(
-            *(self.latitude, self.longitude, self.altitude),
-            *(self.declination, self.inclination, self.magnetic_field),
-        )
+        return Px4Build(self.port, start)
 
 
 class Px4Door(LockStepDoor[Px4Vehicle, Px4Frame]):
     """Lets each drone's PX4 fly it.
 
-    PX4 answers no frame until it has booted, and time runs on meanwhile. Its time is counted in
-    frames: PX4 survives no reset.
+    PX4 answers no frame until it has booted; time runs on meanwhile. PX4's time counts frames,
+    because it does not survive a clock that is set back.
 
     Args:
         settings: The settings.
@@ -106,14 +78,7 @@ class Px4Door(LockStepDoor[Px4Vehicle, Px4Frame]):
     def __init__(self, settings: Px4, context: DoorContext) -> None:
         super().__init__(settings, context)
         self._settings = settings
-        self._readings = Px4Readings(
-            settings.origin,
-            settings.rate,
-            range_finder=settings.range_finder,
-            flow=settings.optical_flow,
-            odometry=settings.odometry,
-            context=context,
-        )
+        self._readings = Px4Readings(settings, context)
         self._since = 0.0  # wall time since when the frame waits
         self._open(Px4Vehicle, "TCP")
 
@@ -136,7 +101,7 @@ class Px4Door(LockStepDoor[Px4Vehicle, Px4Frame]):
         self._since = time.monotonic()
 
     def _left_for(self, late: Sequence[Px4Vehicle]) -> float:
-        """Wait for those that answer every frame, and for the others as long as is set."""
+        """Wait for those that answer every frame, and for others as long as the settings say."""
         settings = self._settings
         awaited = [v for v in late if v.has_answered and settings.rate <= _ALL_ANSWERED]
         if awaited:
@@ -146,6 +111,6 @@ class Px4Door(LockStepDoor[Px4Vehicle, Px4Frame]):
         return self._since + window - time.monotonic()
 
     def forget(self, drones: np.ndarray) -> None:
-        """Hold drones that were reset until the next answer; their sensors get other errors."""
+        """Hold drones that were reset until the next answer; give their sensors other errors."""
         super().forget(drones)
         self._readings.forget(drones)

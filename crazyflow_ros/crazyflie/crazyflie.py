@@ -1,4 +1,4 @@
-"""One Crazyflie: how its firmware answers packets, and how packets command the drone."""
+"""One Crazyflie: its firmware answers packets, and packets command the drone."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units
+from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet, Port
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.lights import RGB, colours
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
-from crazyflow_ros.crazyflie.memories import CrazyflieMemories
-from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port
+from crazyflow_ros.crazyflie.memory_port import CrazyflieMemories
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.power import TARGET, Power, PowerState
@@ -41,22 +41,15 @@ _CONTROLLER = "stabilizer.controller"
 _REFUSED = 1  # status of a command that the drone cannot follow
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
 _RATE = 500  # Hz of the attitude controller, on which no gain depends
-_EXPECTED = (  # parameters that change the flight, or that pilots know not to
-    *("stabilizer.estimator", "stabilizer.controller", "stabilizer.stop"),
-    *("hlCommander.groupmask", "hlCommander.vtoff", "hlCommander.vland"),
-    *(
-        *(f"flightmode.{name}" for name in ("althold", "poshold", "posSet")),
-        *("flightmode.stabModeRoll", "flightmode.stabModePitch"),
-        "cppm.",
-        "kalman.resetEstimation",
-        "kalman.initial",
-        "memTst.resetW",
-        "system.testLogParam",
-    ),
-    *("led.", "ring.", "led_deck_ctrl.", "colorLedBot.", "colorLedTop."),
-    *("usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
-)
-
+# Beginnings of the names of parameters that change the flight, or that pilots know not to.
+_EXPECTED_NAMES = """
+stabilizer.estimator stabilizer.controller stabilizer.stop hlCommander.groupmask
+hlCommander.vtoff hlCommander.vland flightmode.althold flightmode.poshold flightmode.posSet
+flightmode.stabModeRoll flightmode.stabModePitch cppm. kalman.resetEstimation kalman.initial
+memTst.resetW system.testLogParam led. ring. led_deck_ctrl. colorLedBot. colorLedTop.
+usd.logging commander.enHighLevel locSrv. sound.effect
+"""
+_EXPECTED = tuple(_EXPECTED_NAMES.split())
 _NOTHING = np.zeros(sum(GROUPS["desired"].values()))
 
 
@@ -116,20 +109,21 @@ class Crazyflie:
         self._decoder = Decoder(self.parameters.get, most, trajectories)
 
     def _place(self) -> dict[str, Number]:
-        """Return the parameters that tell the estimator where the drone is."""
+        """Return the parameters with the estimator's initial position and heading."""
         return dict(zip(_INITIAL, self._pilot.place())) if self._pilot.estimates else {}
 
     def restarted(self) -> None:
-        """Begin anew, because the drone was reset or switched on; from any thread.
+        """Restart the firmware after a reset or power-up of the drone. From any thread.
 
         Parameters return to their stored values or defaults, except for the controller, which all
         drones share.
         """
+        pilot = self._pilot
 
         def forget_gains() -> None:
             if self._gains.differ:
                 self._gains.take({})
-                self._pilot.untune()
+                pilot.physics.firmware.untune(pilot.name)
 
         self.parameters.restart(self._own | self._place(), (_CONTROLLER,), forget_gains)
         self.memories.restart()
@@ -141,7 +135,7 @@ class Crazyflie:
     def telemetry(
         self, snapshot: Snapshot, row: int, flight: FlightStatus, ranges: np.ndarray | None
     ) -> Telemetry:
-        """Return the data from which its log variables are computed.
+        """Return the data from which the drone's log variables are computed.
 
         Args:
             snapshot: The state of all drones.
@@ -177,14 +171,14 @@ class Crazyflie:
     def receive(
         self, packet: Packet, blocks: LogBlocks, info: Info, time_ms: int, send: Send
     ) -> None:
-        """Carry out a packet, and answer it; without power, nothing happens.
+        """Carry out a packet and answer it; without power, do nothing.
 
         Args:
             packet: The packet.
-            blocks: Log blocks of the client that has sent it.
+            blocks: Log blocks of the client that sent it.
             info: Returns the supervisor's bits.
             time_ms: Simulated time.
-            send: Sends an answer; from any thread, perhaps later.
+            send: Sends an answer, possibly later and from another thread.
 
         Raises:
             ValueError: The packet is malformed, or its request is impossible.
@@ -199,7 +193,7 @@ class Crazyflie:
             send(answer)
 
     def is_early(self, packet: Packet) -> bool:
-        """Return whether a packet has to wait until the firmware has started."""
+        """Return whether a packet has to wait for the start of the firmware."""
         return self.power.state is PowerState.booting and not _is_for_the_radio(packet)
 
     def _carry_out(
@@ -232,7 +226,7 @@ class Crazyflie:
         return answer
 
     def _stream(self, setpoint: Setpoint) -> None:
-        """Follow a streamed setpoint; no later setpoint may replace one that ends the stream."""
+        """Follow a streamed setpoint; a setpoint that ends the stream cannot be replaced."""
         if isinstance(setpoint, flight.Stop | flight.NotifySetpointsStop):
             self.supervision.ask(setpoint)
         else:
@@ -252,7 +246,7 @@ class Crazyflie:
             )
 
     def _link(self, packet: Packet) -> Packet | None:
-        """Echo, source and sink."""
+        """Answer as the echo, source or sink of the link port."""
         if packet.channel == 1:
             return packet._replace(data=_MAGIC.ljust(DATA_SIZE, b"\0"))
         return packet if packet.channel == 0 else None
@@ -297,7 +291,7 @@ class Crazyflie:
         return None
 
     def _packed(self, data: bytes, size: int, time_ms: int) -> None:
-        """Use this drone's external position or pose from a packet for several Crazyflies."""
+        """Extract this drone's external position or pose from a packet for several Crazyflies."""
         for start in range(0, len(data) - size + 1, size):
             if data[start] != self._number:
                 continue
@@ -349,8 +343,11 @@ class Crazyflie:
         Raises:
             ValueError: The simulator does not support the value.
         """
+        firmware = self._pilot.physics.firmware
         if name in GAINS and value != self.parameters.get(name):
-            self._pilot.tune(*self._gains.set(name, float(value))).add_done_callback(self._refused)
+            gain = self._gains.set(name, float(value))
+            tuned = firmware.tune(self._pilot.name, *gain)
+            tuned.add_done_callback(self._refused)
         if name == _CONTROLLER and value != self.parameters.get(name):
             controller = Controller.of_number(int(value)) if value else Controller.default
             self._pilot.set_controller(controller)
@@ -358,7 +355,7 @@ class Crazyflie:
             raise ValueError(f"{name} must be {_KALMAN} (Kalman), got {value}")
         if name == "kalman.resetEstimation" and value and self._pilot.estimates:
             start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
-            self._pilot.physics.firmware.restart_estimate(self._pilot.name, start)
+            firmware.restart_estimate(self._pilot.name, start)
         if name == "stabilizer.stop" and value:
             self.supervision.ask(flight.Emergency())
         elif name == "hlCommander.groupmask":
@@ -374,7 +371,7 @@ class Crazyflie:
 
 
 def _is_for_the_radio(packet: Packet) -> bool:
-    """Return whether a packet is for the radio chip, which has power while the rest has none."""
+    """Return whether a packet is for the radio chip, which may have power alone."""
     return packet.port == Port.link and packet.channel == 3 and packet.data[:1] == bytes([TARGET])
 
 
