@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +20,7 @@ from crazyflow_ros.ros.middleware import stay_on_this_machine
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page
     from crazyflow_ros.view.recording import Recording
-    from crazyflow_ros.view.replay.page import RecordingPage
+    from crazyflow_ros.view.replay.recording_page import RecordingPage
 
 
 def main(
@@ -48,7 +51,7 @@ def main(
         return 1
     from crazyflow_ros.client.errors import SimulationError
     from crazyflow_ros.ros.middleware import configure_middleware
-    from crazyflow_ros.view.opening import is_wanted, open_later
+    from crazyflow_ros.view.__main__ import is_wanted, open_later
 
     configure_middleware()
     try:
@@ -91,7 +94,7 @@ def _page(
 ) -> Iterator[Page | RecordingPage]:
     place = options.address, options.port
     if recordings:
-        from crazyflow_ros.view.replay.page import RecordingPage
+        from crazyflow_ros.view.replay.recording_page import RecordingPage
 
         yield RecordingPage(recordings[0], *place, *recordings[1:])
         return
@@ -140,3 +143,50 @@ def _folder(text: str) -> Path:
 if __name__ == "__main__":
     stay_on_this_machine()
     sys.exit(quiet_if_unread(main))
+
+
+_PATIENCE = 2.0  # s of wall time in which an open tab of an earlier page connects again
+
+
+def has_display(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> bool:
+    """Return whether a browser can open a window: others would take over the terminal."""
+    if platform in ("darwin", "win32"):
+        return "SSH_CONNECTION" not in environment
+    if environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
+        return True
+    # Without WSLg, the browser is Windows', which users name in this variable.
+    return bool(environment.get("WSL_DISTRO_NAME") and environment.get("BROWSER"))
+
+
+def is_wanted(
+    choice: bool | None, *, is_terminal: bool, environment: Mapping[str, str] = os.environ
+) -> bool:
+    """Return whether a browser is to be opened.
+
+    Args:
+        choice: What the user asked for; None if nothing.
+        is_terminal: Whether a person reads what the program prints.
+        environment: Environment variables.
+    """
+    by_hand = is_terminal and not environment.get("CI")
+    return has_display(environment) and (by_hand if choice is None else choice)
+
+
+def open_later(
+    url: str, is_seen: Callable[[], bool], show: Callable[[str], object] = webbrowser.open
+) -> threading.Thread:
+    """Open an address in a browser, in a thread, unless a tab is open already.
+
+    Args:
+        url: The address.
+        is_seen: Returns whether a tab shows the page.
+        show: Opens an address.
+    """
+
+    def work() -> None:
+        if not threading.Event().wait(_PATIENCE) and not is_seen():
+            show(url)
+
+    thread = threading.Thread(target=work, name="browser", daemon=True)
+    thread.start()
+    return thread

@@ -10,9 +10,9 @@ import numpy as np
 import viser
 
 from crazyflow_ros.scene.shapes import VisibleShape
+from crazyflow_ros.view.backdrop import scenery_of
 from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.ground import Ground
-from crazyflow_ros.view.scenery import scenery_of
 from crazyflow_ros.view.shadows import Shadows
 from crazyflow_ros.view.stage import Stage
 from crazyflow_ros.view.swarm import Swarm, radius_of

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from viser import _messages as messages
 
-from crazyflow_ros.view.token_bucket import TokenBucket
+from crazyflow_ros.view.access import TokenBucket
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind

@@ -11,8 +11,7 @@ import trimesh
 
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
-from crazyflow_ros.view.glb import GlbPart, glb_of
-from crazyflow_ros.view.unlit import linear, unlit
+from crazyflow_ros.view.glb import GlbPart, glb_of, linear, unlit
 
 _SHARP = np.deg2rad(35.0)  # angle between faces above which their edge is sharp
 _MOST_FACES = 50_000  # of a mesh whose edges are looked for

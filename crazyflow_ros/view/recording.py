@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from visualization_msgs.msg import MarkerArray
 
-from crazyflow_ros.checks.mcap_file import McapFile
+from crazyflow_ros.checks.mcap_file import Choice, McapFile
 from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.ros.messages import NS, deserialised, shapes_of
@@ -157,3 +158,30 @@ def _node_of(file: McapFile) -> str:
         f"with rosbag2 the topic /crazyflow/odometry; its topics are "
         f"{', '.join(sorted(file.types)) or 'none'}"
     )
+
+
+def every(period_ns: int) -> Choice:
+    """Return a choice of one message in each period [ns]."""
+    latest = -1
+
+    def choose(times: np.ndarray) -> np.ndarray:
+        nonlocal latest
+        periods = times // period_ns
+        mask = np.diff(periods, prepend=latest) != 0
+        latest = int(periods[-1])
+        return mask
+
+    return choose
+
+
+def after_silence(silence_ns: int) -> Choice:
+    """Return a choice of the messages before which there were none for a while [ns]."""
+    latest = -silence_ns
+
+    def choose(times: np.ndarray) -> np.ndarray:
+        nonlocal latest
+        mask = np.diff(times, prepend=latest) >= silence_ns
+        latest = int(times[-1])
+        return mask
+
+    return choose

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
 import time
 from collections.abc import Callable
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 from crazyflow_ros.view.alarms import Alarm
-from crazyflow_ros.view.commands import command_of, page_of
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.log import Log
+from crazyflow_ros.view.panel.page_log import Log
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.shell import Shell
 
@@ -155,3 +158,26 @@ def _as_content(alarm: Alarm) -> dict[str, Any]:
 def _short(name: str) -> str:
     """Return a full name as a user writes it: without the root namespace."""
     return name.removeprefix("/")
+
+
+_PACKAGE = "crazyflow_ros"
+
+
+def command_of(program: str = "") -> str:
+    """Return the command that starts a program of this package; without a name, the simulator.
+
+    It works in the folder where the page was started, in an environment that is activated or not.
+    """
+    if Path(sys.argv[0]).parent.parts[-2:] == ("lib", _PACKAGE):  # where `ros2 run` looks
+        return f"ros2 run {_PACKAGE} {program or 'simulator'}"
+    python = Path(sys.orig_argv[0])
+    if python.is_relative_to(here := Path.cwd()):
+        python = python.relative_to(here)
+    return shlex.join(filter(None, [os.fspath(python), "-m", _PACKAGE, program]))
+
+
+def page_of(name: str) -> str:
+    """Return the command that shows the simulator with a full name on a page."""
+    namespace, _, node = name.rpartition("/")
+    where = ["--namespace", namespace] if namespace else []
+    return f"{command_of('view')} {shlex.join(['--node', node, *where])}"

@@ -14,9 +14,8 @@ import trimesh
 from crazyflow_ros.scene.frames import body_to_world, multiply, xyzw_to_wxyz
 from crazyflow_ros.scene.shapes import VisibleShape, moved
 from crazyflow_ros.view.frame import Frame, Looks, Rotor
-from crazyflow_ros.view.glb import GlbPart, glb_of
+from crazyflow_ros.view.glb import GlbPart, glb_of, linear, unlit
 from crazyflow_ros.view.meshes import mesh_of, outline, parts_of, transformed
-from crazyflow_ros.view.unlit import linear, unlit
 
 MOST_TURNING = 10  # drones whose rotors turn: moving them is most of what the page sends
 _SLOWEST_TURN, _FASTEST_TURN = 2.0, 25.0  # rad/s, of rotors: faster ones would seem to stand still

@@ -25,7 +25,7 @@ from crazyflow_ros.scene.frames import body_to_world, wxyz_to_xyzw
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.page import Page
 from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.page import RecordingPage
+from crazyflow_ros.view.replay.recording_page import RecordingPage
 
 pytestmark = needs_browser
 

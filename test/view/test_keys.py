@@ -15,7 +15,7 @@ from browser import Tab, needs_browser
 from page_tab import until
 
 from benchmark.chromium import open_chromium
-from crazyflow_ros.view import server
+from crazyflow_ros.view import page_server
 from crazyflow_ros.view.shell import Shell
 
 pytestmark = needs_browser
@@ -30,7 +30,7 @@ class Keys:
             port = int(free.getsockname()[1])
         shell = Shell(["keys.js"])
         shell.on("sticks", self._take)
-        self.viser = server.start("127.0.0.1", port, "test", "", shell)
+        self.viser = page_server.start("127.0.0.1", port, "test", "", shell)
         self.viser.gui.add_text("Text", "")
         self.box = self.viser.gui.add_checkbox("Box", False)
         self.choice = self.viser.gui.add_dropdown("Choice", ("first", "second"))

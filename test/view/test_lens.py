@@ -10,8 +10,8 @@ import pytest
 
 from crazyflow_ros.view import drawn_size
 from crazyflow_ros.view.drawn_size import AUTOMATIC, CHOICES, LARGEST, PIXELS, DrawnSize
+from crazyflow_ros.view.glb import before_curve, linear
 from crazyflow_ros.view.lens import FOV, CameraView, Picture, direction, fit
-from crazyflow_ros.view.unlit import before_curve, linear
 
 PICTURES = (
     Picture.uncovered(1280, 720),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crazyflow_ros.view.opening import has_display, is_wanted, open_later
+from crazyflow_ros.view.__main__ import has_display, is_wanted, open_later
 
 DISPLAY = {"DISPLAY": ":0"}
 

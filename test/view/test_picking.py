@@ -3,7 +3,7 @@
 import numpy as np
 
 from crazyflow_ros.view.frame import N_ROTORS, Frame
-from crazyflow_ros.view.picking import drone_at, floor_at
+from crazyflow_ros.view.viewer import drone_at, floor_at
 
 DOWN = np.array([0.0, 0.0, -1.0])
 

@@ -51,13 +51,12 @@ from websockets.exceptions import ConnectionClosed
 
 from benchmark.chromium import open_chromium
 from crazyflow_ros.checks.mcap_file import McapFile
-from crazyflow_ros.view.recording import Recording
+from crazyflow_ros.view.recording import Recording, after_silence, every
 from crazyflow_ros.view.replay import events as events_module
-from crazyflow_ros.view.replay.choices import after_silence, every
-from crazyflow_ros.view.replay.comparison import Alignment, first_difference, shift_ns
 from crazyflow_ros.view.replay.events import Event
 from crazyflow_ros.view.replay.player import Player
 from crazyflow_ros.view.replay.run import Run
+from crazyflow_ros.view.replay.run_comparison import Alignment, first_difference, shift_ns
 from crazyflow_ros.view.replay.why import explain
 from crazyflow_ros.view.shell.shell import PATH
 

@@ -28,7 +28,7 @@ from page_tab import (  # noqa: E402
 from websockets.exceptions import ConnectionClosed, InvalidStatus  # noqa: E402
 from websockets.sync.client import ClientConnection, connect  # noqa: E402
 
-from crazyflow_ros.view import server as page_server  # noqa: E402
+from crazyflow_ros.view import page_server  # noqa: E402
 from crazyflow_ros.view.access import new_token  # noqa: E402
 from crazyflow_ros.view.incoming import is_welcome  # noqa: E402
 from crazyflow_ros.view.shell import Feed, Shell  # noqa: E402

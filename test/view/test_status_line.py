@@ -18,8 +18,8 @@ from ros_client import Client, own_domain
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.log import Log
-from crazyflow_ros.view.panel.requests import ServiceRequests
+from crazyflow_ros.view.panel.page_log import Log
+from crazyflow_ros.view.panel.service_requests import ServiceRequests
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.status_line import StatusLine
 

@@ -10,16 +10,16 @@ from typing import Any
 
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.comparison import (
+from crazyflow_ros.view.replay.curves import ROWS, curves
+from crazyflow_ros.view.replay.events import Event
+from crazyflow_ros.view.replay.player import SPEEDS
+from crazyflow_ros.view.replay.run import POINTS, Run
+from crazyflow_ros.view.replay.run_comparison import (
     Alignment,
     Difference,
     first_difference,
     shift_ns,
 )
-from crazyflow_ros.view.replay.curves import ROWS, curves
-from crazyflow_ros.view.replay.events import Event
-from crazyflow_ros.view.replay.player import SPEEDS
-from crazyflow_ros.view.replay.run import POINTS, Run
 from crazyflow_ros.view.replay.why import explain
 from crazyflow_ros.view.shell import Shell
 

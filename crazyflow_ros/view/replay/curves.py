@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.scene.frames import rpy
-from crazyflow_ros.view.replay.samples import RecordedSamples
+from crazyflow_ros.view.replay.recorded_samples import RecordedSamples
 
 Lines = list[list[float | None]]
 

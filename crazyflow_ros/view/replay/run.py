@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.events import Event, EventReader, Group
-from crazyflow_ros.view.replay.samples import RecordedSamples, read_samples
+from crazyflow_ros.view.replay.recorded_samples import RecordedSamples, read_samples
 
 POINTS = 1500
 """States of the whole flight that are kept, for curves as wide as a screen."""

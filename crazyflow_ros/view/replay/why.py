@@ -12,8 +12,8 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.replay.event_words import motor, place
 from crazyflow_ros.view.replay.events import Event, Group, Severity
+from crazyflow_ros.view.replay.recorded_samples import RecordedSamples
 from crazyflow_ros.view.replay.run import Run
-from crazyflow_ros.view.replay.samples import RecordedSamples
 
 BEFORE = 5.0
 """Seconds before an event that explain it."""

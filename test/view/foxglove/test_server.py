@@ -27,8 +27,8 @@ from websockets.exceptions import InvalidStatus
 
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.messages.message_definitions import type_of
-from crazyflow_ros.view.foxglove.assets import mesh
 from crazyflow_ros.view.foxglove.guard import APPS, Refused, check_request
+from crazyflow_ros.view.foxglove.server import mesh
 
 DOMAIN = own_domain("test_foxglove")
 PROTOCOL = websockets.Subprotocol("foxglove.sdk.v1")

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("viser", reason="the page needs viser")
 
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.air import AirPanel
+from crazyflow_ros.view.panel.air_panel import AirPanel
 
 MOTOR = "Rear left"
 
@@ -71,8 +71,9 @@ def show(resets: Counter[str], sliders: dict[str, Control]) -> Callable[..., Non
     """Show a drone in a frame of the simulator."""
     gui, requests = Gui(), SimpleNamespace(ask=lambda *_, **__: None)
     gui.inputs = sliders
-    follower, state = SimpleNamespace(parameters={"battery": True}), SimpleNamespace(resets=resets)
-    return AirPanel(gui, follower, state, requests).update  # type: ignore[arg-type]
+    follower = SimpleNamespace(parameters={"battery": True})
+    state = SimpleNamespace(resets=resets, follower=follower, requests=requests)
+    return AirPanel(gui, state).update  # type: ignore[arg-type]
 
 
 def test_a_choice_is_shown_for_its_drone_until_that_is_reset(

@@ -10,8 +10,8 @@ from rcl_interfaces.srv import SetParameters
 from std_srvs.srv import SetBool, Trigger
 
 from crazyflow_ros.client import SimulationError
-from crazyflow_ros.view.panel.log import WARNING, Log, as_html
-from crazyflow_ros.view.panel.requests import ServiceRequests, problem_of
+from crazyflow_ros.view.panel.page_log import WARNING, Log, as_html
+from crazyflow_ros.view.panel.service_requests import ServiceRequests, problem_of
 
 PAUSE = "std_srvs/srv/SetBool", "~/pause"
 RESET = "std_srvs/srv/Trigger", "~/reset"

@@ -17,7 +17,7 @@ from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import problem_of
 from crazyflow_ros.ros.messages import type_of
 from crazyflow_ros.view.follower import Follower
-from crazyflow_ros.view.panel.log import WARNING, Log
+from crazyflow_ros.view.panel.page_log import WARNING, Log
 
 _MOST_WAITING = 32  # requests that have not been sent
 # s of wall time after a message or an answer, in which its refusal comes in the simulator's log.

@@ -15,8 +15,7 @@ from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.ros.messages import NS, deserialised, nanoseconds, xyz
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.messages import FrameReader
-from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.choices import every
+from crazyflow_ros.view.recording import Recording, every
 from crazyflow_ros.view.replay.events import EventReader
 
 _MOST_PLANS = 5000  # of all drones together

@@ -11,8 +11,7 @@ import numpy as np
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.messages import FrameReader
-from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.choices import every
+from crazyflow_ros.view.recording import Recording, every
 from crazyflow_ros.view.replay.run import Run
 
 _PERIOD = NS // 100  # ns between two states that are compared

@@ -19,8 +19,8 @@ from crazyflow_ros.view import map_feed
 from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.analysis import LIMITS, OTHER, Analysis, Span
-from crazyflow_ros.view.replay.comparison import Alignment
 from crazyflow_ros.view.replay.player import SPEEDS, Player
+from crazyflow_ros.view.replay.run_comparison import Alignment
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
 
@@ -196,7 +196,7 @@ class RecordingPage:
         self._show(0.0)  # the drone may be one of that time only
         self._select(f"{drone} {OTHER}" if run else drone)
         if event.drone:
-            self.viewer.follow()
+            self.viewer.cameras.follow()
         self._analysis.explain(run, number, drone)
 
     # What is shown.

@@ -120,7 +120,7 @@ class Guard:
             self._tabs += 1
             try:
                 request = connection.request
-                if request is not None and _path(request) == PATH:
+                if request is not None and request.path.partition("?")[0] == PATH:
                     await self._shell.serve(connection, click_limit())
                 elif connection.subprotocol != _PROTOCOL:
                     await connection.close(1002, f"expected the protocol {_PROTOCOL}")
@@ -194,10 +194,6 @@ def is_race_of_viser(error: Exception) -> bool:
     fails in the instants in which viser's loop begins or ends to wait for it.
     """
     return isinstance(error, RuntimeError) and str(error) == "deque mutated during iteration"
-
-
-def _path(request: Request) -> str:
-    return request.path.partition("?")[0]
 
 
 @contextmanager
