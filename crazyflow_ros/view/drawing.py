@@ -16,7 +16,6 @@ from crazyflow_ros.view.ground import Ground
 from crazyflow_ros.view.shadows import Shadows
 from crazyflow_ros.view.stage import Stage
 from crazyflow_ros.view.swarm import Swarm, radius_of
-from crazyflow_ros.view.swarm import color_of as color_of  # of what else belongs to a drone
 from crazyflow_ros.view.trails import Trails
 
 _UNKNOWN = Looks([])  # until it is known how drones look
@@ -31,10 +30,6 @@ class Switches(NamedTuple):
 
 class Drawing:
     """The scene of a page. All methods are thread-safe.
-
-    Args:
-        server: The page's server.
-        stage: What the world stands in.
 
     Attributes:
         ground: What is below the drones.

@@ -10,10 +10,10 @@ import numpy as np
 
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.scene.shapes import VisibleShape
-from crazyflow_ros.view.drawing import color_of
 from crazyflow_ros.view.footprints import footprints
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.shell import Feed
+from crazyflow_ros.view.swarm import color_of
 from crazyflow_ros.view.viewer import Viewer
 
 SCRIPTS = ("panel.css", "cards.js", "map.js")

@@ -42,11 +42,7 @@ _AWAY, _MIDDLE = (np.array([side[i] for side in _SIDES]) for i in (0, 1))
 
 
 class Names:
-    """The names in all tabs.
-
-    Args:
-        server: The page's server.
-    """
+    """The names in all tabs."""
 
     def __init__(self, server: viser.ViserServer) -> None:
         self._tabs: dict[int, _TabNames] = {}  # by viser's number of the tab

@@ -41,11 +41,7 @@ class Page:
     """
 
     def __init__(
-        self,
-        follower: Follower,
-        address: str = ADDRESS,
-        port: int = PORT,
-        folder: Path = Path(),
+        self, follower: Follower, address: str = ADDRESS, port: int = PORT, folder: Path = Path()
     ) -> None:
         self._follower = follower
         self._sticks, shell = Sticks(), Shell((*SCRIPTS, *panel.SCRIPTS))

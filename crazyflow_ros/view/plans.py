@@ -44,9 +44,6 @@ class ShownPlan:
 class Plans:
     """The latest plans of the drones; subscribes only to those that somebody uses.
 
-    Args:
-        follower: The connection to the simulator.
-
     Attributes:
         under_way: The plans of drones that have not arrived yet, by name.
     """

@@ -26,12 +26,7 @@ _MOST_POINTS = 20_000  # of one cloud; larger ones are thinned out
 
 
 class SensorDrawings:
-    """Draws sensor readings of one drone; subscribes to them only while they are shown.
-
-    Args:
-        server: The page's server.
-        follower: The connection to the simulator.
-    """
+    """Draws sensor readings of one drone; subscribes to them only while they are shown."""
 
     def __init__(self, server: viser.ViserServer, follower: Follower) -> None:
         self._server, self._follower = server, follower

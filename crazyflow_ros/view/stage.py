@@ -70,9 +70,6 @@ class Stage:
 
     The first message to a tab has the light stage, so that its renderer compiles everything for
     the final number of lights. Tabs that are dark or look elsewhere get their own stage.
-
-    Args:
-        server: The page's server.
     """
 
     def __init__(self, server: viser.ViserServer) -> None:

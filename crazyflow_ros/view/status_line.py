@@ -21,6 +21,7 @@ from crazyflow_ros.view.shell import Shell
 _PERIOD = 0.1  # s of wall time between two updates
 _SILENT = 5.0  # s of wall time; a simulator reports once a second
 _LINES = 3  # of the log, while a simulator starts
+_PACKAGE = "crazyflow_ros"
 _LONGEST, _MOST_OTHERS = 300, 8  # characters of a text, and names
 
 
@@ -158,9 +159,6 @@ def _as_content(alarm: Alarm) -> dict[str, Any]:
 def _short(name: str) -> str:
     """Return a full name as a user writes it: without the root namespace."""
     return name.removeprefix("/")
-
-
-_PACKAGE = "crazyflow_ros"
 
 
 def command_of(program: str = "") -> str:

@@ -20,10 +20,7 @@ from crazyflow_ros.view.meshes import mesh_of, outline, parts_of, transformed
 MOST_TURNING = 10  # drones whose rotors turn: moving them is most of what the page sends
 _SLOWEST_TURN, _FASTEST_TURN = 2.0, 25.0  # rad/s, of rotors: faster ones would seem to stand still
 _TYPICAL_SPEED = 2000.0  # rad/s
-_RIM, _OUTLINE = (
-    0.09,
-    0.022,
-)  # radii of the rotor, and of the drone: widths of lines
+_RIM, _OUTLINE = (0.09, 0.022)  # radii of the rotor, and of the drone: widths of lines
 _OUTLINE_COLOR = (0.97, 0.98, 1.0)  # drones are dark: one of the two is seen before anything
 _REAR = 245, 247, 250  # colour of the rear rotors; the front ones have that of the drone
 _DISC = np.array([0.12, 0.14, 0.17, 0.75])  # what the blades sweep

@@ -23,10 +23,6 @@ class Tabs:
 
     A tab has one WebSocket to viser and one to the shell. viser does not tell a tab its number, so
     each tab gets an invisible mark in the panel, which it sends back through the shell.
-
-    Args:
-        server: The page's server.
-        shell: The page's shell.
     """
 
     def __init__(self, server: viser.ViserServer, shell: Shell) -> None:

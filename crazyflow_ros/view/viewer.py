@@ -25,6 +25,9 @@ from crazyflow_ros.view.tabs import Tabs, Theme
 ADDRESS, PORT = "127.0.0.1", 8080
 PERIOD = 1 / 30  # s of wall time between two frames
 _UNSEEN = 1.0  # s between two frames that no tab shows
+_NEAR = 0.08  # m, largest distance between a drone and the ray
+_ANGLE = 0.015  # rad, the same as an angle from the start of the ray, for distant drones
+_FARTHEST = 50.0  # m
 
 
 class Viewer:
@@ -160,11 +163,6 @@ class Viewer:
     def close(self) -> None:
         """Stop the server."""
         page_server.stop(self.server)
-
-
-_NEAR = 0.08  # m, largest distance between a drone and the ray
-_ANGLE = 0.015  # rad, the same as an angle from the start of the ray, for distant drones
-_FARTHEST = 50.0  # m
 
 
 def drone_at(

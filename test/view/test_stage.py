@@ -119,8 +119,9 @@ def test_the_first_picture_shows_drones(browser: Any, view: Any, size: tuple[int
     view.viewer.shown.names.value = False
     view.show()
     look(unnamed, "dark", "light")
-    (client,) = view.viewer.server.get_clients().values()
-    view.viewer.cameras.choose(client, "free")
+    tab.input_of("Camera").click()
+    tab.page.get_by_role("option", name="free").click()
+    until(lambda: tab.input_of("Camera").input_value() == "free", "a free camera")
     put(view, DRONES + 500)
     look(empty, "light", "dark")
     assert tab.errors == []

@@ -44,7 +44,6 @@ class CameraPictures:
         self._inbox = Inbox(follower)
         self._drone = ""
         self._look_due = 0.0
-        self._shown: Any = None
         shell.on("choose onboard camera", self._choose)
 
     def _choose(self, _: int, name: Any) -> None:
@@ -63,8 +62,7 @@ class CameraPictures:
         self._inbox.subscribe({topic: kind} if topic else {})
         content = {"drone": drone, "cameras": list(self._cameras), "chosen": chosen}
         content["text"] = "" if self._cameras else _NONE.format(drone=drone or "The drone")
-        self._feed.send(None if content == self._shown else content, lambda: content)
-        self._shown = content
+        self._feed.show(content)
         message = self._inbox.take(topic)
         if message is not None and (jpeg := as_jpeg(message)) is not None:
             self._shell.send(_KIND, jpeg, self._shell.wanting(_KIND))

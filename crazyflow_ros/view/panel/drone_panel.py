@@ -28,13 +28,7 @@ _LONGEST = 20  # characters of a name on a button
 
 
 class DronePanel:
-    """The tab with the controls of flight.
-
-    Args:
-        viewer: The page.
-        state: The simulator.
-        sticks: Keys and gamepads of the tabs.
-    """
+    """The tab with the controls of flight."""
 
     def __init__(self, viewer: Viewer, state: SimulatorState, sticks: Sticks) -> None:
         self._viewer, self._state, self._sticks = viewer, state, sticks

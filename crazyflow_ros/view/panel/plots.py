@@ -11,7 +11,6 @@ import numpy as np
 import viser
 
 from crazyflow_ros.ros.messages import nanoseconds
-from crazyflow_ros.view.drawing import color_of
 from crazyflow_ros.view.follower import Inbox
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import MOST_NAMES
@@ -21,6 +20,7 @@ from crazyflow_ros.view.panel.series import Series
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.shell import Feed, Shell
+from crazyflow_ros.view.swarm import color_of
 
 _PERIOD = 0.1  # s of wall time between two points
 _GAP = 1.0  # s of wall time without a point, after which a line is interrupted
@@ -32,14 +32,7 @@ _MOST_FILES = 8  # asked for at a time
 
 
 class Plots:
-    """The tab with the plots. Nothing is collected while no page is open.
-
-    Args:
-        server: The page's server.
-        shell: Draws them, `plots.js`.
-        state: The simulator.
-        plans: What the drones should follow.
-    """
+    """The tab with the plots. Nothing is collected while no page is open."""
 
     def __init__(
         self, server: viser.ViserServer, shell: Shell, state: SimulatorState, plans: Plans
@@ -88,15 +81,7 @@ class Plots:
 
 
 class Plot:
-    """One plot, with a dropdown for its content.
-
-    Args:
-        server: The page's server.
-        shell: Draws it.
-        number: Number of the plot, from 0.
-        state: The simulator.
-        plans: What the drones should follow.
-    """
+    """One plot, with a dropdown for its content."""
 
     def __init__(
         self,

@@ -97,7 +97,6 @@ class SensorsPanel:
         self._inbox = Inbox(follower)
         self._names: dict[str, str] = {}  # types of the topics by short names
         self._texts: dict[str, str] = {}
-        self._shown: Any = None
         self._due = self._look_due = 0.0
         shell.on("draw", self._draw)
 
@@ -135,9 +134,7 @@ class SensorsPanel:
         for topic in self._inbox.topics:
             if (message := self._inbox.take(topic)) is not None:
                 self._texts[topic] = _text(message)
-        content = self._content(drone)
-        self._feed.send(None if content == self._shown else content, lambda: content)
-        self._shown = content
+        self._feed.show(self._content(drone))
 
     def _listen(self, drone: str) -> None:
         wanted = {

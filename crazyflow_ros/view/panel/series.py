@@ -108,7 +108,4 @@ class Series:
 
 def _for_browser(row: tuple[int, Values]) -> list[float | None]:
     time_ns, values = row
-    return [
-        time_ns / 1e9,
-        *(None if value is None else round(value, _DIGITS) for value in values),
-    ]
+    return [time_ns / 1e9, *(None if value is None else round(value, _DIGITS) for value in values)]

@@ -17,12 +17,7 @@ _SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 0.0)  # 0: as fast as possible
 
 
 class SimulationPanel:
-    """The part of the panel that is always visible.
-
-    Args:
-        gui: Where the controls are.
-        state: The simulator.
-    """
+    """The part of the panel that is always visible."""
 
     def __init__(self, gui: viser.GuiApi, state: SimulatorState) -> None:
         self._state = state

@@ -168,10 +168,6 @@ def _number(value: Any) -> float:
 class PanelPilot:
     """Publishes the commands for one drone at a time, in the thread of the node.
 
-    Args:
-        follower: The connection to the simulator.
-        sticks: Keys and gamepads of the tabs.
-
     Attributes:
         speed: Horizontal speed at full stick [m/s].
         uses_sticks: Whether keys and gamepads fly the drone.

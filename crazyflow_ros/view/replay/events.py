@@ -94,9 +94,6 @@ _FLIGHT_EVENTS = {
 class EventReader:
     """Collects the events of a recording from its messages, in the order of the file.
 
-    Args:
-        recording: The recording.
-
     Attributes:
         events: What happened so far; sorted by time after `finish`.
         left_out: Number of events of each group that were not kept.

@@ -19,9 +19,6 @@ _RISEN = 0.1  # m
 class Run:
     """A recorded flight.
 
-    Args:
-        recording: The recording.
-
     Attributes:
         recording: As given.
         name: Name of its file.

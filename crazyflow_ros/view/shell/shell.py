@@ -258,6 +258,7 @@ class Feed:
     def __init__(self, shell: Shell, kind: str) -> None:
         self._shell, self._kind = shell, kind
         self._served: frozenset[int] = frozenset()
+        self._shown: Any = None
 
     @property
     def is_wanted(self) -> bool:
@@ -278,3 +279,8 @@ class Feed:
             self._shell.send(self._kind, everything(), new)
         if old and change is not None:
             self._shell.send(self._kind, change, old)
+
+    def show(self, content: Any) -> None:
+        """Send a whole content if it has changed. Call it regularly, as `send`."""
+        self.send(None if content == self._shown else content, lambda: content)
+        self._shown = content
