@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from socket import create_server
 from typing import Any
 from urllib.request import urlopen
 
@@ -22,7 +21,7 @@ from browser import LEAST_CONTRAST, ON_TOP, Tab, contrast, needs_browser
 from crazyflie_interfaces.srv import Takeoff
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Point, Pose, Quaternion
-from page_tab import until
+from page_tab import free_port, until
 from paths import ROOT
 from rclpy.node import Node
 from ros_client import Client, RosProcess, SimulatorProcess, own_domain, time_ns
@@ -31,7 +30,6 @@ from sensor_msgs.msg import MultiDOFJointState
 from simulation_interfaces.msg import EntityState
 from simulation_interfaces.srv import SetEntityState
 
-from benchmark.chromium import open_chromium
 from crazyflow_ros.view.page import SCRIPTS
 from crazyflow_ros.view.panel.sticks import KEYS
 from crazyflow_ros.view.shell import Shell
@@ -67,12 +65,6 @@ OPEN_ALL = "document.querySelectorAll('#root .tabler-icon-chevron-down').forEach
 )
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with open_chromium() as opened:
-        yield opened
-
-
 class Page:
     """A page whose simulator is invented, and what its tabs have sent."""
 
@@ -80,9 +72,7 @@ class Page:
         self.sticks: list[Any] = []
         self.shell = Shell(SCRIPTS)
         self.shell.on("sticks", lambda _, content: self.sticks.append(content))
-        with create_server(("127.0.0.1", 0)) as free:
-            port = int(free.getsockname()[1])
-        self.viewer = Viewer(port=port, shell=self.shell)
+        self.viewer = Viewer(port=free_port(), shell=self.shell)
         for kind, content in (
             ("start", START), ("status", STATUS), ("time", 1102.4), ("alarms", ALARMS),
             ("keys", KEYS),
@@ -263,8 +253,7 @@ def crash(client: Client) -> float:
 def test_a_simulator_is_waited_for_and_its_crash_its_end_and_the_next_one_are_told(
     browser: Any,
 ) -> None:
-    with create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = free_port()
     with closing(Client(DOMAIN)) as client:
         other = Node("second", namespace="/lab", context=client.node.context)
         other.create_publisher(MultiDOFJointState, "second/odometry", 1)

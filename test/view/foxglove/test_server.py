@@ -253,20 +253,24 @@ def test_playback_pauses_resumes_and_changes_the_speed(url: str) -> None:
 
 def test_hostile_messages_cost_a_client_at_most_its_connection(url: str) -> None:
     generator = random.Random(0)
-    texts = [
-        "[]",
-        '{"op": 3}',
-        '{"op": "advertise", "channels": [{"id": 1, "topic": "no topic!", "encoding": "cdr", '
-        '"schemaName": "std_msgs/String"}]}',
-        '{"op": "advertise", "channels": [{"id": 2, "topic": "/x", "encoding": "cdr", '
-        '"schemaName": "../../os/System"}]}',
-        '{"op": "advertise", "channels": [{"id": 3, "topic": "/y", "encoding": "json", '
-        '"schemaName": "std_msgs/String"}]}',
-        '{"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 4000000000}]}',
-        '{"op": "unsubscribe", "subscriptionIds": [77]}',
-        '{"op": "setParameters", "parameters": [{"name": "", "value": {"a": [null]}}]}',
-        '{"op": "getParameters", "parameterNames": ["' + "x" * 100_000 + '"]}',
-        '{"op": "fetchAsset", "uri": "file:///etc/passwd", "requestId": 1}',
+    adverts = (
+        ("no topic!", CDR, "std_msgs/String"),
+        ("/x", CDR, "../../os/System"),
+        ("/y", "json", "std_msgs/String"),
+    )
+    channels = [
+        {"id": 1, "topic": topic, "encoding": encoding, "schemaName": kind}
+        for topic, encoding, kind in adverts
+    ]
+    texts: list[Any] = [
+        [],
+        {"op": 3},
+        *({"op": "advertise", "channels": [channel]} for channel in channels),
+        {"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 4000000000}]},
+        {"op": "unsubscribe", "subscriptionIds": [77]},
+        {"op": "setParameters", "parameters": [{"name": "", "value": {"a": [None]}}]},
+        {"op": "getParameters", "parameterNames": ["x" * 100_000]},
+        {"op": "fetchAsset", "uri": "file:///etc/passwd", "requestId": 1},
     ]
 
     async def send(*messages: str | bytes) -> None:
@@ -280,7 +284,7 @@ def test_hostile_messages_cost_a_client_at_most_its_connection(url: str) -> None
 
     async def test() -> None:
         for text in texts:
-            await send(text)
+            await send(json.dumps(text))
         for _ in range(50):
             await send(bytes([generator.randrange(8)]) + generator.randbytes(20))
         await send(bytes(40_000_000))
@@ -297,28 +301,6 @@ def test_hostile_messages_cost_a_client_at_most_its_connection(url: str) -> None
                 lambda: any("messages per second" in s for s in client.statuses), "a limit"
             )
             assert (await client.latest("/cf1/odom")).pose.pose.position.z < 0.1
-
-    run(test())
-
-
-@pytest.mark.parametrize("origin", [None, *APPS, "http://localhost:8080", "http://127.0.0.1"])
-def test_programs_and_known_pages_may_connect(url: str, origin: str | None) -> None:
-    async def test() -> None:
-        async with websockets.connect(url, subprotocols=[PROTOCOL], origin=origin) as connection:
-            assert "serverInfo" in await connection.recv()
-
-    run(test())
-
-
-@pytest.mark.parametrize(
-    "origin",
-    ["https://evil.example", "null", "http://localhost.evil.example", "http://[::1", "foxglove"],
-)
-def test_other_pages_may_not_connect(url: str, origin: str) -> None:
-    async def test() -> None:
-        with pytest.raises(InvalidStatus, match="403"):
-            async with websockets.connect(url, subprotocols=[PROTOCOL], origin=origin):
-                pass
 
     run(test())
 
@@ -350,15 +332,15 @@ def test_from_other_machines_a_token_is_needed() -> None:
 def test_what_is_no_websocket_is_refused_and_silence_holds_nobody_up(url: str) -> None:
     host, port = url.removeprefix("ws://").split(":")
     silent = [socket.create_connection((host, int(port))) for _ in range(5)]
-    for request, status in (
-        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"400"),
-        (b"POST / HTTP/1.1\r\n\r\n", b"400"),
-        (b"GET /" + b"x" * 20_000, b"400"),
-        (b"\0\xff\r\n\r\n", b"400"),
+    for head in (
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST / HTTP/1.1\r\n\r\n",
+        b"GET /" + b"x" * 20_000,
+        b"\0\xff\r\n\r\n",
     ):
         with socket.create_connection((host, int(port)), timeout=60) as connection:
-            connection.sendall(request)
-            assert status in connection.recv(100)
+            connection.sendall(head)
+            assert b"400" in connection.recv(100)
 
     async def test() -> None:
         async with FoxgloveClient(url) as client:
@@ -391,13 +373,27 @@ def test_a_client_that_reads_nothing_holds_nobody_up(simulator: SimulatorProcess
         assert server.end()[0] == 0
 
 
-def test_a_request_is_checked_by_every_one_of_its_headers() -> None:
-    head = (
-        b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n"
-        b"Origin: file://\r\norigin : https://evil.example\r\n\r\n"
-    )
-    with pytest.raises(Refused, match=r"evil\.example"):
-        check_request(head, "", APPS)
+def request(*origins: str) -> bytes:
+    headers = "".join(f"origin : {origin}\r\n" for origin in origins)
+    return f"GET / HTTP/1.1\r\nUpgrade: websocket\r\n{headers}\r\n".encode()
+
+
+def test_programs_and_known_pages_may_connect() -> None:
+    for known in ([], *([one] for one in (*APPS, "http://localhost:8080", "http://127.0.0.1"))):
+        check_request(request(*known), "", APPS)
+
+
+@pytest.mark.parametrize(
+    "origins",
+    [
+        ["https://evil.example"], ["null"], ["http://localhost.evil.example"], ["http://[::1"],
+        ["foxglove"], ["file://", "https://evil.example"],
+    ],
+)  # fmt: skip
+def test_other_pages_may_not_connect(origins: list[str]) -> None:
+    with pytest.raises(Refused) as caught:
+        check_request(request(*origins), "", APPS)
+    assert caught.value.status == 403
 
 
 def test_only_meshes_of_the_simulator_are_served(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("viser", reason="the page needs viser")
 
+from page_tab import frame_of
+
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.air_panel import AirPanel
 
@@ -51,9 +53,7 @@ class Gui:
 
 
 def frame(time: float, *drones: str) -> Frame:
-    n = len(drones)
-    rows = np.zeros((n, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (n, 1)), np.zeros((n, 3))
-    return Frame(round(time * 1e9), drones, *rows, np.zeros((n, 4)))
+    return frame_of(np.zeros((len(drones), 3)), drones, time)
 
 
 @pytest.fixture
