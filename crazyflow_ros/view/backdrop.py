@@ -1,4 +1,4 @@
-"""The shapes of a world as they are drawn: solid, with edges, and standing on the floor."""
+"""Shapes of a world as they are drawn: solid, with edges, and with shade on the floor."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _outward(shape: VisibleShape, middle: np.ndarray, reach: np.ndarray) -> np.n
 
 
 def _wall(shape: VisibleShape, outward: np.ndarray) -> GlbPart:
-    """Return the inner face of a wall, which is seen from inside only."""
+    """Return the inner face of a wall, which is visible only from inside."""
     mesh = mesh_of(shape)
     normal = rotation_matrix(shape.attitude) @ outward
     faces = mesh.faces[mesh.face_normals @ normal < -0.5]

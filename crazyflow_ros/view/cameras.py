@@ -14,10 +14,10 @@ import viser
 
 from crazyflow_ros.scene.frames import body_to_world
 from crazyflow_ros.scene.frames import yaw as yaw_of
-from crazyflow_ros.view import drawn_size
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.ground import Ground
 from crazyflow_ros.view.lens import FOV, CameraView, Look, Picture, axes_of, depth, direction, fit
+from crazyflow_ros.view.shown import needed_size
 from crazyflow_ros.view.tabs import Tabs
 
 ALL, BESIDE, BEHIND = "all drones", "beside the drone", "behind the drone"
@@ -48,7 +48,7 @@ _DEPTHS = 0.7, 1.4  # of its first distance, between which it is kept
 
 
 class Sight(NamedTuple):
-    """What there is to see."""
+    """What the cameras have to show."""
 
     frame: Frame
     row: int
@@ -108,7 +108,7 @@ class Cameras:
             camera.follow()
 
     def look(self, frame: Frame, selected: str, radii: np.ndarray, ground: Ground) -> None:
-        """Note what there is to see.
+        """Note what the cameras have to show.
 
         Args:
             frame: The drones.
@@ -229,14 +229,14 @@ class TabCamera:
         if self._choice.value in (ALL, ABOVE):
             view = self._fitted(scene, size)
             far = float(depth(frame.position, view).max())
-            return drawn_size.needed(diameter, far, self._picture.focal(FOV))
+            return needed_size(diameter, far, self._picture.focal(FOV))
         if self._choice.value in (BESIDE, BEHIND, NOSE):
             return _CLOSE_UP  # the camera is as near as it has to be
         camera = self.client.camera
         depths = depth(frame.position, CameraView(camera.position, camera.look_at))
         seen = depths[depths > 0]
         near = float(seen.min()) if len(seen) else 0.0
-        return drawn_size.needed(diameter, near, self._picture.focal(camera.fov))
+        return needed_size(diameter, near, self._picture.focal(camera.fov))
 
     def move(self, scene: Sight, size: float, *, goes_along: bool) -> None:
         """Move the camera, see `Cameras.move`."""
@@ -306,7 +306,7 @@ class TabCamera:
             camera.look_at = view.look_at
 
     def _go_along(self, position: np.ndarray, *, goes_along: bool) -> None:
-        """Shift a free camera so that a drone that somebody flies stays in the picture."""
+        """Shift a free camera so that the drone that a user flies stays in the picture."""
         if not goes_along or self._is_touched():
             self._flown_from = None
             return
@@ -345,7 +345,7 @@ def _largest_size(places: np.ndarray, radii: np.ndarray) -> float:
 
 
 def _between(view: CameraView, goal: CameraView, seconds: float, constant: float) -> CameraView:
-    """Return a view on the way to another one, which it nears with a time constant [s]."""
+    """Return a view that approaches a goal with a time constant [s]."""
     share = 1.0 if constant == 0 else -math.expm1(-seconds / constant)
     place, look_at = (now + share * (then - now) for now, then in zip(view, goal))
     return CameraView(place, look_at)

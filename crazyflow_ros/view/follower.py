@@ -1,4 +1,4 @@
-"""Follows a simulator over ROS, whether it starts before or after the page, or restarts."""
+"""A connection to a simulator over ROS, which may start before or after the page, or restart."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Inbox:
         self._latest: dict[str, bytes] = {}
 
     def subscribe(self, topics: Mapping[str, Any]) -> None:
-        """Subscribe to these topics, with the types of their messages, instead of those before."""
+        """Replace the subscriptions by these topics, given with their types."""
         if topics == self.topics:
             return
         node = self._follower.node
@@ -176,7 +176,7 @@ class Follower:
         return self.node.resolve_topic_name(name)
 
     def topics_of(self, drone: str) -> dict[str, str]:
-        """Return the types of a drone's topics by their names below the drone's, sorted."""
+        """Return the types of a drone's topics by their names without the drone's, sorted."""
         prefix = f"{self.topic(drone)}/" if drone else "-"
         return {
             topic.removeprefix(prefix): kinds[0]
@@ -242,7 +242,7 @@ class Follower:
             asked.add_done_callback(self._note_parameters)
 
     def _end(self) -> None:
-        """Keep the time at which the simulator has ended, and nothing else of it."""
+        """Note the time at which the simulator ended, and forget everything else about it."""
         last = self.frame()
         with self._lock:
             self.ended_ns = None if last is None else last.time_ns

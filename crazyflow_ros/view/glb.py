@@ -103,7 +103,7 @@ def _normals(part: GlbPart) -> np.ndarray:
 
 
 class _File:
-    """The binary part of a file, and what it consists of."""
+    """The binary part of a GLB file with its views and accessors."""
 
     def __init__(self) -> None:
         self._binary = b""
@@ -150,13 +150,13 @@ class _File:
 
 
 def linear(seen: np.ndarray) -> np.ndarray:
-    """Return linear values of sRGB ones, both from 0 to 1."""
+    """Convert sRGB values to linear values, both from 0 to 1."""
     seen = np.asarray(seen, float)
     return np.where(seen <= 0.04045, seen / 12.92, ((seen + 0.055) / 1.055) ** 2.4)
 
 
 def before_curve(seen: np.ndarray) -> np.ndarray:
-    """Return linear colours (..., 3) that the browser maps to these sRGB ones (..., 3)."""
+    """Return the linear colours (..., 3) that the browser maps to sRGB colours (..., 3)."""
     y = np.clip(linear(seen) @ np.linalg.inv(_OUT).T, 0.0, _LARGEST)
     a, b = 1 - 0.983729 * y, 0.0245786 - 0.4329510 * y  # the fit is a ratio of parabolas
     c = -0.000090537 - 0.238081 * y

@@ -1,4 +1,4 @@
-"""Where a camera has to be to see what it shall see."""
+"""Pictures and views of cameras, and the view that shows given points."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Picture(NamedTuple):
 
 
 class CameraView(NamedTuple):
-    """Where a camera is and looks at [m], each of shape (3,)."""
+    """Position of a camera, and the point that it looks at [m], each of shape (3,)."""
 
     position: np.ndarray
     look_at: np.ndarray
@@ -79,11 +79,11 @@ class Look(NamedTuple):
 
     @property
     def axes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is right, down and ahead, unit vectors."""
+        """Unit vectors right, down and ahead."""
         return axes_of(self.view.look_at - self.view.position)
 
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return where points (M, 3) [m] are seen.
+        """Project points (M, 3) [m] into the picture.
 
         Returns:
             Pixels, right and down, shape (M, 2), which mean nothing for what is behind the camera,
@@ -96,7 +96,7 @@ class Look(NamedTuple):
 
 
 def axes_of(ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what is right, down and ahead in the picture of a level camera, unit vectors."""
+    """Return the unit vectors right, down and ahead of a level camera."""
     ahead = ahead / np.linalg.norm(ahead)
     right = np.array([ahead[1], -ahead[0], 0.0])
     if not right.any():  # it looks straight down or up
@@ -106,7 +106,7 @@ def axes_of(ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def direction(azimuth: float, elevation: float) -> np.ndarray:
-    """Return the unit vector from what is looked at to a camera, for angles in rad."""
+    """Return the unit vector towards a camera at an azimuth and an elevation [rad]."""
     flat = math.cos(elevation)
     return np.array(
         [flat * math.cos(azimuth), flat * math.sin(azimuth), math.sin(elevation)], float
@@ -114,7 +114,7 @@ def direction(azimuth: float, elevation: float) -> np.ndarray:
 
 
 def fit(points: np.ndarray, margin: float, towards: np.ndarray, picture: Picture) -> CameraView:
-    """Return the view with all points as large as possible in the uncovered part of a picture.
+    """Return the nearest view with all points in the uncovered part of a picture.
 
     Args:
         points: The points [m], shape (M, 3).

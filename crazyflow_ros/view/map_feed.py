@@ -24,7 +24,7 @@ _PERIOD = 0.1  # s of wall time between two updates
 
 
 class MapFeed:
-    """The content of the map. Nothing is sent while no tab shows it, and then only what changes.
+    """The content of the map: nothing while no tab shows it, then everything, then changes.
 
     Args:
         viewer: The page, whose shell draws the map: `map.js`. A click selects a drone.
@@ -42,7 +42,7 @@ class MapFeed:
         viewer.shell.on("map_select", self._select)
 
     def _select(self, _: int, name: Any) -> None:
-        """Select a drone. In the server's thread."""
+        """Select a drone, in the server's thread."""
         if isinstance(name, str) and name in self._names:
             self._viewer.selected = name
 
@@ -57,7 +57,7 @@ class MapFeed:
         return self.is_wanted and time.monotonic() >= self._due
 
     def clear(self) -> None:
-        """Send everything again later: nothing is shown now."""
+        """Show nothing; the next update sends everything."""
         self._names = ()
         self._feed.send(None, dict)
 
@@ -118,7 +118,7 @@ def _plain(corners: np.ndarray, color: str, is_floor: bool) -> Any:
 
 
 def _changes(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """Return what differs; of what is by number, only the numbers that do."""
+    """Return the entries that differ, and of nested mappings only the keys that differ."""
     changed: dict[str, Any] = {}
     for name, value in now.items():
         old = before.get(name)

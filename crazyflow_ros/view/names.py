@@ -1,4 +1,4 @@
-"""Names of the drones, beside them in the picture of each tab, where they hide no drone."""
+"""Names of the drones in the picture of each tab, beside their drones, where they hide none."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Names:
 
 
 class _TabNames:
-    """The names in a tab; less often moved if there are many."""
+    """The names in a tab; many names are moved less often."""
 
     def __init__(self, scene: Any, drones: Sequence[str]) -> None:
         self.drones = drones
@@ -119,7 +119,7 @@ class _TabNames:
 def sides_of(
     look: Look, position: np.ndarray, radii: np.ndarray, widths: np.ndarray, before: np.ndarray
 ) -> np.ndarray:
-    """Return on which side of its drone each name is, as numbers of sides, shape (K,).
+    """Choose the side of its drone for each name, as numbers of `_SIDES`, shape (K,).
 
     Args:
         look: The camera and the picture.

@@ -59,7 +59,7 @@ class Plans:
         self.under_way: dict[str, ShownPlan] = {}
 
     def use(self, user: str, drones: tuple[str, ...]) -> None:
-        """Subscribe to the plans of these drones for a user, instead of those before."""
+        """Subscribe to the plans of these drones for a user, in place of the previous drones."""
         self._users[user] = drones
         topics = {
             self._follower.topic(f"{drone}/plan"): drone
@@ -72,7 +72,7 @@ class Plans:
                 del known[drone]
 
     def update(self, resets: Mapping[str, int]) -> None:
-        """Read what has arrived. Call it for each frame.
+        """Read the plans that have arrived. Call it for each frame.
 
         Args:
             resets: Number of resets of each drone so far. One ends the plan from before it.

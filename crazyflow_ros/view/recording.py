@@ -73,7 +73,7 @@ class Recording:
         self._time_ns = self.end_ns + 1  # of the last `frame`
 
     def _read_worlds(self) -> list[tuple[int, list[VisibleShape]]]:
-        """Return the worlds, and since when there was each [ns]."""
+        """Return the worlds with the times from which they are valid [ns]."""
         worlds = []
         for message in self.file.messages({f"{self.node}/scene": None}):
             try:
@@ -161,7 +161,7 @@ def _node_of(file: McapFile) -> str:
 
 
 def every(period_ns: int) -> Choice:
-    """Return a choice of one message in each period [ns]."""
+    """Return a function that chooses one message in each period [ns]."""
     latest = -1
 
     def choose(times: np.ndarray) -> np.ndarray:
@@ -175,7 +175,7 @@ def every(period_ns: int) -> Choice:
 
 
 def after_silence(silence_ns: int) -> Choice:
-    """Return a choice of the messages before which there were none for a while [ns]."""
+    """Return a function that chooses messages after a silence of this length [ns]."""
     latest = -silence_ns
 
     def choose(times: np.ndarray) -> np.ndarray:

@@ -114,12 +114,12 @@ class SensorDrawings:
 
 
 def _placed(points: np.ndarray, position: np.ndarray, attitude: np.ndarray) -> np.ndarray:
-    """Express points (n, 3) of a frame in the world."""
+    """Transform points (n, 3) of a frame to the world."""
     return (position + body_to_world(attitude, points)).astype(np.float32)
 
 
 def scan_points(message: LaserScan) -> np.ndarray:
-    """Return what a scan hits [m] in its frame, shape (n, 3)."""
+    """Return the points that a scan hits [m] in its frame, shape (n, 3)."""
     ranges = np.asarray(message.ranges, float)
     angles = message.angle_min + message.angle_increment * np.arange(len(ranges))
     hit = np.isfinite(ranges)

@@ -1,4 +1,4 @@
-"""Soft shadows on what is below the drones, each with a line up to its drone."""
+"""Soft shadows on the ground below the drones, each with a line up to its drone."""
 
 from __future__ import annotations
 

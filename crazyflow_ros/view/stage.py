@@ -1,4 +1,4 @@
-"""What the world stands in: sky, light and a floor that fades into the horizon, light or dark."""
+"""The stage of the world: sky, light, and a floor that fades into the horizon, light or dark."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Stage:
 
 
 class _Surroundings:
-    """Floor, sky and light, in place of those that the tab had."""
+    """Floor, sky and light, which replace those of the tab."""
 
     def __init__(
         self, owner: viser.ViserServer | viser.ClientHandle, palette: Palette, place: np.ndarray

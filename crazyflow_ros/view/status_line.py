@@ -1,4 +1,4 @@
-"""What stays on top of the page of a simulator, and what is shown while there is none."""
+"""The line on top of the page of a simulator, and the start page without a simulator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST, _MOST_OTHERS = 300, 8  # characters of a text, and names
 
 
 class StatusLine:
-    """Tells the tabs the state of the simulation, what is wrong, and what is waited for.
+    """Tells the tabs the state of the simulation, its alarms, and what the page waits for.
 
     Args:
         shell: The page's shell, whose scripts `status.js` and `start.js` show it.
@@ -117,7 +117,7 @@ class StatusLine:
         self._show_start(seconds)
 
     def _show_start(self, seconds: float) -> None:
-        """Show what is waited for, since so many seconds: the simulator, or its first picture."""
+        """Show what the page waits for, and for how many seconds it has waited."""
         follower = self._follower
         graph, ended, name = follower.graph, follower.ended_ns, _short(self._full_name())
         lines = [line.text[:_LONGEST] for line in self._log.lines() if line.time >= self._began]
@@ -162,7 +162,7 @@ def _short(name: str) -> str:
 
 
 def command_of(program: str = "") -> str:
-    """Return the command that starts a program of this package; without a name, the simulator.
+    """Return the command that starts a program of this package, by default the simulator.
 
     It works in the folder where the page was started, in an environment that is activated or not.
     """

@@ -165,7 +165,7 @@ def _rim(radius: float, extra: float) -> trimesh.Trimesh:
 
 @cache
 def _body(looks: Looks, has_rear: bool) -> bytes:
-    """Return what of a drone does not turn, with a bright line around it.
+    """Return the parts of a drone that do not turn, with a bright line around them.
 
     Args:
         looks: How the drone looks.

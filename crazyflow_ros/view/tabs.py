@@ -38,7 +38,7 @@ class Tabs:
         server.on_client_disconnect(self._remove)
 
     def on(self, kind: str, listener: Listener) -> None:
-        """Call a function with each message of a kind, and viser's client that is the same tab.
+        """Call a function with viser's client of a tab and each message of a kind from that tab.
 
         Messages of a tab whose client is not known yet wait for it, the latest of each kind.
         """

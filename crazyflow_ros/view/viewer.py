@@ -86,7 +86,7 @@ class Viewer:
         ended: threading.Event,
         report: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """Show frame after frame, also after one has failed, and print why it has.
+        """Show frame after frame; after a failed frame, print why, and continue.
 
         Args:
             show: Shows the present frame.
@@ -132,7 +132,7 @@ class Viewer:
             self._show(frame, seconds if moves else 0.0, elapsed)
 
     def _show_again(self) -> None:
-        """Show a change at once, even if no frame follows, as between the steps of a `Sim`."""
+        """Show a change at once, because no frame may follow, as between the steps of a `Sim`."""
         with self._lock:
             if self._frame is not None:
                 self._show(self._frame, 0.0, math.inf)
@@ -187,7 +187,7 @@ def drone_at(
 
 
 def floor_at(origin: np.ndarray, direction: np.ndarray) -> np.ndarray | None:
-    """Return where a ray meets the floor z = 0 [m], shape (3,), or None if it is too far away."""
+    """Return where a ray meets the floor z = 0 [m], shape (3,); None if it is too far away."""
     if direction[2] >= 0 or origin[2] <= 0:
         return None
     place = origin - direction * (origin[2] / direction[2])

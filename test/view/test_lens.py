@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from page_tab import pinhole
 
-from crazyflow_ros.view import drawn_size
-from crazyflow_ros.view.drawn_size import AUTOMATIC, CHOICES, LARGEST, PIXELS, DrawnSize
 from crazyflow_ros.view.glb import before_curve, linear
 from crazyflow_ros.view.lens import FOV, CameraView, Picture, direction, fit
+from crazyflow_ros.view.shown import AUTOMATIC, CHOICES, LARGEST, PIXELS, DrawnSize, needed_size
 
 PICTURES = (
     Picture.uncovered(1280, 720),
@@ -72,7 +71,7 @@ def test_drones_are_as_large_as_asked_or_as_needed() -> None:
     size = DrawnSize()
     assert size.value == 1
     focal, diameter, depth = 869.0, 0.1, 4.0
-    least = drawn_size.needed(diameter, depth, focal)
+    least = needed_size(diameter, depth, focal)
     assert focal * least * diameter / depth == pytest.approx(PIXELS)
     size.choose(AUTOMATIC, [0.2, least], math.inf)
     assert least <= size.value < 1.25 * least

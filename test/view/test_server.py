@@ -31,7 +31,7 @@ from websockets.sync.client import ClientConnection, connect  # noqa: E402
 
 from crazyflow_ros.view import page_server  # noqa: E402
 from crazyflow_ros.view.access import new_token  # noqa: E402
-from crazyflow_ros.view.incoming import is_welcome  # noqa: E402
+from crazyflow_ros.view.page_server import is_welcome  # noqa: E402
 from crazyflow_ros.view.shell import Feed, Shell  # noqa: E402
 from crazyflow_ros.view.shell.shell import PATH  # noqa: E402
 

@@ -82,7 +82,7 @@ class FoxgloveParameters:
 
 
 class _Server(ServerListener):
-    """The server: what its clients ask for is done by its parts.
+    """The server, whose parts carry out the requests of clients.
 
     Args:
         node: The node.

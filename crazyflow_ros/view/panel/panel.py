@@ -110,7 +110,7 @@ class Panel:
         return self._recording.runs
 
     def close(self) -> None:
-        """Complete files that are being written."""
+        """Finish the recording."""
         self._recording.close()
 
     def _show_log(self) -> None:

@@ -66,7 +66,7 @@ class Plots:
             plot.update(frame, drone, self._sensors)
 
     def end(self) -> None:
-        """Stop listening: there is no simulator."""
+        """Unsubscribe, because there is no simulator."""
         self._plans.use("plots", ())
         for plot in self._plots:
             plot.end()
@@ -135,7 +135,7 @@ class Plot:
         self._feed.send(everything() if is_new else change, everything)
 
     def end(self) -> None:
-        """Stop listening."""
+        """Unsubscribe."""
         self._inbox.subscribe({})
         self._shown = ()
 

@@ -1,4 +1,4 @@
-"""Carries out the requests of users of the page, and tells them about refusals."""
+"""Service calls for users of the page, who are told about refusals."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ServiceRequests:
 
         Args:
             client: Tab of the user, which shows a refusal; if None, only the log does.
-            what: What the user wants; if empty, refusals are not shown.
+            what: Name of the request, for refusals; if empty, they are not shown.
             kind: Type of the service, such as `std_srvs/srv/SetBool`.
             name: Name of the service; ~ is replaced by the simulator's name.
             fields: Fields of the request.

@@ -186,7 +186,7 @@ class PanelPilot:
         self._follower.in_thread(lambda: self._change(drone))
 
     def go_to(self, x: float, y: float, z: float, yaw: float) -> None:
-        """Fly the drone to a place in the map [m] and a heading [rad]; from the floor, too."""
+        """Fly the drone to a position in the map [m] and a heading [rad], also from the floor."""
         pose = PoseStamped()
         pose.pose.position, pose.pose.orientation = point((x, y, z)), heading(yaw)
         self._follower.in_thread(lambda: self._poses is not None and self._poses.publish(pose))

@@ -37,7 +37,7 @@ Span = tuple[int, int]
 
 
 class Analysis:
-    """What is known about one or two runs. Its methods return at once.
+    """Reads one or two runs in a thread; its methods return at once.
 
     Args:
         recordings: The runs; their own places in the files stay.
@@ -71,21 +71,21 @@ class Analysis:
         self._begin(self._scan)
 
     def close(self) -> None:
-        """End what is under way."""
+        """End the work in progress."""
         self._ended.set()
         self._worker.shutdown(cancel_futures=True)
 
     def explain(self, run: int, number: int, drone: str) -> None:
-        """Show why an event of a run happened; `drone` is meant if the event names none."""
+        """Show why an event of a run happened, to `drone` if the event names no drone."""
         self._begin(self._explain, run, number, self.runs[run].events[number], drone)
 
     def align(self, alignment: Alignment) -> None:
-        """Change what is the same time in both runs."""
+        """Change the alignment of the two runs."""
         if len(self.runs) > 1:
             self._begin(self._align, alignment)
 
     def set_limit(self, limit: float) -> None:
-        """Change from which distance on the runs differ [m]."""
+        """Change the distance beyond which the runs differ [m]."""
         self._limit = limit
         self._show_recording()
         if len(self.runs) > 1:
@@ -99,14 +99,14 @@ class Analysis:
             self._begin(self._plot, key)
 
     def note(self, text: str) -> None:
-        """Tell the user what is wrong, on the page and in the terminal."""
+        """Show the user a problem, on the page and in the terminal."""
         if text not in self._notes:
             self._notes.append(text)
             print(text, file=sys.stderr, flush=True)
             self._show_recording()
 
     def seconds(self, time_ns: int, run: int = 0) -> float:
-        """Return a time in the file of a run [ns] as it is shown [s]."""
+        """Return the shown time [s] of a time in the file of a run [ns]."""
         return (time_ns - self._zero_ns(run)) / NS
 
     # In the worker.

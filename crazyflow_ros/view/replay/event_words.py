@@ -1,4 +1,4 @@
-"""Commands, changes and messages of a recording in words.
+"""Commands, changes and messages of a recording as text.
 
 What a file says is not trusted: whatever cannot be read becomes the name of its kind.
 """
@@ -29,7 +29,7 @@ _PLAIN = {  # setpoints without numbers that matter
 
 
 def place(values: Iterable[float]) -> str:
-    """Return coordinates in words, such as `(1.00, 0.00, -0.50)`."""
+    """Return coordinates as text, such as `(1.00, 0.00, -0.50)`."""
     return f"({', '.join(f'{float(value):z.2f}' for value in values)})"
 
 
@@ -40,7 +40,7 @@ def motor(number: int) -> str:
 
 
 def setpoint_words(setpoint: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of a recorded setpoint, and the setpoint in words."""
+    """Return the kind of a recorded setpoint, and a text about it."""
     name = str(setpoint.get("kind", "command"))[:_LONGEST]
     try:
         kind, text = _setpoint(name, setpoint)
@@ -78,7 +78,7 @@ def _setpoint(name: str, setpoint: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def disturbance_words(disturbance: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return drone, kind and words of a recorded disturbance; the drone of wind is empty."""
+    """Return drone, kind and text of a recorded disturbance; wind has no drone."""
     kind, drone = str(disturbance.get("kind", ""))[:_LONGEST], str(disturbance.get("drone", ""))
     try:
         match kind:
@@ -126,7 +126,7 @@ COMMANDS = frozenset(_OF_TOPICS)
 
 
 def message_words(topic: str, kind: str, data: bytes) -> str:
-    """Return a message of a command topic in words.
+    """Return a message of a command topic as text.
 
     Args:
         topic: Name of the topic below the drone's, one of `COMMANDS`.
@@ -141,6 +141,6 @@ def message_words(topic: str, kind: str, data: bytes) -> str:
 
 
 def is_push(force: Any) -> bool:
-    """Return whether a force is one: finite and not zero."""
+    """Return whether a force is finite and not zero."""
     size = math.hypot(force.x, force.y, force.z)
     return math.isfinite(size) and size > 0

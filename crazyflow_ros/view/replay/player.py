@@ -14,7 +14,7 @@ _LEAD, _TAIL = 2 * NS, NS // 2  # ns, played before and after an event
 
 
 class Player:
-    """Time that runs, stands still or jumps, between the ends of a recording.
+    """Time within a recording, which runs, stands still or jumps.
 
     Args:
         begin_ns: Time of the first message [ns].
@@ -49,7 +49,7 @@ class Player:
             self.time_ns, self.plays = self._end_ns, self.loops
 
     def toggle(self) -> None:
-        """Play, again from the beginning at the end; or pause."""
+        """Pause, or play; at the end, play from the beginning."""
         if not self.plays and self.time_ns >= self._end_ns:
             self.time_ns = self._begin_ns
         self.plays, self._stop_ns = not self.plays, None

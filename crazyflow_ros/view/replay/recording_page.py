@@ -122,7 +122,7 @@ class RecordingPage:
             self._change_view(asked)
 
     def _control(self, asked: Asked) -> None:
-        """Carry out what concerns the time."""
+        """Carry out a request about the time."""
         player, value = self._player, asked.get("value")
         match asked.get("do"):
             case "toggle":
@@ -139,7 +139,7 @@ class RecordingPage:
                 self._mode = str(value)
 
     def _change_view(self, asked: Asked) -> None:
-        """Carry out what concerns events, plots and the second run."""
+        """Carry out a request about events, plots or the second run."""
         value = asked.get("value")
         match asked.get("do"):
             case "event":
@@ -186,7 +186,7 @@ class RecordingPage:
     # What is shown.
 
     def _ns(self, seconds: float) -> int:
-        """Return the time in the file of a shown one [ns]."""
+        """Return the time in the file [ns] of a shown time [s]."""
         return self._recordings[0].zero_ns + round(seconds * NS)
 
     def _show(self, elapsed: float) -> None:
@@ -231,7 +231,7 @@ class RecordingPage:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    """Return whether it is a number that may be a time [s]."""
+    """Return whether a value is a number that may be a time [s]."""
     is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
     return is_one and math.isfinite(value) and abs(value) < _FARTHEST  # type: ignore[arg-type]
 
@@ -252,7 +252,7 @@ def _ghost(looks: Looks) -> Looks:
 
 
 def _with_ghosts(frame: Frame, other: Frame | None) -> Frame:
-    """Return the drones of two runs as those of one frame."""
+    """Return one frame with the drones of two runs."""
     if other is None:
         return frame
     fields = ("position", "attitude", "velocity", "rotor_speed")

@@ -1,4 +1,4 @@
-"""A recorded flight with everything that was read from it once: events, states, batteries."""
+"""A recorded flight with its events, states and batteries."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Run:
         return found.with_plans_of(self.overview)
 
     def down(self, time_ns: int) -> set[str]:
-        """Return the drones that lie where they have crashed at a time [ns]."""
+        """Return the drones that have crashed and not been reset at a time [ns]."""
         found: set[str] = set()
         for event in self.events:
             if event.time_ns > time_ns:
@@ -86,7 +86,7 @@ class Run:
         return found
 
     def takeoff_ns(self) -> int | None:
-        """Return when a drone first rose from where it began [ns]; None: never."""
+        """Return the time at which a drone first took off [ns]; None if none did."""
         first: dict[str, float] = {}
         before = self.recording.begin_ns
         for time_ns, frame in zip(self.overview.times_ns, self.overview.frames):
@@ -97,7 +97,7 @@ class Run:
         return None
 
     def _risen_ns(self, drone: str, start: float, begin_ns: int, end_ns: int) -> int:
-        """Find the time between two states of the overview more exactly."""
+        """Find the exact time of a take-off between two states of the overview."""
         most = max((end_ns - begin_ns) // _RISEN_NS, 1)
         track = read_samples(self.recording, begin_ns, end_ns, most).of(drone)
         for time_ns, z in zip(track.times_ns.tolist(), track.pos[:, 2].tolist()):

@@ -1,4 +1,4 @@
-"""Why something happened to a drone: what the file says about the seconds before, in words."""
+"""Explanations of events: what the file says about the seconds before them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Explanation:
     """What else happened to the drone in the seconds before, in order."""
 
     def as_json(self, zero_ns: int) -> dict[str, Any]:
-        """Return it for JSON, with times in seconds after `zero_ns` [ns]."""
+        """Return the explanation for JSON, with times in seconds after `zero_ns` [ns]."""
         before = [
             {"t": (event.time_ns - zero_ns) / NS, "group": event.group, "text": event.text}
             | {"ago": (self.time_ns - event.time_ns) / NS}
@@ -70,7 +70,7 @@ class Explanation:
 
 
 def explain(run: Run, event: Event, drone: str) -> Explanation:
-    """Explain an event from what the file has.
+    """Explain an event with the data of the file.
 
     Args:
         run: The run, after its `scan`.
@@ -155,7 +155,7 @@ class _Story:
         return Fact("Contact", f"{_partner(hit)}{how}, {self._ago(hit.time_ns)}", True)
 
     def _speed_before(self, time_ns: int) -> float | None:
-        """Return the greatest speed shortly before a contact, which is noticed late [m/s]."""
+        """Return the greatest speed [m/s] shortly before a contact, which is detected late."""
         rows = (self._track.times_ns > time_ns - NS // 5) & (self._track.times_ns <= time_ns)
         return float(self._track.speed[rows].max()) if rows.any() else None
 

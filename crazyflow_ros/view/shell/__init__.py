@@ -1,4 +1,4 @@
-"""What a page of ours adds to viser's: scripts, styles, and a WebSocket for both directions."""
+"""Additions to viser's page: scripts, styles, and a WebSocket for both directions."""
 
 from crazyflow_ros.view.shell.shell import Feed, Shell
 

@@ -177,7 +177,7 @@ class Shell:
                     self._wants[next(self._numbers)] = want
 
     def _want(self, tab: ServerConnection, content: Any) -> None:
-        """Note what a tab wants from now on: `[kind, true]`, or not any more: `[kind, false]`."""
+        """Note that a tab wants a kind, `[kind, true]`, or no longer wants it, `[kind, false]`."""
         if not (isinstance(content, list) and len(content) == 2 and isinstance(content[0], str)):
             return
         want, own = _Want(tab, content[0]), [w for w in self._wants.values() if w.tab is tab]
