@@ -1,13 +1,11 @@
-"""The page in a real browser: what it shows of a running simulator, a recording and a `Sim`."""
+"""The pages of a `Sim` and of a simulation without ROS in a real browser."""
 
 from __future__ import annotations
 
 import math
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,35 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import Tab, needs_browser
-from geometry_msgs.msg import Point, Pose
 from page_tab import free_port, pinhole, until
-from ros_client import Client, RosProcess, SimulatorProcess, own_domain
-from simulation_interfaces.msg import EntityState
-from simulation_interfaces.srv import SetEntityState
 
 pytest.importorskip("viser", reason="the extra view is not installed")
 
-from crazyflow_ros.view.__main__ import main
-
 pytestmark = needs_browser
 
-DOMAIN = own_domain("test_view_page")
 CAMERA, LOOK = np.array([-0.9, -0.5, 0.8]), np.array([0.0, 0.0, 0.3])
 FOV = math.radians(75)
 QUERY = (  # with a resolution that does not follow the speed of the renderer
     f"?initialCameraPosition={','.join(map(str, CAMERA))}"
     f"&initialCameraLookAt={','.join(map(str, LOOK))}&fixedDpr=1"
 )
-
-
-@contextmanager
-def page_process(*arguments: str) -> Iterator[tuple[RosProcess, str]]:
-    """A page, and its address once it answers."""
-    port = free_port()
-    command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(port), *arguments]
-    with RosProcess(command, DOMAIN) as process:
-        process.wait_for("The page is at")
-        yield process, f"http://127.0.0.1:{port}/"
 
 
 def in_picture(place: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -86,14 +67,6 @@ def wait_until_seen(tab: Tab, empty: np.ndarray, pixel: np.ndarray) -> None:
         seen = seen_at(tab, empty)
 
 
-def put(client: Client, place: np.ndarray, drone: str = "cf0") -> None:
-    state = EntityState(pose=Pose(position=Point(**dict(zip("xyz", place.tolist())))))
-    answer = client.call(
-        SetEntityState, "crazyflow/set_entity_state", entity=drone, state=state, set_pose=True
-    )
-    assert answer.result.result == answer.result.RESULT_OK, answer.result.error_message
-
-
 def hide(tab: Tab, *switches: str) -> None:
     tab.page.get_by_text("Show", exact=True).click()
     for switch in switches:
@@ -105,53 +78,12 @@ def ask_size(tab: Tab, size: int) -> None:
     tab.page.get_by_role("option", name=f"{size} ×", exact=True).click()
 
 
-def until_handled(tab: Tab, size: int = 1) -> None:
+def until_handled(tab: Tab) -> None:
     """Wait until the page has handled what it was sent before, in turn with what it is sent now."""
-    for asked in (2 * size, size):
-        ask_size(tab, asked)
-        if asked > 1:
-            tab.page.get_by_text(f"drawn {asked} times").wait_for()
-        else:
-            tab.page.get_by_text("Drones are drawn").wait_for(state="hidden")
-
-
-def test_drones_are_drawn_where_they_are(browser: Any) -> None:
-    """Also those of a simulator that is started again while the page stays open."""
-    arguments = ["-p", "start_paused:=true"]
-    random = np.random.default_rng(5)
-
-    def check_place() -> None:
-        place = random.uniform([-0.2, -0.4, 0.05], [0.4, 0.4, 0.6])
-        put(client, place)
-        wait_until_seen(tab, empty, in_picture(place, tab.size))
-
-    with (
-        closing(Client(DOMAIN)) as client,
-        SimulatorProcess(DOMAIN, arguments) as simulator,
-        page_process() as (_, url),
-    ):
-        tab = Tab(browser, url + QUERY)
-        tab.page.get_by_role("tab", name="Fly").wait_for()
-        hide(tab, "Names", "Trails", "Shadows", "Plans and goals")
-        empty = without_drones(tab, lambda: put(client, np.array([0.0, 0.0, 50.0])))
-        for _ in range(5):
-            check_place()
-        assert simulator.end(signal.SIGINT)[0] == 0
-        tab.page.get_by_text("The simulator ended at").wait_for()
-        with SimulatorProcess(DOMAIN, arguments):
-            tab.page.get_by_role("tab", name="Fly").wait_for()
-            check_place()
-        assert tab.errors == []
-        tab.close()
-
-
-def test_files_that_are_no_recordings_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "text.mcap").write_text("not a recording")
-    for name in ("none.mcap", "text.mcap"):
-        assert main([str(tmp_path / name)]) == 1
-        assert name in capsys.readouterr().err
+    ask_size(tab, 2)
+    tab.page.get_by_text("drawn 2 times").wait_for()
+    ask_size(tab, 1)
+    tab.page.get_by_text("Drones are drawn").wait_for(state="hidden")
 
 
 def test_a_simulation_without_ros_is_shown(browser: Any, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ async def test_a_late_client_receives_what_is_latched(url: str) -> None:
 async def test_services_answer_and_say_why_they_fail(url: str) -> None:
     async with FoxgloveClient(url) as client:
         answer = await client.call("/crazyflow/pause", data=True)
-        assert answer.success and "at tick" in answer.message
+        assert answer.success
         assert not (await client.call("/crazyflow/load_checkpoint")).success
         state = await client.call("/crazyflow/get_entity_state", entity="nobody")
         assert "nobody" in state.result.error_message
