@@ -1,4 +1,4 @@
-"""Who may connect to a server, and how often it may send: addresses, tokens, limits."""
+"""Who may connect to a server, what it may send, and how often."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import ipaddress
 import secrets
 import time
 from collections.abc import Callable, Iterable
+from typing import TypeGuard
 
 _TOKEN_BYTES = 16
 
@@ -28,6 +29,11 @@ def new_token() -> str:
 def knows_token(given: Iterable[str], token: str) -> bool:
     """Return whether one of the given texts is the token; the time taken does not reveal it."""
     return any(hmac.compare_digest(text.encode(), token.encode()) for text in given)
+
+
+def is_number(value: object, low: float = -1e300, high: float = 1e300) -> TypeGuard[float]:
+    """Return whether a value from a browser is a number within limits."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
 
 
 class TokenBucket:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.view.access import is_number
+
 FOV = math.radians(45)
 """Vertical angle of view of the cameras that the page moves: of a normal lens."""
 _LARGEST = 20_000.0  # pixels
@@ -41,7 +43,7 @@ class Picture(NamedTuple):
         if not isinstance(content, dict) or not isinstance(content.get("free"), list):
             raise ValueError(f"expected the size of a picture, got {content!r}")
         sides = [content.get("width"), content.get("height"), *content["free"]]
-        if len(sides) != 6 or not all(_is_length(side) for side in sides):
+        if len(sides) != 6 or not all(is_number(side, 0, _LARGEST) for side in sides):
             raise ValueError(f"expected six lengths, got {sides!r}")
         width, height, left, top, right, bottom = map(float, sides)
         if width < 1 or height < 1:
@@ -143,8 +145,3 @@ def depth(points: np.ndarray, view: CameraView) -> np.ndarray:
     """Return the distance of points (M, 3) along the axis of a view [m], shape (M,)."""
     ahead = view.look_at - view.position
     return np.asarray((points - view.position) @ (ahead / np.linalg.norm(ahead)))
-
-
-def _is_length(value: Any) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and 0 <= value <= _LARGEST

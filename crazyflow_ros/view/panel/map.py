@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from crazyflow_ros.view.access import is_number
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.map_feed import MapFeed
 from crazyflow_ros.view.names import MOST_NAMES
@@ -40,7 +41,7 @@ class Map:
 
     def _go(self, tab: int, place: Any) -> None:
         """Send the selected drone to a place, in the server's thread."""
-        if not (isinstance(place, list) and len(place) == 2 and all(map(_is_number, place))):
+        if not (isinstance(place, list) and len(place) == 2 and all(map(is_number, place))):
             return
         x, y = map(float, place)
         user = _User(self._viewer.shell, tab)
@@ -70,7 +71,3 @@ class _User:
 
     def add_notification(self, title: str, text: str, **_: Any) -> None:
         self._shell.send("map_note", f"{title}: {text}", [self._tab])
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)

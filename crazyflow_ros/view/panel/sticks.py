@@ -13,6 +13,7 @@ from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.messages import STEADY, heading, point
+from crazyflow_ros.view.access import is_number
 from crazyflow_ros.view.follower import Follower
 
 KEYS = (
@@ -150,19 +151,12 @@ def _read(message: Any) -> tuple[Directions, bool]:
 
 def _of_axes(axes: Any) -> list[float]:
     """Return the directions of a gamepad: height and heading left, place right (mode 2)."""
-    if not isinstance(axes, list):
-        raise ValueError(f"axes must be a list, got {axes!r}")
-    values = [_number(axis) for axis in axes[:4]]
-    if len(values) < 4:
+    if not isinstance(axes, list) or not all(is_number(axis, -_MOST, _MOST) for axis in axes[:4]):
+        raise ValueError(f"axes must be a list of numbers from -1 to 1, got {axes!r}")
+    if len(axes) < 4:
         return [0.0] * 4
-    left_x, left_y, right_x, right_y = values
+    left_x, left_y, right_x, right_y = map(float, axes[:4])
     return [-right_y, -right_x, -left_y, -left_x]
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _MOST:
-        raise ValueError(f"an axis must be a number from -1 to 1, got {value!r}")
-    return float(value)
 
 
 class PanelPilot:

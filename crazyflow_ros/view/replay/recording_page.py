@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import viser
@@ -16,6 +15,7 @@ import viser
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view import map_feed
+from crazyflow_ros.view.access import is_number
 from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.analysis import LIMITS, OTHER, Analysis, Span
@@ -127,11 +127,11 @@ class RecordingPage:
         match asked.get("do"):
             case "toggle":
                 player.toggle()
-            case "seek" if _is_number(seconds := asked.get("t")):
+            case "seek" if is_number(seconds := asked.get("t"), -_FARTHEST, _FARTHEST):
                 player.stop(self._ns(seconds))
             case "step" if isinstance(n := asked.get("n"), int) and abs(n) <= _MOST_STEPS:
                 player.stop(player.time_ns + n * self._recordings[0].step_ns)
-            case "speed" if _is_number(value) and value in SPEEDS:
+            case "speed" if is_number(value) and value in SPEEDS:
                 player.speed = float(value)
             case "loop":
                 player.loops = value is True
@@ -151,11 +151,15 @@ class RecordingPage:
             case "window":  # of the plots [s]; without one, everything
                 begin, end = asked.get("begin"), asked.get("end")
                 self._window = None
-                if _is_number(begin) and _is_number(end) and end > begin:
+                if (
+                    is_number(begin, -_FARTHEST)
+                    and is_number(end, begin, _FARTHEST)
+                    and end > begin
+                ):
                     self._window = self._ns(begin), self._ns(end)
             case "align" if value in list(Alignment):
                 self._analysis.align(Alignment(value))
-            case "limit" if _is_number(value) and LIMITS[0] <= value <= LIMITS[1]:
+            case "limit" if is_number(value, *LIMITS):
                 self._analysis.set_limit(float(value))
 
     def _select(self, drone: object) -> None:
@@ -228,12 +232,6 @@ class RecordingPage:
             names = other.down(time_ns + self._analysis.shift_ns)
             found |= {f"{name} {OTHER}" for name in names}
         return found
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number that may be a time [s]."""
-    is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_one and math.isfinite(value) and abs(value) < _FARTHEST  # type: ignore[arg-type]
 
 
 def _ghost(looks: Looks) -> Looks:
