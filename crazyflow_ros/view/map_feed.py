@@ -17,7 +17,7 @@ from crazyflow_ros.view.swarm import color_of
 from crazyflow_ros.view.viewer import Viewer
 
 SCRIPTS = ("panel.css", "cards.js", "map.js")
-"""What the map needs of the shell."""
+"""Scripts and styles of the shell that draw the map."""
 
 _DIGITS, _YAW_DIGITS = 2, 1  # after the point [m, rad]
 _PERIOD = 0.1  # s of wall time between two updates
@@ -74,7 +74,7 @@ class MapFeed:
             frame: The drones.
             world: The shapes of the world; the same object as long as it is the same world.
             goals: Where drones fly to [m], shape (2,), by name.
-            down: Names of those that have crashed.
+            down: Names of drones that have crashed.
         """
         self._due = time.monotonic() + _PERIOD
         is_new = frame.names != self._names or world is not self._world

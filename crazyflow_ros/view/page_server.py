@@ -68,7 +68,7 @@ class Guard:
     Args:
         address: Address on which the server listens.
         token: Token that a browser has to send; empty for none.
-        shell: What the page has beside viser's scene and panel.
+        shell: The page's shell.
 
     Attributes:
         page: The server whose inputs may be changed; None before it has started.

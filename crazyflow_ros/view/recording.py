@@ -23,7 +23,7 @@ _STATES = "sensor_msgs/msg/MultiDOFJointState"
 
 
 class Recording:
-    """A recording of a simulator, read piece by piece.
+    """A recording of a simulator, which is read in pieces.
 
     Args:
         path: The MCAP file, of the simulator, of a page or of rosbag2.
@@ -37,10 +37,10 @@ class Recording:
         model: Model of the drones.
         begin_ns: Time of the first message [ns].
         end_ns: Time of the last message [ns].
-        zero_ns: Time in the file from which shown times count [ns]: that of simulated time 0, or of
-            the first message if it has wall times of another recorder.
+        zero_ns: Time in the file at which shown times are 0 [ns]: that of simulated time 0, or of
+            the first message if another recorder has written wall times.
         looks: How the drones look.
-        notes: What the file lacks, in words.
+        notes: Problems of the file, for its user.
 
     Raises:
         OSError: The file cannot be read.
@@ -64,7 +64,7 @@ class Recording:
         if self.file.goes_back:
             self.notes.append(
                 "Time goes back in this file, because it was reset or a checkpoint was loaded: "
-                "what has the same time is shown mixed."
+                "messages of the same time are shown mixed."
             )
         self._rest: Iterator[Message] = iter(())
         self._next: Message | None = None

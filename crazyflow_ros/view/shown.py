@@ -14,9 +14,9 @@ from crazyflow_ros.view.drawing import Switches
 AUTOMATIC = "automatic"
 """The setting with which the page chooses."""
 PIXELS = 50.0
-"""Across a drone in a picture, at least, up to `LARGEST` [CSS pixels]."""
+"""Least width of a drone in a picture, up to the size `LARGEST` [CSS pixels]."""
 LARGEST = 10.0
-"""Times the real size."""
+"""Largest drawn size, as a multiple of the real size."""
 CHOICES = (AUTOMATIC, *(f"{size:g} ×" for size in (1, 2, 3, 4, 6, 8, LARGEST)))
 """Settings for users."""
 
@@ -32,7 +32,7 @@ class Shown:
 
     Args:
         server: The page's server.
-        on_change: Called after one that is here from the beginning was changed.
+        on_change: Called after a change of a switch that is not from `add`.
 
     Attributes:
         dark: Whether all tabs are dark, see `theme`.
@@ -90,7 +90,7 @@ class DrawnSize:
 
     Attributes:
         value: As a multiple of the real size.
-        goal: What it is about to be.
+        goal: The value that it approaches.
     """
 
     def __init__(self) -> None:
@@ -102,9 +102,9 @@ class DrawnSize:
 
         Args:
             setting: One of `CHOICES`.
-            needed: What each picture needs, as a multiple of the real size. The largest decides,
-                so that drones are seen in all of them.
-            seconds: Wall time since the last call [s]; infinite to be there at once.
+            needed: The size that each picture needs, as a multiple of the real size. The largest
+                decides, so that drones are visible in all of them.
+            seconds: Wall time since the last call [s]; infinite for a change at once.
         """
         if setting != AUTOMATIC:
             self.value = self.goal = float(setting.split()[0])

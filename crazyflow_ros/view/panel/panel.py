@@ -27,7 +27,7 @@ SCRIPTS = (
     *("panel.css", "cards.js", "files.js", "chart.js"),
     *("plots.js", "map.js", "picture.js", "sensors.js"),
 )
-"""What the panel needs of the shell; each uses those before it."""
+"""Scripts and styles of the shell that the panel needs; each uses those before it."""
 
 _PERIOD = 0.1  # s of wall time between two updates
 _LOG_STYLE = "padding:0 0.7em;font-size:0.85em;line-height:1.4;overflow-wrap:anywhere"

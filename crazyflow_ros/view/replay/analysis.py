@@ -27,7 +27,7 @@ OTHER = "(2)"
 """Behind the names of the drones of the second run."""
 
 LIMITS = (0.001, 10.0)
-"""Least and greatest distance from which on two runs differ [m]."""
+"""Least and greatest limit of the distance of two runs that do not differ [m]."""
 
 _FIRST_LIMIT = 0.1  # m
 _SHARE = 0.05  # of a file, after which the events found so far are shown
@@ -40,12 +40,12 @@ class Analysis:
     """Reads one or two runs in a thread; its methods return at once.
 
     Args:
-        recordings: The runs; their own places in the files stay.
-        shell: Where it is shown.
+        recordings: The runs; their reading positions do not change.
+        shell: Shows the results.
 
     Attributes:
         runs: The runs, with the events found so far.
-        shift_ns: What to add to a time of the first run for that of the second [ns].
+        shift_ns: Shift from times of the first run to times of the second run [ns].
         is_read: Whether the files have been read once.
     """
 
@@ -150,7 +150,9 @@ class Analysis:
         first, second = self.runs
         shift = shift_ns(first, second, alignment)
         if shift is None:
-            self.note("In one of the two runs nothing takes off: they cannot be aligned by it.")
+            self.note(
+                "In one of the two runs no drone takes off, so they cannot be aligned by take-off."
+            )
         else:
             self.shift_ns, self._alignment = shift, alignment
         self._show_recording()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from crazyflow_ros.ros.messages import NS
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Times as fast as it was."""
+"""Speeds, as multiples of the recorded speed."""
 
 SLOW = 0.25
-"""Speed at which an event is played."""
+"""The speed for events."""
 
 _LEAD, _TAIL = 2 * NS, NS // 2  # ns, played before and after an event
 
@@ -22,9 +22,9 @@ class Player:
 
     Attributes:
         time_ns: Present time [ns].
-        plays: Whether it runs.
-        speed: Times as fast as it was.
-        loops: Whether it begins again at the end.
+        plays: Whether time runs.
+        speed: Multiple of the recorded speed.
+        loops: Whether time starts again after the end.
     """
 
     def __init__(self, begin_ns: int, end_ns: int) -> None:

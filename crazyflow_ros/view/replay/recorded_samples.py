@@ -25,7 +25,7 @@ class RecordedPlan(NamedTuple):
     """The course of a drone from some time on; no points if it has none."""
 
     time_ns: int
-    """When it was told [ns]."""
+    """Time of its publication [ns]."""
     times_ns: np.ndarray
     """Of the points [ns], shape (K,)."""
     pos: np.ndarray
@@ -139,11 +139,11 @@ def read_samples(
     """Read a span of a recording once.
 
     Args:
-        recording: The recording; its own place in the file stays.
+        recording: The recording; its reading position does not change.
         begin_ns: Begin of the span [ns].
         end_ns: Its end [ns].
-        most: Number of frames that are read at most.
-        events: Collects what happened meanwhile.
+        most: Largest number of frames.
+        events: Collects the events of the span.
         tell: Receives the time [ns] after each second of the file; False ends the reading.
 
     Raises:

@@ -23,7 +23,7 @@ class Run:
         recording: As given.
         name: Name of its file.
         events: What happened, sorted by time once all is read.
-        left_out: How many events of each group were too many to keep.
+        left_out: Number of events of each group that were not kept.
         overview: States of the whole flight.
         batteries: By drone, time [ns], voltage [V] and charge (0 to 1) of its battery.
     """
@@ -40,8 +40,8 @@ class Run:
         """Read the whole file once.
 
         Args:
-            tell: Receives the share that is read (0 to 1) now and then, when `events` holds what
-                was found so far; False ends the reading.
+            tell: Receives the share that has been read (0 to 1) now and then, when `events` has the
+                events so far; False ends the reading.
 
         Raises:
             OSError: The file cannot be read.

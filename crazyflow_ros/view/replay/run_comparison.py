@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 def shift_ns(first: Run, second: Run, alignment: Alignment) -> int | None:
     """Return the shift from times of the first run to times of the second run [ns].
 
-    None if a run has no such time.
+    None if one of the runs has no such instant.
     """
     if alignment is Alignment.START:
         return second.recording.begin_ns - first.recording.begin_ns
@@ -59,7 +59,7 @@ def first_difference(
     Args:
         first: The first run.
         second: The second run.
-        shift_ns: What to add to a time of the first for that of the second [ns].
+        shift_ns: Shift from times of the first run to times of the second run [ns].
         limit: Distance [m].
         go_on: Called once a second of the flight; False ends the search.
 
