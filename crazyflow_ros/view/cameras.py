@@ -92,14 +92,11 @@ class Cameras:
         self._cameras.pop(client.client_id, None)
 
     def _see(self, client: viser.ClientHandle, content: Any) -> None:
-        camera = self._cameras.get(client.client_id)
-        if camera is not None:
-            with suppress(ValueError):
-                camera.see(Picture.read(content))
+        with suppress(KeyError, ValueError):  # a tab that has closed, a content that is no picture
+            self._cameras[client.client_id].see(Picture.read(content))
 
     def _release(self, client: viser.ClientHandle, _: Any) -> None:
-        camera = self._cameras.get(client.client_id)
-        if camera is not None:
+        if (camera := self._cameras.get(client.client_id)) is not None:
             camera.touch()
 
     def follow(self) -> None:
