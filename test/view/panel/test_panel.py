@@ -101,6 +101,12 @@ def arrives(client: Client, goal: Any, drone: str = "cf0") -> None:
     )
 
 
+def take_off(tab: Tab, client: Client, height: float) -> None:
+    tab.set("Height [m]", height)
+    tab.set("Flight", "Take off")
+    arrives(client, (np.nan, np.nan, height))
+
+
 def hovers(tab: Tab) -> None:
     """Wait until the selected drone does not move."""
     until(lambda: "0.00, 0.00, 0.00 m/s" in tab.text(), "a hover")
@@ -155,9 +161,7 @@ def test_speed_is_the_real_time_factor(tab: Tab, client: Client) -> None:
 
 
 def test_a_drone_takes_off_flies_to_a_click_and_lands(tab: Tab, client: Client) -> None:
-    tab.set("Height [m]", 0.8)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.8))
+    take_off(tab, client, 0.8)
     tab.click_on_floor(0.7, -0.4)
     arrives(client, (0.7, -0.4, 0.8))
     hovers(tab)  # it lands where it is
@@ -229,9 +233,7 @@ def test_a_refusal_that_only_the_log_has_is_told(tab: Tab, client: Client) -> No
 def test_rotors_stop_in_the_air_only_after_a_yes(
     tab: Tab, port: int, client: Client, button: str, number: int, whom: str
 ) -> None:
-    tab.set("Height [m]", 0.6)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.6))
+    take_off(tab, client, 0.6)
     with Tab(port) as other:
         until(lambda: other.value("Drone") == "cf0", "the drones")
         tab.set("Rotors", button, number)
@@ -250,9 +252,7 @@ def test_wind_and_motors(tab: Tab, client: Client) -> None:
     client.until(lambda: parameter(client, "wind") == [1.5, 0.0, 0.0], "the wind")
     client.set_parameter("wind", [0.0, 0.0, 0.0])  # by somebody else
     until(lambda: tab.value("Wind [m/s]") == [0, 0, 0], "calm air on the page")
-    tab.set("Height [m]", 0.5)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.5))
+    take_off(tab, client, 0.5)
     tab.set("Front right", 0.0)
     client.until(lambda: place(client)[2] < 0.1, "a fall")
     until(lambda: "cf0: crashed at" in tab.text(), "a word in the log")
@@ -292,9 +292,7 @@ def test_topics_are_recorded_between_two_clicks(tab: Tab, client: Client, record
     tab.set("Record", True)
     until(lambda: re.search(r"[1-9]\d\d messages in", tab.text()), "messages in the file")
     client.reset()
-    tab.set("Height [m]", 0.5)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.5))
+    take_off(tab, client, 0.5)
     tab.set("Stop recording", True)
     until(lambda: tab.find("Record"), "the end")
     (path,) = recordings.iterdir()
@@ -437,9 +435,7 @@ def test_the_map_shows_what_moves_and_what_is_clicked_on_flies(
 
 
 def test_sensors_are_listed_with_readings_and_drawn(tab: Tab, port: int, client: Client) -> None:
-    tab.set("Height [m]", 0.5)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.5))
+    take_off(tab, client, 0.5)
     with ShellTab(port) as shell:
         shell.want("sensors")
 
