@@ -18,7 +18,7 @@ _WORD = 4  # bytes
 
 
 class NumberReader:
-    """Reads the numbers of a simulator's serialised messages, which differ in nothing else.
+    """Reads the numbers of serialised messages that differ in nothing else.
 
     Deserialising a message of 100 drones takes ten times as long.
 

@@ -1,4 +1,4 @@
-"""ROS services for Foxglove: each call returns the response or the reason of its failure."""
+"""ROS services for Foxglove: each call returns the response or the reason for its failure."""
 
 from __future__ import annotations
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import viser
 
-from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.parameter_control import ParameterControl
-from crazyflow_ros.view.panel.requests import ServiceRequests
+from crazyflow_ros.view.panel.inputs import ParameterControl
 from crazyflow_ros.view.panel.state import SimulatorState
 
 _PAUSE, _RESUME, _STEP, _RESET = "Pause", "Resume", "Step", "Reset all"
@@ -18,23 +17,10 @@ _SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 0.0)  # 0: as fast as possible
 
 
 class SimulationPanel:
-    """The part of the panel that is always visible.
+    """The part of the panel that is always visible."""
 
-    Args:
-        gui: The part of the page that contains the controls.
-        follower: The connection to the simulator.
-        state: The state that is shown.
-        requests: Sends what the user clicks.
-    """
-
-    def __init__(
-        self,
-        gui: viser.GuiApi,
-        follower: Follower,
-        state: SimulatorState,
-        requests: ServiceRequests,
-    ) -> None:
-        self._state, self._requests = state, requests
+    def __init__(self, gui: viser.GuiApi, state: SimulatorState) -> None:
+        self._state = state
         self._buttons = gui.add_button_group(
             "Time",
             (_PAUSE, _STEP, _RESET),
@@ -50,24 +36,21 @@ class SimulationPanel:
         )
         self._buttons.on_click(self._click)
         self._factor = ParameterControl(
-            self._speed, "real_time_factor", follower, requests, self._option, _factor
+            self._speed, "real_time_factor", state, self._option, _factor
         )
 
     async def _click(self, event: viser.GuiEvent[Any]) -> None:
-        button = event.target.value
+        button, ask = event.target.value, self._state.requests.ask
         if button in (_PAUSE, _RESUME):
-            paused = button == _PAUSE
-            self._requests.ask(
-                event.client,
-                button,
-                "std_srvs/srv/SetBool",
-                "~/pause",
-                {"data": paused},
-                then=lambda _: setattr(self._state, "paused", paused),
-            )
+            fields = {"data": button == _PAUSE}
+            then = partial(self._note_pause, button == _PAUSE)
+            ask(event.client, button, "std_srvs/srv/SetBool", "~/pause", fields, then=then)
         elif button in (_STEP, _RESET):
             service = "~/step" if button == _STEP else "~/reset"
-            self._requests.ask(event.client, button, "std_srvs/srv/Trigger", service)
+            ask(event.client, button, "std_srvs/srv/Trigger", service)
+
+    def _note_pause(self, paused: bool, _: Any) -> None:
+        self._state.paused = paused
 
     def _option(self, factor: float) -> str:
         """Return the option for a factor, and add it if it is missing."""

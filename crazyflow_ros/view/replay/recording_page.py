@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import viser
@@ -16,11 +15,12 @@ import viser
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view import map_feed
+from crazyflow_ros.view.access import is_number
 from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.analysis import LIMITS, OTHER, Analysis, Span
-from crazyflow_ros.view.replay.comparison import Alignment
 from crazyflow_ros.view.replay.player import SPEEDS, Player
+from crazyflow_ros.view.replay.run_comparison import Alignment
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
 
@@ -116,75 +116,63 @@ class RecordingPage:
     # What tabs ask for.
 
     def _carry_out(self) -> None:
-        actions: dict[str, Callable[[Asked], None]] = {
-            "toggle": lambda _: self._player.toggle(),
-            "seek": self._seek,
-            "step": self._step,
-            "speed": self._set_speed,
-            "loop": self._set_loop,
-            "mode": self._set_mode,
-            "event": self._go_to_event,
-            "close": lambda _: self._shell.show("card", None),
-            "select": lambda asked: self._select(asked.get("drone")),
-            "window": self._set_window,
-            "align": self._align,
-            "limit": self._set_limit,
-        }
         while not self._asked.empty():
             asked = self._asked.get_nowait()
-            action = actions.get(str(asked.get("do")))
-            if action is not None:
-                action(asked)
+            self._control(asked)
+            self._change_view(asked)
 
-    def _seek(self, asked: Asked) -> None:
-        """Go to a time, and pause."""
-        if _is_number(seconds := asked.get("t")):
-            self._player.stop(self._ns(seconds))
+    def _control(self, asked: Asked) -> None:
+        """Carry out a request about the time."""
+        player, value = self._player, asked.get("value")
+        match asked.get("do"):
+            case "toggle":
+                player.toggle()
+            case "seek" if is_number(seconds := asked.get("t"), -_FARTHEST, _FARTHEST):
+                player.stop(self._ns(seconds))
+            case "step" if isinstance(n := asked.get("n"), int) and abs(n) <= _MOST_STEPS:
+                player.stop(player.time_ns + n * self._recordings[0].step_ns)
+            case "speed" if is_number(value) and value in SPEEDS:
+                player.speed = float(value)
+            case "loop":
+                player.loops = value is True
+            case "mode" if value in (_STOP, _SLOWLY):
+                self._mode = str(value)
 
-    def _step(self, asked: Asked) -> None:
-        count = asked.get("n")
-        if isinstance(count, int) and abs(count) <= _MOST_STEPS:
-            self._player.stop(self._player.time_ns + count * self._recordings[0].step_ns)
-
-    def _set_speed(self, asked: Asked) -> None:
-        if _is_number(speed := asked.get("value")) and speed in SPEEDS:
-            self._player.speed = float(speed)
-
-    def _set_loop(self, asked: Asked) -> None:
-        self._player.loops = asked.get("value") is True
-
-    def _set_mode(self, asked: Asked) -> None:
-        if (mode := asked.get("value")) in (_STOP, _SLOWLY):
-            self._mode = str(mode)
+    def _change_view(self, asked: Asked) -> None:
+        """Carry out a request about events, plots or the second run."""
+        value = asked.get("value")
+        match asked.get("do"):
+            case "event":
+                self._go_to_event(asked)
+            case "close":
+                self._shell.show("card", None)
+            case "select":
+                self._select(asked.get("drone"))
+            case "window":  # of the plots [s]; without one, everything
+                begin, end = asked.get("begin"), asked.get("end")
+                self._window = None
+                if (
+                    is_number(begin, -_FARTHEST)
+                    and is_number(end, begin, _FARTHEST)
+                    and end > begin
+                ):
+                    self._window = self._ns(begin), self._ns(end)
+            case "align" if value in list(Alignment):
+                self._analysis.align(Alignment(value))
+            case "limit" if is_number(value, *LIMITS):
+                self._analysis.set_limit(float(value))
 
     def _select(self, drone: object) -> None:
         if self._frame is not None and drone in self._frame.names:
             self.viewer.selected = str(drone)
-
-    def _set_window(self, asked: Asked) -> None:
-        """Plot this span [s]; without one, everything."""
-        begin, end = asked.get("begin"), asked.get("end")
-        self._window = None
-        if _is_number(begin) and _is_number(end) and end > begin:
-            self._window = self._ns(begin), self._ns(end)
-
-    def _align(self, asked: Asked) -> None:
-        if (how := asked.get("value")) in list(Alignment):
-            self._analysis.align(Alignment(how))
-
-    def _set_limit(self, asked: Asked) -> None:
-        if _is_number(limit := asked.get("value")) and LIMITS[0] <= limit <= LIMITS[1]:
-            self._analysis.set_limit(float(limit))
 
     def _go_to_event(self, asked: Asked) -> None:
         """Show an event: the instant, the drone, and why it happened."""
         run, number = asked.get("run"), asked.get("number")
         if not (isinstance(run, int) and isinstance(number, int)):
             return
-        if not 0 <= run < len(self._analysis.runs):
-            return
-        events = self._analysis.runs[run].events
-        if not 0 <= number < len(events):
+        runs = self._analysis.runs
+        if not (0 <= run < len(runs) and 0 <= number < len(events := runs[run].events)):
             return
         event = events[number]
         time_ns = event.time_ns - (self._analysis.shift_ns if run else 0)
@@ -196,13 +184,13 @@ class RecordingPage:
         self._show(0.0)  # the drone may be one of that time only
         self._select(f"{drone} {OTHER}" if run else drone)
         if event.drone:
-            self.viewer.follow()
+            self.viewer.cameras.follow()
         self._analysis.explain(run, number, drone)
 
     # What is shown.
 
     def _ns(self, seconds: float) -> int:
-        """Return the time in the file of a shown one [ns]."""
+        """Return the time in the file [ns] of a shown time [s]."""
         return self._recordings[0].zero_ns + round(seconds * NS)
 
     def _show(self, elapsed: float) -> None:
@@ -246,20 +234,13 @@ class RecordingPage:
         return found
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    """Return whether it is a number that may be a time [s]."""
-    is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_one and math.isfinite(value) and abs(value) < _FARTHEST  # type: ignore[arg-type]
-
-
 def _ghost(looks: Looks) -> Looks:
     """Return the looks of a drone of the second run: pale and translucent."""
 
     def pale(shapes: Sequence[VisibleShape]) -> list[VisibleShape]:
         return [
             replace(
-                shape,
-                rgba=np.append(0.5 * (shape.rgba[:3] + _GHOST), _OPACITY * shape.rgba[3]),
+                shape, rgba=np.append(0.5 * (shape.rgba[:3] + _GHOST), _OPACITY * shape.rgba[3])
             )
             for shape in shapes
         ]
@@ -269,7 +250,7 @@ def _ghost(looks: Looks) -> Looks:
 
 
 def _with_ghosts(frame: Frame, other: Frame | None) -> Frame:
-    """Return the drones of two runs as those of one frame."""
+    """Return one frame with the drones of two runs."""
     if other is None:
         return frame
     fields = ("position", "attitude", "velocity", "rotor_speed")

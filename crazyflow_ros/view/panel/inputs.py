@@ -1,4 +1,4 @@
-"""An input of the panel that shows and sets a parameter of the simulator."""
+"""Inputs of the panel that show a parameter, or whose options change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 import viser
 
-from crazyflow_ros.view.follower import Follower
-from crazyflow_ros.view.panel.requests import ServiceRequests
+from crazyflow_ros.view.panel.state import SimulatorState
+
+NOTHING = "nothing"
+"""The option of a dropdown without options."""
 
 _OWN = 1.5  # s of wall time for which the user's choice is shown, until the simulator has it
 
@@ -20,8 +22,7 @@ class ParameterControl:
     Args:
         control: The input.
         parameter: Name of the parameter.
-        follower: The connection to the simulator.
-        requests: Sets the parameter.
+        state: The simulator with the parameter.
         to_input: Converts a value of the parameter to one of the input.
         to_parameter: Converts a value of the input to one of the parameter.
     """
@@ -30,13 +31,11 @@ class ParameterControl:
         self,
         control: Any,
         parameter: str,
-        follower: Follower,
-        requests: ServiceRequests,
+        state: SimulatorState,
         to_input: Callable[[Any], Any],
         to_parameter: Callable[[Any], Any],
     ) -> None:
-        self._control, self._parameter = control, parameter
-        self._follower, self._requests = follower, requests
+        self._control, self._parameter, self._state = control, parameter, state
         self._to_input, self._to_parameter = to_input, to_parameter
         self._changed = 0.0
         control.on_update(self._change)
@@ -46,10 +45,18 @@ class ParameterControl:
             return
         self._changed = time.monotonic()
         value = self._to_parameter(event.target.value)
-        self._requests.set_parameter(event.client, self._control.label, self._parameter, value)
+        requests = self._state.requests
+        requests.set_parameter(event.client, self._control.label, self._parameter, value)
 
     def update(self) -> None:
         """Show the simulator's value."""
-        value = self._follower.parameters.get(self._parameter)
+        value = self._state.follower.parameters.get(self._parameter)
         if value is not None and time.monotonic() > self._changed + _OWN:
             self._control.value = self._to_input(value)
+
+
+def set_options(dropdown: Any, options: tuple[str, ...]) -> None:
+    """Set the options of a dropdown if they differ; its value stays if it is still an option."""
+    options = options or (NOTHING,)
+    if dropdown.options != options:
+        dropdown.options = options

@@ -7,10 +7,8 @@ from typing import Any
 
 import viser
 
-from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.parameter_control import ParameterControl
-from crazyflow_ros.view.panel.requests import ServiceRequests
+from crazyflow_ros.view.panel.inputs import ParameterControl
 from crazyflow_ros.view.panel.state import SimulatorState
 
 _MOTORS = ("Front right", "Rear right", "Rear left", "Front left")
@@ -23,20 +21,11 @@ class AirPanel:
     """The tab for wind and failures.
 
     Args:
-        gui: The part of the page that contains the tab.
-        follower: The connection to the simulator.
-        state: Counts resets, which repair motors and fill batteries.
-        requests: Sends what the user chooses.
+        gui: Where the tab is.
+        state: The simulator. It counts resets, which repair motors and fill batteries.
     """
 
-    def __init__(
-        self,
-        gui: viser.GuiApi,
-        follower: Follower,
-        state: SimulatorState,
-        requests: ServiceRequests,
-    ) -> None:
-        self._follower, self._requests = follower, requests
+    def __init__(self, gui: viser.GuiApi, state: SimulatorState) -> None:
         self._state, self._drone = state, ""
         self._chosen: dict[tuple[str, int], tuple[int, float]] = {}  # with the drone's resets
         self._time_ns = 0
@@ -58,8 +47,8 @@ class AirPanel:
                 hint="Standard deviation of the vertical gusts. The first time takes some seconds",
             )
         self._parameters = (
-            ParameterControl(wind, "wind", follower, requests, _three, list),
-            ParameterControl(gusts, "gust_intensity", follower, requests, _up_to_most, float),
+            ParameterControl(wind, "wind", state, tuple, list),
+            ParameterControl(gusts, "gust_intensity", state, lambda v: min(v, _GUSTS), float),
         )
         self._failures = gui.add_folder("Failures")
         with self._failures:
@@ -82,7 +71,7 @@ class AirPanel:
             if number < len(_MOTORS)
             else ("SetBattery", "set_battery", {"charge": value})
         )
-        self._requests.ask(
+        self._state.requests.ask(
             event.client,
             f"{event.target.label}: {self._drone}",
             f"crazyflow_ros_interfaces/srv/{kind}",
@@ -92,13 +81,13 @@ class AirPanel:
         )
 
     def update(self, frame: Frame | None, drone: str) -> None:
-        """Show the simulator's values for a drone; `frame` is None without a simulator."""
+        """Show the values of a drone; `frame` is None without a simulator."""
         self._forget(frame)
         if frame is None or drone not in frame.names:
             return
         for parameter in self._parameters:
             parameter.update()
-        self._controls[-1].visible = bool(self._follower.parameters.get("battery"))
+        self._controls[-1].visible = bool(self._state.follower.parameters.get("battery"))
         self._drone, resets = drone, self._state.resets[drone]
         self._failures.label = f"Failures of {drone}"
         for number, control in enumerate(self._controls):
@@ -106,17 +95,9 @@ class AirPanel:
             control.value = chosen[1] if chosen and chosen[0] == resets else 1.0
 
     def _forget(self, frame: Frame | None) -> None:
-        """Forget what was chosen for drones that have gone, or before time went back."""
+        """Forget choices for drones that no longer exist, and all choices when time goes back."""
         before, self._time_ns = self._time_ns, 0 if frame is None else frame.time_ns
         kept = () if frame is None or frame.time_ns < before else frame.names
         for key in tuple(self._chosen):  # a copy: a choice may come meanwhile
             if key[0] not in kept:
                 self._chosen.pop(key)
-
-
-def _three(wind: Any) -> tuple[float, ...]:
-    return tuple(wind)
-
-
-def _up_to_most(intensity: float) -> float:
-    return min(intensity, _GUSTS)

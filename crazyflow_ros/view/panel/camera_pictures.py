@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image as Picture
 from sensor_msgs.msg import CompressedImage, Image
 
+from crazyflow_ros.ros.messages import type_name
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.shell import Feed, Shell
 
@@ -28,7 +29,7 @@ _NONE = (
 
 
 class CameraPictures:
-    """Shows one camera at a time. It subscribes to it only while a tab shows the picture.
+    """Shows one camera at a time; subscribes to it only while a tab shows the picture.
 
     Args:
         shell: Shows the pictures: `picture.js`.
@@ -40,10 +41,9 @@ class CameraPictures:
         self._feed = Feed(shell, "onboard cameras")
         self._chosen = ""
         self._cameras: dict[str, str] = {}  # topics by name
-        self._inbox: Inbox | None = None
+        self._inbox = Inbox(follower)
         self._drone = ""
         self._look_due = 0.0
-        self._shown: Any = None
         shell.on("choose onboard camera", self._choose)
 
     def _choose(self, _: int, name: Any) -> None:
@@ -51,45 +51,36 @@ class CameraPictures:
             self._chosen = name
 
     def update(self, drone: str) -> None:
-        """Show what a drone's camera sees; without a name, nothing."""
+        """Show what a drone's camera sees; an empty name shows nothing."""
         is_wanted = bool(drone) and self._feed.is_wanted
         if is_wanted and (drone != self._drone or time.monotonic() > self._look_due):
             self._drone, self._look_due = drone, time.monotonic() + _LOOK
             self._cameras = self._find(drone)
         chosen = self._chosen if self._chosen in self._cameras else next(iter(self._cameras), "")
-        self._listen(self._cameras.get(chosen, "") if is_wanted else "")
+        topic = self._cameras.get(chosen, "") if is_wanted else ""
+        kind = CompressedImage if topic.endswith(_COMPRESSED) else Image
+        self._inbox.subscribe({topic: kind} if topic else {})
         content = {"drone": drone, "cameras": list(self._cameras), "chosen": chosen}
         content["text"] = "" if self._cameras else _NONE.format(drone=drone or "The drone")
-        self._feed.send(None if content == self._shown else content, lambda: content)
-        self._shown = content
-        if self._inbox is None:
-            return
-        (topic,) = self._inbox.topics
+        self._feed.show(content)
         message = self._inbox.take(topic)
         if message is not None and (jpeg := as_jpeg(message)) is not None:
             self._shell.send(_KIND, jpeg, self._shell.wanting(_KIND))
 
     def _find(self, drone: str) -> dict[str, str]:
-        """Return the topics of a drone's cameras by name, compressed where there are such."""
-        prefix, topics = f"{self._follower.topic(drone)}/", self._follower.types_of_topics()
+        """Return the topics of a drone's cameras by name, the compressed ones where they exist."""
+        topics = self._follower.topics_of(drone)
         names = sorted(
-            topic.removeprefix(prefix).removesuffix(_RAW)
+            topic.removesuffix(_RAW)
             for topic, kind in topics.items()
-            if topic.startswith(prefix) and topic.endswith(_RAW) and kind == "sensor_msgs/msg/Image"
+            if topic.endswith(_RAW) and kind == type_name(Image)
         )
-        compressed = {name: f"{prefix}{name}{_COMPRESSED}" for name in names}
         return {
-            name: topic if (topic := compressed[name]) in topics else f"{prefix}{name}{_RAW}"
+            name: self._follower.topic(
+                f"{drone}/{name}{_COMPRESSED if f'{name}{_COMPRESSED}' in topics else _RAW}"
+            )
             for name in names
         }
-
-    def _listen(self, topic: str) -> None:
-        if topic == (next(iter(self._inbox.topics)) if self._inbox is not None else ""):
-            return
-        if self._inbox is not None:
-            self._follower.hang_up(self._inbox)
-        kind = CompressedImage if topic.endswith(_COMPRESSED) else Image
-        self._inbox = self._follower.listen({topic: kind}) if topic else None
 
 
 def as_jpeg(message: CompressedImage | Image) -> bytes | None:

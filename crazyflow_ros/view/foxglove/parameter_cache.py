@@ -1,4 +1,4 @@
-"""Parameters of the simulator for Foxglove, called `/crazyflow.real_time_factor` and so on."""
+"""Parameters of the simulator for Foxglove, with names such as `/crazyflow.real_time_factor`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ParameterCache:
             threading.Thread(target=self._load, name="parameters", daemon=True).start()
 
     def forget(self) -> None:
-        """Request all parameters again at the next update: the simulator may be another one."""
+        """Request all parameters again at the next update, perhaps of another simulator."""
         self._is_known = False
 
     def _load(self) -> None:
@@ -114,7 +114,7 @@ class ParameterCache:
 
 
 def _message(name: str, value: Any, known: Any) -> Any:
-    """Return the message of a parameter; a whole number becomes a double if the parameter is one.
+    """Return the message of a parameter; an integer becomes a double if the parameter is a double.
 
     Raises:
         ValueError: ROS has no parameters of this type.

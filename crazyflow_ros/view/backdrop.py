@@ -1,4 +1,4 @@
-"""The shapes of a world as they are drawn: solid, with edges, and standing on the floor."""
+"""Shapes of a world as they are drawn: solid, with edges, and with shade on the floor."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
-from crazyflow_ros.view.glb import GlbPart, glb_of
+from crazyflow_ros.view.glb import GlbPart, band, circle, glb_of, unlit
 from crazyflow_ros.view.meshes import linear_rgba, mesh_of, parts_of
-from crazyflow_ros.view.unlit import unlit
 
 _VAST = 90.0  # m, of a plane that is drawn up to the horizon
 _BELOW = 0.002  # m, the stage's floor below everything, where a world has none
@@ -92,7 +91,7 @@ def _lowest(shape: VisibleShape) -> float:
 
 
 def _outward_of(shapes: Sequence[VisibleShape]) -> list[np.ndarray | None]:
-    """Return for each wall around the world the axis and sign of its outer side, (3,)."""
+    """Return the axis and sign of the outer side (3,) of each wall around the world."""
     places = np.array([shape.position[:2] for shape in shapes])
     middle = (places.min(axis=0) + places.max(axis=0)) / 2
     reach = np.abs(places - middle).max(axis=0)
@@ -116,7 +115,7 @@ def _outward(shape: VisibleShape, middle: np.ndarray, reach: np.ndarray) -> np.n
 
 
 def _wall(shape: VisibleShape, outward: np.ndarray) -> GlbPart:
-    """Return the inner face of a wall, which is seen from inside only."""
+    """Return the inner face of a wall, which is visible only from inside."""
     mesh = mesh_of(shape)
     normal = rotation_matrix(shape.attitude) @ outward
     faces = mesh.faces[mesh.face_normals @ normal < -0.5]
@@ -130,10 +129,9 @@ def _edges(shape: VisibleShape, outward: np.ndarray | None) -> np.ndarray:
         if outward is not None:
             pairs = pairs[((pairs @ outward) < 0).all(axis=1)]
     elif shape.form is ShapeForm.CYLINDER:
-        angles = np.linspace(0, 2 * np.pi, _SECTIONS + 1)
-        circle = np.column_stack([np.cos(angles), np.sin(angles), np.ones_like(angles)]) / 2
-        rings = [circle, circle * [1, 1, -1]]
-        pairs = np.concatenate([np.stack([ring[:-1], ring[1:]], axis=1) for ring in rings])
+        ring = np.column_stack([circle(_SECTIONS), np.ones(_SECTIONS)]) / 2
+        segments = np.stack([ring, np.roll(ring, -1, axis=0)], axis=1)
+        pairs = np.concatenate([segments, segments * [1, 1, -1]])
     else:
         return np.empty((0, 2, 3))
     return shape.position + (pairs * shape.size) @ rotation_matrix(shape.attitude).T
@@ -151,13 +149,10 @@ def _shades(
         if standing is None or abs(shape.position[2] - shape.size[2] / 2 - floor) > _FLAT:
             continue
         inner, outer = standing
-        count, first = len(inner), sum(len(own) for own in corners)
+        faces += band(sum(map(len, corners)), len(inner))
         corners.append(np.concatenate([inner, outer]))
         shade = _SHADE if wall is None else _WALL_SHADE
-        opacities += [shade] * count + [0.0] * count
-        a = first + np.arange(count)
-        b = first + (np.arange(count) + 1) % count
-        faces += [np.column_stack([a, a + count, b + count]), np.column_stack([a, b + count, b])]
+        opacities += [shade] * len(inner) + [0.0] * len(outer)
     if not corners:
         return []
     flat = np.concatenate(corners)
@@ -176,8 +171,7 @@ def _footprint(
     if shape.form is ShapeForm.BOX:
         shown = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)], float)
     elif shape.form is ShapeForm.CYLINDER:
-        angles = np.linspace(0, 2 * np.pi, _SECTIONS, endpoint=False)
-        shown = np.column_stack([np.cos(angles), np.sin(angles)])
+        shown = circle(_SECTIONS)
     else:
         return None
     turn = rotation_matrix(shape.attitude)[:2, :2]

@@ -1,4 +1,4 @@
-"""The page's web server: viser's, behind a guard.
+"""The page's web server: viser's server behind a guard.
 
 viser serves one page and one WebSocket to any client. The guard in front of both refuses
 
@@ -6,7 +6,8 @@ viser serves one page and one WebSocket to any client. The guard in front of bot
   the internet reaches the server under that page's host name (DNS rebinding),
 - WebSockets that another page opens (the header `Origin`),
 - everything without the token while other machines may connect,
-- messages that no page of viser sends, see `incoming`,
+- messages that no page of viser sends: viser sets any attribute of an input that a message names,
+  to any value, and passes the message on to all tabs,
 
 and adds the shell to viser's page, with a WebSocket for it.
 """
@@ -16,21 +17,24 @@ from __future__ import annotations
 import http
 import io
 import logging
+import math
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import fields
 from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import viser
 import websockets.asyncio.server
+from viser import _messages as messages
 from websockets import Headers
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
-from crazyflow_ros.view.access import is_loopback, knows_token
-from crazyflow_ros.view.incoming import click_limit, is_welcome
+from crazyflow_ros.view.access import TokenBucket, is_loopback, knows_token
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.shell.shell import PATH
 
@@ -38,9 +42,24 @@ _COOKIE = "crazyflow_token"
 _LARGEST_MESSAGE = 1 << 16  # bytes from a browser; the largest valid one, a text, is far smaller
 _MOST_TABS = 64
 _PROTOCOL = f"viser-v{viser.__version__}"
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        messages.CommandTriggerMessage,
+        messages.GuiButtonHoldMessage,
+        messages.GuiUpdateMessage,
+        messages.SceneNodeClickMessage,
+        messages.ScenePointerMessage,
+        messages.ViewerCameraMessage,
+    )
+}
+_LONGEST = 1000  # characters of a text
+_RATE, _BURST = 100.0, 200.0  # messages of a connection per second, and at once: faster than clicks
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
 ProcessRequest = Callable[[ServerConnection, Request], Response | None]
+FindInput = Callable[[str], Any | None]
+"""Returns the input of the panel with an id."""
 
 
 class Guard:
@@ -49,7 +68,7 @@ class Guard:
     Args:
         address: Address on which the server listens.
         token: Token that a browser has to send; empty for none.
-        shell: What the page has beside viser's scene and panel.
+        shell: The page's shell.
 
     Attributes:
         page: The server whose inputs may be changed; None before it has started.
@@ -120,8 +139,8 @@ class Guard:
             self._tabs += 1
             try:
                 request = connection.request
-                if request is not None and _path(request) == PATH:
-                    await self._shell.serve(connection, click_limit())
+                if request is not None and request.path.partition("?")[0] == PATH:
+                    await self._shell.serve(connection, TokenBucket(_RATE, _BURST))
                 elif connection.subprotocol != _PROTOCOL:
                     await connection.close(1002, f"expected the protocol {_PROTOCOL}")
                 else:
@@ -134,7 +153,7 @@ class Guard:
 
     def _check_messages(self, connection: ServerConnection) -> None:
         """Let viser receive only valid messages, and no faster than people click."""
-        receive, limit = connection.recv, click_limit()
+        receive, limit = connection.recv, TokenBucket(_RATE, _BURST)
 
         async def receive_welcome() -> Any:
             while True:
@@ -182,22 +201,18 @@ def start(address: str, port: int, title: str, token: str, shell: Shell) -> vise
 
 
 def stop(server: viser.ViserServer) -> None:
-    """Stop the server, without viser's words."""
+    """Stop the server, without viser's output."""
     with redirect_stdout(io.StringIO()):
         server.stop()
 
 
 def is_race_of_viser(error: Exception) -> bool:
-    """Return whether an error is viser's own, of a message that it sends nevertheless.
+    """Return whether an error is viser's own; viser sends the message nevertheless.
 
     After queueing a message, viser 1.1.1 sets an `asyncio.Event` in the thread of the caller, which
-    fails in the instants in which viser's loop begins or ends to wait for it.
+    fails at the instants at which viser's loop starts or stops waiting for it.
     """
     return isinstance(error, RuntimeError) and str(error) == "deque mutated during iteration"
-
-
-def _path(request: Request) -> str:
-    return request.path.partition("?")[0]
 
 
 @contextmanager
@@ -218,3 +233,62 @@ def _guarded(guard: Guard) -> Iterator[list[Guard]]:
         yield used
     finally:
         module.serve = serve
+
+
+def is_welcome(content: Any, find_input: FindInput) -> bool:
+    """Return whether the page may send this message, with values that its inputs can have."""
+    try:
+        mapping = msgspec.msgpack.decode(content)
+        kind = _KINDS[mapping["type"]]
+        message = msgspec.convert(mapping, kind)
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError):
+        return False
+    known = {"type", *(field.name for field in fields(kind))}
+    if not (mapping.keys() <= known and _is_tame(list(mapping.values()))):
+        return False
+    if not isinstance(message, messages.GuiUpdateMessage):
+        return True
+    control = find_input(message.uuid)
+    is_value = message.updates.keys() == {"value"}
+    return control is not None and is_value and _fits(control, message.updates["value"])
+
+
+def _is_tame(value: Any) -> bool:
+    """Return whether all numbers are finite, and all texts short."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_tame, value))
+    if isinstance(value, dict):
+        return all(map(_is_tame, value)) and all(map(_is_tame, value.values()))
+    if isinstance(value, (str, bytes)):
+        return len(value) <= _LONGEST
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _fits(control: Any, value: Any) -> bool:
+    """Return whether an input can have a value, by its type, its range and its options."""
+    options, present = getattr(control, "options", None), control.value
+    if options is not None:
+        return value in options
+    if isinstance(present, tuple):
+        return isinstance(value, list) and _are_within(control, value, len(present))
+    if isinstance(present, (bool, str)):
+        return type(value) is type(present)
+    if isinstance(present, int) and not isinstance(value, int):
+        return False
+    return _are_within(control, [value], 1)
+
+
+def _are_within(control: Any, values: list[Any], count: int) -> bool:
+    """Return whether the values are `count` numbers within the range of an input."""
+    lowest, highest = (_as_list(getattr(control, side, None), count) for side in ("min", "max"))
+    return len(values) == count and all(
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and (low is None or low <= value)
+        and (high is None or value <= high)
+        for value, low, high in zip(values, lowest, highest)
+    )
+
+
+def _as_list(bound: Any, count: int) -> list[Any]:
+    return list(bound) if isinstance(bound, tuple) else [bound] * count

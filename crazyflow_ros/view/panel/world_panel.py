@@ -7,9 +7,8 @@ from typing import Any
 
 import viser
 
-from crazyflow_ros.view.follower import Follower
-from crazyflow_ros.view.panel.options import NOTHING, set_options
-from crazyflow_ros.view.panel.requests import Fields, ServiceRequests
+from crazyflow_ros.view.panel.inputs import NOTHING, set_options
+from crazyflow_ros.view.panel.service_requests import Fields
 from crazyflow_ros.view.panel.state import SimulatorState
 
 _SLOW = 300.0  # s of wall time, in which the simulator may compile
@@ -20,21 +19,12 @@ class WorldPanel:
     """The tab for worlds, drones and objects.
 
     Args:
-        gui: The part of the page that contains the tab.
-        follower: The connection to the simulator.
-        state: What can be loaded, spawned and deleted.
-        requests: Sends what the user clicks.
+        gui: Where the tab is.
+        state: The simulator, with what can be loaded, spawned and deleted.
     """
 
-    def __init__(
-        self,
-        gui: viser.GuiApi,
-        follower: Follower,
-        state: SimulatorState,
-        requests: ServiceRequests,
-    ) -> None:
-        self._follower, self._state, self._requests = follower, state, requests
-        self._loaded = ""
+    def __init__(self, gui: viser.GuiApi, state: SimulatorState) -> None:
+        self._state, self._loaded = state, ""
         with gui.add_folder("World"):
             self._worlds: Any = gui.add_dropdown("World", (NOTHING,))
             load = gui.add_button("Load world", hint="Time stands still afterwards")
@@ -84,11 +74,11 @@ class WorldPanel:
             self._ask(event.client, f"Remove {name}", "DeleteEntity", "delete_entity", fields)
 
     def _ask(self, client: Any, what: str, kind: str, service: str, fields: Fields) -> None:
-        name = f"~/{service}"
-        self._requests.ask(client, what, f"{_SRV}/{kind}", name, fields, timeout=_SLOW)
+        kind, name = f"{_SRV}/{kind}", f"~/{service}"
+        self._state.requests.ask(client, what, kind, name, fields, timeout=_SLOW)
 
     def _spawnables(self) -> dict[str, str]:
-        model = self._follower.parameters.get("drone_model")
+        model = self._state.follower.parameters.get("drone_model")
         drone = {f"drone {model}": model} if model else {}
         return drone | self._state.spawnables
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from html import escape
 from typing import Any
@@ -14,14 +14,11 @@ from crazyflow_ros.scene.frames import body_to_world, rpy
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view.alarms import LAND, RESET
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.confirmation import Confirmation
-from crazyflow_ros.view.panel.options import NOTHING, set_options
-from crazyflow_ros.view.panel.pilot import PanelPilot
-from crazyflow_ros.view.panel.requests import Fields, ServiceRequests
+from crazyflow_ros.view.panel.inputs import NOTHING, set_options
+from crazyflow_ros.view.panel.service_requests import Fields
 from crazyflow_ros.view.panel.state import SimulatorState
-from crazyflow_ros.view.panel.sticks import KEYS, Sticks
-from crazyflow_ros.view.picking import floor_at
-from crazyflow_ros.view.viewer import Viewer
+from crazyflow_ros.view.panel.sticks import KEYS, PanelPilot, Sticks
+from crazyflow_ros.view.viewer import Viewer, floor_at
 
 _TAKE_OFF, _ARM, _DISARM, _STOP = "Take off", "Arm", "Disarm", "Stop"
 _QUESTION = "Stop the rotors?"
@@ -31,27 +28,12 @@ _LONGEST = 20  # characters of a name on a button
 
 
 class DronePanel:
-    """The tab with the controls of flight.
+    """The tab with the controls of flight."""
 
-    Args:
-        viewer: The page.
-        state: Says which drones fly.
-        requests: Sends what the user clicks.
-        pilot: Flies the selected drone.
-        sticks: Keys and gamepads of the tabs.
-    """
-
-    def __init__(
-        self,
-        viewer: Viewer,
-        state: SimulatorState,
-        requests: ServiceRequests,
-        pilot: PanelPilot,
-        sticks: Sticks,
-    ) -> None:
-        self._viewer, self._state = viewer, state
-        self._requests, self._pilot, self._sticks = requests, pilot, sticks
-        self._confirmation = Confirmation()
+    def __init__(self, viewer: Viewer, state: SimulatorState, sticks: Sticks) -> None:
+        self._viewer, self._state, self._sticks = viewer, state, sticks
+        self._pilot = PanelPilot(state.follower, sticks)
+        self._questions: dict[int, Any] = {}  # windows by the number of the tab
         self._frame: Frame | None = None
         self._drone = ""
         gui = viewer.server.gui
@@ -114,13 +96,32 @@ class DronePanel:
         owner, client = owner or self._drone, event.client
         harm = self._harm(owner, button) if button in (_STOP, _DISARM) else ""
         if harm and client is not None:
-            then = partial(self.command, client, button, owner)
-            self._confirmation.ask(client, _QUESTION, harm, f"{button}: {_of(owner)}", then)
+            self._ask(client, button, owner, harm)
         else:
             self.command(client, button, owner)
 
+    def _ask(self, client: Any, button: str, owner: str, harm: str) -> None:
+        """Carry out a button after the user has agreed in a window over that tab."""
+        self._close_question(client)
+        window = self._questions[client.client_id] = client.gui.add_modal(_QUESTION)
+        with window:
+            client.gui.add_html(f'<div style="padding:0 0.7em 1em">{escape(harm)}</div>')
+            confirm = client.gui.add_button(f"{button}: {_of(owner)}", color="red")
+            refuse = client.gui.add_button("Cancel", color="gray")
+        confirm.on_click(partial(self._answer, client, (button, owner)))
+        refuse.on_click(partial(self._answer, client, None))
+
+    async def _answer(self, client: Any, agreed: tuple[str, str] | None, _: Any) -> None:
+        self._close_question(client)
+        if agreed is not None:
+            self.command(client, *agreed)
+
+    def _close_question(self, client: Any) -> None:
+        if (window := self._questions.pop(client.client_id, None)) is not None:
+            window.close()
+
     def _harm(self, owner: str, button: str) -> str:
-        """Return what would happen to drones whose rotors stop, in words; empty: no harm."""
+        """Return what would happen to drones if their rotors stopped; empty for no harm."""
         frame = self._frame
         if frame is None:
             return ""
@@ -172,7 +173,7 @@ class DronePanel:
         kind, service, fields = services[button]
         if owner:
             what, name = f"{button}: {owner}", f"{owner}/{service}"
-            self._requests.ask(client, what, kind, name, fields, then=then)
+            self._state.requests.ask(client, what, kind, name, fields, then=then)
 
     def send(self, client: Any, x: float, y: float) -> None:
         """Send the selected drone to a place of the floor [m], at the height of the panel."""
@@ -180,7 +181,8 @@ class DronePanel:
         if frame is None or drone not in frame.names:
             return
         heading = float(yaw_of(frame.attitude[frame.names.index(drone)]))
-        self._requests.expect_refusal(client, f"Fly there: {drone}", f"{drone}/cmd_pose")
+        what, topic = f"Fly there: {drone}", f"{drone}/cmd_pose"
+        self._state.requests.expect_refusal(client, what, topic)
         self._pilot.go_to(x, y, float(self._height.value), heading)
 
     async def _click(self, event: viser.SceneClickEvent) -> None:
@@ -193,8 +195,7 @@ class DronePanel:
         place = floor_at(np.array(event.ray_origin), np.array(event.ray_direction))
         if place is None:
             return
-        x, y, _ = place.tolist()
-        self.send(event.client, x, y)
+        self.send(event.client, *place[:2].tolist())
 
     def update(self, frame: Frame | None, drone: str) -> None:
         """Show the state of the selected drone; `frame` is None without a simulator."""
@@ -211,7 +212,8 @@ class DronePanel:
         if frame is not None and drone:
             self._text.content = self._describe(frame, drone)
             self._reset.label = f"{RESET} {_of(drone)}"
-        self._confirmation.forget(set(self._viewer.server.get_clients()))
+        for number in self._questions.keys() - self._viewer.server.get_clients().keys():
+            self._questions.pop(number, None)  # the tab has closed
         self._switch(frame, drone)
 
     def _describe(self, frame: Frame, drone: str) -> str:
@@ -228,7 +230,7 @@ class DronePanel:
         ]
         if battery is not None:
             rows.append(("battery", f"{battery.charge:.0%}, {battery.volts:.2f} V"))
-        return _table(tuple((name, escape(value)) for name, value in rows))
+        return _table((name, escape(value)) for name, value in rows)
 
     def _switch(self, frame: Frame | None, drone: str) -> None:
         """Take off or land if a user has pressed the key for it."""
@@ -238,7 +240,7 @@ class DronePanel:
 
 
 def _of(owner: str) -> str:
-    """Return the owner of a service in words that fit on a button."""
+    """Return the owner of a service as text that fits on a button."""
     if owner == "all":
         return "all drones"
     return owner if len(owner) <= _LONGEST else f"{owner[: _LONGEST - 1]}…"
@@ -249,6 +251,6 @@ def _help() -> str:
     return f'{_table(KEYS)}<div style="padding:0 0.7em;font-size:0.85em">{sticks}</div>'
 
 
-def _table(rows: tuple[tuple[str, str], ...]) -> str:
+def _table(rows: Iterable[tuple[str, str]]) -> str:
     cells = "".join(f"<tr><td>{name}&ensp;</td><td>{value}</td></tr>" for name, value in rows)
     return f'<table style="font-size:0.85em;padding:0 0.7em">{cells}</table>'

@@ -44,7 +44,7 @@ class RecordingPanel:
         self._is_clicked = True
 
     def update(self, frame: Frame | None) -> None:
-        """Start or end a recording if clicked, and show the state; None without a simulator."""
+        """Start or end a recording after a click, and show the state; None without a simulator."""
         is_clicked, self._is_clicked = self._is_clicked, False
         self._section.visible = frame is not None or bool(self._result)
         if self._recording is not None:

@@ -1,4 +1,4 @@
-"""Two runs beside each other: their common time, and where they first differ."""
+"""Comparison of two runs: their common time, and their first difference."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import numpy as np
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.messages import FrameReader
-from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.choices import every
+from crazyflow_ros.view.recording import Recording, every
 from crazyflow_ros.view.replay.run import Run
 
 _PERIOD = NS // 100  # ns between two states that are compared
 
 
 class Alignment(StrEnum):
-    """What is the same time in both runs."""
+    """The instant that is the same time in both runs."""
 
     START = "start of the recording"
     TAKEOFF = "first take-off"
@@ -36,9 +35,9 @@ class Difference(NamedTuple):
 
 
 def shift_ns(first: Run, second: Run, alignment: Alignment) -> int | None:
-    """Return what to add to a time of the first run for that of the second [ns].
+    """Return the shift from times of the first run to times of the second run [ns].
 
-    None if a run has no such time.
+    None if one of the runs has no such instant.
     """
     if alignment is Alignment.START:
         return second.recording.begin_ns - first.recording.begin_ns
@@ -53,14 +52,14 @@ def first_difference(
     limit: float,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Difference | None:
-    """Find where drones of the same name are first further apart than a limit.
+    """Find the first time at which drones of the same name are further apart than a limit.
 
     States of the second run are interpolated at the times of the first.
 
     Args:
         first: The first run.
         second: The second run.
-        shift_ns: What to add to a time of the first for that of the second [ns].
+        shift_ns: Shift from times of the first run to times of the second run [ns].
         limit: Distance [m].
         go_on: Called once a second of the flight; False ends the search.
 
@@ -100,7 +99,7 @@ def _states(recording: Recording, begin_ns: int) -> Iterator[tuple[int, Frame]]:
 def _between(
     before: tuple[int, Frame], after: tuple[int, Frame], time_ns: int
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return drones and their places (M, 3) [m] between two states."""
+    """Interpolate between two states: return drones and their positions (M, 3) [m]."""
     (begin, old), (end, new) = before, after
     if old.names != new.names or end <= begin:
         return new.names, new.position
@@ -109,7 +108,7 @@ def _between(
 
 
 def _furthest(frame: Frame, names: tuple[str, ...], places: np.ndarray) -> tuple[str, float] | None:
-    """Return the drone of both that is furthest apart, and by how much [m]."""
+    """Return the drone whose positions in both runs are furthest apart, and their distance [m]."""
     rows = {name: row for row, name in enumerate(names)}
     both = [(row, rows[name]) for row, name in enumerate(frame.names) if name in rows]
     if not both:

@@ -1,4 +1,4 @@
-"""Carries out the requests of users of the page, and tells them about refusals."""
+"""Service calls for users of the page, who are told about refusals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,14 +17,14 @@ from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import problem_of
 from crazyflow_ros.ros.messages import type_of
 from crazyflow_ros.view.follower import Follower
-from crazyflow_ros.view.panel.log import WARNING, Log
+from crazyflow_ros.view.panel.page_log import WARNING, Log
 
 _MOST_WAITING = 32  # requests that have not been sent
-# s of wall time after a message or an answer, in which its refusal comes in the simulator's log.
-# Repetitions are counted there 5 s later: these are no refusals of what was asked meanwhile.
+# s of wall time after a message or an answer in which the simulator's log may tell its refusal. The
+# log counts repetitions 5 s later, which are no refusals of later requests.
 _REFUSAL = 1.0
 _SHOWN = 8.0  # s of wall time for which a notification stays
-# What the simulator's log says of services and topics, and of drones that cannot fly to a pose now.
+# What the simulator's log says about services and topics, and about drones that refuse a pose.
 _REFUSES, _IGNORES_POSE = ("is refused", "is ignored"), "ignores a pose"
 
 Fields = Mapping[str, Any]
@@ -40,7 +40,7 @@ class _Request:
     fields: Fields
     then: Callable[[Any], None] | None = None
     timeout: float = 10.0
-    notification: Any = field(default=None)
+    notification: Any = None
 
 
 class ServiceRequests:
@@ -80,7 +80,7 @@ class ServiceRequests:
 
         Args:
             client: Tab of the user, which shows a refusal; if None, only the log does.
-            what: What the user wants; if empty, refusals are not shown.
+            what: Name of the request, for refusals; if empty, they are not shown.
             kind: Type of the service, such as `std_srvs/srv/SetBool`.
             name: Name of the service; ~ is replaced by the simulator's name.
             fields: Fields of the request.
@@ -89,7 +89,14 @@ class ServiceRequests:
             then: Receives the response if the service succeeded, in the thread of the node.
             timeout: Wall time to wait for the answer [s]; from 30 s on, the user is asked to wait.
         """
-        self._put(f"{name} {part}", _Request(client, what, kind, name, fields or {}, then, timeout))
+        key = f"{name} {part}"
+        request = _Request(client, what, kind, name, fields or {}, then, timeout)
+        with self._lock:
+            is_full = len(self._waiting) >= _MOST_WAITING and key not in self._waiting
+            if not is_full:
+                self._waiting[key] = request
+        if is_full:
+            self._refuse(request, "the page is busy, try again")
 
     def set_parameter(self, client: Any, what: str, name: str, value: Any) -> None:
         """Request that a parameter of the simulator be set, without waiting."""
@@ -112,14 +119,6 @@ class ServiceRequests:
             self._asked = {name: asked for name, asked in self._asked.items() if asked[2] > now}
         for key, request in requests.items():
             self._call(key, request)
-
-    def _put(self, key: str, request: _Request) -> None:
-        with self._lock:
-            is_full = len(self._waiting) >= _MOST_WAITING and key not in self._waiting
-            if not is_full:
-                self._waiting[key] = request
-        if is_full:
-            self._refuse(request, "the page is busy, try again")
 
     def _call(self, key: str, request: _Request) -> None:
         if request.timeout >= 30.0:

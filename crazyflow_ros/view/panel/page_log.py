@@ -14,11 +14,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from crazyflow_ros.view.follower import Follower
 
-INFO, WARNING, ERROR = (
-    20,
-    30,
-    40,
-)  # as in rcl_interfaces/msg/Log, whose type differs between versions
+INFO, WARNING, ERROR = 20, 30, 40  # of rcl_interfaces/msg/Log, whose type varies with versions
 _LINES = 200
 _LONGEST = 2000  # characters of a line
 _COLORS = {INFO: "inherit", WARNING: "var(--warn)", ERROR: "var(--bad)"}

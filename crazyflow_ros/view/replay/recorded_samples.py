@@ -1,4 +1,4 @@
-"""The states of a recorded flight over a span of time, no more than are wanted."""
+"""States of a recorded flight over a span of time, thinned out."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.ros.messages import NS, deserialised, nanoseconds, xyz
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.messages import FrameReader
-from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.choices import every
+from crazyflow_ros.view.recording import Recording, every
 from crazyflow_ros.view.replay.events import EventReader
 
 _MOST_PLANS = 5000  # of all drones together
 
 
 class RecordedPlan(NamedTuple):
-    """The course of a drone from some time on; without points it has none."""
+    """The course of a drone from some time on; no points if it has none."""
 
     time_ns: int
-    """When it was told [ns]."""
+    """Time of its publication [ns]."""
     times_ns: np.ndarray
     """Of the points [ns], shape (K,)."""
     pos: np.ndarray
@@ -66,7 +65,7 @@ class RecordedSamples:
         )
 
     def with_plans_of(self, others: RecordedSamples) -> RecordedSamples:
-        """Return these states, with the courses that were told before them."""
+        """Return these states with the courses that were published before them."""
         plans = dict(self.plans)
         for drone, known in others.plans.items():
             own = plans.get(drone, [])
@@ -75,7 +74,7 @@ class RecordedSamples:
         return RecordedSamples(self.times_ns, self.frames, plans)
 
     def references(self, drone: str, times_ns: np.ndarray) -> np.ndarray:
-        """Return where a drone should be at times (K,) [ns]: (K, 3) [m], NaN if nowhere."""
+        """Return the wanted positions (K, 3) [m] of a drone at times (K,) [ns]; NaN if none."""
         plans = self.plans.get(drone, [])
         told = [plan.time_ns for plan in plans]
         result = np.full((len(times_ns), 3), np.nan)
@@ -140,11 +139,11 @@ def read_samples(
     """Read a span of a recording once.
 
     Args:
-        recording: The recording; its own place in the file stays.
+        recording: The recording; its reading position does not change.
         begin_ns: Begin of the span [ns].
         end_ns: Its end [ns].
-        most: Number of frames that are read at most.
-        events: Collects what happened meanwhile.
+        most: Largest number of frames.
+        events: Collects the events of the span.
         tell: Receives the time [ns] after each second of the file; False ends the reading.
 
     Raises:
@@ -184,7 +183,7 @@ def read_samples(
 
 
 class _StateReader:
-    """Makes frames of positions and rotor speeds of the same time, which come one after another."""
+    """Combines successive messages of states and rotor speeds of the same time into frames."""
 
     def __init__(self, samples: RecordedSamples, events: EventReader | None) -> None:
         self._samples, self._events, self._reader = samples, events, FrameReader()
