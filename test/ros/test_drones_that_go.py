@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import random
+import signal
+import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
+import pytest
 from builtin_interfaces.msg import Duration
 from crazyflie_interfaces.srv import GoTo, Takeoff
 from geometry_msgs.msg import PoseStamped, TwistStamped
@@ -15,6 +20,7 @@ from std_srvs.srv import Trigger
 
 DOMAIN = own_domain("test_drones_that_go")
 CYCLES = 12
+CRASHES = "9.1.2"
 READER = """
 import importlib, time
 import rclpy
@@ -30,6 +36,17 @@ while time.monotonic() < end:
             node.create_subscription(kind, topic, lambda _: None, 10, raw=True)
     rclpy.spin_once(node, timeout_sec=0.05)
 """
+
+
+@pytest.mark.parametrize(
+    ("executor", "ends"), [("EventsExecutor", -signal.SIGSEGV), ("SingleThreadedExecutor", 0)]
+)
+def test_a_queued_event_of_a_destroyed_publisher(executor: str, ends: int) -> None:
+    if ends and version("rclpy") != CRASHES:
+        pytest.skip(f"is known of rclpy {CRASHES}, this is {version('rclpy')}")
+    program = Path(__file__).with_name("destroyed_publisher.py")
+    command = [sys.executable, str(program), executor]
+    assert subprocess.run(command, timeout=100, capture_output=True).returncode == ends
 
 
 def test_calls_and_commands_for_drones_that_go_are_carried_out_or_refused() -> None:
