@@ -57,10 +57,6 @@ class Retirement:
         if together:
             self._delay(_SECONDS, end)
 
-    def has(self, prefix: str) -> bool:
-        """Return whether there are services whose full names have a prefix."""
-        return any(name.startswith(prefix) for name in self._retired)
-
     def end(self, name: str, callback: Callable[[Any, Any], Any]) -> Any:
         """Reactivate a service whose drone has been added again.
 
