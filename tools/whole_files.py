@@ -8,6 +8,7 @@ once, and the rest of its file runs in a new worker.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -37,6 +38,11 @@ class WholeFiles(LoadFileScheduling):
         for other in self.nodes:
             self._reschedule(other)
         return crashed
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give a worker more work, unless it has just crashed: then `remove_node` takes it back."""
+        with suppress(OSError):
+            super()._reschedule(node)
 
     def schedule(self) -> None:
         """Give work to all workers, a new one among them.

@@ -431,8 +431,7 @@ def test_other_readers_accept_the_messages_of_all_topics(client: Client) -> None
 @pytest.mark.usefixtures("paused")
 def test_a_plan_leads_from_the_drone_to_its_goal(client: Client) -> None:
     odometry, plans = client.collect(Odometry, "cf0/odom"), client.collect(Path, "cf0/plan")
-    client.advance(5)
-    place = client.until(lambda: odometry[-1:], "odometry")[0]
+    place = client.newest(odometry, client.advance(5))
     goal = pose(place.pose.pose.position.x + 0.5, place.pose.pose.position.y, 1.0, yaw=2.0)
     client.publish("cf0/cmd_pose", goal)
     client.advance(5)

@@ -408,7 +408,7 @@ def test_axe_finds_no_barrier_on_a_phone(
     assert tab.barriers() == []
     opener.click()
     panel.wait_for()
-    assert tab.barriers() == []
+    until(lambda: tab.barriers() == [], "the panel to have opened without barriers")
     tab.page.locator(".viser-handle, [aria-label='Minimize panel']").click()
     panel.wait_for(state="hidden")
 

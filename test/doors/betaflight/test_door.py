@@ -155,7 +155,13 @@ def test_without_its_gamepad_the_switches_are_off(
     physics_helpers.until(lambda: says("the gamepad is silent"), "its silence", T)
     packets = receiver.packets()
     assert packets[0][1:6] == (1500, 1500, 2000, 1500, 2000)
-    assert packets[-1][1:] == (1500, 1500, 1000, 1500, *[1000] * 12)
+
+    def is_off() -> bool:
+        flight.fly(0.004)
+        packets.extend(receiver.packets())
+        return packets[-1][1:] == (1500, 1500, 1000, 1500, *[1000] * 12)
+
+    physics_helpers.until(is_off, "a packet with all switches off", T)
 
 
 def test_packets_that_are_no_outputs_are_refused(

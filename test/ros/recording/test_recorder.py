@@ -268,7 +268,8 @@ CAMERA = """
   eye: {type: camera, rate: 10, width: 32, height: 24, data_types: [rgb, depth], renderer: opengl}
 """
 IN_TERMINAL = """
-import fcntl, os, sys, termios
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup ignores
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
