@@ -98,12 +98,14 @@ class File:
         is_complete: Whether it ends as it should.
 
     Raises:
-        ValueError: It is not an MCAP file.
+        ValueError: It is empty, or not an MCAP file.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.place = file, 0
         self.size = file.seek(0, os.SEEK_END)
+        if not self.size:
+            raise ValueError("it is empty: recorders write once a second")
         if self.read(0, len(MAGIC)) != MAGIC:
             raise ValueError("not an MCAP file")
         last = self.size - len(MAGIC)

@@ -162,7 +162,7 @@ def test_a_chunk_becomes_no_larger_than_the_limit(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not an MCAP file"),
+        (b"", "it is empty"),
         (b"\x89MCAP1\r\n" + bytes(100), "not an MCAP file"),
         (files.complete(files.record(files.SCHEMA, bytes(2))), "a Schema cannot be read"),
         (files.complete(files.record(files.CHUNK, bytes(5))), "hunk"),

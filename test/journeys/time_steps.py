@@ -239,6 +239,7 @@ class ReplaySoFar(Step):
         return walk.life.records and not walk.life.by_door
 
     def take(self, walk: Walk) -> None:
+        walk.until(lambda: walk.recording.stat().st_size, "what is written once a second")
         copy = walk.folder / f"so_far{len(walk.taken)}.mcap"
         shutil.copy(walk.recording, copy)
         words = ["-m", "crazyflow_ros", "replay", str(copy)]
