@@ -12,6 +12,8 @@ from geometry_msgs.msg import PoseStamped, Transform, Twist
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, numbers, own_domain, time_ns
 from sensor_msgs.msg import MultiDOFJointState
+from simulation_interfaces.msg import Resource
+from simulation_interfaces.srv import DeleteEntity, SpawnEntity
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
@@ -204,6 +206,9 @@ class Swarm:
     def remove_entities(self, prefix: str) -> None:
         assert self.removed[-1] == prefix
 
+    def has_retired(self, prefix: str) -> bool:
+        return prefix in self.removed
+
     def call(self) -> tuple[str, ...]:
         """Make all regular calls; the drones with topics and services afterwards."""
         for call in self._calls:
@@ -262,6 +267,33 @@ def test_drones_come_and_go() -> None:
     node.own_drones = ("cf5", "cf0")
     node.interfaces.follow_drones()
     assert node.interfaces.drones == ("cf5",)
+
+
+def test_a_drone_that_comes_back_while_its_services_refuse_calls_has_them_at_once() -> None:
+    node = Swarm(Interfaces.swarm)
+    node.clients = node.sought("cf3")
+    node.call()
+    drones, node.own_drones = node.own_drones, node.own_drones[:3]
+    node.interfaces.follow_drones()
+    assert node.interfaces.drones == ()
+    node.own_drones = drones
+    node.interfaces.follow_drones()
+    assert node.interfaces.drones == ("cf3",) and node.call() == ("cf3",)
+
+
+def test_services_are_back_as_soon_as_their_drone_is(
+    simulator: SimulatorProcess, client: Client
+) -> None:
+    for _ in range(5):
+        deleted = client.call(DeleteEntity, "crazyflow/delete_entity", entity="cf0")
+        assert deleted.result.result == 1, deleted.result.error_message
+        model = Resource(uri="cf2x_L250")
+        spawned = client.call(
+            SpawnEntity, "crazyflow/spawn_entity", name="cf0", entity_resource=model
+        )
+        assert spawned.result.result == 1, spawned.result.error_message
+        answer = client.call(Trigger, "cf0/reset")
+        assert answer.success, answer.message
 
 
 def test_topics_of_a_drone_that_has_gone_go_although_another_one_gets_some_meanwhile() -> None:
