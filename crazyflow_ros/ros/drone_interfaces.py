@@ -38,9 +38,6 @@ class SwarmNode(Protocol):
     def resolve_topic_name(self, topic: str) -> str:
         """Return the full name of a topic."""
 
-    def has_retired(self, prefix: str) -> bool:
-        """Return whether removed services, whose names have a prefix, still refuse calls."""
-
     def remove_entities(self, prefix: str) -> None:
         """Destroy the topics and services whose names begin with a prefix."""
 
@@ -103,16 +100,12 @@ class DroneInterfaces:
     def follow_drones(self) -> None:
         """Adapt to the present drones of the node at once.
 
-        Who looked for a drone of the same name may call it before it is looked for again.
+        A drone that comes back while its name is sought gets them, too, for its old services refuse
+        calls.
         """
         self._present = frozenset(self._node.own_drones)
-        deleted, missing = [d for d in self.drones if d not in self._present], self._missing()
-        if self.rule == Interfaces.swarm:
-            back = [d for d in missing if self._node.has_retired(f"{self._namespace}{d}/")]
-            self._sought |= dict.fromkeys(back, self._clock())
-        else:
-            back = []
-        self._change(deleted, [d for d in missing if d in back or self._is_permanent(d)])
+        deleted = [drone for drone in self.drones if drone not in self._present]
+        self._change(deleted, [d for d in self._missing() if self._is_wanted(d)])
 
     def owner(self, name: str) -> str:
         """Return the drone below whose name a topic or service is; empty if there is none."""

@@ -136,10 +136,6 @@ class GuardedNode(ParameterNode):
         for group in (self.default_callback_group, self.waiting.group):
             group.entities = {entity for entity in group.entities if entity() is not None}
 
-    def has_retired(self, prefix: str) -> bool:
-        """Return whether removed services, whose full names have a prefix, still refuse calls."""
-        return self._retirement.has(prefix)
-
     def _expanded(self, name: str) -> str:
         """Return the full name of a topic or service, without remapping."""
         return self.resolve_topic_name(name, only_expand=True)

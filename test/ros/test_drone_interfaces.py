@@ -206,9 +206,6 @@ class Swarm:
     def remove_entities(self, prefix: str) -> None:
         assert self.removed[-1] == prefix
 
-    def has_retired(self, prefix: str) -> bool:
-        return prefix in self.removed
-
     def call(self) -> tuple[str, ...]:
         """Make all regular calls; the drones with topics and services afterwards."""
         for call in self._calls:
