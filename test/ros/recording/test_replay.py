@@ -433,9 +433,10 @@ def test_requests_that_are_no_settings_are_refused(tmp_path: Path) -> None:
 
 def test_file_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
     path = tmp_path / "other.mcap"
-    path.write_bytes(b"")
-    with pytest.raises(ReplayError, match="not an MCAP file"):
-        replay(path)
+    for content, what in ((b"", "it is empty"), (b"text", "not an MCAP file")):
+        path.write_bytes(content)
+        with pytest.raises(ReplayError, match=what):
+            replay(path)
     path.write_bytes(mcap_files.complete())
     with pytest.raises(ReplayError, match="not a recording of this simulator"):
         replay(path)
