@@ -40,9 +40,13 @@ class WholeFiles(LoadFileScheduling):
         return crashed
 
     def _reschedule(self, node: WorkerController) -> None:
-        """Give a worker more work, unless it has just crashed: then `remove_node` takes it back."""
+        """Give a worker more work, unless it is new and still collects tests.
+
+        One that has just crashed cannot take it; `remove_node` takes it back.
+        """
         with suppress(OSError):
-            super()._reschedule(node)
+            if node in self.registered_collections:
+                super()._reschedule(node)
 
     def schedule(self) -> None:
         """Give work to all workers, a new one among them.
