@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.engine.form import gain_columns
-from crazyflow_ros.sim.data import SimControls
+from crazyflow_ros.sim.controls import SimControls
 
 Controls = TypeVar("Controls", bound=SimControls)
 

@@ -36,8 +36,8 @@ from crazyflow_ros.sim.compile.packing import Components, in_components
 from crazyflow_ros.sim.data import SimStateDeriv, check_precision
 from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, traced
+from crazyflow_ros.sim.motion import as_impulses, derivative, free_derivative, with_contacts
 from crazyflow_ros.sim.pipeline import names
-from crazyflow_ros.sim.stages import as_impulses, derivative, free_derivative, with_contacts
 from crazyflow_ros.xla.kernels import inlined
 
 _Carry: TypeAlias = tuple[Components, BodyDerivative, Array]

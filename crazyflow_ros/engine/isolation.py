@@ -17,7 +17,7 @@ from jax import Array
 
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.data import SimControls
+from crazyflow_ros.sim.controls import SimControls
 
 # Far beyond what drones reach. NaN propagates through the maximum, and is never below 1.
 _LIMITS = {

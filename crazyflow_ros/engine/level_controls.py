@@ -20,20 +20,20 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.isolation import HoldableControls
 from crazyflow_ros.engine.levels import ARE_RATES, Level, Levels
 from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.data import (
+from crazyflow_ros.sim.controls import (
     AttitudeControl,
     BodyRateControl,
     ForceTorqueControl,
     SimControls,
     filled,
 )
+from crazyflow_ros.sim.motion import integration
 from crazyflow_ros.sim.pipeline import insert_before, replace
 from crazyflow_ros.sim.stages import (
     control_attitude,
     control_body_rate,
     control_force_torque,
     increment_steps,
-    integration,
     limit_rotor_vel,
     position_controller,
     run_if_due,

@@ -25,7 +25,7 @@ from crazyflow_ros.scene import Mirror, build_spec, read_scene
 from crazyflow_ros.scene.collision_shapes import obstacles_of
 from crazyflow_ros.scene.description import Description
 from crazyflow_ros.scene.kept_model import kept_model
-from crazyflow_ros.scene.mirror import MirroredModel
+from crazyflow_ros.scene.mirrored_model import MirroredModel
 from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]

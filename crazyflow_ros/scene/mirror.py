@@ -17,19 +17,17 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.collision_shapes import neighbour
-from crazyflow_ros.scene.controls import ControlReader, Controls
+from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
-from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
-from crazyflow_ros.scene.rays import Rangefinder
+from crazyflow_ros.scene.mirror_state import MirrorState
+from crazyflow_ros.scene.mirrored_model import MirroredModel
 
-_DRONE = "drone:"  # prefix of the bodies of drones
 _TIMEOUT = 10.0  # s for a request to the physics thread
 
 ResetCallback = Callable[[bool], None]
@@ -59,40 +57,6 @@ class PhysicsRequests(Protocol):
 
     def notify_reset(self) -> Future[Any]:
         """Call `Mirror.notify_reset(False)` between two ticks."""
-
-
-class MirroredModel:
-    """A model for `Mirror.use`. Building it takes long, and may be done in any thread.
-
-    Args:
-        model: Compiled from `build_spec(..., mocap=False)`; not modified.
-        names: Names of the drones; they give the order of all arrays.
-
-    Raises:
-        ValueError: The model lacks a part of a drone, or another body has the name of one.
-    """
-
-    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
-        self.index = DroneIndex(model, names)
-        _check_bodies(model, names)
-        self.rangefinder = Rangefinder(model, names)
-        self.data = data = mujoco.MjData(model)
-        """Scratch data of the physics thread."""
-        self.initial = self.index.read(data.qpos, data.qvel, data.qacc, data.time)
-
-    @cached_property
-    def controls(self) -> ControlReader:
-        """Reader of control inputs."""
-        return ControlReader(self.index)
-
-    def kinematics(self, state: MirrorState) -> mujoco.MjData:
-        """Return data with the frames of bodies, geoms and sites in a state. Physics thread only.
-
-        They are valid until the next call.
-        """
-        self.index.write(state, self.data)
-        mujoco.mj_kinematics(self.index.model, self.data)
-        return self.data
 
 
 class Mirror:
@@ -348,13 +312,3 @@ class Mirror:
                     "release the mirror's lock before sending a request to the physics"
                 )
         return self._connected()
-
-
-def _check_bodies(model: mujoco.MjModel, names: Sequence[str]) -> None:
-    """Refuse bodies that would be neither drones nor scenery."""
-    drones = {f"{_DRONE}{name}" for name in names}
-    for i in np.flatnonzero(model.body_parentid == 0).tolist():
-        name = model.body(i).name
-        if name.startswith(_DRONE) and name not in drones:
-            rule = f"only drones may have names that begin with {_DRONE!r}"
-            raise ValueError(f"{rule}, the scene has a body {name!r}")

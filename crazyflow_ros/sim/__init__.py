@@ -80,6 +80,7 @@ MODULES = (
     "actuation",
     "arguments",
     "compile",
+    "controls",
     "data",
     "functional",
     "integration",

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.forces.external import External
-from crazyflow_ros.sim import stages
+from crazyflow_ros.sim import motion, stages
 from crazyflow_ros.sim.compile.programs import Stepping
 from crazyflow_ros.sim.compile.stepping import (
     Derivative,
@@ -37,7 +37,7 @@ common_reset_fn = lru_cache(_MOST)(reset_fn)
 def derivative(data: SimData, forces: tuple[External, ...] = ()) -> SimStateDeriv:
     """Return the time derivative of `data.states` under the commands in force."""
     check_precision(data)
-    rate = stages.derivative(data, data.states.components, forces)
+    rate = motion.derivative(data, data.states.components, forces)
     return SimStateDeriv.from_components(rate)
 
 
@@ -84,7 +84,7 @@ def step_stages(
     return (
         *([stages.estimate_state] if estimated else []),
         *control_stages(dynamics, control),
-        stages.integration(integrator, forces),
+        motion.integration(integrator, forces),
         stages.increment_steps,
         *([stages.clip_floor_pos] if clipped else []),
     )
