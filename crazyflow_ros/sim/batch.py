@@ -14,35 +14,22 @@ from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.sim import functional, motion
 from crazyflow_ros.sim.arguments import mask_of, steps_of
-from crazyflow_ros.sim.common_step import (
-    are_shared,
-    common_derivative,
-    common_ending,
-    common_rate_of,
-    common_reset_fn,
-    common_step,
-    common_step_fn,
-    rate_of,
-    step_stages,
-)
 from crazyflow_ros.sim.compile.live_data import LiveData
 from crazyflow_ros.sim.compile.programs import Program, Stepping
 from crazyflow_ros.sim.compile.stepping import (
     StepFn,
-    compiled_derivative,
     count,
-    deriving,
-    step_fn,
     tick_of,
 )
 from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.functional import seed_sim
 from crazyflow_ros.sim.integrator import Integrator
+from crazyflow_ros.sim.kind import kind_of
 from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.one_thread import OneThread
 from crazyflow_ros.sim.randomize import ResetStage
-from crazyflow_ros.sim.reset import ResetFn, reset_fn, restoring
+from crazyflow_ros.sim.reset import ResetFn, restoring
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.worlds import Worlds
 from crazyflow_ros.xla.kernels import inlined
@@ -91,20 +78,15 @@ class Batch:
         self.freq, self.control, self.device = data.core.freq, data.controls.mode, device
         self.dynamics, self.integrator, self.forces = dynamics, integrator, forces
         self._one_thread, self._worlds, self._memories = OneThread(), worlds, Memories()
-        self._stepping: Stepping | None = None
         is_estimated = data.estimate is not None
-        kind = dynamics, self.control, integrator, forces, is_estimated, is_clipped
-        if shared := are_shared(forces):
-            self._step_pipeline, self._stepping = common_step(*kind)
-        else:
-            self._step_pipeline = step_stages(*kind)
+        self._kind = kind = kind_of(
+            dynamics, self.control, integrator, forces, is_estimated, is_clipped
+        )
+        self._step_pipeline, self._stepping = kind.pipeline, kind.stepping
         self._reset_pipeline: tuple[ResetStage, ...] = ()
         self._reset: ResetFn | None = None
         self._first = self.default_data = data
-        self._rate = (common_rate_of if shared else rate_of)(forces)
-        self._ending = common_ending(forces) if shared else deriving(self._rate)
-        compiled = common_derivative if shared else compiled_derivative
-        self._live = LiveData(data, worlds, compiled(self._rate, worlds))
+        self._live = LiveData(data, worlds, kind.compiled_rate(worlds))
         self._contact_wrench = inlined(partial(motion.contact_wrench, forces=forces))
 
     @property
@@ -140,7 +122,7 @@ class Batch:
         self._memories, after = self._memories.following(pipeline, before)
         self.data, self.default_data = map(self._worlds.placed, after)
         self._live.forget_programs()
-        self._step_pipeline, self._stepping = pipeline, None
+        self._step_pipeline, self._stepping = pipeline, Stepping(tick_of(pipeline))
 
     @property
     def reset_pipeline(self) -> tuple[ResetStage, ...]:
@@ -158,8 +140,6 @@ class Batch:
             ValueError: `n_steps` is not an integer from 1 to `MAX_STEPS`.
             RuntimeError: Another thread is working on this simulation.
         """
-        if self._stepping is None:
-            self._stepping = Stepping(tick_of(self._step_pipeline))
         n = count(steps_of(n_steps))
         with self._one_thread:
             self._live.run(self._stepping, n)
@@ -192,8 +172,7 @@ class Batch:
         if mask is not None:
             mask = self._worlds.placed_array(mask_of(mask, self.n_worlds))
         if self._reset is None:
-            make = reset_fn if self._reset_pipeline else common_reset_fn
-            self._reset = make(self._reset_pipeline, None, self._worlds)
+            self._reset = self._kind.reset_fn(self._reset_pipeline, False, self._worlds)
         with self._one_thread:
             data, default = self._live.data, self.default_data
             if mask is None:  # then only the random numbers of the present data matter
@@ -272,7 +251,7 @@ class Batch:
 
     def derivative(self, data: SimData) -> SimStateDeriv:
         """Return the time derivative of `data.states` under the commands in force."""
-        return self._rate(data)
+        return self._kind.rate(data)
 
     def contact_wrench(self, data: SimData) -> Array:
         """Return the wrench of the contacts among `forces`, computed from `data.states_deriv`.
@@ -296,11 +275,8 @@ class Batch:
                 that evaluation.
         """
         if last is None and derivative:
-            last = self._ending
-        stepping = self._stepping
-        if stepping and stepping.is_shared and last in (None, self._ending):
-            return common_step_fn(stepping.tick, last, self._worlds)
-        return step_fn(tick_of(self._step_pipeline), last, self._worlds)
+            last = self._kind.ending
+        return self._kind.step_fn(self._stepping, last, self._worlds)
 
     def owned(self, data: SimData) -> list[bool]:
         """Return for each leaf of data whether its first axis is that of the worlds."""
@@ -313,7 +289,5 @@ class Batch:
             derivative: Whether to evaluate `states_deriv`; if so, the function is compiled.
         """
         if derivative:
-            shared = not self._reset_pipeline and are_shared(self.forces)
-            make = common_reset_fn if shared else reset_fn
-            return make(self._reset_pipeline, self._rate, self._worlds)
+            return self._kind.reset_fn(self._reset_pipeline, True, self._worlds)
         return restoring(self._reset_pipeline, self._worlds)
