@@ -408,7 +408,10 @@ def test_axe_finds_no_barrier_on_a_phone(
     assert tab.barriers() == []
     opener.click()
     panel.wait_for()
-    until(lambda: tab.barriers() == [], "the panel to have opened without barriers")
+    for _ in range(30):  # while it opens, its texts have less contrast
+        if not (found := tab.barriers()):
+            break
+    assert found == []
     tab.page.locator(".viser-handle, [aria-label='Minimize panel']").click()
     panel.wait_for(state="hidden")
 

@@ -40,6 +40,14 @@ class Flight:
     def fly(self, seconds: float) -> Snapshot:
         return self.physics.step(round(seconds * FREQ)).result(T)
 
+    def packets(self, seconds: float) -> list[tuple[float, ...]]:
+        """Fly, and return what is sent meanwhile: the readings of each period's begin."""
+        begin = self.physics.snapshot.time_ns * 1e-9 - 1e-6
+        last, sent = begin + seconds - 1 / RATE, self.fake.packets
+        self.fly(seconds)
+        physics_helpers.until(lambda: sent and sent[-1][0] > last, "the last packet", T)
+        return [packet for packet in sent if packet[0] > begin]
+
 
 Start = Callable[..., Flight]
 
@@ -77,10 +85,14 @@ def test_outputs_are_for_the_rotors_of_their_order(
 @pytest.mark.parametrize(("gyro_z", "sign"), [("frd", -1), ("flu", 1)])
 def test_readings_have_the_signs_of_betaflight(start: Start, gyro_z: str, sign: int) -> None:
     flight = start(gyro_z=gyro_z, latitude=10.0, longitude=20.0, altitude=100.0)
-    flight.fly(0.2)
-    n = len(flight.fake.packets)
-    assert n == 0.2 * RATE
-    packets = np.array(flight.fake.packets)
+
+    def answers() -> bool:  # until then the drone is held
+        flight.fly(1 / RATE)
+        return bool(flight.door.status().attached)
+
+    physics_helpers.until(answers, "an answer", T)
+    packets = np.array(flight.packets(0.2))
+    assert len(packets) == 0.2 * RATE
     np.testing.assert_allclose(np.diff(packets[:, 0]), 1 / RATE, atol=1e-9)
     np.testing.assert_allclose(packets[:, 4:7].mean(axis=0), (0, 0, -9.81), atol=0.8)
     np.testing.assert_allclose(packets[-1, 7:11], (1, 0, 0, 0), atol=1e-3)
@@ -92,8 +104,7 @@ def test_readings_have_the_signs_of_betaflight(start: Start, gyro_z: str, sign: 
         pos=(0, 0, 5.0), quat=(0, np.sin(0.1), 0, np.cos(0.1)), vel=(1, 2, 3), ang_vel=(0.5, 1, 2)
     )
     flight.physics.state.set_drone_states({"cf0": turning}).result(T)
-    flight.fly(0.02)
-    packet = flight.fake.packets[n]
+    packet = flight.packets(0.02)[0]
     np.testing.assert_allclose(packet[1:4], (0.5, -1, sign * 2), atol=0.15)
     np.testing.assert_allclose(packet[7:11], (np.cos(0.1), 0, -np.sin(0.1), 0), atol=0.02)
     np.testing.assert_allclose(packet[11:14], (1, 2, 3), atol=0.1)
