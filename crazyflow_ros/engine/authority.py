@@ -55,6 +55,7 @@ class Authority:
         pid = Controller.pid
         self._fastest[pid] = min(self._fastest[pid], _FOLLOWED * float(np.min(most)))
         self._lag = {each: each.lag for each in Controller}
+        self._others_fastest = fastest  # of controllers of other packages
         cell = load_battery(drone) if has_battery(drone) else {"full": inf}
         self._full_speed = cell.get("full_speed", cell["full"])  # V
 
@@ -76,8 +77,8 @@ class Authority:
         air = np.abs(wind.mean) + _GUSTS * wind.gust_intensity * np.array([2.0, 2.0, 1.0])
         holding = np.linalg.norm(self._drag * air + (0.0, 0.0, self._weight))
         share: np.ndarray = self._share * (most - holding) / (self._most - self._weight)
-        fastest = self._fastest[controller]
+        fastest = self._fastest.get(controller, self._others_fastest)
         if controller in self._airspeed:
             upwind = self._airspeed[controller] - float(np.linalg.norm(wind.mean))
             fastest = min(fastest, max(_FOLLOWED * upwind, _SLOWEST))
-        return Ability(np.clip(share, 0.0, 1.0), fastest, self._lag[controller])
+        return Ability(np.clip(share, 0.0, 1.0), fastest, self._lag.get(controller, 0.0))

@@ -63,7 +63,8 @@ def main(
                 open_later(page.viewer.url, lambda: page.viewer.shell.has_tabs)
             page.run()
     except (OSError, ValueError, ModuleNotFoundError, SimulationError) as error:
-        print(f"there is no page: {in_words(error)}", file=sys.stderr)
+        what = "there is no page" if options.recording is None else "view"
+        print(f"{what}: {in_words(error)}", file=sys.stderr)
         return 1
     return 0
 

@@ -62,7 +62,7 @@ def windy() -> Engine:
 def engine(windy: Engine) -> Engine:
     """The drones high in the air and far from each other, with rotors at rest."""
     windy.reset()
-    windy.disturb(Wind())
+    disturb(windy, Wind())
     put(windy)
     return windy
 
