@@ -23,7 +23,7 @@ from crazyflow_ros.sim.data import SimData
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
 
 ResetStage = Callable[[SimData, SimData, Array | None], SimData]
-"""Changes reset data. Its arguments are the data, the default data and the mask of reset worlds."""
+"""A stage after a reset: a function of data, default data and the mask of the reset worlds."""
 
 
 def randomize_pos(spread: ArrayLike) -> ResetStage:
