@@ -1,7 +1,7 @@
 """MCAP files, read from untrusted files: complete or cut off, with or without chunks and indices.
 
-`recorded` reads all messages in the order of the file. `McapFile` reads the wanted ones where the
-indices of the file lead: files of hours have millions of others.
+`recorded` reads all messages in the order of the file. `McapFile` finds wanted messages by the
+indices of the file, because files of hours have millions of others.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class McapFile:
 
     @property
     def goes_back(self) -> bool:
-        """Whether recorded times go back, by more than other programs mix them."""
+        """Whether recorded times go back by more than the usual disorder of other programs."""
         starts, ends = np.array([block.span for block in self._blocks]).reshape(-1, 2).T
         return bool((starts[1:] < np.maximum.accumulate(ends)[:-1] - 500_000_000).any())
 
@@ -137,9 +137,9 @@ class McapFile:
         """Read the messages of some topics, block by block, each in the order of their times.
 
         Args:
-            topics: The topics, each with what chooses among its messages; None: all.
-            begin_ns: Time of the first one [ns].
-            end_ns: Time of the last one [ns]; by default, to the end.
+            topics: The topics, each with a function that chooses messages; None chooses all.
+            begin_ns: Time of the first message [ns].
+            end_ns: Time of the last message [ns]; None reads to the end.
 
         Raises:
             OSError: The file cannot be read.
