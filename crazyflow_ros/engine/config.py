@@ -124,7 +124,7 @@ class SimulationOptions:
         Numbers,
         Spec("Mean wind x, y, z in map [m/s], up to 30", read_only=False, check=check_wind),
     ] = (0.0, 0.0, 0.0)
-    """Wind at the start, see `disturbances.Wind`, as are the next two fields."""
+    """Wind at the start, like the next two fields; see `disturbances.Wind`."""
     gust_intensity: Annotated[
         float,
         Spec(
@@ -176,7 +176,7 @@ class SimulationOptions:
 
 @dataclass(frozen=True)
 class RealisticOptions(SimulationOptions):
-    """The options with what the node and the programs switch on, for a user would expect it."""
+    """The options with the effects that users expect, so the node and the programs enable them."""
 
     true_mass: bool = True
     ground_effect: bool = True
@@ -200,7 +200,7 @@ class SimulationConfig(SimulationOptions):
 
     @property
     def is_own(self) -> bool:
-        """Whether nothing of other packages takes part in the physics."""
+        """Whether the physics uses no code of other packages."""
         return (
             Dynamics(self.dynamics).is_own
             and Controller(self.controller).is_own

@@ -74,8 +74,8 @@ class Engine:
             names: Names of the drones.
             n_slots: Number of drones for which there is room without recompiling; at least the
                 given ones.
-            by_door: Those of the drones that a door flies, in its order; they stay, and have the
-                first slots.
+            by_door: Names of the drones that a door flies, in its order; they cannot be removed,
+                and have the first slots.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -166,7 +166,7 @@ class Engine:
     def inputs(self, names: Sequence[str]) -> np.ndarray:
         """Return what determines the next ticks of drones besides their state, (n, k).
 
-        It is the command, the level, and the external force and torque.
+        These are the command, the level, and the external force and torque.
         """
         return self.all_inputs[self.slots_of(names), : self.world.form.inputs["wrench"].stop]
 
@@ -181,8 +181,8 @@ class Engine:
     def put(self, names: Sequence[str], fields: Fields) -> None:
         """Change the state of drones; their controllers keep their memory.
 
-        The estimators of drones that are put elsewhere start again there: nothing that a drone
-        measures would tell it.
+        The estimators of drones that are put elsewhere start again there, because no measurement
+        would show the jump.
         """
         slots, leaves = self.slots_of(names), self.world.leaves
         before = [leaves[path][0, slots] for path in _POSE]

@@ -104,17 +104,17 @@ def check_controller(engine: Engine, controller: Controller) -> None:
 
 
 def rotors_obey(engine: Engine) -> bool:
-    """Return whether commands are rotor speeds, and no door gives them."""
+    """Return whether the commands of drones are rotor speeds, and none come from a door."""
     return engine.control is Control.rotor_vel and not engine.by_door
 
 
 def command_rotors(engine: Engine, names: Sequence[str], speeds: np.ndarray) -> np.ndarray:
-    """Command rotor speeds [rad/s], (n, 4), where they are new; no effect unless they obey.
+    """Command rotor speeds [rad/s], (n, 4), where they are new, if `rotors_obey`.
 
-    Drones that have no command keep none if their rotors are to stand still.
+    A drone without a command gets none if its rotors are to stand still.
 
     Returns:
-        (n,) bool, which were new.
+        (n,) bool: whether the speeds were new.
     """
     if not rotors_obey(engine):
         return np.zeros(len(names), bool)

@@ -14,7 +14,7 @@ from crazyflow_ros.sim.actuation import Battery
 
 
 class Readings:
-    """The columns of the output, see `form.output_columns`, but for those of single stretches.
+    """The columns of the output, see `form.output_columns`, except those of single stretches.
 
     Args:
         sim: The simulation.

@@ -16,7 +16,7 @@ from crazyflow_ros.runtime.resets import ResetEvent
 
 
 class Setting(NamedTuple):
-    """A request that left the state as it was, and changed how it goes on."""
+    """A request that did not change the state, but how it evolves from then on."""
 
     request: str
     """Name of the method that carries it out, such as `tune`."""
