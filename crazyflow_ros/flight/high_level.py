@@ -291,7 +291,7 @@ def _to_rest_at(
 
 
 def _plan(course: Course, duration: float, *notes: str) -> Plan:
-    """Plan a course, with notes that are not empty, and one if it takes longer than it should."""
+    """Plan to follow a course; add the notes that are not empty, and one if it takes longer."""
     longer = ""
     if course.end > duration > 0:
         longer = f"takes {course.end:.2f} s instead of {duration:g} s, the fastest allowed"

@@ -242,7 +242,7 @@ class Simulation:
             self.engine.set_commands(names, commands[0])
 
     def idle(self) -> None:
-        """See `Driver`; there is nothing to do, so that the loop does not call it."""
+        """See `Driver`; does nothing, so the loop does not call it."""
 
     def set_paused(self, paused: bool) -> None:
         """Tell the door that time stands still, or runs again."""
