@@ -86,7 +86,7 @@ def landlock() -> int:
     """Return the version of the kernel's Landlock; 0 if it has none, which the log says once."""
     version = _call(_CREATE_RULESET, None, 0, 1)
     if version < 1:
-        text = "processes that read what others send have limits, but no Landlock: %s"
+        text = "processes that read untrusted input have limits, but no Landlock: %s"
         logging.getLogger("crazyflow_ros").info(text, os.strerror(ctypes.get_errno()))
     return max(version, 0)
 
