@@ -269,8 +269,8 @@ class SharedMemoryLink:
         self._awaited[:] = self._attached & self._lock_step
         if self._memory.repair():
             self._logger.warning(
-                f"something has written over the shared memory {self._memory.name!r}, which its "
-                "controllers may only read: the data of the simulator and its drones are restored"
+                f"something has written over the shared memory {self._memory.name!r}, where its "
+                "controllers only read: the data of the simulator and its drones is restored"
             )
 
     def _is_usual(self, tick: int, latest: np.ndarray) -> bool:
