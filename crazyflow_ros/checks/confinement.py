@@ -19,8 +19,8 @@ from typing import IO, Any
 from crazyflow_ros.checks.limits import shown
 
 _PACKAGE = Path(__file__).parents[1]
-_MOST_SAID = 300  # characters of what a process said last
-_READ = 1 << 16  # bytes of it
+_MOST_SAID = 300  # characters of the last line of a process
+_READ = 1 << 16  # bytes of its output
 # Numbers of two of Linux's system calls, the same on all processors, and of an operation.
 _CREATE_RULESET, _RESTRICT_SELF, _NO_NEW_PRIVILEGES = 444, 446, 38
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}

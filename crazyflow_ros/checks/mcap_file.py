@@ -42,8 +42,8 @@ def recorded(file: BinaryIO) -> Iterator[Metadata | Message]:
     """Yield metadata and messages in the order of the file; a file that is cut off ends there.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It is not an MCAP file, or is damaged; checksums are compared.
+        OSError: The file cannot be read.
+        ValueError: The file is not an MCAP file, or is damaged; checksums are compared.
     """
     source = File(file)
     first_ns: int | None = None
@@ -83,7 +83,7 @@ def _items(source: File) -> Iterator[Metadata | Message]:
 
 
 class McapFile:
-    """An MCAP file, of which the wanted messages are read; it may be cut off.
+    """Reads wanted messages of an MCAP file, which may be cut off.
 
     Args:
         path: The file.
@@ -143,7 +143,7 @@ class McapFile:
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: It is damaged.
+            ValueError: The file is damaged.
         """
         last = self.end_ns if end_ns is None else end_ns
         channels = self._known.channels.items()

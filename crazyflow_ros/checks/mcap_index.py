@@ -48,8 +48,8 @@ class Chunk:
 
     Attributes:
         span: As given, or as found later.
-        entries: By channel, times [ns] and offsets of the messages, shape (N, 2), or place and size
-            of their index.
+        entries: For each channel, times [ns] and offsets of the messages, shape (N, 2), or place
+            and size of their index.
     """
 
     def __init__(self, place: int, size: int, span: tuple[int, int] | None = None) -> None:
@@ -200,7 +200,7 @@ def message_at(data: memoryview, offset: int, channel: int) -> memoryview:
     """Return the content of the message of a channel at an offset in a block.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no such message.
     """
     kind, place, size = next(records_in(data[max(offset, 0) :]), (0, 0, 0))
     content = data[offset + place : offset + place + size]

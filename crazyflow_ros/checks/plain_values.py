@@ -55,7 +55,7 @@ class ParameterError(ValueError):
 
     Args:
         name: Name of the parameter.
-        text: What is wrong; with a value, the allowed ones, as a noun.
+        text: The problem; or, with a value, a noun for the allowed values.
         value: The value.
     """
 
@@ -184,7 +184,7 @@ def check(parameters: Any) -> None:
     """Check all parameters of a dataclass instance.
 
     Raises:
-        ValueError: One is not allowed.
+        ValueError: A parameter is not allowed.
     """
     for declaration in declarations(type(parameters)):
         declaration.checked(attrgetter(declaration.name)(parameters))

@@ -64,7 +64,7 @@ class _Said:
 
     @property
     def due(self) -> float:
-        """Time at which it is said again: also soon after it has stopped."""
+        """Time at which it is said again, at the latest `PERIOD` after its last occurrence."""
         return min(self.said + self.period, self.seen + PERIOD)
 
 

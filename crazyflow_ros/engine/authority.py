@@ -29,7 +29,7 @@ class Authority:
 
     Args:
         config: Configuration of the simulation.
-        engine: Has the drones.
+        engine: The drones.
     """
 
     def __init__(self, config: SimulationConfig, engine: Engine) -> None:

@@ -147,7 +147,6 @@ class Blocks:
         return self._packing.pack([leaf.T[None] for leaf in leaves]), rows
 
     def _state(self, leaves: list[Array]) -> BodyState:
-        """Return the state of all drones."""
         fields = {
             name: tuple(leaf[:, None])
             for path, leaf in zip(self._form.initial, leaves)

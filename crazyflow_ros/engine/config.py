@@ -194,7 +194,7 @@ class SimulationConfig(SimulationOptions):
 
     @classmethod
     def of(cls, options: SimulationOptions, **others: Any) -> SimulationConfig:
-        """Return the configuration with these options, but for the values of `others`."""
+        """Return the configuration with these options, except where `others` has other values."""
         names = [option.name for option in fields(SimulationOptions)]
         return cls(**({name: getattr(options, name) for name in names} | others))
 

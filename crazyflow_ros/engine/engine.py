@@ -37,7 +37,7 @@ class Engine:
         rows: Slots of the drones, to index the four arrays below, which have one row per slot.
         command: Numbers of each drone's command.
         level: Their `Level`.
-        door_commands: Of these, numbers (n, 4) and levels (n,) of the drones that a door flies.
+        door_commands: Numbers (n, 4) and levels (n,), among these, of drones that a door flies.
         wrench: External force [N] and torque [N m] on the centre of mass, world frame.
         all_inputs: These arrays side by side, see `form.input_columns`.
         motor_loss: Share of the speed that each rotor loses, 0 to 1.

@@ -74,7 +74,7 @@ def disturb(engine: Engine, disturbance: Disturbance) -> None:
     """Apply a disturbance.
 
     Raises:
-        ValueError: It has no effect on these drones.
+        ValueError: The disturbance has no effect on these drones.
     """
     match disturbance:
         case Wind():
@@ -95,8 +95,8 @@ def check_controller(engine: Engine, controller: Controller) -> None:
     """Check that commands pass through a controller.
 
     Raises:
-        ValueError: They do not, in this control mode or with these dynamics, or because a
-            policy flies the drones.
+        ValueError: This control mode or these dynamics bypass it, or a policy flies the
+            drones.
     """
     if engine.config.policy:
         raise ValueError("a policy flies the drones in place of the controllers")

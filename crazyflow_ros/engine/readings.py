@@ -57,7 +57,6 @@ class Readings:
         return {name: x[0] for name, x in columns.items()}
 
     def _contact(self, data: SimData) -> Array:
-        """Return the columns `contact`."""
         assert isinstance(data.controls, HoldableControls)
         wrench = self._sim.contact_wrench(data)
         return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]

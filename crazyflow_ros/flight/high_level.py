@@ -57,7 +57,7 @@ class Takeoff(StateSetpoint):
         x, y, z, _ = start.reference.pos.tolist()
         height = self.height + z if self.relative else self.height
         if height <= (stands := rules.rest_height):
-            raise ValueError(f"takeoff to {height:g} m is too low: the drone rests at {stands:.2f} m")
+            raise ValueError(f"takeoff to {height:g} m is too low: a drone rests at {stands:.2f} m")
         plan = _to_rest_at(start, rules, (x, y, height), self)
         return replace(plan, during=FlightState.taking_off)
 

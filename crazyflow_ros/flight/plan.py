@@ -129,7 +129,7 @@ class Rules:
     empty_voltage: float = 0.0
     """Voltage under load [V] at which its battery is empty; 0 if that is not known."""
     utmost: Envelope = UNBOUNDED
-    """What its rotors can do for a moment, at most."""
+    """Bounds that its rotors can reach for a moment."""
     advice: Advice = field(default_factory=Advice)
     """See `FlightConfig`."""
     lift: float = inf

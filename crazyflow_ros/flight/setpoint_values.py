@@ -113,7 +113,7 @@ def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
     """Return a setpoint as JSON values.
 
     Raises:
-        ValueError: It is of a user-defined class.
+        ValueError: The setpoint is of a user-defined class.
     """
     kind = type(setpoint).__name__
     if kind not in _KINDS:

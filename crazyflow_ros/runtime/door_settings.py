@@ -21,7 +21,7 @@ class DoorContext:
     """The simulation whose drones a door lets others fly."""
 
     drones: tuple[str, ...]
-    """Their names, in the order of all arrays; they stay the same."""
+    """Names of the drones, in the order of all arrays; they stay the same."""
     drone_model: str
     freq: int
     """Physics ticks per second."""

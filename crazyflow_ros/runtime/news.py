@@ -1,4 +1,4 @@
-"""What others are told: callbacks of the physics thread."""
+"""Callbacks by which the physics thread tells others what happens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Setting(NamedTuple):
     request: str
     """Name of the method that carries it out, such as `tune`."""
     arguments: Mapping[str, Any]
-    """Its arguments by name."""
+    """Arguments of the method by name."""
 
 
 class News:

@@ -39,7 +39,7 @@ class Simulation:
     Args:
         config: The configuration.
         engine: Advances the drones.
-        roster: Has their mirror and the obstacles.
+        roster: Holds the mirror and the obstacles.
         door: Door through which others fly drones, instead of `commands`; None without a door.
         news: Tells others what happens.
         health: Logs failures.

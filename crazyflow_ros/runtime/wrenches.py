@@ -75,7 +75,7 @@ class ActiveWrench(NamedTuple):
     """A wrench that acts on a drone."""
 
     name: str
-    """Of the drone."""
+    """Name of the drone."""
     wrench: TimedWrench
     end: float
     """Tick at which it ends, or infinity."""

@@ -80,7 +80,7 @@ class CameraSensorCfg(SensorCfg):
     clone_data: bool = False
     """Whether to copy the pictures at each access, so that they can be changed in place."""
     renderer: str = "opengl"
-    """What takes the pictures: "opengl", world by world, or "rays", in all worlds at once and
+    """Renderer of the pictures: "opengl", world by world, or "rays", in all worlds at once and
     without OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else rays if they can draw the
     scene, see `CameraSensor.choice`. OpenGL has none of the following."""
     distortion_model: DistortionModel = "plumb_bob"
@@ -105,7 +105,7 @@ class CameraSensorCfg(SensorCfg):
     gamma: float = 1.0
     """After the gain, brightness is raised to the power 1 / gamma."""
     full_well: float = 0.0
-    """Electrons of a pixel of brightness 1, of which shot noise is the square root; 0: no noise."""
+    """Electrons of a pixel of brightness 1; shot noise is their square root. 0 means no noise."""
     read_noise: float = 0.0
     """Standard deviation of the noise of reading [electrons]."""
     seed: int = 0

@@ -44,7 +44,7 @@ class ContextSensor(Sensor[T]):
         """The readings of the last `sense`.
 
         Raises:
-            RuntimeError: It has not sensed yet.
+            RuntimeError: The sensor has not sensed yet.
         """
         if self._sensed is None:
             raise RuntimeError("nothing sensed yet: call sense() first")
@@ -60,10 +60,10 @@ class ContextSensor(Sensor[T]):
 
     @property
     def context(self) -> SensorContext:
-        """The context, which it shares with others.
+        """The context, which the sensor shares with others.
 
         Raises:
-            RuntimeError: It has joined no context.
+            RuntimeError: The sensor has joined no context.
         """
         if self._context is None:
             raise RuntimeError(f"{type(self).__name__}: call set_context() first")

@@ -13,7 +13,7 @@ from crazyflow_ros.scene.renderers import Renderers, RenderingUnavailable, draw_
 
 DataType = Literal["rgb", "depth", "segmentation", "normals", "flow"]
 RENDERERS = "crazyflow_ros.renderers"
-"""Group of the entry points of renderers beside OpenGL, see `CameraRenderer`."""
+"""Group of the entry points of renderers other than OpenGL, see `CameraRenderer`."""
 _SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Parts of the names of OpenGL's devices that are no GPU."""
 

@@ -86,7 +86,7 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         """The readings of the last `update`.
 
         Raises:
-            RuntimeError: It has taken no sample yet.
+            RuntimeError: The sensor has taken no sample yet.
         """
         if self._data is None:
             raise RuntimeError(f"{self.cfg.name}: no sample yet: call update() first")

@@ -173,7 +173,7 @@ def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
     """Check that obstacles have an effect.
 
     Raises:
-        ValueError: They are not `Obstacles`, or no force lets drones collide with them.
+        ValueError: The value is not `Obstacles`, or no force lets drones collide with them.
     """
     if obstacles is None:
         return

@@ -64,7 +64,7 @@ class Batch:
 
         Args:
             data: The first data.
-            worlds: Where their worlds are.
+            worlds: The worlds, and their devices.
             dynamics: The model.
             integrator: Its integrator.
             forces: External forces.

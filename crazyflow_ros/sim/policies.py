@@ -52,7 +52,7 @@ def policy_of(file: str, drone: str) -> FlyingPolicy:
     """Read a policy from a file, whose content is not trusted.
 
     Args:
-        file: Its path.
+        file: Path of the file.
         drone: Model of the drones to fly.
 
     Raises:

@@ -81,7 +81,7 @@ def _per_axis(field: str, spread: ArrayLike) -> np.ndarray:
     """Return the spread of a vector.
 
     Raises:
-        ValueError: It is not finite, or neither one number nor three.
+        ValueError: The spread is not finite, or neither one number nor three.
     """
     array = np.asarray(spread, float)
     if array.shape not in ((), (1,), (3,)) or not np.isfinite(array).all():

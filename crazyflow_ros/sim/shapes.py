@@ -55,7 +55,7 @@ class Shapes:
         """Return the leading axes of a parameter.
 
         Raises:
-            ValueError: They are not axes of drones or worlds.
+            ValueError: The leading axes are not axes of drones or worlds.
         """
         lead = leaf.shape[: leaf.ndim - self._figure_ndim(path, leaf)]
         pairs = zip(lead[::-1], self.sizes[::-1])

@@ -99,8 +99,8 @@ class Worlds:
         Devices do not wait for each other.
 
         Args:
-            fn: From a list of such arrays and one of arrays that all worlds share, to another list
-                of such arrays.
+            fn: Function of a list of such arrays and a list of arrays that all worlds share, which
+                returns a list of such arrays.
         """
         if self.mesh is None:
             return fn

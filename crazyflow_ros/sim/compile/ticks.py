@@ -25,7 +25,7 @@ _LONGEST = 256  # ticks whose states a derivative stores
 _rows_of = jax.jit(rows_of)
 
 Ending = Callable[[SimData, SimData], SimData]
-"""What comes after all ticks: maps the data before and after the ticks to the final data."""
+"""A function that runs after all ticks, from the data before and after them to the final data."""
 
 
 class Packed(NamedTuple):
@@ -36,9 +36,9 @@ class Packed(NamedTuple):
     fixed: list[Array]
     """(rows, worlds, drones): what is only read."""
     shared: list[Array]
-    """What is only read and common to all worlds."""
+    """Arrays that are only read and that all worlds share."""
     common: list[Array]
-    """What changes and is common to all worlds."""
+    """Arrays that change and that all worlds share."""
 
 
 class Ticks:
