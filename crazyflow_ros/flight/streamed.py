@@ -140,14 +140,14 @@ class AltitudeHold(StateSetpoint, Streamed):
 
 @dataclass(frozen=True)
 class HoverOn(Brake, Streamed):
-    """Come to rest and wait for the next setpoint, after a setpoint with a height lapsed."""
+    """Come to rest and wait for the next setpoint, after a `Hover` or `AltitudeHold` has lapsed."""
 
     title = "an order to hover"
 
 
 @dataclass(frozen=True)
 class HoldHeight(StateSetpoint, Streamed):
-    """Come to rest horizontally, after a setpoint of the position controller below lapsed.
+    """Come to rest horizontally, after a `Position`, `VelocityWorld` or `FullState` has lapsed.
 
     The firmware levels such a drone, and keeps the height or the vertical velocity of its setpoint
     (`supervisor.c`): drag alone would stop it.
