@@ -110,7 +110,7 @@ class CompiledFiles:
         """Write new code in `close` from now on.
 
         Serialising holds the interpreter's lock for a tenth of a second or more, in which no other
-        Python thread runs. Code that could not be written in time at the end is not kept for it.
+        Python thread runs. More code than `close` could write in time is dropped.
         """
         self._is_postponed = True
 
