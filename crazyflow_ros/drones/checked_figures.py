@@ -1,8 +1,8 @@
-"""What the figures in `drone.toml` may be.
+"""Allowed figures in `drone.toml`.
 
-A drone has all figures in `_DRONE` and `_GEOMETRY`. The tables of the fitted models and of the
-controller are optional: without one, the drone cannot fly with the model or controller that needs
-it. `cf2x_L250/drone.toml` has the units.
+A drone needs all figures in `_DRONE` and `_GEOMETRY` that are not in `_OPTIONAL`. The tables of
+fitted models and controllers are optional: without one, the drone cannot fly with the model or
+controller that needs it. `cf2x_L250/drone.toml` has the units.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _FITTED = {
     "so_rpy_rotor": (_FIT | _LAG, set(_LAG)),
     "so_rpy_rotor_drag": (_FIT | _LAG, set(_LAG)),
 }
-"""Figures of each fitted model, and those that its table has to have; others are so_rpy's."""
+"""Figures of each fitted model, and those that its own table must have; so_rpy's has the others."""
 _CONTROLLERS: dict[str, dict[str, dict[str, _Figure]]] = {
     "pid": {
         "state": {
@@ -121,7 +121,7 @@ _CONTROLLERS: dict[str, dict[str, dict[str, _Figure]]] = {
         },
     },
 }
-"""Figures of the stages of each other controller; a drone's table has those that differ."""
+"""Figures of the other controllers by stage; a drone's table has those that differ."""
 _BATTERY = {
     **dict.fromkeys(("capacity", "full", "full_speed", "empty", "efficiency"), _POSITIVE),
     **dict.fromkeys(("knee", "nominal"), _Figure(2, "positive")),
@@ -196,7 +196,7 @@ def _figure(name: str, value: Any, figure: _Figure) -> Any:
 
 
 def _check_together(figures: Mapping[str, Any]) -> None:
-    """Refuse figures that exclude each other."""
+    """Refuse figures that contradict each other."""
     least, most, inertia = figures["thrust_min"], figures["thrust_max"], figures["J"]
     offset, _, square = figures["rpm2thrust"]
     if not least < most:
@@ -248,7 +248,7 @@ def _staged(
 
 
 def _drawing(table: Any) -> dict[str, Any]:
-    """Return the name of the file, if there is one, and figures of any names."""
+    """Return the file name and the figures of a drawing; figures may have any names."""
     if not isinstance(table, dict):
         raise ValueError(f"drawing must be a table, got {shown(table)}")
     file = table.pop("file", "drawing.xml")
