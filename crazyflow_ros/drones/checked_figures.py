@@ -208,7 +208,7 @@ def _check_together(figures: Mapping[str, Any]) -> None:
         raise ValueError(f"thrust_max must lift the weight of {weight:g} N, got 4 x {most:g} N")
     if square <= 0 or offset > least:
         raise ValueError(
-            "rpm2thrust must begin at thrust_min at most and end with a positive figure, "
+            "rpm2thrust must begin with at most thrust_min and end with a positive number, "
             f"got {shown(figures['rpm2thrust'])}"
         )
     if not all(figures["rotor_dyn_coef"].reshape(2, 2).any(axis=1)):
@@ -217,7 +217,7 @@ def _check_together(figures: Mapping[str, Any]) -> None:
             f"rotor_dyn_coef must let rotors speed up and slow down, got {coefficients}"
         )
     if 2 * inertia.max() > inertia.sum() * (1 + 1e-9):
-        raise ValueError(f"J must be that of a body, a + b >= c, got {shown(inertia)}")
+        raise ValueError(f"J must be that of a rigid body, a + b >= c, got {shown(inertia)}")
 
 
 def _mellinger(table: Any) -> dict[str, Any]:
@@ -256,6 +256,6 @@ def _drawing(table: Any) -> dict[str, Any]:
         raise ValueError(f"drawing.file must be the name of a file, got {shown(file)}")
     for name, value in table.items():
         if isinstance(value, list) and len(value) > _DRAWN:
-            raise ValueError(f"drawing.{name} must be {_DRAWN} numbers at most, got {len(value)}")
+            raise ValueError(f"drawing.{name} must have at most {_DRAWN} numbers, got {len(value)}")
     kinds = {k: _Figure(len(v)) if isinstance(v, list) else _Figure() for k, v in table.items()}
     return _figures("drawing.", table, kinds, set()) | {"file": file}

@@ -58,9 +58,9 @@ class _ForDrones:
         """
         if drones not in (self.drones, self.drones * len(drones)):
             own, there = (_listed(names) for names in (self.drones, drones))
-            raise ValueError(f"{self.name} is made for {own}, the simulation has {there}")
+            raise ValueError(f"{self.name} was built for {own}, the simulation has {there}")
         if self.freq not in (None, freq):
-            raise ValueError(f"{self.name} is made for a freq of {self.freq}, here it is {freq}")
+            raise ValueError(f"{self.name} was built for {self.freq} Hz, the simulation has {freq}")
 
 
 @dataclass(frozen=True)

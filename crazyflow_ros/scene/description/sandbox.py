@@ -84,7 +84,7 @@ class Sandbox:
             why = f"MuJoCo must not need more than {limits.SANDBOX_SECONDS:g} s to build it"
         except (OSError, EOFError):
             most = f"more than {limits.SANDBOX_BYTES} bytes"
-            why = f"MuJoCo must not crash, or need {most}, when it builds it"
+            why = f"MuJoCo must not crash, or need {most}, when building it"
         self._end()
         raise ValueError(why)
 
