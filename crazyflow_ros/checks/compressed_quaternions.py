@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 _BITS = 9
 _STEPS = (1 << _BITS) - 1
 _PLACES = np.array([(3, 0, 1, 2), (0, 3, 1, 2), (0, 1, 3, 2), (0, 1, 2, 3)])
-"""Of each component, by the index of the largest: which of the other three it is, or 3."""
+"""Row: index of the largest component. Entries: rank of each component among the others, or 3."""
 
 
 def compressed(quat: np.ndarray) -> int:

@@ -1,6 +1,6 @@
-"""What installed packages add to the simulator, and what its own extensions are found by.
+"""Entry points, by which installed packages, our own extensions among them, add to the simulator.
 
-A package names its objects as entry points, in a group for each kind of them.
+A package names its objects as entry points, with a group for each kind of object.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def names(group: str) -> list[str]:
 def load(
     group: str, name: str, what: str, rule: str = "", fits: Callable[[Any], bool] = lambda _: True
 ) -> Any:
-    """Return the object with a name.
+    """Return the object that an entry point names.
 
     Args:
-        group: Where it is looked for.
-        name: Its name.
-        what: What it is called in messages.
-        rule: What it has to be, for a message.
-        fits: Returns whether it is that.
+        group: Group of the entry point.
+        name: Name of the entry point.
+        what: Word for such an object in messages.
+        rule: What the object has to be, for a message.
+        fits: Returns whether an object fulfils the rule.
 
     Raises:
         ValueError: No package offers it, several do, or it cannot be imported or does not fit; the
@@ -66,6 +66,6 @@ def load(
 
 
 def package_of(entry: EntryPoint) -> str:
-    """Return the package that an entry point is of, for messages."""
+    """Name the package of an entry point, for messages."""
     dist = entry.dist
     return f"the package {dist.name} {dist.version}" if dist else f"the module {entry.module}"

@@ -15,7 +15,7 @@ E = TypeVar("E", bound=StrEnum)
 class OpenEnum(StrEnum):
     """An enumeration whose members name objects: entry points of `group`, which packages add to.
 
-    Those of this package are attributes of the class.
+    Members of this package are attributes of the class.
     """
 
     @classmethod
@@ -31,11 +31,11 @@ class OpenEnum(StrEnum):
 
     @property
     def is_own(self) -> bool:
-        """Whether this package has it."""
+        """Whether the member belongs to this package."""
         return self.name in type(self).__members__
 
     def load(self, rule: str, fits: Callable[[Any], bool]) -> Any:
-        """Return the object that it names, see `entry_points.load`."""
+        """Return the object that the member names, see `entry_points.load`."""
         return entry_points.load(self.group(), self.value, type(self).__name__.lower(), rule, fits)
 
     @classmethod

@@ -14,22 +14,22 @@ UNREAD = 1
 
 
 def ending() -> tuple[signal.Signals, ...]:
-    """Return the signals that are to end this program: with nohup it survives its terminal."""
+    """Return the signals that end this program; with nohup, closing its terminal does not."""
     survives = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     return tuple(n for n in ENDING if not (survives and n == signal.SIGHUP))
 
 
 def on_end(end: Callable[[], object]) -> None:
-    """Call `end` for each of these signals, in the main thread, which calls this."""
+    """Call `end` on each of these signals, in the main thread. Call this there, too."""
     for number in ending():
         signal.signal(number, lambda *_: end())
 
 
 def quiet_if_unread(main: Callable[[], int | None]) -> int:
-    """Run a program, and return its exit code; it ends without a word if its output is not read.
+    """Run a program, and return its exit code; it ends silently if nobody reads its output.
 
-    Its reader may have ended first, as in `topics | head`. That goes for what it has printed last,
-    too, which Python would otherwise write when the process ends.
+    The reader may end first, as in `topics | head`. Output that is still buffered then is dropped,
+    because Python would otherwise fail to write it when the process ends.
     """
     try:
         try:
@@ -43,7 +43,7 @@ def quiet_if_unread(main: Callable[[], int | None]) -> int:
 
 
 def in_words(error: Exception) -> str:
-    """Return the text of an error; one of a file says which, and no number of the system."""
+    """Return the text of an error; for a file, its name and the cause, without error number."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)

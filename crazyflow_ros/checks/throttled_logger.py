@@ -1,4 +1,4 @@
-"""A logger that says the same thing at most once every few seconds, and then how often it was so.
+"""A logger that repeats a message at most every few seconds, and then says how often it occurred.
 
 A drone that is told to fly while it lies on its back would otherwise log every message that it
 ignores, and bury everything else.
@@ -52,7 +52,7 @@ class _Said:
 
     severity: _Severity
     text: str
-    """The latest one, without what follows its first line."""
+    """First line of the latest such message."""
     said: float
     """Time at which it was last said, as of the clock."""
     seen: float
@@ -64,7 +64,7 @@ class _Said:
 
     @property
     def due(self) -> float:
-        """Time at which it is said again: also soon after it has stopped."""
+        """Time at which it is said again, at the latest `PERIOD` after its last occurrence."""
         return min(self.said + self.period, self.seen + PERIOD)
 
 
@@ -94,7 +94,7 @@ class ThrottledLogger:
 
     @classmethod
     def of(cls, logger: Logger) -> ThrottledLogger:
-        """Return the logger if it is of this kind, else one that passes on to it."""
+        """Return the logger itself if it is throttled, or else a throttled logger around it."""
         return logger if isinstance(logger, cls) else cls(logger)
 
     def info(self, message: str) -> bool:
@@ -117,7 +117,7 @@ class ThrottledLogger:
             self._say(severity, text)
 
     def forget(self) -> None:
-        """Forget what was said, as for somebody who has not heard it: all is said at once again."""
+        """Forget what was said: as for a new listener, each message is said at once again."""
         with self._lock:
             self._messages.clear()
             self._others = 0

@@ -55,10 +55,10 @@ class Controller(OpenEnum):
 
     @property
     def cascade(self) -> Cascade:
-        """What it computes.
+        """The module of the controller.
 
         Raises:
-            ValueError: It cannot be imported, or lacks something that a `Cascade` has.
+            ValueError: The module cannot be imported, or lacks something that a `Cascade` has.
         """
         from crazyflow_ros.control.cascades import CONTENTS  # with JAX
 
@@ -70,12 +70,12 @@ class Controller(OpenEnum):
 
     @property
     def number(self) -> int:
-        """Value of the firmware's parameter `stabilizer.controller`; 0: it has no such one."""
+        """Value of the firmware's parameter `stabilizer.controller`; 0 if there is none."""
         return [*Controller].index(self) + 1 if self.is_own else 0
 
     @property
     def lag(self) -> float:
-        """Time by which a drone follows a moving setpoint late [s].
+        """Delay with which a drone follows a moving setpoint [s].
 
         As in the firmware, some controllers ignore the velocity of setpoints.
         """

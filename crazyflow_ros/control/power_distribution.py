@@ -1,4 +1,4 @@
-"""What rotors do when they cannot give what a controller wants."""
+"""How rotors limit a thrust and torque that they cannot give."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from enum import StrEnum
 
 
 class PowerDistribution(StrEnum):
-    """What becomes of a thrust and torque that the rotors cannot give together."""
+    """How rotors limit a thrust and torque that they cannot give together."""
 
     clipped = "clipped"
     """Each rotor is limited by itself, as in Crazyflow: torque is lost, and the drone may flip."""
     capped = "capped"
-    """All rotors are lowered by what the strongest exceeds its limit, as in the Crazyflie's
-    firmware: thrust is lost, and the torque stays. Only at the bottom is each rotor limited by
-    itself."""
+    """All rotors are reduced by the excess of the strongest one, as in the Crazyflie's firmware:
+    thrust is lost, and the torque stays. Only the lower limit applies to each rotor by itself."""
     default = "clipped"

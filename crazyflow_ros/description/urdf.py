@@ -116,7 +116,7 @@ def urdf(
             robot.append(floating_joint(MAP, name))
         robot.extend(blocks(drone_model, name, hardware, parameters))
     ET.indent(robot)
-    # No encoding, which some parsers refuse in text that is already decoded.
+    # No encoding, because some parsers refuse one in text that is already decoded.
     return '<?xml version="1.0"?>\n' + ET.tostring(robot, encoding="unicode")
 
 

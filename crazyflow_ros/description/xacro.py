@@ -72,7 +72,7 @@ def _call(macro: str, **arguments: str) -> ET.Element:
 
 
 def _short(element: ET.Element) -> ET.Element:
-    """Return an element of a robot with calls of the shared macros in place of their results."""
+    """Return an element of a robot, written with the shared macros."""
     parts = {part.tag: part for part in element}
     match element.tag:
         case "material":

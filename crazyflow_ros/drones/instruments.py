@@ -1,4 +1,4 @@
-"""The instruments of a Crazyflie and its decks: their errors, from data sheets and the firmware."""
+"""Errors of the instruments of a Crazyflie and its decks, from data sheets and the firmware."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NoiseCfg:
                 raise ValueError(f"noise: {field.name} {rule}, got {value}")
 
     def check(self, name: str, n_axes: int) -> None:
-        """Raise a ValueError that begins with `name` if a value is not for `n_axes` axes."""
+        """Raise a ValueError that begins with `name` if a value does not fit `n_axes` axes."""
         for field in fields(self):
             value = getattr(self, field.name)
             if np.size(value) not in (1, n_axes):
@@ -80,7 +80,7 @@ PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / PMW3901_PERIOD, saturation=7.
 firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). Its datasheet states a range of up to
 7.4 rad/s."""
 PMW3901_MIN_RANGE = 0.08
-"""Distance from which the PMW3901 sees the ground sharply [m], from its datasheet."""
+"""Shortest distance at which the PMW3901 sees the ground sharply [m], from its datasheet."""
 
 VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
 """Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
@@ -104,9 +104,9 @@ def flow_rates(vel: Any, turn: Any, distance: Any) -> tuple[Any, Any]:
     """Return how fast the ground moves through the view of a camera that looks down, rad/s.
 
     Args:
-        vel: Velocity of the camera along its x and y axes [m/s]; more components do not count.
-        turn: Its angular velocity about them [rad/s], likewise.
-        distance: From the ground along the optical axis [m].
+        vel: Velocity of the camera along its x and y axes [m/s]; further components are ignored.
+        turn: Angular velocity of the camera about these axes [rad/s], likewise.
+        distance: Distance from the ground along the optical axis [m].
 
     Returns:
         Rates along x and y, positive if the camera moves along these axes over the ground.

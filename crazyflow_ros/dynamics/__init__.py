@@ -60,7 +60,7 @@ __getattr__ = lazy(
 
 
 RPM = 2 * pi / 60
-"""rad/s."""
+"""One revolution per minute [rad/s]."""
 
 
 class Dynamics(OpenEnum):
@@ -100,7 +100,7 @@ class Dynamics(OpenEnum):
         """Class of the model's parameters.
 
         Raises:
-            ValueError: It cannot be imported, or is no such class.
+            ValueError: The class cannot be imported, or is no subclass of `RigidBody`.
         """
         from crazyflow_ros.dynamics.rigid_body import RigidBody  # with JAX
 

@@ -1,4 +1,4 @@
-"""What drones can do now: with their rotors, beside carrying them, and with their controllers."""
+"""What drones can do now: the thrust beyond their weight, and the speed that they can follow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Authority:
 
     Args:
         config: Configuration of the simulation.
-        engine: Has the drones.
+        engine: The drones.
     """
 
     def __init__(self, config: SimulationConfig, engine: Engine) -> None:
@@ -63,9 +63,9 @@ class Authority:
         """Return what the present drones can do, in a state of them.
 
         Returns:
-            The thrust that exceeds what hovering takes, over that of an intact drone with a full
-            battery in calm air, and how fast the controller can follow. Drones that no source tells
-            their position have less.
+            The thrust in excess of hovering, as a share of that of an intact drone with a full
+            battery in calm air, and the speed that the controller can follow. Both are less for
+            drones without a source of their position.
         """
         engine = self._engine
         wind, controller = engine.wind, engine.world.controller

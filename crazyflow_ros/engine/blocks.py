@@ -1,10 +1,10 @@
 """Many drones, block by block in each tick.
 
-XLA makes a loop over the drones of each of the thousands of computations of a tick, all in one
-function of LLVM, whose time for loops grows faster than their number: for 1,000 drones it took
-minutes. The loops over a block of few drones are unrolled to a few vector instructions, and what
-they read and write stays in the first-level cache. What drones do to one another is computed before
-the blocks, for all.
+XLA turns each of the thousands of computations of a tick into a loop over the drones, all in one
+function of LLVM. The time that LLVM takes grows faster than the number of loops: for 1,000 drones,
+it took minutes. Loops over a block of few drones are unrolled to a few vector instructions, whose
+data stay in the first-level cache. Forces among drones are computed for all drones, before the
+blocks.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Blocks:
 
     Args:
         block: The function for a block, without what drones do to one another.
-        form: Of all drones.
+        form: Form of all drones.
         data: Data of all drones, for their parameters.
         config: The simulation.
     """
@@ -97,7 +97,7 @@ class Blocks:
         constant = given.T, gains.T
 
         def data_of(i: Array, start: Array, now: Any, forces: Array) -> tuple[SimData, Array]:
-            """Return the data of a block in tick i, before it, and its inputs."""
+            """Return the data of a block before tick i, and the inputs of its drones."""
             (leaves, held), (inputs, gains), force = apart(_part, start, (now, constant, forces))
             data = block.split.joined([leaf.T[None] for leaf in leaves], block.fixed)
             data = block.with_inputs(data, inputs.T, wind, gains.T, phase + i, obstacles)
@@ -147,7 +147,6 @@ class Blocks:
         return self._packing.pack([leaf.T[None] for leaf in leaves]), rows
 
     def _state(self, leaves: list[Array]) -> BodyState:
-        """Return the state of all drones."""
         fields = {
             name: tuple(leaf[:, None])
             for path, leaf in zip(self._form.initial, leaves)
@@ -156,7 +155,7 @@ class Blocks:
         return self._data.states.components._replace(**fields)
 
     def _forces(self, state: BodyState, order: Array | None) -> Array:
-        """Return what drones do to one another without touching, (3, M) [N]."""
+        """Return the forces among drones that do not touch, (3, M) [N]."""
         if self._downwash is None:
             return jnp.zeros((3, self._form.n_drones), self._form.dtype)
         return jnp.concatenate(self._downwash(state, self._data.params, order).force)

@@ -124,7 +124,7 @@ class SimulationOptions:
         Numbers,
         Spec("Mean wind x, y, z in map [m/s], up to 30", read_only=False, check=check_wind),
     ] = (0.0, 0.0, 0.0)
-    """Wind at the start, see `disturbances.Wind`, as are the next two fields."""
+    """Wind at the start, like the next two fields; see `disturbances.Wind`."""
     gust_intensity: Annotated[
         float,
         Spec(
@@ -176,7 +176,7 @@ class SimulationOptions:
 
 @dataclass(frozen=True)
 class RealisticOptions(SimulationOptions):
-    """The options with what the node and the programs switch on, for a user would expect it."""
+    """The options with the effects that users expect, so the node and the programs enable them."""
 
     true_mass: bool = True
     ground_effect: bool = True
@@ -194,13 +194,13 @@ class SimulationConfig(SimulationOptions):
 
     @classmethod
     def of(cls, options: SimulationOptions, **others: Any) -> SimulationConfig:
-        """Return the configuration with these options, but for the values of `others`."""
+        """Return the configuration with these options, except where `others` has other values."""
         names = [option.name for option in fields(SimulationOptions)]
         return cls(**({name: getattr(options, name) for name in names} | others))
 
     @property
     def is_own(self) -> bool:
-        """Whether nothing of other packages takes part in the physics."""
+        """Whether the physics uses no code of other packages."""
         return (
             Dynamics(self.dynamics).is_own
             and Controller(self.controller).is_own

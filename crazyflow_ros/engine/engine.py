@@ -37,7 +37,7 @@ class Engine:
         rows: Slots of the drones, to index the four arrays below, which have one row per slot.
         command: Numbers of each drone's command.
         level: Their `Level`.
-        door_commands: Of these, numbers (n, 4) and levels (n,) of the drones that a door flies.
+        door_commands: Numbers (n, 4) and levels (n,), among these, of drones that a door flies.
         wrench: External force [N] and torque [N m] on the centre of mass, world frame.
         all_inputs: These arrays side by side, see `form.input_columns`.
         motor_loss: Share of the speed that each rotor loses, 0 to 1.
@@ -74,8 +74,8 @@ class Engine:
             names: Names of the drones.
             n_slots: Number of drones for which there is room without recompiling; at least the
                 given ones.
-            by_door: Those of the drones that a door flies, in its order; they stay, and have the
-                first slots.
+            by_door: Names of the drones that a door flies, in its order; they cannot be removed,
+                and have the first slots.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -166,7 +166,7 @@ class Engine:
     def inputs(self, names: Sequence[str]) -> np.ndarray:
         """Return what determines the next ticks of drones besides their state, (n, k).
 
-        It is the command, the level, and the external force and torque.
+        These are the command, the level, and the external force and torque.
         """
         return self.all_inputs[self.slots_of(names), : self.world.form.inputs["wrench"].stop]
 
@@ -181,8 +181,8 @@ class Engine:
     def put(self, names: Sequence[str], fields: Fields) -> None:
         """Change the state of drones; their controllers keep their memory.
 
-        The estimators of drones that are put elsewhere start again there: nothing that a drone
-        measures would tell it.
+        The estimators of drones that are put elsewhere start again there, because no measurement
+        would show the jump.
         """
         slots, leaves = self.slots_of(names), self.world.leaves
         before = [leaves[path][0, slots] for path in _POSE]

@@ -190,7 +190,7 @@ class Form:
         """Return the columns of a gain among all gains.
 
         Raises:
-            ValueError: It has no effect.
+            ValueError: The gain has no effect.
         """
         if name not in self.gains:
             raise ValueError(unknown("gain", name, self.gains))

@@ -77,11 +77,11 @@ class HoldingStep:
     def tick(
         self, data: SimData, is_end: Array, push: Array, contact: Wrench | None = None
     ) -> tuple[SimData, Array]:
-        """Return the data after a tick, or at the end only with accelerations. Not with rk4.
+        """Return the data after a tick, or the same data with accelerations. Not for rk4.
 
         Args:
             data: The data.
-            is_end: Whether this is the end.
+            is_end: Whether to compute only the accelerations, at the end of a step.
             push: Largest accelerations by contacts until now, for `largest`; they are the second
                 result, too.
             contact: Wrench of contacts that are computed elsewhere, before all others.
@@ -104,7 +104,7 @@ class HoldingStep:
     def _ticks(
         self, data: SimData, contact: Wrench | None = None
     ) -> tuple[_Tick, _Carry, Callable[[Components], SimData]]:
-        """Return the function of a tick, what it carries from tick to tick, and data from that."""
+        """Return the function of a tick, its initial carry, and a function from parts to data."""
         check_precision(data)
         split, join = in_components(data, changed_leaves(traced(self._whole_tick, data)))
 
@@ -147,7 +147,7 @@ class HoldingStep:
     def _rates(
         self, data: SimData, contact: Wrench | None
     ) -> tuple[BodyDerivative, BodyDerivative, Array]:
-        """Return the derivative, the one to advance with, and the largest contact."""
+        """Return the derivative, the derivative to advance with, and the largest contact."""
         state = data.states.components
         free = free_derivative(data, state, self._forces)
         rate = free if contact is None else data.params.pushed(state, free, contact)
@@ -164,7 +164,7 @@ class HoldingStep:
                 return rate
             return derivative(data, state._replace(pos=add(now.pos, state.pos)), self._forces)
 
-        # From where the drones are, so that the ways are small numbers.
+        # Relative to the drones' positions, so that displacements are small numbers.
         state = self._integrator.fn(now._replace(pos=low), rate_at, 1 / data.core.freq)
         pos = add(now.pos, state.pos)
         lost = subtract(state.pos, subtract(pos, now.pos))

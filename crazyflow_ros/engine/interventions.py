@@ -74,7 +74,7 @@ def disturb(engine: Engine, disturbance: Disturbance) -> None:
     """Apply a disturbance.
 
     Raises:
-        ValueError: It has no effect on these drones.
+        ValueError: The disturbance has no effect on these drones.
     """
     match disturbance:
         case Wind():
@@ -95,8 +95,8 @@ def check_controller(engine: Engine, controller: Controller) -> None:
     """Check that commands pass through a controller.
 
     Raises:
-        ValueError: They do not, in this control mode or with these dynamics, or because a
-            policy flies the drones.
+        ValueError: This control mode or these dynamics bypass it, or a policy flies the
+            drones.
     """
     if engine.config.policy:
         raise ValueError("a policy flies the drones in place of the controllers")
@@ -104,17 +104,17 @@ def check_controller(engine: Engine, controller: Controller) -> None:
 
 
 def rotors_obey(engine: Engine) -> bool:
-    """Return whether commands are rotor speeds, and no door gives them."""
+    """Return whether the commands of drones are rotor speeds, and none come from a door."""
     return engine.control is Control.rotor_vel and not engine.by_door
 
 
 def command_rotors(engine: Engine, names: Sequence[str], speeds: np.ndarray) -> np.ndarray:
-    """Command rotor speeds [rad/s], (n, 4), where they are new; no effect unless they obey.
+    """Command rotor speeds [rad/s], (n, 4), where they are new, if `rotors_obey`.
 
-    Drones that have no command keep none if their rotors are to stand still.
+    A drone without a command gets none if its rotors are to stand still.
 
     Returns:
-        (n,) bool, which were new.
+        (n,) bool: whether the speeds were new.
     """
     if not rotors_obey(engine):
         return np.zeros(len(names), bool)

@@ -68,8 +68,8 @@ class LevelControls(HoldableControls):
 class SharedControls(LevelControls):
     """Controls of drones of which a door flies some, and the commander the others.
 
-    Each has controllers of its own: to those of the commander, the drones of the door have an
-    attitude command of zeros, which their position controllers do not remember.
+    Both have controllers of their own. Those of the commander run for all drones: with an attitude
+    command of zeros for the drones of the door, of which position controllers keep no memory.
     """
 
     of_door: LevelControls
@@ -194,7 +194,7 @@ def control_by_door(data: SimData) -> SimData:
 
 
 def _share_with_door(sim: Sim, config: SimulationConfig, by_door: int) -> None:
-    """Let a door fly the first drones, beside the others with their commander."""
+    """Let a door fly the first drones, and the commander the others."""
     controls = sim.data.controls
     values = {field.name: getattr(controls, field.name) for field in fields(controls)}
     is_by_door = np.zeros((sim.n_worlds, sim.n_drones, 1), bool)

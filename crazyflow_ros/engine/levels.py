@@ -12,11 +12,11 @@ from crazyflow_ros.control.acceleration import attitude_command
 OUT_OF_SERVICE = -1
 """Replaces a level: the drone is held and follows no command."""
 ARE_RATES, RATES = slice(4, 6), slice(13, 16)
-"""Of an attitude among the numbers of a state: whether roll and pitch are rates, and the rates."""
+"""Places in a state command with an attitude: whether roll and pitch are rates; the rates."""
 
 
 class Level(IntEnum):
-    """Meaning of the numbers of a drone's command; the modes' own levels have the names of these.
+    """Meaning of the numbers of a drone's command; levels of control modes have the modes' names.
 
     A drone that is out of service has a negative level.
     """
@@ -60,7 +60,7 @@ def attitude_row(attitude: np.ndarray, control: Control) -> np.ndarray:
     Args:
         attitude: (9,) roll, pitch, yaw [rad], collective thrust [N], body rates [rad/s], and 1
             where roll and pitch follow their rates instead of the angles.
-        control: Control mode, of which rates are known only in state control.
+        control: Control mode; only state control accepts rates.
     """
     numbers = np.zeros(control.sizes[0])
     numbers[:4] = attitude[:4]

@@ -14,7 +14,7 @@ from crazyflow_ros.sim.actuation import Battery
 
 
 class Readings:
-    """The columns of the output, see `form.output_columns`, but for those of single stretches.
+    """The columns of the output, see `form.output_columns`, except those of single stretches.
 
     Args:
         sim: The simulation.
@@ -57,7 +57,6 @@ class Readings:
         return {name: x[0] for name, x in columns.items()}
 
     def _contact(self, data: SimData) -> Array:
-        """Return the columns `contact`."""
         assert isinstance(data.controls, HoldableControls)
         wrench = self._sim.contact_wrench(data)
         return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]

@@ -22,8 +22,8 @@ def slots_for(n_drones: int) -> int:
 def is_divided(config: SimulationConfig, n_drones: int, *, by_door: int, gusts: bool) -> bool:
     """Return whether drones are computed block by block.
 
-    Random numbers, those that drones share with a door, networks, forces of other packages and
-    intermediate states of an integrator need all of them at once.
+    Random numbers, a door that flies some of the drones, networks, forces of other packages and
+    intermediate states of an integrator need all drones at once.
     """
     return (
         n_drones > FEW
@@ -38,8 +38,8 @@ def is_divided(config: SimulationConfig, n_drones: int, *, by_door: int, gusts: 
 def neighbours_together(pos: np.ndarray) -> np.ndarray:
     """Return drones at (M, 3) in an order in which neighbours follow each other, and its inverse.
 
-    They are in strips of about as many drones as a strip is to have groups, and by height only if
-    they are far apart.
+    The drones are sorted into strips of about the same number, and within a strip along y. Layers
+    of height are separate only if they are far apart.
 
     Returns:
         (2, M) integers.

@@ -60,7 +60,7 @@ class WorldFunction:
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
-                not divide `freq`, or a door cannot share the drones with it.
+                not divide `freq`, or does not allow a door to fly only some of the drones.
         """
         door_alone = by_door == n_drones
         policy = policy_of(config.policy, config.drone_model) if config.policy else None
@@ -152,7 +152,7 @@ class WorldFunction:
             self._blocks = Blocks(block, self.form, sim.data, config)
 
     def new(self) -> Callable[..., Any]:
-        """Return the function, a new one, because JAX keeps code as long as its function exists.
+        """Return a new function, because JAX keeps compiled code as long as its function exists.
 
         Its arguments are the numbers, see `Form`, the other vectors of the state, and obstacles or
         None.

@@ -21,7 +21,7 @@ DECKS = {
 }
 """Product numbers of decks by their names in the parameters of the group `deck`."""
 USUAL = ("bcFlow2", "bcMultiranger")
-"""Decks of a drone, unless others are given."""
+"""Default decks of a drone."""
 
 
 def _check_decks(name: str, decks: Sequence[str]) -> None:

@@ -58,8 +58,8 @@ _WHERE = {pair: k for k, pair in enumerate(_TRIANGLE)}
 class Estimate(Struct):
     """Belief of each drone's filter, and its memory. The filter starts where `quat` is zero.
 
-    It starts with the true state, and certain of it: its variances grow as its errors do. On the
-    floor it starts with the attitude that explains what the accelerometer says at rest.
+    It starts at the true state with the smallest variances, which grow as its errors do. On the
+    floor it starts at the attitude that explains the accelerometer's readings at rest.
     """
 
     pos: Array
@@ -77,9 +77,9 @@ class Estimate(Struct):
     """(N, M, 4) position [m] and yaw [rad] at which the filter starts again when it is lost."""
     external: Array
     """(N, M, 10) latest external pose: position [m], attitude (zeros if unknown), their standard
-    deviations [m, rad], and a number; the pose is measured once after the number has changed."""
+    deviations [m, rad], and a number; when the number changes, the filter uses the pose once."""
     taken: Array
-    """(N, M, 1) number of the latest pose that was measured."""
+    """(N, M, 1) number of the latest pose that the filter used."""
     seen: Array
     """(N, M, 10) true position, attitude and velocity at the last prediction; zeros before the
     first."""
@@ -138,12 +138,12 @@ class Estimate(Struct):
         return stack(tuple(self.covariance[..., _WHERE[i, i]] for i in range(N)))
 
     def updated(self, now: PoseReading, flies: Array, steps: Array) -> Estimate:
-        """Return the estimates in a tick.
+        """Return the estimates after a tick.
 
         Args:
             now: True motion, components (N, M).
             flies: (N, M) which drones fly.
-            steps: (N, 1) ticks.
+            steps: (N, 1) number of the tick.
         """
         steps = jnp.broadcast_to(steps, flies.shape)
         parts = {name: split(getattr(self, name)) for name in self._leaves}
@@ -181,7 +181,7 @@ class Estimate(Struct):
         errors, state = apart(drawn, *parts["noise"], steps)
         vel = transform(transpose(rotation_matrix(now.quat)), now.vel)
         east, north, _ = heading(now.quat)
-        # As a filter that has run for long does: it would first believe in a motion otherwise.
+        # The attitude of a filter that has run for long; others would first look like a motion.
         stands = ~flies & (now.pos[2] < _STANDS)
         x, y, _ = scale(errors.acc, jnp.where(stands, 1 / kalman.GRAVITY, 0.0))
         lean = (y, -x, jnp.zeros_like(x))
@@ -231,7 +231,7 @@ class Estimate(Struct):
         if has.range:
             rot = rotation_matrix(now.quat)
             value, is_seen = readings.height(now.pos, rot, errors.range, random)
-            # As often as the mean rate of the sensor requires.
+            # Only as many readings as the mean rate of the sensor gives.
             is_seen &= (count % rate) * _RANGE_RATE % rate < _RANGE_RATE
             heard = heard._replace(range=(value, is_seen))
         if has.flow:
@@ -283,7 +283,7 @@ class Estimate(Struct):
 def restarted(initial: np.ndarray) -> dict[str, np.ndarray]:
     """Return fields of an `Estimate` that starts again.
 
-    Computed with NumPy: JAX would compile it when it is first needed, while a drone flies.
+    NumPy computes this, because JAX would compile it at its first use, while a drone flies.
 
     Args:
         initial: (4,) where the drone stands: position [m] and yaw [rad].
@@ -316,7 +316,7 @@ class _Heard(NamedTuple):
 
 
 def _turn(points: np.ndarray, turn: Array, dtype: np.dtype) -> Vec3:
-    """Return for each drone the point whose turn it is, of the points (n, 3)."""
+    """Return for each drone the point, of `points` (n, 3), with the number `turn`."""
     x, y, z = (
         reduce(
             jnp.add, (jnp.where(turn == i, p[k], 0.0).astype(dtype) for i, p in enumerate(points))

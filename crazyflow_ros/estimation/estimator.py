@@ -29,7 +29,7 @@ class Estimator(OpenEnum):
         """Class of the estimates.
 
         Raises:
-            ValueError: There is none, it cannot be imported, or it is no such class.
+            ValueError: There is no class, it cannot be imported, or is no subclass of `Estimate`.
         """
         from crazyflow_ros.estimation.estimate import Estimate  # with JAX
 

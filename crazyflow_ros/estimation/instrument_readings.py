@@ -2,8 +2,8 @@
 
 The errors are those of `drones.instruments`, as they remain after the firmware's calibration at
 rest. Components are arrays of one shape, one number for each drone. The readings are means over a
-step, because the compiled physics takes them in the middle of its tick; those of `sensors` are of
-an instant, at any place on a drone and over any ground.
+step, because the compiled physics takes them in the middle of its tick. Readings in `sensors` are
+of an instant, at any place on a drone and over any ground.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ UPRIGHT = 0.1  # minimum cosine of the tilt at which the floor is in view
 class Random:
     """Random numbers, a stream for each drone: SplitMix (Steele, Lea, Flood, OOPSLA 2014), 32 bits.
 
-    In blocks of worlds, JAX's own numbers would depend on the block.
+    JAX's own random numbers would depend on the block in which a world is computed.
 
     Args:
         state: State of each stream, uint32.
@@ -77,7 +77,7 @@ class Random:
         return numbers | np.array([0, 1], np.uint32)
 
     def jump(self, distance: Array) -> None:
-        """Continue elsewhere in the streams, at a place that depends on a whole number."""
+        """Jump to another place in the streams, which depends on a whole number."""
         self.state = self.state ^ _mixed(distance.astype(jnp.uint32))
 
     def normal(self, count: int, dtype: np.dtype) -> list[Array]:
@@ -205,7 +205,7 @@ def imu(motion: MeanMotion, errors: Errors, random: Random, dt: float) -> tuple[
 
 
 def flow(motion: MeanMotion, random: Random, dt: float) -> tuple[Array, Array]:
-    """Return pixels that the floor z = 0 has moved through the flow deck's picture in `dt` [s]."""
+    """Return by how many pixels the floor z = 0 moves in the flow deck's picture in `dt` [s]."""
     distance = motion.height / jnp.maximum(motion.upright, UPRIGHT)
     is_sharp = (distance > PMW3901_MIN_RANGE) & (motion.upright > UPRIGHT)
     safe = jnp.where(is_sharp, distance, 1.0)
@@ -216,13 +216,13 @@ def flow(motion: MeanMotion, random: Random, dt: float) -> tuple[Array, Array]:
     for rate, number in zip(rates, noise):
         read = rate + number * std
         read = jnp.clip(read, -PMW3901.saturation, PMW3901.saturation)
-        # In a blurred picture, nothing moves.
+        # A blurred picture shows no motion.
         pixels.append(_counted(jnp.where(is_sharp, read, 0.0) * dt * PIXELS_PER_RADIAN))
     return pixels[0], pixels[1]
 
 
 def height(pos: Vec3, rot: Matrix3, offset: Array, random: Random) -> tuple[Array, Array]:
-    """Return the distance to the floor z = 0 in the range sensor's cone [m], and if it is seen."""
+    """Return the distance to the floor z = 0 in the range sensor's cone [m], and if it sees it."""
     distance = pos[2] * range_of_height(jnp.maximum(rot[2][2], UPRIGHT))
     noise = random.normal(1, distance.dtype)[0] * range_std(distance)
     is_seen = (rot[2][2] > UPRIGHT) & (distance < VL53L1X_MAX_RANGE)
@@ -242,7 +242,7 @@ def white(noise: NoiseCfg, dt: float) -> float:
 
 
 def _counted(pixels: Array) -> Array:
-    """Return whole counts as pixels, with the derivative of the pixels."""
+    """Round pixels to whole counts, but keep the derivative of the pixels."""
     return pixels + jax.lax.stop_gradient(jnp.round(pixels / FLOW_COUNT) * FLOW_COUNT - pixels)
 
 

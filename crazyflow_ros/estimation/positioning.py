@@ -1,4 +1,4 @@
-"""What estimators measure."""
+"""Sources of a drone's position for its estimator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Positioning:
 
     @property
     def drifts(self) -> bool:
-        """Whether no source tells the position, so that the estimate drifts."""
+        """Whether the estimate drifts, because no source gives the position."""
         return not (self.motion_capture or self.external or self.anchors)
 
     def __post_init__(self) -> None:

@@ -84,7 +84,7 @@ class AttitudeThrust(AttitudeSetpoint):
 
 @dataclass(frozen=True)
 class LevelOut(AttitudeSetpoint):
-    """Stay level and stop turning for a while; follows a setpoint of attitude and thrust."""
+    """Stay level and stop turning for a while, after an `AttitudeThrust` has lapsed."""
 
     title = "an order to level out"
 

@@ -226,7 +226,7 @@ class Commander:
 
     def _begin(self, order: Order) -> None:
         if self.state.stands:
-            self.reported.add(HIT)  # what it stands on, it has not hit
+            self.reported.add(HIT)  # the drone stands on the object and has not hit it
         self.order, self.state = order, order.plan.during
         if self.state.stands or self.state.needs_reset:
             self.order = None
@@ -302,7 +302,7 @@ class Commander:
     def _caught(self, now: StartState) -> Reference:
         """Return the present motion, no faster downwards than the rotors can stop above the floor.
 
-        The drone falls faster than its reference then, and brakes as hard as it can.
+        Then the drone falls faster than its reference, and brakes as hard as it can.
         """
         reference, envelope = now.reference, self.rules.at(now).envelope
         left = max(float(reference.pos[2]) - self.rules.rest_height, 0.0)

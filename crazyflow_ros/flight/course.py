@@ -179,7 +179,7 @@ class Course:
         return pos, vel
 
     def rises(self, height: float) -> float:
-        """Return about when it is first at a height [m], or at its highest below it [s]."""
+        """Return the approximate time [s] of first reaching a height [m], or else the top."""
         times = np.linspace(0.0, self.end, _LOOKS)
         z = self.along(times)[0, :, 2]
         return float(times[(z >= min(height, float(z.max())) - _ROUNDING).argmax()])

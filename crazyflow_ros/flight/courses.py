@@ -22,9 +22,9 @@ class Courses:
         drag: (3,) see `Rules`.
 
     Attributes:
-        changes: When the command of each drone has to be looked at again, in simulated time [ns];
-            of the drones whose command changes with time, or will when their setpoint lapses.
-        attitudes: Orders of those of them that hold an attitude instead of following a course.
+        changes: Simulated time at which to look at a drone's command again [ns], by name; for
+            drones whose command changes with time, or will when their setpoint lapses.
+        attitudes: Orders of those drones that hold an attitude instead of following a course.
     """
 
     def __init__(self, drag: np.ndarray) -> None:
@@ -102,7 +102,7 @@ class Courses:
     def references(
         self, names: Iterable[str], orders: Iterable[Order | None], time_ns: int
     ) -> np.ndarray:
-        """Return where the courses of M drones are at a time, and how fast they go there.
+        """Return positions and velocities of the courses of M drones at a time.
 
         Args:
             names: Names of the drones.

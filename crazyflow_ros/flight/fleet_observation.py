@@ -22,7 +22,7 @@ class Ability(NamedTuple):
     fastest: float = inf
     """Speed that the controller can follow [m/s]."""
     lag: float = 0.0
-    """Time by which they follow a moving setpoint late [s]."""
+    """Delay with which they follow a moving setpoint [s]."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class FleetObservation:
     believed: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     """Estimated position, attitude and velocity; None if the drones know the true ones."""
     ability: Ability | None = None
-    """What they can do now; None for all."""
+    """What they can do now; None if nothing limits them."""
 
     @property
     def places(self) -> np.ndarray:
@@ -53,7 +53,7 @@ class FleetObservation:
 
     @property
     def lag(self) -> float:
-        """Time by which they follow a moving setpoint late [s]."""
+        """Delay with which the drones follow a moving setpoint [s]."""
         return 0.0 if self.ability is None else self.ability.lag
 
     def start(self, i: int) -> StartState:

@@ -107,7 +107,7 @@ class FlightConfig:
     ] = False
     """A polynomial trajectory then begins with its own velocity, too."""
     advice: Advice = field(default_factory=Advice)
-    """What messages advise."""
+    """Advice in messages."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Rules:
     empty_voltage: float = 0.0
     """Voltage under load [V] at which its battery is empty; 0 if that is not known."""
     utmost: Envelope = UNBOUNDED
-    """What its rotors can do for a moment, at most."""
+    """Bounds that its rotors can reach for a moment."""
     advice: Advice = field(default_factory=Advice)
     """See `FlightConfig`."""
     lift: float = inf
@@ -158,8 +158,8 @@ class Rules:
         """
         if not self.exact_durations or duration <= 0:
             return self.envelope
-        # Rotors that start from rest lift a drone late. If it needed more to catch up, it would do
-        # so at full thrust, and brake with so little that any correction tilts it steeply.
+        # Rotors that start from rest lift a drone late. If it may use more, it catches up at full
+        # thrust, and then brakes with so little thrust that any correction tilts it steeply.
         return replace(UNBOUNDED, lift=self.lift) if rises else UNBOUNDED
 
     @classmethod
@@ -201,7 +201,7 @@ class StartState:
     """The present reference; or the present motion if there is none or the drone cannot keep up."""
     state: FlightState = FlightState.flying
     stream: Stream = ()
-    """The stream of poses to which the setpoint belongs, with its own pose; empty if it is none."""
+    """The stream of poses up to the setpoint, its own pose included; empty without a stream."""
     authority: float = 1.0
     """Share of its spare thrust that the drone has, with its battery and motors, in this wind."""
     fastest: float = inf

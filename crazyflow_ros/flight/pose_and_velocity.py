@@ -1,4 +1,4 @@
-"""Setpoints of pose and velocity, which the governor leads the drone to."""
+"""Setpoints of pose and velocity, to which the governor leads the drone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Pose(StateSetpoint):
             object.__setattr__(self, "yaw", limits.number("yaw", self.yaw, limits.ANGLE))
 
     def is_same(self, other: Pose) -> bool:
-        """Return whether another pose is the same place and heading."""
+        """Return whether another pose has the same place and heading."""
         same_yaw = self.yaw == other.yaw or (isnan(self.yaw) and isnan(other.yaw))
         return same_yaw and bool(np.array_equal(self.pos, other.pos))
 
@@ -177,7 +177,7 @@ class Velocity(StateSetpoint):
     ) -> Plan:
         """Plan a course at a velocity; near the floor it is vertical.
 
-        A drone that stands cannot turn, and to try it takes the thrust from its rotors.
+        A drone that stands cannot turn, and the attempt would take thrust from its rotors.
         """
         timeout, turn = rules.velocity_timeout, self.yaw_rate
         if at.pos[2] < rules.rest_height + CLEARANCE:

@@ -27,7 +27,7 @@ class Setpoint(ABC):
     """A command that a drone can follow."""
 
     title: ClassVar[str] = "a setpoint"
-    """What messages call it, with its article."""
+    """Name of such a setpoint in messages, with an article."""
     group_mask: int = 0
     """Bit mask of the groups that it addresses; 0 is all."""
     when_lapsed: ClassVar[str] = ""

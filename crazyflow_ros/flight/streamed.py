@@ -140,14 +140,14 @@ class AltitudeHold(StateSetpoint, Streamed):
 
 @dataclass(frozen=True)
 class HoverOn(Brake, Streamed):
-    """Come to rest, and wait there for the next setpoint; follows setpoints that hold a height."""
+    """Come to rest and wait for the next setpoint, after a `Hover` or `AltitudeHold` has lapsed."""
 
     title = "an order to hover"
 
 
 @dataclass(frozen=True)
 class HoldHeight(StateSetpoint, Streamed):
-    """Come to rest, but for the height; follows the setpoints of the position controller below.
+    """Come to rest horizontally, after a `Position`, `VelocityWorld` or `FullState` has lapsed.
 
     The firmware levels such a drone, and keeps the height or the vertical velocity of its setpoint
     (`supervisor.c`): drag alone would stop it.
@@ -200,7 +200,7 @@ class Position(StateSetpoint, Streamed):
         limits.number("yaw", self.yaw, limits.ANGLE)
 
     def is_same(self, other: Position) -> bool:
-        """Return whether another setpoint is the same place and heading."""
+        """Return whether another setpoint has the same place and heading."""
         return self.yaw == other.yaw and bool(np.array_equal(self.pos, other.pos))
 
     def plan(self, start: StartState, rules: Rules) -> Plan:

@@ -180,14 +180,14 @@ class Supervisor:
 
 
 def _crash(sight: _Sight) -> FlightEvent | None:
-    """Stop the rotors of a drone that crashed, and tell it.
+    """Stop the rotors of a drone that crashed, and return the event.
 
-    One that has stood on the floor for a while takes its course up again there.
+    A drone that has stood on the floor for a while first resumes its course there.
     """
     commander, now = sight.commander, sight.fleet
     stuck = _stuck_for(sight)
     if _is_new(commander, _HELD, stuck >= _STUCK / 2):
-        # With the heading and the place that the floor has kept, it may lift off.
+        # From the heading and place in which the floor holds it, it may lift off.
         commander.restart(now.start(sight.row))
     why = _why_crashed(sight, stuck)
     if not why:
@@ -199,7 +199,7 @@ def _crash(sight: _Sight) -> FlightEvent | None:
 
 
 def _turned(sight: _Sight) -> FlightEvent | None:
-    """Tell that a drone is upside down in the air."""
+    """Return the event of a drone that is upside down in the air."""
     assert sight.commander.order is not None
     turned = sight.commander.order.plan.bounded and sight.upright < 0
     if not _is_new(sight.commander, "upside down", turned):
@@ -209,7 +209,7 @@ def _turned(sight: _Sight) -> FlightEvent | None:
 
 
 def _lost(sight: _Sight) -> FlightEvent | None:
-    """Restart the course of a drone that lost it, and tell it."""
+    """Restart the course of a drone that lost it, and return the event."""
     commander, now = sight.commander, sight.fleet
     if sight.stands or not is_lost(commander, now.time_ns, now.places[sight.row], now.lag):
         return None
@@ -227,7 +227,7 @@ def _is_down(sight: _Sight) -> bool:
 
 
 def _hit(sight: _Sight) -> FlightEvent | None:
-    """Tell that a drone hit something in the air, now or since the last check, but not to land."""
+    """Return the event of a drone that hit something in the air, unless it comes down to land."""
     commander = sight.commander
     touched = _touched(commander)
     commander.reported.discard(touched)
@@ -242,7 +242,7 @@ def _hit(sight: _Sight) -> FlightEvent | None:
 
 
 def _empty(sight: _Sight) -> FlightEvent | None:
-    """Tell that the battery of a drone is empty."""
+    """Return the event of an empty battery."""
     battery, rules = sight.fleet.battery, sight.commander.rules
     if battery is None:
         return None
@@ -268,7 +268,7 @@ def _touched(commander: Commander) -> str:
 
 
 def _after_a_hit(commander: Commander, time_ns: int) -> str:
-    """Return what a drone hit that crashes, in words; empty if it hit nothing."""
+    """Return in words what a crashing drone hit before; empty if it hit nothing."""
     touched = _touched(commander).removeprefix(_TOUCHED)
     if not touched and commander.hit is not None and time_ns - commander.hit[0] <= _CAUSES_NS:
         touched = commander.hit[1]
@@ -287,9 +287,9 @@ def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
 def _stuck_for(sight: _Sight) -> float:
     """Return how long ago the drone first stood on the floor although it should fly [s].
 
-    It is 0 in the air, and while it does not stand. A drone with a broken rotor shakes and hops, so
-    only leaving the floor ends this. A course of ours that began in a fall may pass below the
-    floor; one that its pilot gave does so because he wants the drone to stand there.
+    The time is 0 in the air, and while the drone does not stand. A drone with a broken rotor shakes
+    and hops, so only leaving the floor resets it. A bounded course that began in a fall may pass
+    below the floor; an unbounded one does so because the pilot wants the drone to stand there.
     """
     commander, now = sight.commander, sight.fleet.time_ns
     assert commander.order is not None

@@ -1,4 +1,4 @@
-"""Whether a drone is where its course is: lost, or down on something."""
+"""Whether a drone is off its course, or has come down on something."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_lost(commander: Commander, time_ns: int, place: np.ndarray, lag: float) -
         commander: Its commander.
         time_ns: Present time [ns].
         place: (3,) where it is, as far as it knows [m].
-        lag: Time by which it follows a moving setpoint late [s].
+        lag: Delay with which it follows a moving setpoint [s].
     """
     order = commander.order
     if order is None or order.plan.course is None or not order.plan.bounded:
@@ -41,7 +41,7 @@ def is_lost(commander: Commander, time_ns: int, place: np.ndarray, lag: float) -
             return False  # it is down, where the floor shakes it, and its camera sees nothing
     away = float(np.linalg.norm(place - pos[:3]))
     speed = max(commander.rules.envelope.speed, float(np.linalg.norm(vel[:3])))
-    # Also if the drone does not know where it is, which compares with nothing.
+    # True also for NaN, where a drone does not know its place.
     return not away <= allowed_deviation(speed, lag)
 
 

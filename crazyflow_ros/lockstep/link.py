@@ -156,7 +156,7 @@ class SharedMemoryLink:
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """Return the commands from now on; in lock-step, those for this tick."""
+        """See `Door`; in lock-step, wait for the commands for this tick."""
         if snapshot.epoch != self._epoch:
             self._epoch, self._usual = snapshot.epoch, None
             self._commands.forget()
@@ -211,8 +211,8 @@ class SharedMemoryLink:
     def _slots(self) -> np.ndarray:
         """Copy all slots, as words of 64 bits, such that each latest command is complete.
 
-        Only a controller that writes continuously, instead of once per state, can prevent that; its
-        commands are checked like all others.
+        Only a controller that writes continuously, instead of once per state, can prevent complete
+        copies; its commands are checked like all others.
         """
         for _ in range(_TRIES):
             words = self._words.copy()
@@ -265,12 +265,12 @@ class SharedMemoryLink:
         self._commands.lose(drone)
 
     def _repair(self) -> None:
-        """Restore what controllers only read if something has overwritten it."""
+        """Restore the memory that controllers may only read, if something has overwritten it."""
         self._awaited[:] = self._attached & self._lock_step
         if self._memory.repair():
             self._logger.warning(
                 f"something has written over the shared memory {self._memory.name!r}, where its "
-                "controllers only read: what it says about the simulator and its drones is restored"
+                "controllers only read: the data of the simulator and its drones is restored"
             )
 
     def _is_usual(self, tick: int, latest: np.ndarray) -> bool:

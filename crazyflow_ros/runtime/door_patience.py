@@ -1,4 +1,4 @@
-"""How long time waits for those who fly the drones."""
+"""How long simulated time waits for the commands of a door."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ class DoorContext:
     """The simulation whose drones a door lets others fly."""
 
     drones: tuple[str, ...]
-    """Their names, in the order of all arrays; they stay the same."""
+    """Names of the drones, in the order of all arrays; they stay the same."""
     drone_model: str
     freq: int
     """Physics ticks per second."""
     seed: int
     """Seed of all random numbers."""
     logger: Logger
-    """For what the user has to know: who has connected, who is lost, what is refused."""
+    """Logs what the user has to know: who has connected, who is lost, what is refused."""
 
     @classmethod
     def of(cls, config: SimulationConfig, drones: Sequence[str], logger: Logger) -> DoorContext:
@@ -55,15 +55,15 @@ class DoorSettings(Protocol):
 
 @dataclass(frozen=True)
 class AutopilotStart:
-    """What is known of the autopilots that are to be started behind a door."""
+    """What a door has to know to start the autopilots behind it."""
 
     build: Path
-    """Where their build is, as given."""
+    """Path of the autopilots' build, as given."""
     work: Path
-    """Gets a folder for each of them."""
+    """Folder for the working folders of the autopilots."""
     config: SimulationConfig
     drones: tuple[str, ...]
-    """Names of those that the door flies, in its order; there is one autopilot for each."""
+    """Names of the drones that the door flies, in its order; each has its own autopilot."""
     logger: Logger
     wipe: bool = False
     """Whether the folders of earlier autopilots are removed first."""

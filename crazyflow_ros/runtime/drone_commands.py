@@ -47,15 +47,15 @@ class DroneCommands:
         health: Logs drones that fell, and doubtful setpoints.
         ability: Returns what the drones can do.
         neighbour: Takes a state and the row of a drone that touches something, and names it.
-        roster: Has the obstacles of the world.
+        roster: Holds the obstacles of the world.
 
     Attributes:
         posted: The setpoints for the next `take`.
         moving: Drones whose command changes with time.
         felt: (M,) largest contact of each drone since controllers ran [N]; None if none moves.
         changes_ns: Simulated time until which commands depend on time alone [ns].
-        stopped: Drones whose rotors are to stop; whoever stops them empties it.
-        failed: Drones whose setpoint failed, and why, to be taken out of service; likewise.
+        stopped: Drones whose rotors are to stop; the caller stops them and empties the set.
+        failed: Drones to take out of service because their setpoint failed, and why; likewise.
         states: States of the drones that were commanded; a new dictionary after each change.
     """
 
@@ -98,7 +98,7 @@ class DroneCommands:
     # What each tick does, in order; then requests, and changes of the state.
 
     def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
-        """Put the posted setpoints into force. Has to be called if there are any, or some move.
+        """Put the posted setpoints into force. Call it if there are any, or `moving` drones.
 
         Returns:
             The drones with a new command that does not change with time, and these commands with

@@ -34,7 +34,7 @@ _LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of external poses
 class DroneFirmware:
     """Requests to one drone, as a person or a radio makes them. Any thread may ask.
 
-    All raise ValueError if there is no such drone; if it has gone by then, the future does.
+    All raise ValueError if there is no such drone; if it is removed meanwhile, the future does.
 
     Args:
         simulation: The simulation to change.
@@ -48,7 +48,7 @@ class DroneFirmware:
     def restart(self, name: str, *, charged: bool = False) -> Future[Snapshot]:
         """Switch a drone off and on where it is: all that its firmware knows begins anew.
 
-        One that lies on its side or upside down is then upright, as if a person had set it so.
+        A drone that lies on its side or upside down is upright afterwards, as if set by a person.
 
         Args:
             name: Name of the drone.
@@ -71,7 +71,7 @@ class DroneFirmware:
     def set_upright(self, name: str, *, if_crashed: bool = False) -> Future[bool]:
         """Turn a drone that lies on its side or upside down upright, as a person would.
 
-        Others, also those that still move, stay as they are. The result says whether it turned.
+        Other drones, also those that still move, stay as they are; the result is then False.
 
         Args:
             name: Name of the drone.
@@ -158,7 +158,7 @@ class DroneFirmware:
             ValueError: The drones have no estimators, or a number is impossible.
         """
         place = limits.vector("external position", pos, (3,), limits.POSITION)
-        given = plain(quat)  # as it is: of a unit quaternion, `unit_quaternion` may round
+        given = plain(quat)  # unchanged: `unit_quaternion` may round even a unit quaternion
         turn = np.zeros(4) if quat is None else limits.unit_quaternion("external attitude", quat)
         for error in std:
             if not _LEAST_STD <= error <= _MOST_STD:
@@ -190,7 +190,7 @@ class DroneFirmware:
     # In the physics thread.
 
     def _righted(self, name: str) -> dict[str, np.ndarray]:
-        """Return the state of a drone after somebody has set it upright; empty if nobody would."""
+        """Return the state of a drone that is set upright; empty unless it lies at rest."""
         now, weight = self._simulation.snapshot, self._simulation.commands.rules.weight
         row = now.names.index(name)
         quat, force = now.quat[row], np.abs(now.contact[row, :3]).max()

@@ -39,7 +39,7 @@ class Extension:
     ) -> PhysicsThread | None:
         """Return a physics thread of another kind, or None for the usual one.
 
-        If it has a method `owns`, users command only those drones for whose name that returns true.
+        If it has a method `owns`, users command only the drones for whose name it returns true.
 
         Args:
             config: The configuration.

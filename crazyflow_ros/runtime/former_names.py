@@ -28,7 +28,7 @@ def found(thread: object, name: str) -> Any:
     """Return what was a member of a physics thread, with a warning that says where it is.
 
     Raises:
-        AttributeError: There was none of that name.
+        AttributeError: There was no member of that name.
     """
     if name not in NOW:
         raise AttributeError(f"{type(thread).__name__!r} object has no attribute {name!r}")

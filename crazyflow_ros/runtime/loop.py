@@ -22,9 +22,9 @@ _ENDED = "the simulation has ended"
 
 
 class Driver(Protocol):
-    """Advances a simulation, once all that its next ticks depend on is there. Physics thread.
+    """Advances a simulation once everything that its next ticks need is there. Physics thread.
 
-    `Simulation` drives itself: it takes what was posted, and waits for its door.
+    `Simulation` drives itself: it takes the posted commands, and waits for its door.
     """
 
     def advance(self, due: float, limit: float) -> int:
@@ -36,12 +36,12 @@ class Driver(Protocol):
 
         Returns:
             Number of ticks; 0 if something is missing, or a request has interrupted the wait for
-            it. It is called again after requests, and must not wait for longer than a fraction of
-            a second, so that the watchdog sees that it does not hang.
+            it. `advance` is called again after requests, and must not wait for longer than a
+            fraction of a second, so that the watchdog sees that it does not hang.
         """
 
     def take_up(self) -> None:
-        """Put into force what was posted, from the present tick on, unless others have a say."""
+        """Put posted commands into force from the present tick on, unless others decide on them."""
 
     def idle(self) -> None:
         """Called before the thread waits for a request or for the next tick to be due."""
@@ -58,7 +58,7 @@ class Loop:
     Args:
         simulation: The simulation to advance.
         requests: What other threads ask for.
-        preparation: What they ask for and takes long to prepare.
+        preparation: Those of their requests that take long to prepare.
         pacer: The schedule of the ticks.
 
     Attributes:
@@ -68,7 +68,7 @@ class Loop:
         pacer: As given.
         preparation: As given.
         paused: Time stands still.
-        held: Why it must not run; empty if it may.
+        held: Why the simulation must not run; empty if it may.
         failed: The exception that ended the thread, if one did.
     """
 
@@ -160,7 +160,7 @@ class Loop:
         self.pacer.anchor(self._simulation.snapshot.tick)
 
     def hold(self, reason: str) -> None:
-        """Pause, and refuse to resume and to step for a reason; an empty one ends the refusal."""
+        """Pause, and refuse to resume or step, with a reason; an empty reason ends the refusal."""
         if reason:
             self._abort_steps(reason)
             self.pause()

@@ -109,7 +109,7 @@ class MirrorInputs:
         return Controls(np.array([speeds.get(name, np.zeros(4)) for name in names]), loads)
 
     def _command(self, names: Sequence[str], speeds: np.ndarray) -> None:
-        """Command rotor speeds [rad/s], (n, 4): planning a setpoint each time would take longer."""
+        """Command rotor speeds [rad/s], (n, 4), without setpoints, whose planning takes longer."""
         now, is_new = self._simulation.snapshot, command_rotors(self._engine, names, speeds)
         assert now.rotor_command is not None
         command = now.rotor_command.copy()

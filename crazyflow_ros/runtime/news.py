@@ -1,4 +1,4 @@
-"""What others are told: callbacks of the physics thread."""
+"""Callbacks by which the physics thread tells others what happens."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from crazyflow_ros.runtime.resets import ResetEvent
 
 
 class Setting(NamedTuple):
-    """A request that left the state as it was, and changed how it goes on."""
+    """A request that did not change the state, but how it evolves from then on."""
 
     request: str
     """Name of the method that carries it out, such as `tune`."""
     arguments: Mapping[str, Any]
-    """Its arguments by name."""
+    """Arguments of the method by name."""
 
 
 class News:

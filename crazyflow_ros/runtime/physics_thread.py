@@ -44,7 +44,7 @@ class PhysicsThread:
     Args:
         config: The simulation.
         names: Names of the drones.
-        door: Through which others fly drones, instead of `command`.
+        door: Door through which others fly drones, instead of `command`.
         logger: Logs failures; by default Python's.
         door_drones: Names of the drones that the door flies, in its order; by default all, and then
             none can be added.
@@ -61,7 +61,7 @@ class PhysicsThread:
         firmware: Restarts drones, and changes what they know: gains and estimates.
         commands: How the drones fly.
         lives: How often each drone was reset, and when.
-        masters: Who flies a drone in place of the users of this thread, by its name.
+        masters: Who flies a drone in place of the users of this thread, by the drone's name.
         simulation: What the thread owns, for programs that run in it.
         loop: The thread itself.
         health: What has failed, and the log.
@@ -223,7 +223,7 @@ class PhysicsThread:
         """Check that nobody else flies drones, see `masters`.
 
         Raises:
-            ValueError: Somebody does; the message says who.
+            ValueError: Somebody else flies one; the message says who.
         """
         masters = self.masters
         for name in names:

@@ -52,8 +52,8 @@ class Preparation:
         """Make a change. From any thread.
 
         Args:
-            wanted: Returns the wanted roster, for the present one. May refuse. In both threads.
-            then: Changes to the prepared roster, quickly. Physics thread. May refuse.
+            wanted: Returns the wanted roster, given the present one. May refuse; any thread.
+            then: Changes to the prepared roster, quickly. May refuse; physics thread.
 
         Returns:
             A future of the state after it; cancelling it before the change is carried out drops the

@@ -23,7 +23,7 @@ class Requests:
     Args:
         note_failure: Called when an action fails with an exception that is not a refusal. The
             thread goes on.
-        door: For which the thread may wait, unless there are requests; None if there is none.
+        door: Door for whose commands the thread waits while there are no requests; or None.
 
     Attributes:
         stopping: Whether the thread is to end.

@@ -55,7 +55,7 @@ class SceneSource:
 
 @dataclass(frozen=True)
 class RosterPlan:
-    """A wanted roster, and the version that it is to follow."""
+    """A wanted roster, and the version of the roster that it is to replace."""
 
     version: int
     """Version of the present roster."""
@@ -276,10 +276,10 @@ class Roster:
     def _seen(
         self, model: mujoco.MjModel, *, at_start: bool = False
     ) -> tuple[Obstacles | None, tuple[str, ...], Surroundings]:
-        """Find the obstacles in a model, why other objects are none, and their names.
+        """Return the obstacles in a model, why other objects are none, and obstacles by name.
 
         Raises:
-            ValueError: There are too many.
+            ValueError: There are too many obstacles.
         """
         room = 0 if at_start else self._room
 

@@ -39,8 +39,8 @@ class Simulation:
     Args:
         config: The configuration.
         engine: Advances the drones.
-        roster: Has their mirror and the obstacles.
-        door: Through which others fly drones, instead of `commands`; None if there is none.
+        roster: Holds the mirror and the obstacles.
+        door: Door through which others fly drones, instead of `commands`; None without a door.
         news: Tells others what happens.
         health: Logs failures.
         interrupted: Whether the thread has something else to do than to wait for the door.
@@ -186,7 +186,7 @@ class Simulation:
         Args:
             ticks: The ticks, in ascending order.
             last: At this tick all callbacks are called, not only those that are due.
-            *changing: Drones whose commands change from tick to tick, and these, as for
+            *changing: Drones whose commands change from tick to tick, and these commands, see
                 `Engine.advance`.
         """
         start = self.snapshot.tick
@@ -216,8 +216,8 @@ class Simulation:
     def _hand_out(self, *, every: bool) -> None:
         """Publish the state to the door, then to all others, the clock first among them.
 
-        Then check how drones fly, but only at multiples of a period: this also happens where a user
-        steps to or sets a state, on which no flight may depend.
+        Then check how drones fly, but only at multiples of a period: no flight may depend on the
+        ticks to which a user steps, or at which he sets a state.
         """
         now = self.snapshot
         if self.door is not None and (every or now.tick % self.door.period == 0):
@@ -242,7 +242,7 @@ class Simulation:
             self.engine.set_commands(names, commands[0])
 
     def idle(self) -> None:
-        """See `Driver`; there is nothing to do, so that the loop does not call it."""
+        """See `Driver`; does nothing, so the loop does not call it."""
 
     def set_paused(self, paused: bool) -> None:
         """Tell the door that time stands still, or runs again."""
@@ -295,7 +295,7 @@ class Simulation:
         self.accept(self.evaluate(tick))
 
     def show(self, tick: int | None = None) -> None:
-        """Publish the engine's state, of the present tick or another, after a change of it."""
+        """Publish the engine's state after a change, for the present tick or another."""
         self.refresh(self.snapshot.tick if tick is None else tick)
         self._hand_out(every=True)
         self.news.on_change.tell(self.snapshot)
@@ -310,7 +310,7 @@ class Simulation:
     ) -> None:
         """Publish the state after a reset, see `ResetEvent`.
 
-        The mirror's reset callback gets `fill_initial_state`; it is not called with None.
+        The mirror's reset callback gets `fill_initial_state`; with None, it is not called.
         """
         event = ResetEvent(self.snapshot, scope, drones, charged)
         self.lives.note_reset(event)

@@ -32,7 +32,7 @@ class StateChanges:
     Args:
         simulation: The simulation to change.
         roster: Its drones.
-        world: Exchanges them.
+        world: Exchanges the drones.
         loop: Carries the requests out between two ticks.
     """
 
@@ -111,7 +111,7 @@ class StateChanges:
     def capture_initial_state(self) -> Future[Snapshot]:
         """Make the present state, and the commands in force, the initial ones.
 
-        Those of a door are none: it sends them anew.
+        Commands of a door are left out: the door sends them anew.
         """
 
         def carry_out() -> None:

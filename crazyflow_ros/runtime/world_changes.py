@@ -33,7 +33,7 @@ from crazyflow_ros.scene.description import Description
 
 
 class WorldChanges:
-    """Requests that concern who and what there is. Time goes on while they are prepared.
+    """Requests for other drones, scenes, winds or controllers. Time goes on during preparation.
 
     Any thread may ask, unless a method says otherwise.
 
@@ -209,7 +209,7 @@ class WorldChanges:
     def exchange(self, prepared: PreparedRoster) -> None:
         """Replace the roster, without publishing the new state."""
         simulation, drones = self._simulation, prepared.plan.poses
-        # Also what was posted for a drone that went and is back: it was meant for the one before.
+        # Also commands posted for a drone that was removed and added again: its predecessor's.
         other = set(simulation.snapshot.names).symmetric_difference(drones)
         self._roster.exchange(prepared)
         simulation.drop_commands(other)

@@ -75,7 +75,7 @@ class ActiveWrench(NamedTuple):
     """A wrench that acts on a drone."""
 
     name: str
-    """Of the drone."""
+    """Name of the drone."""
     wrench: TimedWrench
     end: float
     """Tick at which it ends, or infinity."""
@@ -87,11 +87,11 @@ class Wrenches:
 
     Args:
         freq: Ticks per simulated second.
-        told: Told when forces or torques change, see `News.on_wrench`.
+        told: Called when forces or torques change, see `News.on_wrench`.
 
     Attributes:
-        active: Those that act, by key.
-        posted: Those that are to act or, with None, to end, from the next `take` on.
+        active: Wrenches that act, by key.
+        posted: Wrenches that begin or, with None, end at the next `take`, by key.
     """
 
     def __init__(self, freq: int, told: Callbacks[Snapshot, np.ndarray]) -> None:
@@ -150,7 +150,7 @@ class Wrenches:
         return [future for _, _, future in posted.values()]
 
     def group(self, *beginning: Hashable) -> dict[tuple[Any, ...], TimedWrench]:
-        """Return the wrenches, posted or active, whose keys are tuples that begin so."""
+        """Return the wrenches, posted or active, whose keys are tuples with this beginning."""
         latest: dict[Hashable, TimedWrench | None]
         with self._lock:
             latest = {key: active.wrench for key, active in self.active.items()}

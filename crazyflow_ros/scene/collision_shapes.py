@@ -23,7 +23,7 @@ class Scanned(NamedTuple):
     ignored: tuple[str, ...]
     """Reasons why drones fly through some of the geoms, one text each."""
     names: tuple[str, ...]
-    """What messages call the obstacles: the name of the geom, or of its body at the root."""
+    """Names of the obstacles in messages: that of the geom, or of its root body."""
 
 
 def obstacles_of(
@@ -34,8 +34,8 @@ def obstacles_of(
 ) -> Scanned:
     """Return everything that drones collide with, except drones and the floor z = 0.
 
-    These are the shapes with which contype and conaffinity let them collide. Meshes, height fields,
-    ellipsoids and signed distance fields are ignored: replace them with primitive shapes.
+    Contype and conaffinity say which shapes collide with drones. Meshes, height fields, ellipsoids
+    and signed distance fields are ignored: replace them with primitive shapes.
 
     Args:
         model: The scene.
@@ -77,17 +77,16 @@ def neighbour(
         drones: Whether drones collide with one another.
 
     Returns:
-        Name of another drone, of a geom of the scene, or of the body at the root of others; None
-        if nothing is near.
+        Name of another drone, of a geom of the scene, or of its root body; None if nothing is near.
     """
     shapes, is_drone = _collision_shapes(model, data)
     owners = model.body_rootid[model.geom_bodyid]
     own = owners == model.body(f"{_DRONE}{drone}").id
     parts = np.flatnonzero(shapes & own)
-    if not parts.size:  # a drone of a user's own may have none
+    if not parts.size:  # a user's drone may have none
         return None
     others = shapes & ~own & (~is_drone | drones)
-    # The exact distance is asked only of those whose bounding spheres are near; planes have none.
+    # Compute exact distances only of geoms with near bounding spheres, and of planes, without one.
     place, reach = data.geom_xpos[parts[0]], model.geom_rbound[parts].max()
     away = np.linalg.norm(data.geom_xpos - place, axis=1) - model.geom_rbound
     others &= (away < 2 * reach + _NEAR) | (model.geom_rbound == 0)

@@ -23,7 +23,7 @@ LED = "led_"
 """Prefix of the materials that each drone has of its own, so that their colours can differ, and of
 the geoms with these materials."""
 HULL_COLOR = "0.16 0.17 0.18 1"
-"""Of drones that are drawn as one box."""
+"""Colour of drones that are drawn as one box."""
 TRACK_CAMERA = {
     "name": "track_cam",
     "mode": "trackcom",
@@ -32,7 +32,7 @@ TRACK_CAMERA = {
 }
 """A camera that follows the drone at a distance, without turning."""
 ROTOR_TIME_CONSTANT = 0.05
-"""Time constant of the actuators [s] in MuJoCo's own simulation; the dynamics have other rotors."""
+"""Time constant of the actuators [s] in MuJoCo's own simulation; `dynamics` does not use it."""
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _ROTORS = ((1, -1, ""), (-1, -1, "-"), (-1, 1, ""), (1, 1, "-"))  # x, y, sign of the spin
@@ -53,7 +53,7 @@ class DroneMjcf(NamedTuple):
     mjcf: ET.Element
     """Element `mujoco` with the body "drone" in its worldbody."""
     assets: Mapping[str, bytes]
-    """Content of the files that it names."""
+    """Content of the files that the MJCF names."""
 
 
 def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) -> DroneMjcf:
@@ -62,9 +62,9 @@ def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) 
     Args:
         drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of a
             drone's folder.
-        mocap: Without joints, actuators and sensors, with LEDs, a camera that follows the drone,
-            and the sphere as collision shape, instead of a free joint "free" and the box.
-        fused: Drawn as one box, without rotors and LEDs; only with `mocap`.
+        mocap: Leave out joints, actuators and sensors; add LEDs and a camera that follows the
+            drone; collide as a sphere. Otherwise there are a free joint "free" and a box.
+        fused: Draw the drone as one box, without rotors and LEDs; only with `mocap`.
 
     Raises:
         ValueError: There is no such drone model, or its drawing cannot be used.
@@ -212,7 +212,7 @@ def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np
 
 
 def _fuse(drone: ET.Element) -> None:
-    """Replace all that is drawn by a box, the collision shape."""
+    """Replace the whole drawing by one box, a copy of the collision shape."""
     hull = deepcopy(_child(drone, "geom[@name='col_box']"))
     for part in list(drone):
         is_drawn = part.tag == "geom" and not part.get("name", "").startswith("col_")
@@ -224,7 +224,7 @@ def _fuse(drone: ET.Element) -> None:
 
 
 def _remove_leds(mjcf: ET.Element, drone: ET.Element) -> None:
-    """Remove what only `sim.visualize` can switch on."""
+    """Remove the LEDs, which only `sim.visualize` can switch on."""
     for parent in (*mjcf.findall("asset"), drone):
         for element in list(parent):
             if element.get("name", "").startswith(LED):

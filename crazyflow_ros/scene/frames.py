@@ -73,7 +73,7 @@ def flu_to_frd(vector: A) -> A:
 
 
 def frd_in_ned(quat: A) -> A:
-    """Return the attitude xyzw (..., 4) of a body in axes FRD in a world in NED."""
+    """Convert attitudes xyzw (..., 4) to those of a body in FRD axes in a world in NED axes."""
     xp = quat.__array_namespace__()
     return multiply(multiply(xp.asarray(_ENU_IN_NED), quat), xp.asarray(_FRD_IN_FLU))
 
@@ -232,7 +232,7 @@ def _rotate(x: A, y: A, z: A, w: A, vector: A) -> A:
 
 
 def grid_2d(n: int) -> np.ndarray:
-    """Return points of a grid of 1 m around the origin, (n, 2), nearest to the centre first."""
+    """Return n points of a 1 m grid around the origin, (n, 2), nearest to the centre first."""
     side = next(k for k in range(1, n + 1) if k * k >= n)
     axis = np.arange(side) - (side - 1) / 2
     points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Shapes that are drawn on top of a scene, which no sensor sees."""
+"""Shapes that are drawn on top of a scene; sensors do not see them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Marker(NamedTuple):
     kind: mujoco.mjtGeom
     """`mjGEOM_SPHERE`, `mjGEOM_LINE`, `mjGEOM_CAPSULE`, `mjGEOM_CYLINDER` or `mjGEOM_ARROW`."""
     width: float
-    """Radius [m]; of a line its width [pixels]."""
+    """Radius [m]; for a line, its width [pixels]."""
     start: np.ndarray
     """(3,) centre of a sphere, otherwise one end, world frame, m."""
     end: np.ndarray
@@ -38,7 +38,7 @@ def add_markers(scene: mujoco.MjvScene, markers: Iterable[Marker]) -> None:
 
 
 def has_put(scene: mujoco.MjvScene, marker: Marker) -> bool:
-    """Add a marker to a scene, and return True, or False if there is no room for it."""
+    """Add a marker to a scene if there is room for it; return whether there is."""
     if scene.ngeom >= scene.maxgeom:
         return False
     geom, rgba = scene.geoms[scene.ngeom], np.asarray(marker.rgba, np.float32)

@@ -1,7 +1,7 @@
 """The mirror: the physics as a MuJoCo model and data, for any thread.
 
-The physics thread only records its latest state. Most states are never read, so frames and MuJoCo's
-sensors are computed by the reader, in its own copy: the lock is held only to look up the state, and
+The physics thread only records its latest state. Most states are never read, so readers compute
+frames and MuJoCo's sensors, each in its own copy: they hold the lock only to look up the state, and
 the physics waits for no reader. Velocities and accelerations of the physics are also written, so
 MuJoCo's own sensors are exact without MuJoCo's dynamics.
 
@@ -35,18 +35,18 @@ ResetCallback = Callable[[bool], None]
 
 
 class PhysicsRequests(Protocol):
-    """What the mirror asks of the physics thread; each future is done when the request is."""
+    """Requests of the mirror to the physics thread; each future is done when its request is."""
 
     def apply_controls(self, names: Sequence[str], controls: Controls) -> None:
         """Apply the inputs of these drones from the next tick on, instead of earlier ones."""
 
     def controls(self, names: Sequence[str]) -> Controls:
-        """Return the inputs of these drones: what was applied last, and other rotor commands."""
+        """Return the inputs of these drones: those applied last, and rotor commands of others."""
 
     def set_state(self, state: MirrorState, controls: Controls) -> Future[Any]:
         """Set the state of all drones between two ticks, except time and accelerations.
 
-        The inputs are applied there, too.
+        The inputs are applied at the same time.
         """
 
     def capture_initial_state(self) -> Future[Any]:
@@ -105,9 +105,9 @@ class Mirror:
     @property
     @contextmanager
     def mutex(self) -> Iterator[None]:
-        """The lock. All reads while holding it are of the same instant; other readers wait.
+        """The lock. All reads while it is held are of the same instant; other readers wait.
 
-        Only control inputs are always the latest, so that one who holds the lock can read, modify
+        Only control inputs are always the latest, so that the holder of the lock can read, modify
         and apply them. The physics waits for the lock only to change the model and to run the reset
         callback.
         """
@@ -122,7 +122,7 @@ class Mirror:
     # For the physics thread.
 
     def write(self, state: MirrorState) -> None:
-        """Mirror a state, which must not change any more. Physics thread only."""
+        """Mirror a state, whose arrays must not change afterwards. Physics thread only."""
         self._latest = self._latest[0], state
 
     def range(self, names: Sequence[str] | None = None) -> np.ndarray:
@@ -190,9 +190,9 @@ class Mirror:
     def copy_physics_data(self, destination: mujoco.MjData | None = None) -> mujoco.MjData:
         """Copy the data, with accelerations, frames and sensors; by default to new data.
 
-        Control inputs are what `apply_control_data` was given last, also if no tick has followed,
-        so that whoever changes some of them and applies the copy leaves the others as they are;
-        `ctrl` is what the rotors are commanded, by whomever. Forces of others are not in the copy.
+        Control inputs are those of the last `apply_control_data`, even if no tick has followed, so
+        that a caller can change some of them, apply the copy and leave the others as they are.
+        `ctrl` has the rotors' commands from any source; forces from elsewhere are not in the copy.
 
         Raises:
             ValueError: `destination` is of another model.
@@ -218,7 +218,7 @@ class Mirror:
 
         Later calls replace earlier ones. Rotor speeds (ctrl) need the control mode `rotor_vel`; in
         others the drones' controllers command the rotors, and ctrl has no effect. Forces last until
-        a reset; they act where MuJoCo has them, beside those of others.
+        a reset; they act where MuJoCo stores them, and add to forces from elsewhere.
 
         Raises:
             ValueError: An entry is not finite or beyond its limit, or acts on a part of the world
@@ -242,8 +242,8 @@ class Mirror:
     def apply_keyframe(self, name: str) -> bool:
         """Continue the physics with the drones of a keyframe; return whether it exists.
 
-        Rotors are commanded what the keyframe has as ctrl, and the forces of `apply_control_data`
-        end. Bodies of the scene stay where they are.
+        The keyframe's ctrl commands the rotors, and the forces of `apply_control_data` end. Bodies
+        of the scene stay where they are.
         """
         state = self.keyframe(name)
         if state is None:

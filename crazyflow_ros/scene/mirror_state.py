@@ -35,8 +35,8 @@ class MirrorState:
     rotor_vel: np.ndarray
     """Speeds of the rotor joints [rad/s], positive in flight, shape (M, 4)."""
     rotor_command: np.ndarray | None = field(default=None, kw_only=True)
-    """Speeds that the rotors are commanded [rad/s], shape (M, 4); None if that is unknown. Where a
-    simulation is to continue from a state, None leaves the commands as they are."""
+    """Commanded rotor speeds [rad/s], shape (M, 4); None if unknown. When a simulation continues
+    from a state, None leaves the commands as they are."""
 
     def valid(self) -> np.ndarray:
         """Return which drones have finite values and an attitude, shape (M,)."""

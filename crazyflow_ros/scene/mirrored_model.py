@@ -1,4 +1,4 @@
-"""The model of a mirror, with what is found in it once."""
+"""The model of a mirror, with the indices, sensors and readers that are built from it once."""
 
 from __future__ import annotations
 

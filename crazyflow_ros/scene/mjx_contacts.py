@@ -1,8 +1,8 @@
 """Contacts of MJX, exact for balls, and for boxes with capsules and boxes: the shapes of drones.
 
-MJX descends to contacts with cylinders and ellipsoids step by step, and may stop before. On meshes
-it looks for the nearest point on one face. Of boxes it measures the depth at a corner, and it
-misses some capsules that touch an edge.
+MJX finds contacts with cylinders and ellipsoids by descent, and may stop too early. It searches one
+face of a mesh for the nearest point. It measures the depth of boxes at a corner, and misses some
+capsules that touch an edge.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ with extra("mjx"):
 
 _APART = 1e-6  # m; places that are nearer to each other differ by rounding
 _HALVINGS = 40  # of the interval of a root, on a logarithmic scale
-_LEAST = 1e-10  # of numbers that others are divided by, and of coordinates in semi-axes
-_PARALLEL = 1e-3  # rad, edges whose common perpendicular is not known well enough
+_LEAST = 1e-10  # of divisors, and of coordinates in semi-axes
+_PARALLEL = 1e-3  # rad between edges, below which their common perpendicular is inaccurate
 
 _PLANE, _FIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = (
     int(getattr(mujoco.mjtGeom, f"mjGEOM_{name}"))
@@ -64,11 +64,11 @@ Law: TypeAlias = Callable[[_Geom, _Geom, _Slots], _Slots]
 """Corrects the contacts that MJX found."""
 Surface: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
 """Takes a point [m] (3,) and the size of the shape as in MuJoCo [m] (3,); returns the distance [m],
-negative inside, and the outward unit normal (3,), which may be zero where all are as near."""
+negative inside, and the outward unit normal (3,), which may be zero where all are equally near."""
 
 
 def collision(model: mjx.Model, data: mjx.Data) -> mjx.Data:
-    """Return the data of one world, whose frames are up to date, with its contacts."""
+    """Add the contacts to the data of one world, whose frames must be up to date."""
     data = mjx.collision(model, data)
     if not any(_law(model, g1, g2) for g1, g2, _ in geom_pairs(model)):
         return data
@@ -93,7 +93,6 @@ def is_exact(shapes: tuple[int, int]) -> bool:
 
 
 def _law(model: mjx.Model, geom1: int, geom2: int) -> Law | None:
-    """Return the law of two geoms, if there is one."""
     shapes = int(model.geom_type[geom1]), int(model.geom_type[geom2])
     if shapes == _BALL_AND_MESH:
         return _sphere_and(_hull(model, int(model.geom_dataid[geom2])))
@@ -101,7 +100,7 @@ def _law(model: mjx.Model, geom1: int, geom2: int) -> Law | None:
 
 
 def _groups(model: mjx.Model, data: mjx.Data) -> Iterator[tuple[tuple[int, int], slice, int]]:
-    """Yield geoms, slots for pairs like these, which are neighbours, and the slots of each pair."""
+    """Yield two geoms, the neighbouring slots of pairs like these, and the slots for each pair."""
     with jax.ensure_compile_time_eval():
         zeros = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), (model, data))
         geoms = np.asarray(_geoms_of_slots(*zeros))
@@ -133,10 +132,10 @@ def _ball(
 
     Args:
         pos: (3,) centre of the ball.
-        radius: Its radius.
+        radius: Radius of the ball.
         other: The other geom.
-        distance: That of the centre from its surface.
-        outwards: (3,) unit normal there, in its axes; zero if all are as near.
+        distance: Distance of the centre from the surface of `other`.
+        outwards: (3,) unit normal there, in the axes of `other`; zero if all are equally near.
     """
     outwards = jnp.where((outwards == 0).all(), jnp.array([1.0, 0, 0]), outwards)
     normal = -other.axes @ outwards
@@ -166,13 +165,13 @@ def _hull(model: mjx.Model, mesh: int) -> Surface:
 def _gap(half: Array, centre: Array, axes: Array, other_half: Array) -> tuple[Array, Array]:
     """Return the gap between boxes along the axis that separates them best, and that axis.
 
-    The gap is negative where they overlap, and then minus the shortest way apart.
+    Where the boxes overlap, the gap is minus the shortest way apart.
 
     Args:
         half: (3,) half sides of the first box, in whose axes the results are.
         centre: (3,) centre of the second one.
-        axes: (3, 3) its axes, in columns.
-        other_half: (3,) its half sides; zero in all directions but one for a line.
+        axes: (3, 3) axes of the second box, in columns.
+        other_half: (3,) half sides of the second box; only one is not zero for a line.
     """
     edges = jnp.cross(jnp.eye(3)[:, None], axes.T).reshape(9, 3)
     square = (edges**2).sum(axis=1)
@@ -228,7 +227,7 @@ def _box_and_box(first: _Geom, second: _Geom, slots: _Slots) -> _Slots:
 
 
 def _with_deepest(slots: _Slots, distance: Array, pos: Array, frame: Array) -> _Slots:
-    """Replace the deepest contact; none of the others is deeper."""
+    """Replace the deepest contact, and raise others so that none is deeper."""
     deepest = jnp.argmin(slots.distance)
     return _Slots(
         jnp.maximum(slots.distance, distance).at[deepest].set(distance),
@@ -249,8 +248,8 @@ def _cylinder(point: Array, size: Array) -> tuple[Array, Array]:
 def _ellipsoid(point: Array, size: Array) -> tuple[Array, Array]:
     """Return distance and outward unit normal of a point.
 
-    After D. Eberly, "Distance from a point to an ellipse, an ellipse, or a hyperellipsoid" (2013):
-    the nearest point of the surface is the root of a function that falls, of one variable.
+    After D. Eberly, "Distance from a point to an ellipse, an ellipsoid, or a hyperellipsoid"
+    (2013): the nearest point follows from the root of a falling function of one variable.
     """
     sign, least = jnp.where(point < 0, -1.0, 1.0), size.min()
     ratios = (size / least) ** 2 - 1

@@ -1,4 +1,4 @@
-"""What this package uses of MJX though MJX does not export it.
+"""Parts of MJX that this package uses although MJX does not export them.
 
 If another version of MJX lacks a part, test/scene/test_mjx_internals.py says which.
 """

@@ -1,7 +1,7 @@
-"""Rays in C MuJoCo: of frames that cast many, and of the range sensors of all drones.
+"""Ray casting in C MuJoCo, for frames with many rays and for the range sensors of all drones.
 
-There are two more casters, which are parts of compiled functions: that of MJX for batched worlds in
-`sensors.mjx_backend`, and that of pictures in `raytracing`, which culls what a tile cannot show.
+Two more ray casters are parts of compiled functions: MJX's for batched worlds, in
+`sensors.mjx_backend`, and that of pictures, in `raytracing`, which culls what a tile cannot show.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALL = slice(None)
 
 _PASS = 1e-9  # m, past the surface of an excluded geom
 _DRAWINGS = 2  # geom group of visual geoms; rays of range sensors hit collision geoms
-_MANY = 128  # geoms, up to which each ray of a range sensor is cast at all of them
+_MANY = 128  # up to this many geoms, each ray of a range sensor is cast at all of them
 _SMALL = 0.5  # m, radius of geoms that are looked up by their place
 _ROUNDING = 1e-6
 _OTHERS = (mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_SDF)
@@ -63,7 +63,7 @@ class FrameRays:
             data: Data with current frames.
             origins: (K, R, 3) m.
             directions: (K, R, 3) unit vectors.
-            frames: (K,) their numbers.
+            frames: (K,) numbers of the frames.
             one_origin: The rays of a frame all start at the same point, which is faster.
 
         Returns:
@@ -188,7 +188,7 @@ class Rangefinder:
     def _cast_near(
         self, data: mujoco.MjData, origins: np.ndarray, axes: np.ndarray, bodies: np.ndarray
     ) -> np.ndarray:
-        """Return distances [m], (n,), right up to the longest range; infinite without a hit."""
+        """Return distances [m], (n,), correct up to the longest range; infinite without a hit."""
         rays, geoms = self._candidates(data, origins, axes)
         own = self._model.geom_bodyid[geoms] == bodies[rays]
         rays, geoms = rays[~own], geoms[~own]

@@ -18,7 +18,7 @@ _UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
 
 class ShapeForm(StrEnum):
-    """What a shape is: a primitive about its centre, or triangles."""
+    """Form of a shape: a primitive about its centre, or triangles."""
 
     BOX = auto()
     SPHERE = auto()
@@ -34,7 +34,7 @@ class VisibleShape:
 
     form: ShapeForm
     position: np.ndarray
-    """Of its centre in the frame of the body or the world [m], shape (3,)."""
+    """Position of the centre in the frame of the body or the world [m], shape (3,)."""
     attitude: np.ndarray
     """Quaternion xyzw, shape (4,)."""
     size: np.ndarray
@@ -74,7 +74,7 @@ def body_shapes(model: mujoco.MjModel, body: str) -> list[VisibleShape]:
 def moved(
     shapes: Iterable[VisibleShape], position: np.ndarray, attitude: np.ndarray
 ) -> Iterator[VisibleShape]:
-    """Express shapes of one frame in another one, in which the first has this pose."""
+    """Express shapes in another frame, in which their own frame has the given pose."""
     rotation = rotation_matrix(attitude)
     for shape in shapes:
         yield replace(
@@ -152,7 +152,7 @@ def _height_field(model: mujoco.MjModel, field: int) -> np.ndarray:
 
 
 def _rgba(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """Return the colour of a geom; that of a texture is its mean."""
+    """Return the colour of a geom; a texture counts with its mean colour."""
     material = model.geom_matid[geom]
     if material < 0:
         return np.clip(model.geom_rgba[geom].astype(float), 0, 1)

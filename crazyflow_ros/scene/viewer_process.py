@@ -2,9 +2,9 @@
 
     python -m crazyflow_ros.scene.viewer_process DESCRIPTOR
 
-If a window or its driver fails, it may end its process, so that must not be the simulation's. The
-two processes communicate through a pipe, of which `DESCRIPTOR` is an end: model and names come
-first, and then each `ViewerFrame` is answered with an `Input`.
+A window or driver that fails may end its process, so that must not be the simulation's process. The
+two communicate through a pipe, with `DESCRIPTOR` as one end: the viewer receives model and names
+first, and then answers each `ViewerFrame` with an `Input`.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class ViewerScene:
 def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) -> None:
     """Show frames until the window or the connection is closed.
 
-    Sends None once the window is open, or a text with the reason if it cannot be opened; and None
-    in place of an `Input` when the user has closed it.
+    Sends None if a window can be opened, otherwise the reason as a text; later, sends None in place
+    of an `Input` when the user has closed the window.
     """
-    for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal, which sends them to all
-        signal.signal(number, signal.SIG_IGN)  # it ends with the simulation
+    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all
+        signal.signal(number, signal.SIG_IGN)  # the viewer ends with the simulation
     reason = _why_no_display()
     connection.send(reason)
     if reason is not None:

@@ -1,8 +1,8 @@
 """Sensors of mjlab's kind, on plain MuJoCo: built-in sensors, contacts, rays, cameras.
 
 Each sensor is a pair: a configuration, and the sensor it builds, see `Sensor` and `SensorSet`.
-They read from a back end, such as `MujocoBackend`. The other back ends, and what needs `Sim`, are
-imported on first use, because MJX takes a second.
+Sensors read from a back end, such as `MujocoBackend`. The other back ends, and everything that
+needs `Sim`, are imported on first use, because importing MJX takes a second.
 """
 
 from __future__ import annotations

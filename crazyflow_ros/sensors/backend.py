@@ -27,7 +27,7 @@ class RayCaster(NamedTuple):
     """Takes origins (B, F, R or 1, 3) and unit directions (B, F, R, 3) in the world. Returns
     distances (B, F, R), -1 where nothing is hit, and normals (B, F, R, 3), zero there, or None."""
     no_normals: str = ""
-    """The reason why there are no normals, or empty."""
+    """Why there are no normals; empty if there are."""
 
 
 class Contacts(NamedTuple):
@@ -43,9 +43,9 @@ class Contacts(NamedTuple):
     """Axes of the contact in the world as columns, shape (B, C, 3, 3): the normal from the first
     geom to the second, and two tangents."""
     force: Array | None
-    """Force of the first geom on the second in these axes [N], shape (B, C, 3); None without."""
+    """Force of the first geom on the second in these axes [N], shape (B, C, 3); None if unknown."""
     torque: Array | None
-    """Torque in these axes [N m], shape (B, C, 3); None without."""
+    """Torque in these axes [N m], shape (B, C, 3); None if unknown."""
 
 
 class Backend(Protocol):
@@ -120,7 +120,7 @@ class Backend(Protocol):
 
 
 def motions_of(model: mujoco.MjModel, data: Any, bodies: np.ndarray) -> tuple[Array, Array, Array]:
-    """Return `Backend.motions` of data of MuJoCo or MJX, of one world or with an axis for them.
+    """Return `Backend.motions` of data of MuJoCo or MJX, for one world or with an axis of worlds.
 
     Raises:
         ValueError: A body is carried by a mocap body, which has no velocity in MuJoCo.
@@ -147,7 +147,7 @@ def carriers(model: mujoco.MjModel, n_drones: int, bodies: np.ndarray) -> np.nda
 
 
 def motions_in_sim(data: SimData, carriers: np.ndarray) -> tuple[Array, Array, Array]:
-    """Return `Backend.motions` of what drones carry, -1 for what stands still."""
+    """Return `Backend.motions` of bodies with these `carriers`; those with -1 stand still."""
     states = data.states
     ang_vel = body_to_world(states.quat, states.ang_vel)
     parts = (states.pos, states.vel, ang_vel)

@@ -80,21 +80,21 @@ class CameraSensorCfg(SensorCfg):
     clone_data: bool = False
     """Whether to copy the pictures at each access, so that they can be changed in place."""
     renderer: str = "opengl"
-    """What takes the pictures: "opengl", world by world, or "rays", in all worlds at once and
+    """Renderer of the pictures: "opengl", world by world, or "rays", in all worlds at once and
     without OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else rays if they can draw the
     scene, see `CameraSensor.choice`. OpenGL has none of the following."""
     distortion_model: DistortionModel = "plumb_bob"
     """Model of the lens, as in sensor_msgs/CameraInfo."""
     distortion: tuple[float, ...] = ()
-    """Its coefficients in the order of OpenCV, see `Distortion`; by default there is none. Focal
+    """Coefficients of this model in OpenCV's order, see `Distortion`; none by default. Focal
     lengths stay those of `fovy` or `intrinsic_matrix`. Where an "equidistant" fisheye sees more
     than 85 degrees from its axis, depth is the distance along the rays."""
     intrinsic_matrix: tuple[float, ...] | None = None
     """fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels] instead of `fovy`, as in sensor_msgs/CameraInfo; the
     centre of the first pixel is at 0, 0."""
     exposure: float = 0.0
-    """Time for which each row of "rgb" is exposed [s]: what moves is blurred. Other pictures show
-    the middle of it."""
+    """Time for which each row of "rgb" is exposed [s]: moving objects blur. Other pictures show the
+    middle of the exposure."""
     readout: float = 0.0
     """Time of a rolling shutter from the first row to the last [s]. The moment of the picture is
     that of its middle row."""
@@ -103,9 +103,9 @@ class CameraSensorCfg(SensorCfg):
     gain: float = 1.0
     """Factor of the brightness of "rgb", noise included."""
     gamma: float = 1.0
-    """Then brightness is raised to the power 1 / gamma."""
+    """After the gain, brightness is raised to the power 1 / gamma."""
     full_well: float = 0.0
-    """Electrons of a pixel of brightness 1, of which shot noise is the square root; 0: no noise."""
+    """Electrons of a pixel of brightness 1; shot noise is their square root. 0 means no noise."""
     read_noise: float = 0.0
     """Standard deviation of the noise of reading [electrons]."""
     seed: int = 0
@@ -147,7 +147,7 @@ class CameraSensorCfg(SensorCfg):
 
     @property
     def lacking_in_opengl(self) -> str:
-        """What OpenGL cannot do of this, or nothing."""
+        """The first thing in this configuration that OpenGL lacks; empty if it lacks nothing."""
         lacks = {
             "takes no normals": "normals" in self.data_types,
             "takes no flow": "flow" in self.data_types,
@@ -169,7 +169,7 @@ class CameraSensorCfg(SensorCfg):
 
     @property
     def own_intrinsics(self) -> Intrinsics | None:
-        """Those of `intrinsic_matrix`, if it is given."""
+        """Intrinsics of `intrinsic_matrix`; None if no matrix is given."""
         if self.intrinsic_matrix is None:
             return None
         matrix = tuple(map(float, self.intrinsic_matrix))
@@ -177,7 +177,7 @@ class CameraSensorCfg(SensorCfg):
 
     @property
     def lens(self) -> Distortion:
-        """The distortion of its lens."""
+        """The distortion of the lens."""
         return Distortion(self.distortion_model, tuple(self.distortion))
 
     @property
@@ -191,7 +191,7 @@ class CameraSensorCfg(SensorCfg):
         return Chip(self.gain, self.gamma, self.full_well, self.read_noise)
 
     def keys(self, worlds: Sequence[Sequence[int]]) -> jax.Array:
-        """Return the random keys of pictures, (B,), by numbers that tell worlds and pictures."""
+        """Return the random keys of pictures, (B,), from numbers of world and picture."""
         seeds = [(self.seed, self.name, *map(int, numbers)) for numbers in worlds]
         hashes = np.array([zlib.crc32(repr(seed).encode()) for seed in seeds], np.uint32)
         return jax.vmap(jax.random.key)(jnp.asarray(hashes))
@@ -217,8 +217,8 @@ class CameraSensorData:
     """Unit normals of the surfaces seen, world axes, shape (B, height, width, 3), float32; zero
     where nothing is seen."""
     flow: Array | None = None
-    """How fast what is seen moves to the right and downwards in the picture [pixels/s], shape
-    (B, height, width, 2), float32; where nothing is seen, of what is far away."""
+    """Velocity of the surfaces seen, to the right and downwards in the picture [pixels/s], shape
+    (B, height, width, 2), float32; where nothing is seen, that of a point far away."""
 
 
 jax.tree_util.register_dataclass(
@@ -231,8 +231,8 @@ class CameraSensor(ContextSensor[CameraSensorData]):
 
     is_camera = True
     choice: RendererChoice | None = None
-    """What takes the pictures, and why. With "auto" it is None before the first pictures; give that
-    of another sensor like this one to leave out the trial."""
+    """The renderer, and why it was chosen. With "auto" it is None before the first pictures; assign
+    the choice of a similar sensor to skip the trial."""
 
     def __init__(self, cfg: CameraSensorCfg) -> None:
         super().__init__()
@@ -320,7 +320,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         self._taken[slice(None) if ids is None else ids, 1] = 0
 
     def number_pictures(self, number: int) -> None:
-        """Give the next pictures a number, which decides their noise. By default they count."""
+        """Set the number that decides the noise of the next pictures; by default it counts up."""
         self._number = number
 
     def debug_vis(self, visualizer: Visualizer) -> None:
@@ -336,7 +336,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
                 visualizer.add_arrow(position[world], end, _EDGE_COLOR, 0.1 * size)
 
     def next_keys(self) -> jax.Array:
-        """Return the random keys of the next pictures, (B,), and count these."""
+        """Return the random keys of the next pictures, (B,), and count the pictures."""
         worlds = self.backend.keys or [(world,) for world in range(self.backend.n_worlds)]
         if self._number is not None:
             return self.cfg.keys([(*world, self._number) for world in worlds])
@@ -381,7 +381,7 @@ class CameraRenderer(Protocol):
 
     Args:
         model: The scene.
-        room: For what it compiles; by default for this scene.
+        room: Sizes to compile for; by default those of this scene.
     """
 
     def __init__(self, model: mujoco.MjModel, room: Room | None) -> None: ...
@@ -390,5 +390,5 @@ class CameraRenderer(Protocol):
         """Return the pictures of a camera that its configuration asks for, see `CameraSensorData`.
 
         Raises:
-            ValueError: It cannot draw the scene.
+            ValueError: The renderer cannot draw the scene.
         """

@@ -1,4 +1,4 @@
-"""What is special about a camera beside its intrinsics: lens, shutter and chip."""
+"""Properties of a camera besides its intrinsics: lens, shutter and chip."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _COUNTS: dict[DistortionModel, tuple[int, ...]] = {
     "rational_polynomial": (8,),
     "equidistant": (4,),
 }
-"""How many coefficients there may be; none at all is a lens without distortion."""
+"""Allowed numbers of coefficients; without any, a lens has no distortion."""
 _MOST = 256  # instants
 
 
 class Distortion(NamedTuple):
-    """Where a lens sends points of the plane."""
+    """How a lens displaces the points of a picture."""
 
     model: DistortionModel = "plumb_bob"
     """Brown and Conrady's "plumb_bob" or "rational_polynomial", or the fisheye "equidistant"."""
@@ -34,7 +34,7 @@ class Distortion(NamedTuple):
         """Check the number of coefficients.
 
         Raises:
-            ValueError: It is wrong, or one is not finite.
+            ValueError: The number is wrong, or a coefficient is not finite.
         """
         counts, given = _COUNTS[self.model], self.coefficients
         if given and len(given) not in counts:
@@ -47,7 +47,7 @@ class Distortion(NamedTuple):
 
     @property
     def is_fisheye(self) -> bool:
-        """Whether rays are bent by their angles from the axis, and not in a plane across it."""
+        """Whether distortion acts on rays' angles from the axis, not on points of a plane."""
         return self.model == "equidistant" and bool(self.coefficients)
 
 
@@ -62,11 +62,11 @@ class Shutter(NamedTuple):
     readout: float = 0.0
     """Time from the first to the last row [s]."""
     instants: int = 8
-    """Moments at which what is seen is computed."""
+    """Number of moments at which the picture is computed."""
 
     @property
     def is_instant(self) -> bool:
-        """Whether all is seen at one moment."""
+        """Whether the whole picture shows one moment."""
         return self.exposure == 0.0 and self.readout == 0.0
 
     def check(self) -> None:
@@ -85,9 +85,9 @@ class Shutter(NamedTuple):
 class Chip(NamedTuple):
     """Noise, gain and gamma, in the model of EMVA 1288 without dark current.
 
-    A pixel that is as bright as can be without gain collects `full_well` electrons. Their number
-    has the variance of a Poisson distribution, here of a normal one, which it is almost from 20
-    electrons on; reading adds normal noise. Black has no offset: what is negative is black.
+    The brightest possible pixel without gain collects `full_well` electrons. Their number follows a
+    normal distribution with the variance of a Poisson distribution, which is almost normal from 20
+    electrons on. Reading adds normal noise. Black has no offset: negative values become black.
     """
 
     gain: float = 1.0
@@ -108,7 +108,7 @@ class Chip(NamedTuple):
         """Check the figures.
 
         Raises:
-            ValueError: One is out of range.
+            ValueError: A figure is out of range.
         """
         for name in ("gain", "gamma"):
             if not 0.0 < (value := getattr(self, name)) < math.inf:

@@ -52,7 +52,7 @@ class ContactSensorCfg(SensorCfg):
     global_frame: bool = False
     """Whether force and torque are in world axes instead of those of the contact."""
     history_length: int = 0
-    """Number of updates of which force, torque and dist are kept."""
+    """Number of past updates for which force, torque and dist are kept."""
     debug: bool = False
     """Whether to log the names that the patterns have matched."""
 
@@ -274,7 +274,7 @@ class ContactSensor(Sensor[ContactData]):
         """Name of the secondary; empty for anything.
 
         Raises:
-            ValueError: It matches nothing, or several and the policy refuses these.
+            ValueError: The pattern matches nothing, or several names and the policy refuses that.
         """
         match, name = self.cfg.secondary, self.cfg.name
         if match is None:

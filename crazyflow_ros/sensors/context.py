@@ -44,7 +44,7 @@ class ContextSensor(Sensor[T]):
         """The readings of the last `sense`.
 
         Raises:
-            RuntimeError: It has not sensed yet.
+            RuntimeError: The sensor has not sensed yet.
         """
         if self._sensed is None:
             raise RuntimeError("nothing sensed yet: call sense() first")
@@ -60,10 +60,10 @@ class ContextSensor(Sensor[T]):
 
     @property
     def context(self) -> SensorContext:
-        """The context, which it shares with others.
+        """The context, which the sensor shares with others.
 
         Raises:
-            RuntimeError: It has joined no context.
+            RuntimeError: The sensor has joined no context.
         """
         if self._context is None:
             raise RuntimeError(f"{type(self).__name__}: call set_context() first")
@@ -80,9 +80,9 @@ class SensorContext:
     Cameras draw with OpenGL, whose context belongs to the thread that has called `sense` first.
 
     Args:
-        backend: Back end that they read from.
+        backend: Back end that the sensors read from.
         sensors: Sensors. Those that need a context join this one.
-        room: Is shared by contexts of which one follows another; see `Room`.
+        room: Shared by contexts that replace one another; see `Room`.
     """
 
     def __init__(
@@ -106,10 +106,10 @@ class SensorContext:
             sensor.sense()
 
     def renderer(self, name: str) -> Any:
-        """Return a renderer beside OpenGL, a `CameraRenderer`, which all cameras share.
+        """Return a `CameraRenderer`, another renderer than OpenGL; all cameras share it.
 
         Args:
-            name: That of an entry point of `RENDERERS`.
+            name: Name of an entry point of `RENDERERS`.
 
         Raises:
             ValueError: No package offers it, or it cannot be loaded.
@@ -165,7 +165,7 @@ class SensorContext:
             mj_model: The model of the back end, or one like it.
 
         Raises:
-            ValueError: It is another one: then the sensors have to be initialised anew.
+            ValueError: The model has other sizes; the sensors have to be initialised anew.
         """
         if (sizes := _sizes(mj_model)) != (own := _sizes(self._model)):
             raise ValueError(f"the model must have the sizes {own}, got {sizes}")

@@ -117,7 +117,7 @@ def _tangent_plane(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return origin (3,) [m] and axes (3, 3), rows, of a flat world, from the centre of the earth.
 
-    They are not to be written to.
+    Callers must not write to them.
     """
     phi, lam = math.radians(latitude), math.radians(longitude)
     east = np.array([-math.sin(lam), math.cos(lam), 0.0])

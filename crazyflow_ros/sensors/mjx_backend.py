@@ -111,7 +111,7 @@ class MjxBackend:
         """Refuse the motion of mocap bodies, and sensors that MJX lacks.
 
         Raises:
-            ValueError: The sensor is such a one.
+            ValueError: The sensor measures such a motion, or MJX lacks it.
         """
         if lacks_sensor(self.model)[sensor]:
             kind = mujoco.mjtSensor(self.model.sensor_type[sensor]).name

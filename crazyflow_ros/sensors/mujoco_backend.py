@@ -21,9 +21,9 @@ from crazyflow_ros.sensors.objects import ObjRef, subtree
 class MujocoBackend:
     """One or more `MjData` of a model.
 
-    The caller steps or fills the data; nothing is computed here. So frames have to be up to date
-    (`mj_kinematics`, `mj_camlight`), and for built-in sensors their stages. After `mj_step` they
-    are still those before the step: call `mj_forward` to update them.
+    The caller steps or fills the data; the back end computes nothing. Frames have to be up to date
+    (`mj_kinematics`, `mj_camlight`), and built-in sensors need their stages of MuJoCo's pipeline.
+    After `mj_step`, both are those from before the step: call `mj_forward` to update them.
 
     Args:
         model: The model.
@@ -109,12 +109,12 @@ class MujocoBackend:
 class MirrorBackend(MujocoBackend):
     """One world that follows a `MirrorState`: frames, rays, pictures and contacts.
 
-    MuJoCo finds the places of contacts, and the physics their forces: these add up to the wrenches
-    of its contacts on the drones, of which deeper contacts bear more. A contact that the physics
-    does not model has no force.
+    MuJoCo finds the places of contacts. Their forces add up to the wrenches that the physics has
+    computed for the drones, and deeper contacts bear more of them. A contact that the physics does
+    not model has no force.
 
     Args:
-        model: Compiled from `build_spec(..., mocap=False)`, as that of a `Mirror`.
+        model: Compiled from `build_spec(..., mocap=False)`, like the model of a `Mirror`.
         names: Names of the drones, in the order of the rows of the states.
     """
 

@@ -79,7 +79,7 @@ class Noise:
 
         Args:
             other: The other noise, which must not be used any more.
-            worlds: Their numbers there by their numbers here.
+            worlds: Numbers of these worlds in `other`, by their numbers here.
         """
         self._next = other._next
         for world in range(len(self._resets)):

@@ -56,7 +56,7 @@ class BeamSensor(FrameSensor[B, T]):
 
     Args:
         cfg: The configuration.
-        directions: Of the n beams in the axes of the frame.
+        directions: Directions of the n beams in the axes of the frame.
     """
 
     def __init__(self, cfg: B, directions: Sequence[Vector]) -> None:

@@ -13,7 +13,7 @@ from crazyflow_ros.scene.renderers import Renderers, RenderingUnavailable, draw_
 
 DataType = Literal["rgb", "depth", "segmentation", "normals", "flow"]
 RENDERERS = "crazyflow_ros.renderers"
-"""Group of the entry points of renderers beside OpenGL, see `CameraRenderer`."""
+"""Group of the entry points of renderers other than OpenGL, see `CameraRenderer`."""
 _SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Parts of the names of OpenGL's devices that are no GPU."""
 
@@ -70,16 +70,16 @@ def draw(renderers: Renderers, data: mujoco.MjData, view: View, kind: DataType) 
 
 
 class Room:
-    """Sizes for which the pictures of a scene are compiled that gains and loses geoms.
+    """Sizes for which pictures are compiled, of a scene that gains and loses geoms.
 
-    They are greater than the scene needs, and never shrink.
+    The sizes are at least those that the scene needs, and never shrink.
     """
 
     def __init__(self) -> None:
         self._sizes: dict[Hashable, int] = {}
 
     def size(self, what: Hashable, needed: int, unit: int) -> int:
-        """Return the size of something, a multiple of a unit with room for what is needed."""
+        """Return a size that never shrinks: a multiple of `unit`, at least `needed`."""
         size = max(self._sizes.get(what, 0), -(-needed // unit) * unit)
         self._sizes[what] = size
         return size
@@ -96,8 +96,8 @@ class RendererChoice(NamedTuple):
 def choose(device: Callable[[], str], trace: Callable[[], object]) -> RendererChoice:
     """Choose OpenGL with a GPU, else rays if they can draw the scene.
 
-    This is a rule, so that two starts choose the same. Without a GPU, rays need a half to a
-    twentieth of the processor time of OpenGL; see docs/benchmarks.md.
+    A fixed rule decides, not a measurement, so that two starts choose the same. Without a GPU, rays
+    need a half to a twentieth of the processor time of OpenGL; see docs/benchmarks.md.
 
     Args:
         device: Returns the name of OpenGL's device.

@@ -30,7 +30,7 @@ class SampledSensorCfg(SensorCfg):
     seed: int = 0
     """Seed of the noise, together with the sensor's name."""
     delay: float = 0.0
-    """Age of a reading when it is reported [s]; at first the oldest one is reported."""
+    """Age of a reading when it is reported [s]; at the start, the oldest reading is reported."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.delay < math.inf:
@@ -77,7 +77,7 @@ class SampledSensor(Sensor[T], Generic[C, T]):
     def age(self) -> float:
         """Age of the readings in `data` [s]: `delay` in whole samples, less at the beginning.
 
-        It is that of the world with the oldest readings.
+        If worlds differ, the greatest age counts.
         """
         return float(self.ages[-1].max())
 
@@ -86,7 +86,7 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         """The readings of the last `update`.
 
         Raises:
-            RuntimeError: It has taken no sample yet.
+            RuntimeError: The sensor has taken no sample yet.
         """
         if self._data is None:
             raise RuntimeError(f"{self.cfg.name}: no sample yet: call update() first")
@@ -159,7 +159,7 @@ class SampledSensor(Sensor[T], Generic[C, T]):
 
         Args:
             other: The other sensor, which must not be used any more.
-            worlds: Their numbers there by their numbers here.
+            worlds: Numbers of these worlds in `other`, by their numbers here.
         """
         for noise, others in zip(self._noises, other._noises):
             noise.take_over(others, worlds)
@@ -197,7 +197,7 @@ class FrameSensorCfg(SampledSensorCfg):
     """
 
     frame: ObjRef
-    """Body, site or geom that it is fixed to."""
+    """Body, site or geom that the sensor is fixed to."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

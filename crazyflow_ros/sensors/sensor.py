@@ -57,7 +57,7 @@ class Sensor(ABC, Generic[T]):
         """Add what the sensor needs to the specification.
 
         Raises:
-            ValueError: It names something that does not exist, or its name is taken.
+            ValueError: The sensor refers to a missing object, or its name is taken.
         """
 
     def initialize(self, backend: Backend) -> None:

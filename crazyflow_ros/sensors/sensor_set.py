@@ -30,7 +30,7 @@ class SensorSet(Mapping[str, Sensor[Any]]):
         up = sensors["up"].data
 
     Args:
-        configurations: Of the sensors to add.
+        configurations: Configurations of the sensors to add.
     """
 
     def __init__(self, configurations: Iterable[SensorCfg]) -> None:

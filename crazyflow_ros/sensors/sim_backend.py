@@ -25,9 +25,9 @@ with extra("mjx"):
 class SimBackend(MjxBackend):
     """The worlds of a `Sim` at the moment of reading.
 
-    Drones are moved by their poses in MuJoCo there, so what it computes from positions alone is
-    right. Gyroscopes, velocimeters and accelerometers of drones are computed from the simulation's
-    own state, with the accelerations of the end of the last step, and the rest is refused. Add
+    MuJoCo knows only the poses of the drones, so sensors that depend on positions alone are right.
+    Gyroscopes, velocimeters and accelerometers of drones are computed from the simulation's own
+    state, with the accelerations at the end of the last step. All other sensors are refused. Add
     sensors to `sim.spec`, then call `sim.build_mjx()`.
 
     Args:
@@ -61,10 +61,10 @@ class SimBackend(MjxBackend):
         return motions_in_sim(self.sim.data, carriers(self.model, self.sim.n_drones, bodies))
 
     def check_sensor(self, sensor: int) -> None:
-        """Refuse all that needs velocities, accelerations or forces, but for those of drones.
+        """Refuse sensors of velocities, accelerations or forces, except inertial ones of drones.
 
         Raises:
-            ValueError: The sensor needs one of these.
+            ValueError: The sensor is one of these.
         """
         for drone in range(self.sim.n_drones):
             body = self.model.body(f"drone:{drone}").id

@@ -83,12 +83,12 @@ class StateBackend:
     T * M rows, those of a moment side by side. Rays hit the scene of their moment.
 
     Args:
-        model: One such drone alone, called `drone`, with what the sensors have added to it.
-        drones: Their names in the scene.
+        model: One such drone alone, called `drone`, with the elements that its sensors add.
+        drones: Names of the drones in the scene.
         scene: All drones and what is around them. Only needed for rays.
         drone: Name of the drone in `model`.
-        put: Puts all frames of the scene where they are in a state; by default whoever owns its
-            data has done so.
+        put: Moves all frames of the scene to a state; by default, the owner of the scene's data
+            does this beforehand.
     """
 
     xp = np
@@ -172,7 +172,7 @@ class StateBackend:
         raise ValueError("the drones have no batteries: see SimulationConfig.battery")
 
     def _refuse(self, *_: Any) -> NoReturn:
-        """Refuse what the state does not contain: pictures and contacts are those of the scene.
+        """Refuse pictures and contacts: they depend on the scene, not only on the drones' state.
 
         Raises:
             RuntimeError: Always.

@@ -36,7 +36,7 @@ from crazyflow_ros.xla.kernels import inlined
 
 
 class Batch:
-    """Parallel worlds of drones, without a scene: what of a `Sim` is stepped.
+    """Parallel worlds of drones, without a scene: the part of a `Sim` that is stepped.
 
     Attributes:
         n_worlds: Number of worlds.
@@ -47,7 +47,7 @@ class Batch:
         integrator: Its integrator.
         forces: External forces that every evaluation of the dynamics adds; they cannot be changed.
         default_data: Data that a reset restores.
-        device: The device of the data; None if the worlds are divided among those of a mesh.
+        device: The device of the data; None if a mesh divides the worlds among several.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Batch:
 
         Args:
             data: The first data.
-            worlds: Where their worlds are.
+            worlds: The worlds, and their devices.
             dynamics: The model.
             integrator: Its integrator.
             forces: External forces.
@@ -93,11 +93,11 @@ class Batch:
     def data(self) -> SimData:
         """The present data. Assign to change it.
 
-        Assignment checks shapes and dtypes, but not numbers, for which it would have to wait for
-        the device. NaN or a zero quaternion makes the state of its drone NaN.
+        Assignment checks shapes and dtypes. It does not check values, because reading them would
+        wait for the device. NaN or a zero quaternion makes the state of its drone NaN.
 
         Raises:
-            ValueError: Something assigned has another shape or dtype; the message names it.
+            ValueError: A field has another shape or dtype; the message names the field.
         """
         with self._one_thread:
             return self._live.data
@@ -235,7 +235,7 @@ class Batch:
     def build_data(self) -> SimData:
         """Restore the data of a new simulation, except for the random key, and return them.
 
-        Stages start again with their initial memory.
+        Stages begin again with their initial memory.
         """
         data, core = self._first, self.data.core
         kept = {"rng_key": core.rng_key, "drone_mocap_ids": core.drone_mocap_ids}
@@ -271,8 +271,8 @@ class Batch:
         Args:
             derivative: Whether to evaluate `states_deriv` at the end, which takes about as long as
                 a tick.
-            last: Function of the data before and after the ticks, which runs at the end instead of
-                that evaluation.
+            last: Function of the data before and after the ticks. It runs at the end and replaces
+                the evaluation of `states_deriv`.
         """
         if last is None and derivative:
             last = self._kind.ending

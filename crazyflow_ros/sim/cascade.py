@@ -21,7 +21,7 @@ def check_controller(controller: Controller, control: Control, dynamics: Dynamic
     """Check that commands of a control mode pass through the controller.
 
     Raises:
-        ValueError: They do not.
+        ValueError: Commands of this mode bypass the controller.
     """
     if control not in (modes := modes_of(controller, dynamics)):
         raise ValueError(

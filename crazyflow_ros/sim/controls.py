@@ -66,11 +66,11 @@ class AttitudeControl(Struct):
     freq: int = static_field()
     controller: Controller = static_field()
     rate_axes: Array | None = None
-    """(N, M, 2) 1 where roll or pitch follows `ang_vel_des` instead of an angle; None if none
-    does."""
+    """(N, M, 2) 1 where roll or pitch follows `ang_vel_des` instead of an angle; None without
+    such commands."""
 
     r_int_error = _remembered("r_int_error")
-    """(N, M, 3) integral of the attitude error, s; as the next two of Mellinger's controller."""
+    """(N, M, 3) integral of the attitude error, s; like the next two, of Mellinger's controller."""
     prev_ang_vel = _remembered("prev_ang_vel")
     """(N, M, 3) body rates at the controller's last run, rad/s."""
     prev_ang_vel_des = _remembered(RATES)
@@ -173,7 +173,7 @@ class SimControls(Struct):
         Args:
             n_worlds: Number of worlds.
             n_drones: Number of drones in each world.
-            drone: A drone, or one for each of a world.
+            drone: A drone, or one for each drone of a world.
             freqs: Rates of the levels that the control mode uses [Hz].
             controller: Controller of position and attitude.
             mode: Meaning of commands.

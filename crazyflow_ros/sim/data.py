@@ -207,7 +207,7 @@ def check_dtype(dtype: np.dtype) -> None:
     """Check that JAX computes with a type of numbers.
 
     Raises:
-        ValueError: It is of double precision, and JAX uses single precision.
+        ValueError: The type has double precision, and JAX uses single precision.
     """
     if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise ValueError(

@@ -1,8 +1,8 @@
-"""What simulations of one kind run, and share, so that only the first one is compiled.
+"""The functions that simulations of one kind share, so that only the first one compiles them.
 
-Forces and stages of users may be functions that close over what changes: nobody can tell whether
-two are the same. So simulations share what has no such stages, and only forces that say that they
-depend on nothing else, as those of the package do.
+Forces and stages of users may close over values that change, so nobody can tell whether two of them
+compute the same. Simulations therefore share pipelines without such stages, and only with forces
+that declare that they depend on nothing else, as the package's own do.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Kind(NamedTuple):
     rate: Derivative
     """Evaluates the time derivative of `data.states` under the commands in force."""
     ending: Ending
-    """Ending of a step that evaluates it."""
+    """Ending of a step that evaluates `rate`."""
     is_shared: bool
     """Whether simulations share what is compiled."""
 

@@ -55,7 +55,7 @@ def free_derivative(
 def with_contacts(
     data: SimData, state: BodyState, rate: BodyDerivative, forces: tuple[External, ...]
 ) -> BodyDerivative:
-    """Return the `derivative` from the one without contacts."""
+    """Add the contacts to a derivative without contacts; the result is that of `derivative`."""
     for contact in forces:
         if isinstance(contact, DroneContact):
             rate = data.params.pushed(state, rate, contact(state, rate, data.params))
@@ -76,12 +76,12 @@ def contact_wrench(data: SimData, forces: tuple[External, ...]) -> Array:
 def as_impulses(
     data: SimData, state: BodyState, free: BodyDerivative, rate: BodyDerivative
 ) -> BodyDerivative:
-    """Return the derivative for a step of explicit Euler that keeps what a collision must keep.
+    """Return the derivative with which a step of explicit Euler conserves momentum in collisions.
 
-    A contact acts as an impulse where the drone is. Free drones then advance with the velocities
-    and turn in the axes from before it, but two that collide would change their angular momentum.
-    So drones in contact advance with the velocity after the step, and the moment of the impulse is
-    in the axes that they have then.
+    A contact acts as an impulse at the position before the step. With the velocity and the axes
+    from before the step, as for free drones, a collision would change the angular momentum of the
+    two drones. Drones in contact therefore advance with the velocity after the step, and the moment
+    of the impulse is in their axes after the step.
 
     Args:
         data: Parameters and step frequency.

@@ -1,4 +1,4 @@
-"""Policies, which fly drones in place of the controllers. What reads them is an extension."""
+"""Policies, which fly drones in place of the controllers. An extension reads their files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POLICY = "policy"
 """Name of a policy's memory in `SimData.plugins`, (N, M, k). After an output that is not a number,
 the memory and all further commands are NaN until a reset, and the rotors stand still."""
 MOST_BYTES = 16 * 2**20
-"""Of a file with a policy."""
+"""Largest size of a file with a policy."""
 
 
 class FlyingPolicy(Protocol):
@@ -21,30 +21,30 @@ class FlyingPolicy(Protocol):
 
     @property
     def freq(self) -> int:
-        """How many commands it gives in a second."""
+        """Commands per second."""
 
     @property
     def description(self) -> str:
         """What flies the drones, for the log."""
 
     def check(self, freq: int, control: str, dynamics: str, flown_by: str) -> None:
-        """Check that it can fly the drones of a node.
+        """Check that the policy can fly the drones of a node.
 
         Args:
             freq: Ticks per second, the value of the parameter, like the next two.
             control: Control mode.
             dynamics: Dynamics.
-            flown_by: The parameter with which others fly the drones, and its value; empty: none.
+            flown_by: Name and value of the parameter by which others fly the drones; may be empty.
 
         Raises:
-            ParameterError: It cannot.
+            ParameterError: The policy cannot fly them.
         """
 
     def fly(self, sim: Sim) -> None:
         """Fly the drones of a simulation in state control.
 
         Raises:
-            ValueError: It cannot.
+            ValueError: The policy cannot fly them.
         """
 
 
@@ -52,7 +52,7 @@ def policy_of(file: str, drone: str) -> FlyingPolicy:
     """Read a policy from a file, whose content is not trusted.
 
     Args:
-        file: Its path.
+        file: Path of the file.
         drone: Model of the drones to fly.
 
     Raises:

@@ -222,7 +222,7 @@ class Sim(Batch):
         self.data = self.data  # no longer synchronised
 
     def _renumber(self, mocap_ids: np.ndarray) -> None:
-        """Let pure functions of the data know the mocap bodies of the drones."""
+        """Store the drones' mocap ids in the data, where pure functions read them."""
         ids = on_device(mocap_ids)
         self.data, self.default_data = (
             data.replace(core=data.core.replace(drone_mocap_ids=ids))
@@ -257,7 +257,7 @@ class Sim(Batch):
         """Return the contacts in a world, deepest first; with `body`, only those of that body.
 
         Raises:
-            ValueError: The world does not exist, or is that of another process.
+            ValueError: The world does not exist, or belongs to another process.
         """
         self._check_world(world)
         touching = self.contacts(body)

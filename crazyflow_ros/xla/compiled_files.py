@@ -1,4 +1,4 @@
-"""What was traced and compiled, in files from which the next start loads it.
+"""Results of tracing and compilation, in files from which the next start loads them.
 
 Results of tracing are found by what the trace depends on: this package's source, the versions of
 the compilers, the processor, JAX's configuration, and what the caller names. Compiled code is found
@@ -31,7 +31,7 @@ from crazyflow_ros.xla.kept_files import KeptFiles, Warn
 
 T = TypeVar("T")
 
-_MOST_LOADED = 8  # that stay loaded for a second use
+_MOST_LOADED = 8  # functions that stay loaded for a second use
 _WRITING = 0.8  # s for postponed code: a process must end soon after a signal
 _MOST_UNWRITTEN = 12  # functions, more than can be written in that time; each takes some 20 MB
 _HIT = "/jax/compilation_cache/cache_hits"  # JAX's event
@@ -110,12 +110,12 @@ class CompiledFiles:
         """Write new code in `close` from now on.
 
         Serialising holds the interpreter's lock for a tenth of a second or more, in which no other
-        Python thread runs. What cannot be written in time at the end is not kept till then.
+        Python thread runs. More code than `close` could write in time is dropped.
         """
         self._is_postponed = True
 
     def close(self) -> None:
-        """Write postponed code within the limit of time, first what took longest to compile."""
+        """Write postponed code within a time limit, beginning with the slowest compilations."""
         self._write_programs(_WRITING)
 
     def _compile(self, lowered: Lowered, name: str) -> Compiled:
@@ -129,7 +129,7 @@ class CompiledFiles:
         return function
 
     def _slowest_first(self) -> list[str]:
-        """Names of the functions to write, first what took longest to compile."""
+        """Names of the functions to write, beginning with the slowest compilations."""
         times = {name: seconds for name, (seconds, _) in self._unwritten.copy().items()}
         return sorted(times, key=times.__getitem__, reverse=True)
 
@@ -184,7 +184,7 @@ def _serialised(function: Compiled) -> bytes:
     shardings = jax.tree.leaves(function.input_shardings)
     devices = {device.id for sharding in shardings for device in sharding.device_set}
     code, *trees = serialize_executable.serialize(function)
-    # Of PyTreeDef, pickles may refer to freed memory (jaxlib 0.10): its fields that are no arrays.
+    # Pickles of PyTreeDef may refer to freed memory (jaxlib 0.10), in fields that are no arrays.
     examples = [tree.unflatten(range(tree.num_leaves)) for tree in trees]
     content = code, examples, devices
     return zlib.compress(pickle.dumps(content), level=1)
@@ -264,7 +264,7 @@ def kept_function(function: Callable[..., Any], fixed: Any) -> Callable[..., Any
 
 
 def structure(tree: Any) -> tuple[object, ...]:
-    """Return what compiled code depends on of its arguments."""
+    """Return the properties of arguments that compiled code depends on."""
     leaves, treedef = jax.tree.flatten(tree)
     devices = {d.id for x in leaves if isinstance(x, jax.Array) for d in x.devices()}
     return treedef, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves), (*sorted(devices),)

@@ -358,7 +358,7 @@ def test_a_take_off_that_would_not_lift_a_large_drone_is_refused() -> None:
     large = replace(RULES, rest_height=0.35)
     pilot = Pilot(large)
     pilot.reference = Reference.at_rest((0.0, 0.0, 0.35), 0.0)
-    with pytest.raises(ValueError, match=r"to 0\.2 m lifts no drone that is 0\.35 m high"):
+    with pytest.raises(ValueError, match=r"to 0\.2 m is too low: a drone rests at 0\.35 m"):
         pilot.tell(Takeoff(0.2))
     pilot.tell(Takeoff(0.2, relative=True))
     assert pilot.state is Is.taking_off

@@ -22,7 +22,7 @@ SAG = 0.25e-3
 
 
 def force_of(name: str) -> Build:
-    """Return what builds a force for a drone, or each drone of a world, and a step frequency [Hz].
+    """Return the function that builds a force from one drone or several and a step frequency [Hz].
 
     Raises:
         ValueError: See `entry_points.load`.

@@ -106,7 +106,7 @@ _Given = tuple[Vec3, Vec3]  # impulse, and its moment in the body frame, of S bo
 
 
 def body(state: BodyState, free: BodyDerivative, params: RigidBody, freq: float) -> Body:
-    """Return drones that move with the derivative `free` for a tick."""
+    """Return the motion and inertia of drones whose derivative without the contact is `free`."""
     like = state.pos[0]
     inverse_mass, inertia, to_world = jax.tree.map(
         lambda x: jnp.broadcast_to(x, like.shape),
@@ -125,7 +125,7 @@ def held(touch: Touch, bodies: Body, arm: Vec3, sign: Array, freq: float) -> Wre
 
     Args:
         touch: The K points.
-        bodies: One body, or two that touch each other: S, the first axis.
+        bodies: One body, or two that touch each other, S, on the first axis.
         arm: From the centres of mass to the points, (K, S, ...).
         sign: 1 for the body that a normal points to, -1 for the other, (K, S, 1, ...).
         freq: Step frequency in Hz.
@@ -273,7 +273,7 @@ def _gripping(row: _Rows, grip: Array, push: Array, given: _Given) -> Array:
 
 
 def _more(given: _Given, row: _Rows, impulses: Array) -> _Given:
-    """Return the sums with additional impulses along the directions of a row."""
+    """Add impulses along the directions of a row to the sums `given`."""
     return jax.tree.map(
         lambda sum_, x: reduce(jnp.add, [sum_, *jnp.moveaxis(x * impulses, 1, 0)]),
         given,

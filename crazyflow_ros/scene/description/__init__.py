@@ -1,7 +1,7 @@
-"""Descriptions of worlds, objects and drones: read once, with all that they name.
+"""Descriptions of worlds, objects and drones, read once with all files that they name.
 
-`read` and `read_text` are the only way in which MJCF and URDF reach MuJoCo. What comes from others
-than the user has to pass `Sandbox.check` first.
+MJCF and URDF reach MuJoCo only through `read` and `read_text`. A description from anyone but the
+user has to pass `Sandbox.check` first.
 """
 
 from crazyflow_ros.scene.description.description import (

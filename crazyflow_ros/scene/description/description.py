@@ -1,4 +1,4 @@
-"""A description that has been read, what MuJoCo makes of it, and how large that is."""
+"""A description that has been read, the model that MuJoCo builds of it, and its size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Description:
     assets: Mapping[str, bytes]
     """Content by name of files that MuJoCo needs to compile."""
     parts: Mapping[str, bytes]
-    """The same of files that MuJoCo already needs to read the text: models, meshes of flexcomp."""
+    """Content by name of files that MuJoCo needs to read the text: models, meshes of flexcomp."""
     format: str
     """One of `FORMATS`."""
     path: Path | None = None
@@ -65,7 +65,7 @@ class Description:
         return spec
 
     def compiled(self) -> mujoco.MjModel:
-        """Return the model that MuJoCo makes of it alone.
+        """Return the compiled model of this description alone.
 
         Raises:
             ValueError: MuJoCo refuses it.
@@ -129,18 +129,18 @@ def elements_of(model: mujoco.MjModel) -> int:
 
 
 class Size(NamedTuple):
-    """What is counted in a model."""
+    """Size of a model."""
 
     elements: int
     """Bodies, joints, geoms and the like."""
     model_bytes: int
     state_bytes: int
     picture_side: int
-    """The largest picture or shadow map that it asks for, pixels a side."""
+    """Side of the largest picture or shadow map that the model asks for, pixels."""
 
     @classmethod
     def of(cls, model: mujoco.MjModel) -> Self:
-        """Count what is in a model; this allocates a state of it."""
+        """Measure a model; this allocates a state of it."""
         data, view = mujoco.MjData(model), model.vis
         return cls(
             elements_of(model),
@@ -150,10 +150,10 @@ class Size(NamedTuple):
         )
 
     def check(self) -> None:
-        """Refuse what is larger than others may bring.
+        """Check the limits for descriptions from anyone but the user.
 
         Raises:
-            ValueError: It is.
+            ValueError: The model exceeds a limit.
         """
         for value, most, what in (
             (self.elements, limits.DESCRIPTION_ELEMENTS, "bodies, joints, geoms and the like"),

@@ -38,7 +38,7 @@ def main() -> None:
 def _confine() -> None:
     """Take away what a description must not use."""
     os.nice(_BEHIND)
-    mujoco.MjSpec.from_string("<mujoco/>").compile()  # loads what is loaded at first use
+    mujoco.MjSpec.from_string("<mujoco/>").compile()  # loads what MuJoCo needs at first use
     with suppress(ValueError, ModuleNotFoundError):
         collada.as_obj(b"")
     confine(limits.SANDBOX_BYTES)

@@ -30,7 +30,7 @@ class LiveData:
     Args:
         data: The first data.
         worlds: Which arrays have an axis of worlds, and on which devices the worlds are.
-        derivative: Evaluates `states_deriv`, when they are read; compiled.
+        derivative: Compiled function that evaluates `states_deriv` when they are read.
     """
 
     def __init__(self, data: SimData, worlds: Worlds, derivative: Derivative) -> None:
@@ -133,7 +133,7 @@ class LiveData:
             self._fields[_SYNCED] = True
 
     def _release_view(self) -> None:
-        """Forget the view, which copies the data if it is in use, because a step changes them."""
+        """Drop the view before a step changes the data; a view still in use keeps a copy."""
         if (view := self._view()) is not None:
             view.keep()
         self._fields, self._view = {}, _nobody

@@ -37,7 +37,7 @@ class PackedStep:
     Each array that a compiled function takes or returns costs a microsecond or two, so there are
     few. A call costs 10 us or more, so a step of few worlds also returns their states.
 
-    Simulations of one kind share one, see `packed_step`.
+    Simulations of one kind share a step, see `packed_step`.
     """
 
     def __init__(
@@ -135,13 +135,13 @@ class PackedStep:
         return [self._ticks.commanded(*pair, leaf) for pair in zip(parts, values, strict=True)]
 
     def __call__(self, parts: Parts, *inputs: Any) -> tuple[list[Array], Any]:
-        """Run the program, put the data after it in the list, and return states and results.
+        """Run the program, replace the packed data in `parts`, and return states and results.
 
         Donates the arrays that change, except earlier results, which callers may hold.
 
         Args:
-            parts: Packed data before the program. If the call is interrupted, the list holds the
-                data after it.
+            parts: Packed data before the program; afterwards, also if the call is interrupted, the
+                packed data after it.
             *inputs: The arguments of the program.
 
         Returns:
@@ -233,7 +233,7 @@ class PackedStep:
         return jax.tree.unflatten(treedef, replaced(leaves, places, new))
 
     def state(self, name: str, states: list[Any], before: SimData) -> Array:
-        """Return a field of the states, of those that a step returned; see `field`."""
+        """Return a field of the states that a step returned; see `field`."""
         place = self._state_places.get(name)
         if place is None:
             return getattr(before.states, name)

@@ -1,4 +1,4 @@
-"""Where Crazyflow's programs look for depth images; the rays that take them are an extension."""
+"""Depth images, where Crazyflow's programs look for them; an extension casts the rays."""
 
 from crazyflow_ros.lazy import lazy
 
