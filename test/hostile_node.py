@@ -31,7 +31,7 @@ from rclpy.action import ActionClient
 from rclpy.action.graph import get_action_server_names_and_types_by_node
 from ros_client import Client, SimulatorProcess, numbers
 from rosidl_parser.definition import AbstractNestedType, Array
-from simulation_interfaces.msg import Resource, SimulationState
+from simulation_interfaces.msg import Resource, Result, SimulationState
 from simulation_interfaces.srv import (
     GetAvailableWorlds,
     GetCurrentWorld,
@@ -349,19 +349,25 @@ class Hostile:
 
 
 def restart(client: Client) -> None:
-    """Make all as it was at the start; the world may be another one, or none."""
-    _load_world(client)
+    """Make all as it was at the start; the world may be another one, or none.
+
+    Inputs that were sent before may still come, such as one that unloads the world: then once more.
+    """
+    client.until(lambda: _is_as_at_the_start(client), "the start", SETTLE)
+
+
+def _is_as_at_the_start(client: Client) -> bool:
+    loaded = _load_world(client)
     everything = ResetSimulation.Request.SCOPE_SPAWNED | ResetSimulation.Request.SCOPE_STATE
     reset = client.call(ResetSimulation, "crazyflow/reset_simulation", SETTLE, scope=everything)
-    assert reset.result.result == reset.result.RESULT_OK, reset.result.error_message
     resumed = client.call(SetBool, "crazyflow/pause", ANSWER, data=False)
-    assert resumed.success, resumed.message
+    results = {answer.result.result for answer in (loaded, reset)}
+    return results == {Result.RESULT_OK} and bool(resumed.success)
 
 
-def _load_world(client: Client) -> None:
+def _load_world(client: Client) -> LoadWorld.Response:
     world = Resource(uri=str(ROOT / "urdf_mjcf" / "floor.xml"))
-    loaded = client.call(LoadWorld, "crazyflow/load_world", SETTLE, world_resource=world)
-    assert loaded.result.result == loaded.result.RESULT_OK, loaded.result.error_message
+    return client.call(LoadWorld, "crazyflow/load_world", SETTLE, world_resource=world)
 
 
 def _read_policy(path: Path) -> Trigger.Response:

@@ -28,7 +28,7 @@ from crazyflow_ros.sim.arguments import (
     rates_of,
     whole,
 )
-from crazyflow_ros.sim.batch import Batch
+from crazyflow_ros.sim.batched_worlds import BatchedWorlds
 from crazyflow_ros.sim.cascade import check_controller, levels
 from crazyflow_ros.sim.contacts import Contact, ContactSlots, listed, touching_geoms
 from crazyflow_ros.sim.data import SimData
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _MODES = ("human", "rgb_array", "depth_array", "rgbd_tuple")
 
 
-class Sim(Batch):
+class Sim(BatchedWorlds):
     """Quadrotors in parallel worlds, stepped as one compiled function.
 
     Attributes:

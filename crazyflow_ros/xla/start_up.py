@@ -63,13 +63,13 @@ class StartUp:
             yield
         took = time.monotonic() - began
         news = {setup: took, code: _UNKNOWN} if self._n_compiled() > before else {code: took}
-        for name in news:
-            times.pop(name, None)  # the latest ones come last
         if self._folder is None:
             return
         with suppress(OSError):
-            latest = dict(list((times | news).items())[-_MOST_TIMES:])
-            write_file(self._folder / _FILE, json.dumps(latest).encode(), mode=0o600)
+            times = self._times()  # again: other simulators have started meanwhile
+            latest = [*(entry for entry in times.items() if entry[0] not in news), *news.items()]
+            content = json.dumps(dict(latest[-_MOST_TIMES:])).encode()
+            write_file(self._folder / _FILE, content, mode=0o600)
 
     def _times(self) -> dict[str, float]:
         if self._folder is None:

@@ -129,7 +129,7 @@ def test_a_reset_of_one_drone_brings_it_back_and_leaves_the_others_alone(
             parts.wrench = None
             physics.step(10).result(T)
             assert list(physics.statistics().faults) == ["cf0"]
-            monkeypatch.setattr(physics.news.on_reset, "_callbacks", [events.append])
+            monkeypatch.setattr(physics.news.on_reset, "callbacks", [events.append])
             physics.command("cf0", Pose((0.0, 0.0, 5.0), 0.0))  # from before the reset
             back = physics.state.reset(drones=["cf0"]).result(T)
             assert not physics.statistics().faults and "cf0" not in physics.commands.states

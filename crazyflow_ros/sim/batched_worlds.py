@@ -1,4 +1,4 @@
-"""`Batch`: the data of parallel worlds, and the functions that advance and reset them."""
+"""`BatchedWorlds`: the data of parallel worlds, and the functions that advance and reset them."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.functional import seed_sim
 from crazyflow_ros.sim.integrator import Integrator
-from crazyflow_ros.sim.kind import kind_of
 from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.one_thread import OneThread
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, restoring
+from crazyflow_ros.sim.sim_kind import kind_of
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.worlds import Worlds
 from crazyflow_ros.xla.kernels import inlined
 
 
-class Batch:
+class BatchedWorlds:
     """Parallel worlds of drones, without a scene: the part of a `Sim` that is stepped.
 
     Attributes:

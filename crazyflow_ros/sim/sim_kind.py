@@ -38,7 +38,7 @@ _common_step_fn = lru_cache(_MOST)(step_fn)
 _common_reset_fn = lru_cache(_MOST)(reset_fn)
 
 
-class Kind(NamedTuple):
+class SimKind(NamedTuple):
     """What the simulations of a kind run."""
 
     pipeline: tuple[Stage, ...]
@@ -78,7 +78,7 @@ def kind_of(
     forces: tuple[External, ...],
     estimated: bool,
     clipped: bool,
-) -> Kind:
+) -> SimKind:
     """Return a kind of simulations.
 
     Args:
@@ -105,7 +105,7 @@ def _kind(
     estimated: bool,
     clipped: bool,
     is_shared: bool = False,
-) -> Kind:
+) -> SimKind:
     pipeline = (
         *([stages.estimate_state] if estimated else []),
         *control_stages(dynamics, control),
@@ -115,7 +115,7 @@ def _kind(
     )
     stepping = Stepping(tick_of(pipeline), is_shared=is_shared)
     rate, ending = (_common_rate if is_shared else _rate)(forces)
-    return Kind(pipeline, stepping, rate, ending, is_shared)
+    return SimKind(pipeline, stepping, rate, ending, is_shared)
 
 
 _common_kind = lru_cache(_MOST)(partial(_kind, is_shared=True))
