@@ -24,6 +24,7 @@ from crazyflow_ros.checks.program_end import ending
 from crazyflow_ros.ros import stay_on_this_machine
 
 GRACE = 1.5  # s for a process to end after SIGTERM
+_NODES = 8  # of a domain, whose ports tell whether it is used
 
 _ABOVE_INFO = ("[WARN]", "[ERROR]", "[FATAL]")
 _OF_BUSY_MACHINES = "readings were left out"
@@ -45,12 +46,16 @@ def choose_domain() -> None:
 
 
 def _is_unused(domain: int) -> bool:
-    """Whether the port of a domain's first node on this machine is free (DDSI-RTPS, 9.6.1)."""
-    with socket(AF_INET, SOCK_DGRAM) as port:
-        try:
-            port.bind(("", 7410 + 250 * domain))
-        except OSError:
-            return False
+    """Whether the ports of a domain's first nodes on this machine are free (DDSI-RTPS, 9.6.1).
+
+    The first node may have ended while others stay.
+    """
+    for node in range(_NODES):
+        with socket(AF_INET, SOCK_DGRAM) as port:
+            try:
+                port.bind(("", 7410 + 250 * domain + 2 * node))
+            except OSError:
+                return False
     return True
 
 
