@@ -146,7 +146,7 @@ def test_answers_that_are_late_stay_in_force(
     flight.fake(0, lambda *_: [0.5] * 4, delay=1)
     flight.fake(1)
     after = flight.fly(0.4)
-    assert flight.door.status().timeouts > 90
+    assert flight.door.status().timeouts > 50  # of 100, once both have connected
     assert after.rotor_vel[0].min() > 400.0
     assert sum("no command within" in text for text in messages(caplog)) == 1
 
