@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -134,6 +135,17 @@ def test_the_log_says_who_finds_the_node() -> None:
     with SimulatorProcess(DOMAIN) as simulator:
         (line,) = re.findall(r"\[INFO\].*found by programs.*", simulator.log)
     assert f"in ROS domain {DOMAIN}: those on this machine ({RANGE}=LOCALHOST; SUBNET: " in line
+
+
+def test_demonstrations_shun_a_domain_whose_first_node_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ROS_DOMAIN_ID", "")
+    monkeypatch.setattr(os, "getpid", lambda: DOMAIN - 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as second:
+        second.bind(("", 7410 + 250 * DOMAIN + 2))
+        choose_domain()
+    assert os.environ["ROS_DOMAIN_ID"] != str(DOMAIN)
 
 
 @pytest.mark.parametrize(
