@@ -44,8 +44,8 @@ class WholeFiles(LoadFileScheduling):
 
         One that has just crashed cannot take it; `remove_node` takes it back.
         """
-        with suppress(OSError):
-            if node in self.registered_collections:
+        if node in self.registered_collections:
+            with suppress(OSError):
                 super()._reschedule(node)
 
     def schedule(self) -> None:

@@ -7,6 +7,7 @@ multicast, which all of its machine and no others share.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -126,6 +127,17 @@ def test_demonstrations_choose_a_domain_without_nodes(
     monkeypatch.setattr(os, "getpid", lambda: DOMAIN - 1)
     choose_domain()
     assert os.environ["ROS_DOMAIN_ID"] == str(1 + DOMAIN % 100)
+
+
+def test_demonstrations_shun_a_domain_whose_first_node_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ROS_DOMAIN_ID", "")
+    monkeypatch.setattr(os, "getpid", lambda: DOMAIN - 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as second:
+        second.bind(("", 7410 + 250 * DOMAIN + 2))
+        choose_domain()
+    assert os.environ["ROS_DOMAIN_ID"] != str(DOMAIN)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,14 @@ def test_it_says_what_the_last_start_has_taken(tmp_path: Path) -> None:
     assert start(tmp_path, "a") == "loading compiled code, which took 0.0 s the last time"
 
 
+def test_starts_at_the_same_time_forget_nothing_of_one_another(tmp_path: Path) -> None:
+    files = CompiledFiles(tmp_path, print)
+    with StartUp(files, print).compiling("a"):
+        start(tmp_path, "b", compiles=True)
+    assert start(tmp_path, "a").startswith("loading compiled code")
+    assert start(tmp_path, "b").startswith("loading compiled code")
+
+
 def test_the_time_of_another_setup_says_nothing(tmp_path: Path) -> None:
     start(tmp_path, "a", compiles=True)
     assert start(tmp_path, "b", compiles=True).startswith("compiling, which takes 10 to 60 s")
