@@ -42,13 +42,13 @@ help: ## Show this list
 setup: $(VENV)/.ready ## Make .venv with ROS 2, all packages and the missing message packages
 
 sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1", CAMERAS=1, VIEW=1)
-	@$(PYTHON) -m crazyflow_ros.demo $(if $(CAMERAS),sensors:=config/sensors.yaml) $(if $(VIEW),view:=true) $(ARGS)
+	@$(PYTHON) examples/18_figure_eights/figure_eights.py $(if $(CAMERAS),sensors:=config/sensors.yaml) $(if $(VIEW),view:=true) $(ARGS)
 
 fly: $(VENV)/.ready ## Fly a drone with the keyboard of this terminal
-	@$(PYTHON) -m crazyflow_ros.demo.keyboard
+	@$(PYTHON) -m crazyflow_ros.client.keyboard
 
 demo-sensors: $(VENV)/.ready ## Fly through a room; what the sensors see comes into out/
-	@$(PYTHON) -m crazyflow_ros.demo.room
+	@$(PYTHON) examples/19_room/room.py
 
 # By itself xdist would start those files last that have few tests, among them the longest ones. A test that
 # takes a quarter of an hour hangs: what its threads do is printed, and it fails.
@@ -94,7 +94,7 @@ lint: $(VENV)/.ready ## Check style, types and the direction of imports
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
-	@$(VENV)/bin/lint-imports
+	@$(PYTHON) -m tools.rooms
 
 format: $(VENV)/.ready ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff format .

@@ -1,4 +1,5 @@
 import xml.etree.ElementTree as ET
+from configparser import ConfigParser
 from pathlib import Path
 from runpy import run_path
 
@@ -11,6 +12,9 @@ maintainer = manifest.find("maintainer")
 assert maintainer is not None
 name = manifest.findtext("name", "")
 share = f"share/{name}"
+
+groups = ConfigParser()
+groups.read(root / "setup.cfg")
 
 features = {
     name: list(extra.requirements)
@@ -68,16 +72,11 @@ setup(
         )
     ],
     cmdclass={"bdist_wheel": Wheel},
-    # Instead of those of setup.cfg, which `ros2 run` finds in a folder of this package: without ROS
-    # installed they would be in everybody's PATH, under names such as `view`.
+    # Instead of the scripts of setup.cfg, which `ros2 run` finds in a folder of this package:
+    # without ROS installed they would be in everybody's PATH, under names such as `view`.
     entry_points={
+        **groups["options.entry_points"],
         "console_scripts": [f"{name} = {name}.__main__:program"],
-        f"{name}.doors": [
-            f"ardupilot = {name}.doors.ardupilot:ArduPilot",
-            f"betaflight = {name}.doors.betaflight:Betaflight",
-            f"crazyflie_firmware = {name}.doors.crazyflie_firmware:CrazyflieFirmware",
-            f"px4 = {name}.doors.px4:Px4",
-        ],
     },
     package_data={
         "": ["py.typed"],

@@ -24,7 +24,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image
 
 from benchmark.processes import ros
-from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.client.simulator_process import SimulatorProcess
 
 CAMERAS = [f"cf{drone}/{camera}" for drone in (0, 1) for camera in ("front", "back")]
 SENSORS = """

@@ -29,7 +29,7 @@ from crazyflow_ros.flight import (
 )
 from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.course import AXES, Course, Reference
-from crazyflow_ros.flight.feed_forward import state_commands
+from crazyflow_ros.flight.courses import state_commands
 from crazyflow_ros.flight.plan import FlightState, Rules, StartState
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.sim import Sim

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -56,7 +56,8 @@ def fly(settings: Mapping[str, Any]) -> None:
     physics: PhysicsThread
     if "hosts" in settings:
         hosts: Hosts = convert(settings["hosts"], Hosts, "hosts")
-        own, physics = list(hosts.drones), SharedThread(config, names, hosts)
+        own, shared = list(hosts.drones), SharedThread(config, names, hosts)
+        physics = cast(PhysicsThread, shared)  # it has all that one has
     else:
         own, physics = names, PhysicsThread(config, names)
 

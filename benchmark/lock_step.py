@@ -26,12 +26,12 @@ import numpy as np
 
 from benchmark import topic_route
 from benchmark.processes import compiled, running, states_of
-from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
+from crazyflow_ros.client.simulator_process import SimulatorProcess, choose_domain
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.lockstep.futex import Futex
 from crazyflow_ros.lockstep.link import SharedMemoryLink
-from crazyflow_ros.ros.parameters.groups import PublishRates
+from crazyflow_ros.ros.parameters.parameter_groups import PublishRates
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
 CYCLES = 20_000  # a multiple of the cycles per second

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmark.processes import running, states_of
-from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
+from crazyflow_ros.client.simulator_process import SimulatorProcess, choose_domain
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import READY
 

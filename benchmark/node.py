@@ -25,7 +25,7 @@ from std_srvs.srv import SetBool
 
 from benchmark.processes import compiled, ros, running, with_rcl
 from crazyflow_ros.client import Session
-from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.client.simulator_process import SimulatorProcess
 from crazyflow_ros.resources import resource
 
 RATE = 100  # Hz of simulated time, for all topics

@@ -33,7 +33,7 @@ from benchmark.chromium import find_chromium, open_chromium
 from benchmark.node import processor_time, time_until_ready
 from benchmark.processes import ros, running
 from crazyflow_ros.client import Session
-from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.client.simulator_process import SimulatorProcess
 
 CASES = ((1, 1.0), (10, 0.0), (100, 1.0), (100, 0.0))
 """Number of drones and requested real-time factor, 0 for as fast as possible."""

@@ -14,7 +14,7 @@ import numpy as np
 import rclpy
 from rclpy.signals import SignalHandlerOptions
 
-from crazyflow_ros.demo.simulator import end
+from crazyflow_ros.client.simulator_process import end
 from crazyflow_ros.lockstep.layout import segment
 
 ROOT = Path(__file__).parents[1]

@@ -24,13 +24,12 @@ from pathlib import Path
 import numpy as np
 
 from crazyflow_ros.doors import DoorContext
-from crazyflow_ros.doors.program import AutopilotStart
 from crazyflow_ros.doors.px4 import Px4
-from crazyflow_ros.doors.px4.build import Build
 from crazyflow_ros.doors.px4.mavlink import HilActuatorControls, HilGps, HilSensor, Parser, encode
-from crazyflow_ros.doors.px4.program import FIRST_PORT
+from crazyflow_ros.doors.px4.px4_build import FIRST_PORT
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
+from crazyflow_ros.runtime.door_settings import AutopilotStart
 from crazyflow_ros.xla.compiled_files import open_cache
 
 VARIABLE = "CRAZYFLOW_ROS_PX4"
@@ -44,18 +43,16 @@ HEAD = "| vehicles | stub | simulation | share |\n|---:|---:|---:|---:|"
 
 
 @contextmanager
-def px4(folder: Path, n: int) -> Iterator[Build]:
+def px4(folder: Path, n: int) -> Iterator[None]:
     """Start PX4 without its state of earlier runs, and end it."""
     with tempfile.TemporaryDirectory() as work:
-        build = Build(
-            AutopilotStart(folder, Path(work), CONFIG, Px4(), logging.getLogger(__name__))
-        )
+        drones, logger = tuple(f"cf{i}" for i in range(n)), logging.getLogger(__name__)
+        autopilots = Px4().autopilots(AutopilotStart(folder, Path(work), CONFIG, drones, logger))
         try:
-            for instance in range(n):
-                build.start(instance)
-            yield build
+            list(autopilots.start())
+            yield
         finally:
-            build.close()
+            autopilots.close()
 
 
 class Stub:

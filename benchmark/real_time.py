@@ -27,7 +27,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from benchmark.processes import ros
-from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.client.simulator_process import SimulatorProcess
 
 FREQ = 500
 SPEEDS = (1000.0, 2000.0)  # rad/s, of all rotors, in turn

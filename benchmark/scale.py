@@ -31,13 +31,13 @@ from benchmark.node import READY_TIMEOUT, peak_memory, processor_time
 from benchmark.processes import ros
 from benchmark.start import wait_until_ready
 from crazyflow_ros.client import Session
-from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.client.simulator_process import SimulatorProcess
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.flight import Pose
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
-from crazyflow_ros.sim.data import grid_2d
+from crazyflow_ros.scene.frames import grid_2d
 from crazyflow_ros.xla import compiled_files
 
 DRONES = (1, 10, 100, 1000)

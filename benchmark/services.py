@@ -24,7 +24,7 @@ from benchmark.processes import ros
 from benchmark.subscriber import Subscriber
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.client.connection import checked
-from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.client.simulator_process import SimulatorProcess
 
 FREQ = 500  # Hz
 STEPS = 500

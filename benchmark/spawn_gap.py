@@ -29,7 +29,7 @@ from simulation_interfaces.srv import SpawnEntity
 from benchmark.processes import ros
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.client.connection import checked
-from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.client.simulator_process import SimulatorProcess
 
 FREQ = 500  # Hz
 READY_TIMEOUT = 300.0  # s

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmark.node import processor_time
-from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
+from crazyflow_ros.client.simulator_process import SimulatorProcess, choose_domain
 
 READY = "ready: "
 TIMEOUT = 180.0  # s

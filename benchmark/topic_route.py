@@ -18,7 +18,7 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 
 from benchmark.processes import ros
-from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.client.simulator_process import SimulatorProcess
 
 FREQ = 500
 SPEEDS = (1000.0, 1800.0)  # rad/s, of all rotors, in turn; the drone stays on the floor

@@ -14,7 +14,7 @@ if sys.argv[:1] == ["-m"] and __name__ in sys.orig_argv[-len(sys.argv)] and not 
 
 from typing import TYPE_CHECKING, Any
 
-from crazyflow_ros.lazy import lazy
+from crazyflow_ros.lazy import lazy, moved
 from crazyflow_ros.opengl import choose_opengl
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ __all__ = ["Control", "Drone", "Dynamics", "Sim", "__version__"]
 
 choose_opengl()  # before anything imports MuJoCo
 
+moved("crazyflow_ros.demo", "crazyflow_ros.client.figure_eight")
+
 _name = lazy(
     __name__, {"Control": "control", "Drone": "drones", "Dynamics": "dynamics", "Sim": "sim"}
 )
@@ -38,7 +40,7 @@ _name = lazy(
 def __getattr__(name: str) -> Any:
     """Import public names on first use: the node starts faster without `Sim`."""
     if name == "__version__":
-        from crazyflow_ros.version import package_version
+        from crazyflow_ros.resources import package_version
 
         return package_version()
     return _name(name)

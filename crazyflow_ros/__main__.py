@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.checks.program_end import on_end
 from crazyflow_ros.xla.flags import silence_alarms
 
 _OF_ROS = (
@@ -18,7 +18,7 @@ _OF_ROS = (
 
 
 def main(args: list[str] | None = None) -> NoReturn:
-    """Run the simulator, see `ros.process`, or carry out a command, see `command_line`.
+    """Run the simulator, see `ros.process`, or carry out a command, see `client.command_line`.
 
     Args:
         args: Command line, by default that of the process.
@@ -39,7 +39,7 @@ def _command(words: list[str]) -> int:
     """Carry out a command; Ctrl-C also ends it quietly during its imports."""
     silence_alarms()
     try:
-        from crazyflow_ros import command_line
+        from crazyflow_ros.client import command_line
 
         return command_line.main(words)
     except KeyboardInterrupt:
@@ -55,8 +55,8 @@ def program() -> NoReturn:
 
 
 def crazyflie_server(args: list[str] | None = None) -> NoReturn:
-    """Run the simulator with the interface of crazyswarm2's server, see `ros.crazyswarm`."""
-    _run(args, "crazyflow_ros.ros.crazyswarm.server", "crazyflie_server")
+    """Run the simulator with the interface of crazyswarm2's server, see `crazyswarm`."""
+    _run(args, "crazyflow_ros.crazyswarm.crazyflie_server", "crazyflie_server")
 
 
 def _run(

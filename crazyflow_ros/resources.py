@@ -1,4 +1,4 @@
-"""Search for the package's data files."""
+"""What is installed with the code: data files, and the version of the package."""
 
 from __future__ import annotations
 
@@ -42,3 +42,14 @@ def find(package: Path, parts: tuple[str, ...]) -> Path:
     raise FileNotFoundError(
         f"{package.name} has no file {'/'.join(parts)!r}, looked for\n  {looked_in}"
     )
+
+
+def package_version() -> str:
+    """Return the version of the installed package, or of this checkout if it is not installed."""
+    from importlib import metadata  # takes time, and few programs ask for the version
+    from xml.etree import ElementTree
+
+    try:
+        return metadata.version("crazyflow_ros")
+    except metadata.PackageNotFoundError:
+        return ElementTree.parse(resource("package.xml")).findtext("version", "unknown")

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from crazyflow_ros.struct import Struct
 from crazyflow_ros.xla.compiled_files import cache_folder
 from crazyflow_ros.xla.kept_files import make_private
+from crazyflow_ros.xla.struct import Struct
 
 __all__ = [
     "enable_cache",

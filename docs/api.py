@@ -41,6 +41,7 @@ ROOMS = {
     "crazyflow_ros.envs": "environments.md",
     "crazyflow_ros.learn": "training.md",
     "crazyflow_ros.client": "first_flight.md",
+    "crazyflow_ros.client.figure_eight": "examples.md",
     "crazyflow_ros.flight": "first_flight.md",
     "crazyflow_ros.runtime": "architecture.md",
     "crazyflow_ros.hosts": "scale.md",
@@ -53,7 +54,6 @@ ROOMS = {
     "crazyflow_ros.checks": "extend.md",
     "crazyflow_ros.crazyflie": "crazyflie.md",
     "crazyflow_ros.view": "visualise.md",
-    "crazyflow_ros.demo": "examples.md",
     "crazyflow_ros.compat.casadi": "control.md",
     "crazyflow_ros.compat.control": "control.md",
     "crazyflow_ros.compat.dynamics": "control.md",
@@ -127,6 +127,10 @@ def definition(module: str, name: str) -> Definition | None:
                 if (alias.asname or alias.name) == first:
                     inside = (f"{node.module}.{first}", rest) if dot else (node.module, alias.name)
                     return definition(*inside)
+        if isinstance(node, ast.Assign) and "__getattr__" in targets(node):
+            modules = ast.literal_eval(node.value.args[1])  # type: ignore[attr-defined]  # of `lazy`
+            if modules.get(name, "").startswith("crazyflow_ros."):
+                return definition(modules[name], name)
     return None
 
 

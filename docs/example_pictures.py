@@ -29,7 +29,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.client import SimulatorClient
-from crazyflow_ros.demo import SHORTEST, plan_flight
+from crazyflow_ros.client.figure_eight import SHORTEST, plan_flight
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.envs import Environment, Race
 from crazyflow_ros.learn import READY
@@ -46,7 +46,7 @@ DRONES = ("cf0", "cf1", "cf2", "cf3")
 HEIGHTS = (1.0, 1.4, 0.8, 1.7)  # m
 RACE_SECONDS, EXCITED_SECONDS = 20.0, 15.0
 TRAINING = 900.0  # s, at most
-PACKAGES = ("09_service", "10_topic", "13_door")
+PACKAGES = ("09_service", "10_topic", "13_door", "20_physics")
 
 
 def force(axes: Axes) -> None:
@@ -259,6 +259,21 @@ def recovery_by_depth(axes: Axes) -> None:
     axes.set(xlabel="time [s]", ylabel="distance [m]", ylim=(0, None))
 
 
+def physics(axes: Axes) -> None:
+    """How far the breeze pushes a drone aside, with its controller and with Mellinger's."""
+    for controller in ("spring", "mellinger"):
+        parameters = [f"controller:={controller}", "forces:=[breeze]", "start_paused:=true"]
+        with simulator(parameters), SimulatorClient(stepping=True) as simulation:
+            flown = track(simulation)
+            while not flown:
+                simulation.sleep(0.1)
+            simulation.drone("cf0").start_takeoff(1.0)
+            simulation.sleep(12.0)
+            time, x, _, _ = np.array(flown).T
+        axes.plot(time, 100 * x, label=f"controller {controller}")
+    axes.set(xlabel="time [s]", ylabel="aside [cm]")
+
+
 PLOTS: dict[str, Callable[[Axes], None]] = {
     "01_force": force,
     "02_pipeline_stage": pipeline_stage,
@@ -273,12 +288,13 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
     "13_door": door,
     "16_race_by_depth": race_by_depth,
     "17_recovery_by_depth": recovery_by_depth,
+    "20_physics": physics,
 }
 
 
-def rerun_layout() -> Image.Image:
-    """A smaller copy of the picture that rerun_picture.py takes."""
-    return Image.open(ROOT / "docs" / "rerun.jpg")
+def copy(page_picture: str) -> Image.Image:
+    """A picture of another page, which `draw` makes smaller."""
+    return Image.open(ROOT / "docs" / page_picture)
 
 
 def own_drone(name: str, distance: float) -> Image.Image:
@@ -290,16 +306,13 @@ def own_drone(name: str, distance: float) -> Image.Image:
     return Image.fromarray(np.asarray(pixels))
 
 
-def real_drone() -> Image.Image:
-    """A smaller copy of a picture that the program reality draws."""
-    return Image.open(ROOT / "docs" / "reality" / "star.webp")
-
-
 DRAWN = {
-    "08_rerun_layout": rerun_layout,
+    "08_rerun_layout": partial(copy, "rerun.jpg"),
     "12_drone": partial(own_drone, "12_drone", 0.22),
-    "14_real_drone": real_drone,
+    "14_real_drone": partial(copy, "reality/star.webp"),
     "15_racer": partial(own_drone, "15_racer", 0.62),
+    "18_figure_eights": partial(copy, "flight.png"),
+    "19_room": partial(copy, "room.jpg"),
 }
 
 

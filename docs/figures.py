@@ -20,7 +20,7 @@ from crazyflow_ros.doors.motors import BETAFLIGHT_X, QUAD_X, Order
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import BodyState, ground_effect
 from crazyflow_ros.sim import Dryden, Integrator, Sim
-from crazyflow_ros.sim.stages import derivative
+from crazyflow_ros.sim.motion import derivative
 
 DRONE = "cf2x_L250"
 AUTOPILOTS_DRONE = "hb_x500"

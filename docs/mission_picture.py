@@ -21,10 +21,9 @@ from pymavlink import mavutil
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.ardupilot import ArduPilot
-from crazyflow_ros.doors.ardupilot.build import ArduPilotBuild
-from crazyflow_ros.doors.program import AutopilotStart
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
+from crazyflow_ros.runtime.door_settings import AutopilotStart
 from crazyflow_ros.sensors.gnss import enu_to_geodetic
 from docs.figures import STYLE
 
@@ -68,12 +67,12 @@ def fly(build: Path, folder: Path) -> np.ndarray:
     physics = PhysicsThread(config, ["cf0"], door)
     path: list[np.ndarray] = []
     physics.every(RATE, lambda snapshot: path.append(snapshot.pos[0].copy()), "picture")
-    autopilots = ArduPilotBuild(AutopilotStart(build, folder, config, SETTINGS, logger))
+    autopilots = SETTINGS.autopilots(AutopilotStart(build, folder, config, ("cf0",), logger))
     (folder / "mission.txt").write_text(mission())
     console = folder / "mavproxy.log"
     try:
         physics.start()
-        autopilots.start(0)
+        list(autopilots.start())
         with console.open("wb") as output, mavproxy(folder, output.fileno()) as station:
             assert station.stdin is not None
 

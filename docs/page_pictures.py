@@ -28,8 +28,8 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from benchmark.chromium import open_chromium
 from crazyflow_ros.client import SimulatorClient
-from crazyflow_ros.demo.messages import trajectory_message
-from crazyflow_ros.demo.trajectory import FlightPath, PathMotion
+from crazyflow_ros.client.figure_eight.flight_path import FlightPath, PathMotion
+from crazyflow_ros.client.figure_eight.trajectory_messages import trajectory_message
 from crazyflow_ros.ros.messages.times import duration_of
 
 DRONES = ("cf0", "cf1", "cf2", "cf3")

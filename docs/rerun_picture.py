@@ -23,8 +23,8 @@ from rerun.experimental import ViewerClient
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.client import SimulatorClient
-from crazyflow_ros.demo import FlightPath
-from crazyflow_ros.demo.messages import trajectory_message
+from crazyflow_ros.client.figure_eight import FlightPath
+from crazyflow_ros.client.figure_eight.trajectory_messages import trajectory_message
 from crazyflow_ros.ros.messages.times import duration_of
 from docs.page_pictures import DRONES, Eight
 

@@ -18,8 +18,8 @@ from scipy.spatial.transform import Rotation
 from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.client import SimulatorClient
+from crazyflow_ros.client.figure_eight import SHORTEST, FlightPath, plan_flight
 from crazyflow_ros.compat.casadi import casadi_model
-from crazyflow_ros.demo import SHORTEST, FlightPath, plan_flight
 
 RATE = 50  # Hz, of the controller
 STEP, STEPS = 0.04, 20  # s, number: the intervals that the controller looks ahead

@@ -13,8 +13,8 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
-from crazyflow_ros.ros.crazyswarm.configuration import SwarmConfiguration
-from crazyflow_ros.ros.crazyswarm.tree import read_files
+from crazyflow_ros.crazyswarm.swarm_configuration import SwarmConfiguration
+from crazyflow_ros.crazyswarm.tree import read_files
 from crazyflow_ros.ros.launch_nodes import described, end, rviz_nodes, typed
 from crazyflow_ros.ros.launch_support import factor, flag, whole
 

@@ -178,7 +178,7 @@ def flight_of_node(drone: str, **changes) -> str:
                 told = AttitudeThrust(told.roll, told.pitch, told.yaw_rate, thrust, rate)
             physics.command(f"cf{i}", told)
         if now.tick == 500 and gusts:  # once: a change calls all callbacks again
-            physics.disturb(gusts.pop())
+            physics.world.disturb(gusts.pop())
 
     return digest_of(physics, act)
 

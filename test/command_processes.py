@@ -13,7 +13,7 @@ from pathlib import Path
 
 from paths import ROOT
 
-from crazyflow_ros import command_line
+from crazyflow_ros.client import command_line
 
 Done = subprocess.CompletedProcess[str]
 TIMEOUT = 120.0  # s, a machine may be slow and busy

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
+from crazyflow_ros.crazyflie.crtp import Packet, Port
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.packets import Packet, Port
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
@@ -83,6 +84,27 @@ class Link:
 
     def close(self) -> None:
         self._socket.close()
+
+
+@contextmanager
+def connected(uri: str, folder: Path) -> Iterator[Any]:
+    """A Crazyflie of cflib, with its cache in a folder, once it knows all parameters."""
+    import cflib.crtp
+    from cflib.crazyflie import Crazyflie
+    from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
+
+    cflib.crtp.init_drivers()
+    with SyncCrazyflie(uri, cf=Crazyflie(rw_cache=str(folder / "cache"))) as scf:
+        scf.wait_for_params()
+        yield scf.cf
+
+
+def asked(ask: Callable[..., None], name: str) -> Any:
+    """What cflib answers by a callback about a parameter."""
+    found: list[Any] = []
+    ask(name, lambda _, value: found.append(value))
+    until(lambda: found, f"an answer about {name}")
+    return found[0]
 
 
 def until(condition: Callable[[], object], what: str) -> None:

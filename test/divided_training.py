@@ -18,11 +18,11 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
+from crazyflow_ros.learn.batch import Step
 from crazyflow_ros.learn.ppo import Ppo, PpoSettings
 from crazyflow_ros.learn.quick import QuickHover, QuickState
 from crazyflow_ros.learn.ready import SPREAD
 from crazyflow_ros.learn.training import CHUNK, Progress, Training, train
-from crazyflow_ros.learn.worlds import Step
 
 DEVICES = 2  # of all processes
 SHARDS = 4

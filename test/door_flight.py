@@ -140,12 +140,3 @@ def flights(kind: Kind) -> Iterator[Start]:
 
 def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
-
-
-def check_refused(
-    settings: type[Any], values: Mapping[str, Any], words: tuple[str, ...], context: DoorContext
-) -> None:
-    """Check that a door does not open with settings, and says all of some words."""
-    with pytest.raises(ValueError, match=words[0]) as refused:
-        settings(**values).open(context)
-    assert all(word in str(refused.value) for word in words)

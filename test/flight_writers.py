@@ -20,6 +20,9 @@ from crazyflow_ros.flight_logs import FlightLog, TimedValues
 GRAVITY = 9.81  # m/s^2
 PERIODIC = 0xFFFF
 """Number of the event of periodic variables."""
+POSE_BY_RADIO = (*(f"stateEstimate.{axis}" for axis in "xyz"), "stabilizer.roll",
+                 "stabilizer.pitch", "stabilizer.yaw")  # fmt: skip
+"""Variables of a log block with a pose."""
 
 
 def flight(seconds: float = 3.0, rate: int = 500) -> FlightLog:
@@ -63,16 +66,11 @@ def variables(log: FlightLog, time: np.ndarray) -> dict[str, tuple[str, np.ndarr
     def at(name: str) -> np.ndarray:
         return getattr(log, name).at(time)
 
-    rates = np.degrees(at("setpoint")[:, 15:])
+    target = np.hstack((at("setpoint")[:, :9], np.degrees(at("setpoint")[:, 15:])))
     yaw = Rotation.from_quat(at("setpoint")[:, 9:13]).as_euler("xyz", degrees=True)[:, 2:]
     groups = (
         ("stateEstimate", "x y z qx qy qz qw vx vy vz", "f", at("estimate")),
-        (
-            "ctrltarget",
-            "x y z vx vy vz ax ay az yaw",
-            "f",
-            np.hstack((at("setpoint")[:, :9], rates)),
-        ),
+        ("ctrltarget", "x y z vx vy vz ax ay az yaw", "f", target),
         ("controller", "yaw", "f", yaw),
         ("gyro", "x y z", "f", np.degrees(at("gyro"))),
         ("acc", "x y z", "f", at("accelerometer") / GRAVITY),
@@ -167,9 +165,9 @@ def write_radio(log: FlightLog, folder: Path, period: int = 10) -> Path:
     attitude = dict(zip(["roll", "pitch", "yaw"], (rpy * (1, -1, 1)).T))
     found |= {f"stabilizer.{name}": angle for name, angle in attitude.items()}
     blocks = (
-        ("stateEstimate.x", "stateEstimate.y", "stateEstimate.z"),
+        POSE_BY_RADIO[:3],
         ("stateEstimate.vx", "stateEstimate.vy", "stateEstimate.vz"),
-        ("stabilizer.roll", "stabilizer.pitch", "stabilizer.yaw"),
+        POSE_BY_RADIO[3:],
         ("ctrltarget.x", "ctrltarget.y", "ctrltarget.z", "controller.yaw"),
         ("gyro.x", "gyro.y", "gyro.z", "acc.x", "acc.y", "acc.z"),
         ("motor.m1", "motor.m2", "motor.m3", "motor.m4", "pm.vbatMV"),

@@ -103,8 +103,8 @@ class Pilot:
         flight, physics = self.flight, self.physics
         requests = {
             flight.pause: physics.pause,
-            flight.reset: lambda: physics.reset(ResetScope.state),
-            flight.checkpoint: physics.checkpoint,
+            flight.reset: lambda: physics.state.reset(ResetScope.state),
+            flight.checkpoint: physics.state.checkpoint,
             flight.warn: lambda: say(tick=tick),
         }
         if tick in requests and tick not in self.asked:  # also shown after a reset
@@ -164,7 +164,7 @@ def lead(flight: Flight, physics: PhysicsThread, pilot: Pilot) -> None:
         except InvalidState as held:
             say(held=str(held), at=physics.snapshot.tick)
             if "different states" in str(held):
-                physics.restore(Checkpoint.load(Path(flight.file))).result(T)
+                physics.state.restore(Checkpoint.load(Path(flight.file))).result(T)
                 say(restored=physics.snapshot.tick)
         time.sleep(0.2)
 

@@ -45,7 +45,7 @@ from simulation_interfaces.srv import (
 from std_srvs.srv import SetBool, Trigger
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.ros.parameters.policy import usable_policy
+from crazyflow_ros.sim.policies import policy_of
 
 PILOT, VICTIMS, FRAMES = "ace", ("cf0", "cf1"), ("odom", "base_link")
 RADIUS, HEIGHT, LAP = 0.5, 1.0, 10.0  # m, m, s of the pilot's figure
@@ -374,7 +374,7 @@ def _read_policy(path: Path) -> Trigger.Response:
     """Read a policy as a node that starts does, and say whether it takes it."""
     fits = {"freq": 500, "control": "state", "dynamics": "first_principles", "flown_by": ""}
     try:
-        usable_policy(str(path), "cf2x_L250", **fits)
+        policy_of(str(path), "cf2x_L250").check(**fits)
     except ParameterError as error:
         return Trigger.Response(success=False, message=str(error))
     finally:

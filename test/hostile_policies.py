@@ -19,9 +19,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from policies import policy_of_layers
 
+from crazyflow_ros.policy import save
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.checked import Specification, plain
-from crazyflow_ros.policy.files import save
 from crazyflow_ros.policy.observation import Observation
 
 KINDS = (".policy", ".h5", ".onnx")

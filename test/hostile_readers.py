@@ -21,9 +21,9 @@ from rclpy.logging import LoggingSeverity
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
-from crazyflow_ros.ros.crazyswarm.server import NODE, read
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.crazyswarm.crazyflie_server import NODE, read
 from crazyflow_ros.ros.parameters.declaration import ParameterNode
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 SLOWEST = 20.0  # s that a file may take on a busy machine
 

@@ -18,7 +18,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.checks.mcap_file import recorded
 from crazyflow_ros.flight_logs import read_flight_log
-from crazyflow_ros.ros.recording.message_definitions import definition
+from crazyflow_ros.ros.messages.message_definitions import definition
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.run import Run
 

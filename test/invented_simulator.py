@@ -90,6 +90,7 @@ class InventedSimulator:
     ) -> None:
         self._context.try_shutdown()
         self._thread.join(10.0)
+        self._node.destroy_node()  # for others, the simulator has ended
 
     def fly(self, count: int) -> None:
         """Have so many drones, all of which fly."""

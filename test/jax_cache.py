@@ -1,7 +1,7 @@
 """What of compiled code the tests keep, in JAX's own cache.
 
-By default users do not have that cache, and what is called without JAX, as steps of a `Sim`, cannot
-come from it. So the tests keep there only what JAX calls: they fly what users fly.
+What the package itself keeps, as the code of a running simulation, could not be kept if it came
+from there. So it does not: the tests find it as users do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOTHING_KEPT = os.environ.get(VARIABLE) == "nothing"
 
 
 def keep_by_jax(folder: Path) -> None:
-    """Let JAX keep in a folder what it compiles, but for what is called without JAX."""
+    """Let JAX keep in a folder what it compiles, but for what the package keeps itself."""
     newly_compiled = compiled_files.newly_compiled
 
     def apart(lowered: Lowered) -> tuple[Compiled, bool]:

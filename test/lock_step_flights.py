@@ -17,9 +17,9 @@ from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.lock_step import LockStepServer, in_its_time
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.lockstep.in_script.simulated_time.channel import Datagram
-from crazyflow_ros.lockstep.script import LockStep, Script
 from crazyflow_ros.runtime import PhysicsThread, ResetScope, SimulationConfig, Snapshot
+from crazyflow_ros.scripts.in_script.simulated_time.channel import Datagram
+from crazyflow_ros.scripts.script import LockStep, Script
 
 _RADIO = r"radio://\d+(?:/\w+)*"
 T = 300.0  # s
@@ -91,7 +91,7 @@ class Flights:
             if "uri_from_env" not in text:
                 text = text.replace(address, f"udp://127.0.0.1:{self._port + i}")
         (folder / "script.py").write_text(text)
-        self.physics.reset(ResetScope.time | ResetScope.state).result(T)
+        self.physics.state.reset(ResetScope.time | ResetScope.state).result(T)
         self._seen.clear()
         log = Log()
         lock_step = LockStep(self.physics, log)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from socket import SocketKind
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 import viser
 import zstandard
+from ports import free_ports
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from crazyflow_ros.view.frame import N_ROTORS, Frame
 from crazyflow_ros.view.shell.shell import PATH
 
 PROTOCOL = f"viser-v{viser.__version__}"
@@ -38,6 +43,40 @@ CLICK = {
     "screen_pos": [[0.5, 0.5]],
     "modifier": None,
 }
+
+
+def free_port() -> int:
+    """A free TCP port."""
+    return free_ports(kind=SocketKind.SOCK_STREAM)
+
+
+def frame_of(places: Any, names: Sequence[str] = (), time: float = 0.0, rotors: float = 0) -> Frame:
+    """Upright drones at places (M, 3) [m], by default cf0, cf1, ..., at a time [s]."""
+    count = len(places)
+    upright = np.tile([0.0, 0.0, 0.0, 1.0], (count, 1))
+    names = tuple(names or (f"cf{number}" for number in range(count)))
+    position, speeds = np.array(places, float).reshape(-1, 3), np.full((count, N_ROTORS), rotors)
+    return Frame(round(time * 1e9), names, position, upright, np.zeros((count, 3)), speeds)
+
+
+def pinhole(
+    places: np.ndarray, position: Any, look_at: Any, fov: float, size: tuple[float, float]
+) -> np.ndarray:
+    """Pixels of places (M, 3) [m] in the picture of a level camera, (M, 2).
+
+    Args:
+        places: All of them before the camera.
+        position: Where the camera is [m].
+        look_at: Where it looks [m].
+        fov: Its vertical angle of view [rad].
+        size: Width and height of the picture [pixels].
+    """
+    ahead = np.subtract(look_at, position) / np.linalg.norm(np.subtract(look_at, position))
+    right = np.cross(ahead, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    seen = (places - np.asarray(position)) @ np.stack([right, np.cross(ahead, right), ahead]).T
+    assert (seen[:, 2] > 0).all()
+    return np.array(size) / 2 + size[1] / 2 / math.tan(fov / 2) * seen[:, :2] / seen[:, 2:]
 
 
 def pack(message: Any) -> bytes:
@@ -100,11 +139,14 @@ class Tab:
             for frame in self.connection:
                 packed = int.from_bytes(frame[8:16], "little")
                 content = zstandard.decompress(frame[16 : 16 + packed])
-                for message in msgspec.msgpack.decode(content)["messages"]:
-                    self._take(message)
-                self.frames += 1
+                self._take_frame(msgspec.msgpack.decode(content), frame)
         except ConnectionClosed:
             pass
+
+    def _take_frame(self, content: dict[str, Any], frame: bytes) -> None:
+        for message in content["messages"]:
+            self._take(message)
+        self.frames += 1
 
     def _take(self, message: dict[str, Any]) -> None:
         kind, uuid = message["type"], message.get("uuid")
@@ -147,6 +189,10 @@ class Tab:
     def text(self) -> str:
         """All texts of the panel."""
         return " ".join(element.get("content", "") for element in list(self.elements.values()))
+
+    def mark(self) -> str:
+        """The mark by which the shell knows this tab."""
+        return until(lambda: self.text().partition('data-mark="')[2].partition('"')[0], "a mark")
 
 
 class ShellTab:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.runtime import DroneLives, Life, ResetEvent, ResetScope, Snapshot
+from crazyflow_ros.runtime import DroneLives, ResetEvent, ResetScope, Snapshot
 from crazyflow_ros.scene import build_spec
 
 TIMEOUT = 120.0  # s
@@ -21,9 +21,10 @@ class Physics:
     freq, paused, stepping = RATE, False, False
 
     def __init__(self) -> None:
-        self.physics, self.mirror, self.tick = self, SimpleNamespace(model=None), 0
+        self.physics = self.loop = self
+        self.mirror, self.tick = SimpleNamespace(model=None), 0
         self.use(["cf0"])
-        self.tracked = DroneLives(self.snapshot)
+        self.lives = DroneLives(self.snapshot)
         self.take: dict[int, Callable[[Snapshot], None]] = {}
         self.warnings, self.infos = list[str](), list[str]()
         self.drones = ("cf0",)
@@ -33,10 +34,6 @@ class Physics:
 
     def every(self, rate: int, callback: Callable[[Snapshot], None], *_: Any, **__: Any) -> None:
         self.take[rate] = callback
-
-    @property
-    def lives(self) -> Mapping[str, Life]:
-        return self.tracked.current
 
     @property
     def log(self) -> Any:
@@ -64,4 +61,4 @@ class Physics:
         callback(self.snapshot)
 
     def put_back(self, drones: Sequence[str], scope: ResetScope = ResetScope.state) -> None:
-        self.tracked.note_reset(ResetEvent(self.snapshot, scope, tuple(drones)))
+        self.lives.note_reset(ResetEvent(self.snapshot, scope, tuple(drones)))

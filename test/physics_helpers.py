@@ -23,7 +23,7 @@ def until(condition: Callable[[], object], what: str, timeout: float = 20.0) -> 
 
 def hover(physics: PhysicsThread, z: float = 1.0) -> None:
     """Send all drones to a height, above where they are."""
-    for name, pos in zip(physics.names, physics.snapshot.pos):
+    for name, pos in zip(physics.snapshot.names, physics.snapshot.pos):
         physics.command(name, Pose((pos[0], pos[1], z), 0.0))
 
 

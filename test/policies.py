@@ -8,8 +8,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.checked import ActionNumbers, Specification, dense, gru
-from crazyflow_ros.policy.network import Dense, Gru
+from crazyflow_ros.policy.checked import LayerNames, Specification
+from crazyflow_ros.policy.network import Layer
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.policy.policy import Policy
 
@@ -36,6 +36,17 @@ def motions(n: int, *lead: int, seed: int = 0) -> Iterator[Motion]:
         )
 
 
+def layer(arrays: dict[str, np.ndarray], kind: str, activation: str = "") -> Layer:
+    """A layer with these arrays."""
+    named = {f"0.{name}": array for name, array in arrays.items()}
+    return LayerNames(kind, activation).layer(0, named)
+
+
+def dense(weights: np.ndarray, bias: np.ndarray, activation: str) -> Layer:
+    """A dense layer."""
+    return layer({"weights": weights, "bias": bias}, "dense", activation)
+
+
 def policy_of_layers(
     kinds: Sequence[str],
     observation: Observation,
@@ -45,7 +56,7 @@ def policy_of_layers(
 ) -> Policy:
     """A policy with hidden layers of given activations, or `gru`, and random weights."""
     rng = np.random.default_rng(0) if rng is None else rng
-    layers: list[Dense | Gru] = []
+    layers: list[Layer] = []
     size = observation.size
     for i, kind in enumerate([*kinds, "identity"]):
         n = units if i < len(kinds) else 4
@@ -61,12 +72,12 @@ def policy_of_layers(
                 "hidden_bias": some(3 * n),
                 "initial": some(n),
             }
-            layers.append(gru(str(i), arrays))
+            layers.append(layer(arrays, "gru"))
         else:
-            layers.append(dense(str(i), some(n, size), some(n), kind))
+            layers.append(dense(some(n, size), some(n), kind))
         size = n
     specification = Specification(
-        observation, ActionNumbers.of(action), 50, "cf2x_L250", "first_principles", "for tests"
+        observation, action, 50, "cf2x_L250", "first_principles", "for tests"
     )
     mean, std = rng.normal(size=observation.size), rng.uniform(0.5, 2, observation.size)
     return specification.policy(tuple(layers), (mean, std))
@@ -75,8 +86,8 @@ def policy_of_layers(
 def overflowing(action: Action) -> Policy:
     """A policy whose output is no number where the goal is more than 1 m ahead, and else zeros."""
     observation = Observation(("position_error",))
-    ahead = dense("0", np.array([[1e6, 0, 0]] * 2), np.full(2, -1e6), "relu")
-    grows = dense("1", np.diag([1e6, 1e6]), np.zeros(2), "identity")
-    differs = dense("2", np.array([[0, 0]] * 3 + [[1e6, -1e6]]), np.zeros(4), "identity")
-    specification = Specification(observation, ActionNumbers.of(action), 100, "cf2x_L250")
+    ahead = dense(np.array([[1e6, 0, 0]] * 2), np.full(2, -1e6), "relu")
+    grows = dense(np.diag([1e6, 1e6]), np.zeros(2), "identity")
+    differs = dense(np.array([[0, 0]] * 3 + [[1e6, -1e6]]), np.zeros(4), "identity")
+    specification = Specification(observation, action, 100, "cf2x_L250")
     return specification.policy((ahead, *[grows] * 6, differs))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import fake_px4
 
-from crazyflow_ros.doors.px4.program import FIRST_PORT
+from crazyflow_ros.doors.px4.px4_build import FIRST_PORT
 
 VARIABLE = "CRAZYFLOW_ROS_PX4"
 MISSING = (

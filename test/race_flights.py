@@ -25,7 +25,7 @@ from simulation_interfaces.srv import SetEntityState
 
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.envs import Flight, Race, Start
-from crazyflow_ros.fly_policy import PolicyPilot
+from crazyflow_ros.learn.fly_policy import PolicyPilot
 from crazyflow_ros.policy import load
 
 NAME = "cf0"
@@ -124,20 +124,15 @@ class _Referee:
 
 
 @contextmanager
-def races(
-    domain: int, policy: Path, folder: Path, others: str = "", *given: str
-) -> Iterator[Races]:
+def races(domain: int, policy: Path, folder: Path, others: str) -> Iterator[Races]:
     """Start a simulator of races whose drone has the camera that a policy needs; see `seeing`."""
-    task = Race()
-    x, y, _ = task.gates.start.tolist()
-    place = f"initial_poses:=[{x}, {y}, {task.height}, 0.0]"
-    with seeing(domain, task.scene, policy, folder, others, place, *given) as client:
-        yield Races(client, task)
+    with seeing(domain, Race().scene, policy, folder, others) as client:
+        yield Races(client, Race())
 
 
 @contextmanager
 def seeing(
-    domain: int, scene: str, policy: Path, folder: Path, others: str = "", *given: str
+    domain: int, scene: str, policy: Path, folder: Path, others: str = ""
 ) -> Iterator[Client]:
     """Start a paused simulator with one drone that has the camera that a policy needs.
 
@@ -147,7 +142,6 @@ def seeing(
         policy: File of the policy.
         folder: For the sensors file.
         others: Further lines of the sensors file.
-        *given: Further parameters of the simulator.
     """
     eye = load(policy).observation.eye
     assert eye is not None
@@ -160,7 +154,6 @@ def seeing(
         f"sensors:={sensors}",
         "start_paused:=true",
         "real_time_factor:=0.0",
-        *given,
     )
     words = [word for parameter in parameters for word in ("-p", parameter)]
     with SimulatorProcess(domain, words):

@@ -201,12 +201,22 @@ class RosProcess:
         self._file.close()
 
 
+def _words(arguments: Sequence[str]) -> list[str]:
+    """Arguments of ROS, where parameters may stand without their `-p`."""
+    after_option = [False, *(word.startswith("-") for word in arguments)]
+    return [
+        each
+        for word, is_value in zip(arguments, after_option)
+        for each in (("-p", word) if ":=" in word and not is_value else (word,))
+    ]
+
+
 class SimulatorProcess(RosProcess):
     """A running simulator.
 
     Args:
         domain: ROS domain.
-        arguments: After `--ros-args`.
+        arguments: After `--ros-args`; parameters may stand without their `-p`.
         prelude: Python code to run before.
         cache: Folder of caches; by default all of a test run share one.
         environment: Beside that of this process.
@@ -231,7 +241,9 @@ class SimulatorProcess(RosProcess):
             command = [sys.executable, "-c", script]
         cached = {"XDG_CACHE_HOME": cache} if cache else {}
         variables = {**cached, **(environment or {})}
-        super().__init__([*command, "--ros-args", *arguments], domain, variables, folder=folder)
+        super().__init__(
+            [*command, "--ros-args", *_words(arguments)], domain, variables, folder=folder
+        )
 
     def __enter__(self) -> Self:
         try:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
+from crazyflow_ros.scripts.in_script.simulated_time.channel import (
     Advance,
     ChannelReader,
     Datagram,
     Reached,
     answer,
 )
-from crazyflow_ros.lockstep.script import Script
+from crazyflow_ros.scripts.script import Script
 
 PYTHON = os.environ.get("CRAZYFLOW_ROS_SCRIPT_PYTHON", sys.executable)
 PORTS = (19860, 19861)

@@ -67,8 +67,8 @@ print(mjx.Model.__name__)"""
 @pytest.mark.parametrize(
     ("package", "module", "said"),
     [
-        ("mujoco.mjx", "sensors.backends.mjx", "mujoco-mjx .* 'mujoco-mjx>=3.17,<3.18'$"),
-        ("mujoco.mjx", "sensors.backends.sim", "mujoco-mjx .* 'mujoco-mjx>=3.17,<3.18'$"),
+        ("mujoco.mjx", "sensors.mjx_backend", "mujoco-mjx .* 'mujoco-mjx>=3.17,<3.18'$"),
+        ("mujoco.mjx", "sensors.sim_backend", "mujoco-mjx .* 'mujoco-mjx>=3.17,<3.18'$"),
         ("mcap", "ros.recording.recorder", "mcap .* 'mcap>=1.2,<2' 'mcap-ros2-support>=0.5,<1'$"),
         ("mcap", "checks.mcap_file", "mcap .* 'mcap>=1.2,<2' 'mcap-ros2-support>=0.5,<1'$"),
         ("foxglove", "view.foxglove.server", "foxglove-sdk .* 'foxglove-sdk>=0.30,<0.31'$"),

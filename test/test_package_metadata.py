@@ -6,7 +6,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from email.parser import Parser
-from importlib.metadata import PackageNotFoundError
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from paths import ROOT
 
 import crazyflow_ros
-from crazyflow_ros import version
+from crazyflow_ros.resources import package_version
 
 MANIFEST = ET.parse(ROOT / "package.xml")
 VERSION = MANIFEST.findtext("version")
@@ -34,10 +34,10 @@ def test_the_version_is_that_of_the_manifest() -> None:
 
 def test_a_checkout_that_is_not_installed_has_a_version(monkeypatch: Any) -> None:
     def not_installed(name: str) -> str:
-        raise PackageNotFoundError(name)
+        raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(version, "version", not_installed)
-    assert version.package_version() == VERSION
+    monkeypatch.setattr(metadata, "version", not_installed)
+    assert package_version() == VERSION
 
 
 def test_importing_the_package_does_not_look_for_its_version() -> None:

@@ -12,9 +12,8 @@ from ros_client import Client
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from crazyflow_ros.client import SimulationError
-from crazyflow_ros.ros.messages.serialisation import serialised
-from crazyflow_ros.ros.messages.type_names import type_name
-from crazyflow_ros.ros.recording.message_definitions import definition, type_of
+from crazyflow_ros.ros.messages.message_definitions import definition, type_of
+from crazyflow_ros.ros.messages.serialisation import serialised, type_name
 
 _FROM_RCL = re.compile("/rosout|/parameter_events|.*/_action/.*")
 """Topics of which rcl itself serialises the messages."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import Drone, load_controller, load_drone
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.flight.plan import Rules

@@ -56,7 +56,7 @@ class _Watch:
     def see(self, now: Snapshot) -> None:
         period = self._physics.config.freq // _REFERENCES
         if now.tick % period == 0:
-            for i, flight in enumerate(self._physics.flights()):
+            for i, flight in enumerate(self._physics.commands.flights(now.names)):
                 found = None if flight.order is None else flight.order.reference(now.time_ns)
                 self._last[i] = np.nan if found is None else found.pos[:3]
         quat = now.quat
@@ -96,7 +96,7 @@ def fly(conditions: Conditions, missions: Sequence[Mission], seed: int) -> list[
     physics = PhysicsThread(conditions.config(len(names), seed), names, logger=logger)
     watch, events = _Watch(physics, len(names)), list[FlightEvent]()
     physics.every(RATE, watch.see, "watch", observes=True)
-    physics.on_flight_event(events.append)
+    physics.news.on_flight_event(events.append)
     physics.start()
     try:
         refused = _fly(physics, names, missions)
@@ -107,7 +107,7 @@ def fly(conditions: Conditions, missions: Sequence[Mission], seed: int) -> list[
     records = watch.records(missions)
     for name, record in zip(names, records):
         record.events = [event for event in events if event.drone == name]
-        record.state = str(physics.flight_states.get(name, FlightState.idle))
+        record.state = str(physics.commands.states.get(name, FlightState.idle))
         record.refused = [text for text in refused if text.startswith(f"{name}:")]
     return records
 
@@ -129,7 +129,7 @@ def _fly(physics: PhysicsThread, names: Sequence[str], missions: Sequence[Missio
             if isinstance(action, TimedWrench):
                 physics.apply_wrench(name, action)
             elif isinstance(action, DroneState):
-                physics.set_drone_states({name: action}).result(_T)
+                physics.state.set_drone_states({name: action}).result(_T)
             else:
                 setpoints[name] = action
         if setpoints:

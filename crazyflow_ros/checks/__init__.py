@@ -15,3 +15,19 @@ if TYPE_CHECKING:
 __all__ = ["Spec"]
 
 __getattr__ = lazy(__name__, {"Spec": "plain_values"})
+
+MODULES = (
+    "archive",
+    "compressed_quaternions",
+    "confinement",
+    "enum_members",
+    "files",
+    "limits",
+    "mcap_file",
+    "mcap_records",
+    "plain_values",
+    "program_end",
+    "throttled_logger",
+    "yaml_files",
+)
+"""Modules that extensions may import, with all their public names."""

@@ -1,4 +1,4 @@
-"""Processes that handle what comes from others: how they start, and their limits."""
+"""Processes that handle untrusted input: how they start, and their limits."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from typing import IO, Any
 from crazyflow_ros.checks.limits import shown
 
 _PACKAGE = Path(__file__).parents[1]
-_MOST_SAID = 300  # characters of what a process said last
-_READ = 1 << 16  # bytes of it
-# Of Linux: numbers of system calls, the same on all processors, and of an operation.
+_MOST_SAID = 300  # characters of the last line of a process
+_READ = 1 << 16  # bytes of its output
+# Numbers of two of Linux's system calls, the same on all processors, and of an operation.
 _CREATE_RULESET, _RESTRICT_SELF, _NO_NEW_PRIVILEGES = 444, 446, 38
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
 """Rights to files that Landlock knows, by its version."""
@@ -34,7 +34,7 @@ def program(module: str, *arguments: str) -> dict[str, Any]:
     script that this process runs: a file there with the name of one of Python's modules would be
     imported before the process can be confined.
     """
-    landlock()  # says here, where the log is read, if there is none
+    landlock()  # warns in this process, whose log is read, if the kernel has none
     script = getattr(sys.modules["__main__"], "__file__", None) or os.curdir
     users = {os.getcwd(), os.path.dirname(os.path.realpath(script))}
     paths = [path for path in map(os.path.abspath, sys.path) if os.path.realpath(path) not in users]
@@ -55,10 +55,10 @@ def last_words(said: IO[bytes]) -> str:
 
 
 def confine(memory: int, seconds: float = math.inf) -> None:
-    """Take away from this process what input must not use: memory, time, files, other programs.
+    """Deny this process what its input must not use: memory, time, files, other programs.
 
-    What it needs has to be imported before, and what is open stays open. Without Landlock in the
-    kernel, it can still start programs, and signal the user's processes.
+    Import everything that it needs before; open files stay open. Without Landlock in the kernel,
+    the process can still start programs, and signal the user's processes.
 
     Args:
         memory: Bytes of address space beyond the present.
@@ -86,13 +86,13 @@ def landlock() -> int:
     """Return the version of the kernel's Landlock; 0 if it has none, which the log says once."""
     version = _call(_CREATE_RULESET, None, 0, 1)
     if version < 1:
-        text = "processes that read what others send have limits, but no Landlock: %s"
+        text = "processes that read untrusted input have limits, but no Landlock: %s"
         logging.getLogger("crazyflow_ros").info(text, os.strerror(ctypes.get_errno()))
     return max(version, 0)
 
 
 def _isolate(version: int) -> None:
-    """Deny new files, programs, TCP connections, and signals to others, to this thread for good.
+    """Deny this thread new files, programs, TCP connections and signals to others, for good.
 
     Raises:
         OSError: The kernel refuses.

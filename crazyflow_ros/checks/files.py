@@ -18,10 +18,10 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)  # of file systems wit
 
 
 def check_file_name(what: str, name: str) -> None:
-    """Check that a name stays in the folder in which it is used; empty: there is none.
+    """Check that the name of a file cannot lead out of its folder. An empty name means no file.
 
     Raises:
-        ValueError: It leads elsewhere, or begins with a dot, as files that are being written.
+        ValueError: It leads elsewhere, or begins with a dot, like files that are being written.
     """
     if "/" in name or name.startswith("."):
         raise ValueError(
@@ -45,8 +45,8 @@ def write_file(
         path: Path of the file.
         content: The whole content.
         mode: Permissions of the file, without those that the process's umask removes.
-        may_replace: Raises an exception if the file that is there must stay. A file that appears
-            meanwhile stays, too. By default any regular file is replaced.
+        may_replace: Raises an exception if the existing file must stay. A file that appears in the
+            meantime stays, too. By default any regular file is replaced.
 
     Raises:
         OSError: The file cannot be written, for example because the disk is full, or the path is
@@ -78,10 +78,10 @@ def write_file(
 
 
 def _name(part: Path, target: Path) -> None:
-    """Give a file its name, unless another one has got it meanwhile.
+    """Give a file its name, unless another file has taken the name in the meantime.
 
     Raises:
-        FileExistsError: Another one has.
+        FileExistsError: Another file has taken it.
     """
     try:
         os.link(part, target)

@@ -1,4 +1,4 @@
-"""Starts a module where nobody's files take the place of Python's; see `confinement.program`.
+"""Starts a module such that no user's files replace Python's modules; see `confinement.program`.
 
     python -I -S isolated_start.py PATHS PACKAGE MODULE [ARGUMENT ...]
 

@@ -101,7 +101,7 @@ MODEL_BYTES = 64 << 20
 PICTURE_SIDE = 8192
 """Width and height of pictures and shadow maps that a description may ask for, pixels."""
 SANDBOX_BYTES = 1 << 30
-"""Memory with which MuJoCo has to get along when it builds a description."""
+"""Memory that MuJoCo may use to build a description."""
 SANDBOX_SECONDS = 10.0
 """Processor time within which MuJoCo has to build a description."""
 
@@ -127,12 +127,12 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
-    """Return a message that there is no such thing, with those that there are.
+    """Return a message that a name is unknown, with the known names.
 
     Such as "there is no scene 'rom', only floor, room; did you mean 'room'?"
 
     Args:
-        what: What it would be.
+        what: Word for the thing, such as "scene".
         name: The unknown name.
         known: All names.
     """
@@ -220,7 +220,7 @@ def drone_name(value: str, reserved: Collection[str] = ("all",)) -> str:
         reserved: Names with which the names of other services begin.
 
     Raises:
-        ValueError: It is not allowed.
+        ValueError: The name is not allowed.
     """
     if not _DRONE_NAME.fullmatch(value):
         rule = "must be letters, digits and single underscores, and start with a letter"

@@ -1,7 +1,7 @@
 """MCAP files, read from untrusted files: complete or cut off, with or without chunks and indices.
 
-`recorded` reads all messages in the order of the file. `McapFile` reads the wanted ones where the
-indices of the file lead: files of hours have millions of others.
+`recorded` reads all messages in the order of the file. `McapFile` finds wanted messages by the
+indices of the file, because files of hours have millions of others.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def recorded(file: BinaryIO) -> Iterator[Metadata | Message]:
     """Yield metadata and messages in the order of the file; a file that is cut off ends there.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It is not an MCAP file, or is damaged; checksums are compared.
+        OSError: The file cannot be read.
+        ValueError: The file is not an MCAP file, or is damaged; checksums are compared.
     """
     source = File(file)
     first_ns: int | None = None
@@ -83,7 +83,7 @@ def _items(source: File) -> Iterator[Metadata | Message]:
 
 
 class McapFile:
-    """An MCAP file, of which the wanted messages are read; it may be cut off.
+    """Reads wanted messages of an MCAP file, which may be cut off.
 
     Args:
         path: The file.
@@ -124,7 +124,7 @@ class McapFile:
 
     @property
     def goes_back(self) -> bool:
-        """Whether recorded times go back, by more than other programs mix them."""
+        """Whether recorded times go back by more than the usual disorder of other programs."""
         starts, ends = np.array([block.span for block in self._blocks]).reshape(-1, 2).T
         return bool((starts[1:] < np.maximum.accumulate(ends)[:-1] - 500_000_000).any())
 
@@ -137,13 +137,13 @@ class McapFile:
         """Read the messages of some topics, block by block, each in the order of their times.
 
         Args:
-            topics: The topics, each with what chooses among its messages; None: all.
-            begin_ns: Time of the first one [ns].
-            end_ns: Time of the last one [ns]; by default, to the end.
+            topics: The topics, each with a function that chooses messages; None chooses all.
+            begin_ns: Time of the first message [ns].
+            end_ns: Time of the last message [ns]; None reads to the end.
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: It is damaged.
+            ValueError: The file is damaged.
         """
         last = self.end_ns if end_ns is None else end_ns
         channels = self._known.channels.items()

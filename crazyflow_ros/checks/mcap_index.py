@@ -1,7 +1,7 @@
 """Where the messages of an MCAP file are, according to its records.
 
-The summary at the end of a file says the same, if it has one, but may be as wrong as all else in
-files of others; and to look at the head of each record takes a second for a flight of hours.
+A summary at the end of a file says the same, but may be missing, or wrong like everything else in
+an untrusted file. Looking at the head of each record takes a second for a flight of hours.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Chunk:
     """Messages that are read together: those of a chunk, or some that lie one after the other.
 
     Args:
-        place: Of the content of the chunk, or of the first record.
-        size: In bytes.
-        span: Times of the first and last message [ns]; None: there is no chunk.
+        place: Byte at which the content of the chunk, or the first record, begins.
+        size: Number of bytes.
+        span: Times of the first and last message [ns]; None if there is no chunk.
 
     Attributes:
-        span: As given, or as it was found.
-        entries: By channel, times [ns] and offsets of the messages, shape (N, 2), or place and size
-            of their index.
+        span: As given, or as found later.
+        entries: For each channel, times [ns] and offsets of the messages, shape (N, 2), or place
+            and size of their index.
     """
 
     def __init__(self, place: int, size: int, span: tuple[int, int] | None = None) -> None:
@@ -58,7 +58,7 @@ class Chunk:
         self.entries: dict[int, np.ndarray | tuple[int, int]] = {}
 
     def put(self, rows: array[int], first: int = 0) -> None:
-        """Set all messages: of each, channel, time [ns] and place, of which the first one is 0."""
+        """Set all messages by channel, time [ns] and place, of which `first` becomes offset 0."""
         numbers = np.array(rows, np.int64).reshape(-1, _ROW) - (0, 0, first)
         numbers = numbers[numbers[:, 0].argsort(kind="stable")]
         channels, starts = np.unique(numbers[:, 0], return_index=True)
@@ -75,7 +75,7 @@ class Chunk:
         """Yield times [ns] and offsets (N, 2) of the messages of some channels.
 
         Raises:
-            ValueError: They are too many.
+            ValueError: There are too many messages.
         """
         wanted = [channel for channel in self.entries if channel in channels]
         if (n := sum(map(self.count, wanted))) > _MOST_TOGETHER:
@@ -97,15 +97,15 @@ class Chunk:
         return unpacked(content) if self._is_chunk else memoryview(content)
 
     def look(self, known: Known, source: File, *, always: bool) -> None:
-        """Note the content of a chunk whose indices are not enough.
+        """Unpack a chunk and note its content, unless its indices name known channels only.
 
         Args:
-            known: What is known of the file, which may have channels that are not.
+            known: Channels and schemas that are known so far; the chunk's are added.
             source: The file.
-            always: Whether no index is enough.
+            always: Whether to unpack the chunk whatever its indices name.
 
         Raises:
-            ValueError: It is damaged.
+            ValueError: The chunk is damaged.
         """
         is_known = bool(self.entries) and self.entries.keys() <= known.channels.keys()
         if not self._is_chunk or (is_known and not always):
@@ -200,7 +200,7 @@ def message_at(data: memoryview, offset: int, channel: int) -> memoryview:
     """Return the content of the message of a channel at an offset in a block.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no such message.
     """
     kind, place, size = next(records_in(data[max(offset, 0) :]), (0, 0, 0))
     content = data[offset + place : offset + place + size]

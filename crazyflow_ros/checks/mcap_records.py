@@ -65,12 +65,12 @@ def records(
 
     Args:
         read: Returns a number of bytes from a place on.
-        place: Of the first record.
-        end: Where the last one ends.
+        place: Byte at which the first record begins.
+        end: Byte at which the last record ends.
 
     Raises:
-        CutOff: See there.
-        ValueError: One is too large.
+        CutOff: The last record does not end there.
+        ValueError: A record is too large.
     """
     while place < end:
         head = read(place, min(RECORD.size, end - place))
@@ -85,7 +85,7 @@ def records(
 
 
 def records_in(data: memoryview) -> Iterator[tuple[int, int, int]]:
-    """Yield the same of the records in a chunk."""
+    """Yield kind, place and size of the content of each record in a chunk."""
     return records(lambda place, size: data[place : place + size], 0, len(data))
 
 
@@ -94,11 +94,11 @@ class File:
 
     Attributes:
         size: Bytes of the file.
-        place: To where it was read last.
-        is_complete: Whether it ends as it should.
+        place: Byte up to which the file was read last.
+        is_complete: Whether the file ends as it should.
 
     Raises:
-        ValueError: It is empty, or not an MCAP file.
+        ValueError: The file is empty, or not an MCAP file.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -131,10 +131,10 @@ class File:
                 raise
 
     def check(self, end: int, checksum: int) -> None:
-        """Compare all bytes up to a place with their checksum; 0: there is none.
+        """Compare all bytes up to a place with their checksum; 0 means that there is none.
 
         Raises:
-            ValueError: They are damaged.
+            ValueError: The bytes are damaged.
         """
         found = 0
         for place in range(0, end if checksum else 0, _PIECE):
@@ -154,7 +154,7 @@ class Known:
         """Note a schema or a channel, which may be repeated.
 
         Raises:
-            ValueError: It is damaged, or they are too many.
+            ValueError: The record is damaged, or there are too many.
         """
         kept: dict[int, Any] = self.schemas if kind == Opcode.SCHEMA else self.channels
         found = parsed(Schema if kind == Opcode.SCHEMA else Channel, content)
@@ -193,7 +193,7 @@ def message_head(content: bytes | memoryview) -> tuple[int, int]:
 
 
 def parsed(kind: Any, content: bytes) -> Any:
-    """Return the record of a kind in `mcap.records` that has some content.
+    """Parse the content of a record of a kind in `mcap.records`.
 
     Raises:
         ValueError: It is damaged.
@@ -205,10 +205,10 @@ def parsed(kind: Any, content: bytes) -> Any:
 
 
 def unpacked(content: bytes) -> memoryview:
-    """Return the records in a chunk, which cannot become larger than it says.
+    """Unpack the records in a chunk, to no more bytes than it declares.
 
     Raises:
-        ValueError: It is damaged, or too large.
+        ValueError: The chunk is damaged, or too large.
     """
     chunk = parsed(Chunk, content)
     size, data, compression = chunk.uncompressed_size, chunk.data, chunk.compression
@@ -232,10 +232,10 @@ def unpacked(content: bytes) -> memoryview:
 
 
 def check_sum(found: int, expected: int) -> None:
-    """Compare a checksum; 0: there is none.
+    """Compare a checksum with the expected one; 0 means that there is none.
 
     Raises:
-        ValueError: It is another one.
+        ValueError: The checksums differ.
     """
     if expected not in (0, found):
         raise ValueError(f"the checksum is {expected:08x}, expected {found:08x}")

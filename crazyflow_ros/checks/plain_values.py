@@ -55,7 +55,7 @@ class ParameterError(ValueError):
 
     Args:
         name: Name of the parameter.
-        text: What is wrong; with a value, the allowed ones, as a noun.
+        text: The problem; or, with a value, a noun for the allowed values.
         value: The value.
     """
 
@@ -184,7 +184,7 @@ def check(parameters: Any) -> None:
     """Check all parameters of a dataclass instance.
 
     Raises:
-        ValueError: One is not allowed.
+        ValueError: A parameter is not allowed.
     """
     for declaration in declarations(type(parameters)):
         declaration.checked(attrgetter(declaration.name)(parameters))
@@ -248,13 +248,13 @@ def entries(what: str, value: Any, kind: type, *others: str) -> dict[str, Any]:
     """Return a copy of a dictionary that has all fields of a dataclass, and no others.
 
     Args:
-        what: What it is, for the message.
+        what: Word for the value in the message.
         value: The dictionary.
         kind: The dataclass.
-        others: Names that it has in addition.
+        others: Names that the dictionary has in addition.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: The value is something else, or has other entries.
     """
     names = [*others, *arguments_of(kind)]
     if not isinstance(value, dict) or value.keys() != set(names):

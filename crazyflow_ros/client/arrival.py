@@ -27,8 +27,8 @@ class Arrival:
         duration: Minimum duration of the flight [s]; the drone does not count as arrived earlier.
 
     Attributes:
-        end: Time at which its plan ends [s]. Earlier, it may rest, or begin so slowly that it seems
-            to.
+        end: Time at which its plan ends [s]. Until then a rest is part of the plan, or of a slow
+            start.
         distance: Distance from the goal at the latest `look` [m].
         is_stuck: Whether the drone is at rest and will not move any more, wherever it is.
     """

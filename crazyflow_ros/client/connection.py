@@ -25,12 +25,11 @@ from std_srvs.srv import SetBool
 
 from crazyflow_ros.client.errors import NoSimulator, SimulationError
 from crazyflow_ros.client.log import WarningLog
-from crazyflow_ros.client.service_calls import ANSWER
+from crazyflow_ros.client.service_calls import ANSWER, problem_of
 from crazyflow_ros.client.session import SLICE, Session, one_line
 from crazyflow_ros.client.status import SimulatorStatus
-from crazyflow_ros.ros.discovery import published, simulators
-from crazyflow_ros.ros.messages.refusals import problem_of
-from crazyflow_ros.ros.messages.times import NS, nanoseconds
+from crazyflow_ros.ros import published, simulators
+from crazyflow_ros.ros.messages import NS, nanoseconds
 
 COMPILING = 120.0  # s of wall time without a word of a simulator that may be compiling
 STALL = 10.0  # s of wall time without a tick, after which the clock counts as stopped
@@ -127,7 +126,7 @@ class Connection(Session):
     def sleep(self, seconds: float) -> None:
         """Sleep in simulated time, rounded to ticks when stepping.
 
-        If time jumps back meanwhile, for example at a reset, what is left of it stays the same.
+        If time jumps back meanwhile, for example at a reset, the remaining time stays the same.
 
         Raises:
             SimulationError: Time does not advance, and this client does not step.
@@ -187,11 +186,11 @@ class Connection(Session):
         return self._log.has(text)
 
     def refusal(self, what: str, *, is_topic: bool = False) -> str:
-        """Return what has been said against the latest message or request, or an empty string.
+        """Return why the latest message or request was refused, or an empty string.
 
         The services of crazyswarm2 have empty responses, and topics have none, so a refusal is only
-        a flight event or in the log. The simulator takes in turn what it is sent: it has told the
-        refusal before it answers this further request.
+        a flight event or in the log. The simulator handles requests in order, so it has reported
+        the refusal before it answers the request that this method sends.
 
         Args:
             what: Name of the topic or service.
@@ -216,7 +215,7 @@ class Connection(Session):
         self.time_ns, self._late_ns = nanoseconds(answer.state.header.stamp), None
 
     def status(self) -> SimulatorStatus:
-        """Return what the simulator says of itself, which it does once a second."""
+        """Return the simulator's status, which it publishes once a second."""
         found: list[DiagnosticArray] = []
         topic = f"{self.name}/status"
         subscription = self.node.create_subscription(DiagnosticArray, topic, found.append, 1)
@@ -231,7 +230,7 @@ class Connection(Session):
 
         Raises:
             NoSimulator: It does not appear.
-            SimulationError: It does not answer, or is none.
+            SimulationError: It does not answer, or is not a simulator.
         """
         service = f"{self.name}/get_parameters"
         try:

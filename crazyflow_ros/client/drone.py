@@ -17,15 +17,11 @@ from std_srvs.srv import Trigger
 from crazyflow_ros.client.connection import LATEST, Connection, checked
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.ongoing_flight import OngoingFlight
-from crazyflow_ros.ros.messages.geometry import point, vector, xyz, xyzw
-from crazyflow_ros.ros.messages.times import duration_of, nanoseconds
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages import duration_of, nanoseconds, point, type_of, vector, xyz, xyzw
 
 _GLANCE = 1.0  # s of wall time for the first message of a topic
 _PLANS = QoSProfile(
-    depth=10,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
 )
 
 
@@ -40,7 +36,7 @@ class DroneClient:
         self._hear(Odometry, "odom", self._note, LATEST)
 
     def forget(self) -> None:
-        """Forget what is known of a drone that has gone; it may come back."""
+        """Discard all data of a drone that was removed; one of the same name may come back."""
         for subscription in self._subscriptions.values():
             self._simulation.node.destroy_subscription(subscription)
         self._subscriptions.clear()
@@ -50,7 +46,7 @@ class DroneClient:
     def odometry(self) -> Odometry:
         """Latest message of the topic `odom`; when stepping, the one at the end of the step.
 
-        As long as nothing has come on that topic, because it is off or time stands still, the same
+        Until the first message arrives, because the topic is off or time stands still, it comes
         from a service, without covariances.
         """
         simulation, topic = self._simulation, f"{self.name}/odom"
@@ -180,7 +176,6 @@ class DroneClient:
         return flight
 
     def _hear(self, kind: Any, topic: str, note: Callable[[Any], None], qos: QoSProfile) -> None:
-        """Subscribe to a topic of the drone, once."""
         if topic not in self._subscriptions:
             self._subscriptions[topic] = self._simulation.node.create_subscription(
                 kind, f"{self.name}/{topic}", note, qos

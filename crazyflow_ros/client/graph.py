@@ -1,4 +1,4 @@
-"""The topics and services of a ROS domain, of types that are found in its graph."""
+"""Topics and services of a ROS domain; their types come from its graph."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from rclpy.qos import QoSProfile
 from crazyflow_ros.checks.limits import suggestion
 from crazyflow_ros.client.connection import Connection
 from crazyflow_ros.client.errors import SimulationError
-from crazyflow_ros.client.service_calls import ANSWER
+from crazyflow_ros.client.service_calls import ANSWER, problem_of
 from crazyflow_ros.client.session import SLICE
 from crazyflow_ros.client.values import message_from_values
-from crazyflow_ros.ros.messages.qos import qos_for
-from crazyflow_ros.ros.messages.refusals import problem_of
-from crazyflow_ros.ros.messages.times import NS
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages import NS, qos_for, type_of
 
 _DISCOVERY = 3.0  # s of wall time after which a topic or a service counts as missing
 _DELIVERY = 10.0  # s of wall time for messages to reach their subscribers
@@ -31,9 +28,6 @@ class Graph:
     """The topics and services of a simulator's ROS domain.
 
     Names without a slash at the start are in the namespace of the simulator.
-
-    Args:
-        simulation: The connection to the simulator.
     """
 
     def __init__(self, simulation: Connection) -> None:
@@ -188,8 +182,8 @@ class Graph:
     def _refusal(self, topic: str) -> str:
         """Return why the simulator refuses the latest message of a topic, or an empty string.
 
-        It does so when it takes the message, or when the drone is to obey: at the tick after the
-        one that may be under way then, unless it is paused.
+        The simulator refuses a message when it arrives, or when the drone is to follow it, which is
+        at the tick after the present one unless time stands still.
         """
         simulation = self._simulation
         for _ in range(_TICKS):

@@ -1,4 +1,4 @@
-"""Warnings of a simulator, as its clients hear them on /rosout and ~/flight_events."""
+"""Warnings that a simulator publishes on /rosout and ~/flight_events."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class WarningLog:
 
         Args:
             what: Name of the topic or service without the simulator's namespace.
-            is_topic: Whether it is a topic, whose drone may ignore what has come on it.
+            is_topic: Whether it is a topic: then the drone may say that it ignores the message.
         """
         start = what.lstrip("/")
         starts = [f"{start} is "]

@@ -1,4 +1,4 @@
-"""A flight that a script has begun: until the drone has arrived, or it is known why it does not."""
+"""A flight that a script has started, until the drone arrives or it is known why it will not."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from nav_msgs.msg import Path
 from crazyflow_ros.client.arrival import Arrival
 from crazyflow_ros.client.connection import Connection
 from crazyflow_ros.client.errors import SimulationError
-from crazyflow_ros.ros.messages.geometry import xyz
-from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.messages import nanoseconds, xyz
 
 TIMEOUT = 300.0
 """s of simulated time after the end of its plan, after which a flight has failed."""
@@ -41,7 +40,7 @@ class FlyingDrone(Protocol):
 
 
 class OngoingFlight:
-    """A flight to a place, from its begin on.
+    """A flight to a position.
 
     Args:
         drone: The drone.
@@ -51,7 +50,7 @@ class OngoingFlight:
         duration: Minimum duration [s].
 
     Attributes:
-        plans: Receives what the drone's topic `plan` says from the command on.
+        plans: Messages on the drone's topic `plan` since the command.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class OngoingFlight:
         return "" if self._is_landing else f"{self._arrival.distance:.2f} m from its goal"
 
     def _is_planned(self) -> bool:
-        """Look at the plans; return whether that of this flight is known, or will not be."""
+        """Read the plans; return whether the plan of this flight is known, or will not come."""
         plans, self.plans = self.plans, []
         for plan in plans:
             self._note(plan, xyz(plan.poses[-1].pose.position) if plan.poses else None)
@@ -153,7 +152,7 @@ class OngoingFlight:
         return bool(np.abs(away).max() < _HERE)
 
     def _failure(self) -> str:
-        """Return why the drone will not arrive, as a verb with what follows; empty if it may."""
+        """Return why the drone will not arrive, from the verb on; empty if it may arrive."""
         name = self._drone.name
         fell = any(self._simulation.has_warned(f"{name}: {how}") for how in ("crashed", "lost"))
         is_stuck = self._arrival.is_stuck and self._is_planned()
@@ -178,5 +177,4 @@ class OngoingFlight:
 
 
 def _seconds(message: Path) -> float:
-    """Return the time of a message [s]."""
     return nanoseconds(message.header.stamp) * 1e-9

@@ -38,25 +38,21 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class ParameterDescription:
-    """What a simulator says about a parameter."""
+    """A parameter as the simulator describes it."""
 
     name: str
     kind: str
-    """What its values are."""
+    """Type of its values, in words."""
     text: str
-    """What it means."""
+    """Its description."""
     constraint: str
-    """Which values are allowed, or an empty string."""
+    """Allowed values, or an empty string."""
     is_fixed: bool
     """Whether it can only be set at the start."""
 
 
 class ParameterClient:
-    """The parameters of a simulator.
-
-    Args:
-        simulation: The connection to the simulator.
-    """
+    """The parameters of a simulator."""
 
     def __init__(self, simulation: Connection) -> None:
         self._simulation = simulation
@@ -100,7 +96,7 @@ class ParameterClient:
         return self._values(list(values))
 
     def describe(self, name: str) -> ParameterDescription:
-        """Return what a parameter means.
+        """Return the description of a parameter.
 
         Raises:
             SimulationError: There is no parameter of this name.
@@ -118,7 +114,6 @@ class ParameterClient:
         )
 
     def _check(self, names: Any) -> None:
-        """Check that there are parameters of these names."""
         known = self.names()
         for name in names:
             if name not in known:
@@ -138,7 +133,7 @@ class ParameterClient:
 
 
 def _parameter(name: str, value: Any, kind: int) -> Parameter[Any]:
-    """Return a parameter of a value, in the type that it has if the value allows that."""
+    """Return a parameter with a value, of the declared type if the value allows it."""
     if kind == ParameterType.PARAMETER_STRING and isinstance(value, bool | int | float):
         return Parameter(name, value=str(value))
     if value == [] and kind in _LISTS:

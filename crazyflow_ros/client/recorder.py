@@ -16,12 +16,11 @@ from pathlib import Path
 
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.checks.program_end import in_words, on_end
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.recording import RECORDS, stop_service
 from crazyflow_ros.client.simulator import SimulatorClient
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
-from crazyflow_ros.end_signals import on_end
-from crazyflow_ros.output import in_words
 
 _GONE = 10.0  # s of wall time without a simulator, after which the recording ends
 _SLICE = 0.1  # s of wall time
@@ -31,8 +30,8 @@ _CLOSING = 10  # s of wall time after which the process ends although ROS does n
 
 
 def _record(simulation: SimulatorClient, path: Path) -> str:
-    """Record until there is a reason to end, and return what has been written."""
-    from crazyflow_ros.ros.recording.topic_recording import TopicRecording
+    """Record until there is a reason to end, and return a summary of the file."""
+    from crazyflow_ros.ros.recording import TopicRecording
 
     parameters = simulation.parameters.all()
     node = simulation.node
@@ -79,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("file", type=Path, help="MCAP file to create")
     add_simulator_arguments(parser)
     options = parser.parse_args(arguments)
-    from crazyflow_ros.ros.middleware import configure_middleware
+    from crazyflow_ros.ros import configure_middleware
 
     configure_middleware()
     try:

@@ -14,7 +14,7 @@ from crazyflow_ros.client.connection import Connection, checked
 from crazyflow_ros.client.errors import SimulationError
 
 RECORDS = "records into"
-"""How the line begins that the process writes when it records."""
+"""Start of the line that the process prints once it records."""
 _DISCOVERY = 3.0  # s of wall time after which a service counts as missing
 _GLANCE = 1.0  # s of wall time to find one that is usually missing
 _END = 5.0  # s of wall time for the process to end
@@ -67,7 +67,7 @@ def start_recording(simulation: Connection, path: Path) -> Path:
 
 
 def stop_recording(simulation: Connection) -> str:
-    """End the recording, and return what has been written once another one can start.
+    """End the recording; return a summary of the file once another recording can start.
 
     Raises:
         SimulationError: Nothing is being recorded, or writing failed.

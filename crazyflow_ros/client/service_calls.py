@@ -1,4 +1,4 @@
-"""Calls of services by a node, several at a time."""
+"""Concurrent service calls of a node, and the errors in their answers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ ANSWER = 30.0  # s of wall time for a service's response
 
 # Every client is sent the responses to all; with rclpy's default it loses its own among them.
 _ANSWERS = QoSProfile(depth=1000)
+_OK = 1  # simulation_interfaces/msg/Result.RESULT_OK
 
 
 class ServiceCall(Future[Any]):
@@ -39,7 +40,7 @@ class ServiceCall(Future[Any]):
 
     @property
     def problem(self) -> str:
-        """What is wrong if there is no response."""
+        """Error message if there is no response."""
         if self.is_sent:
             return f"{self.service} does not respond"
         return f"there is no service {self.service}"
@@ -76,13 +77,7 @@ class ServiceCalls:
         return bool(self._client(kind, service).service_is_ready())
 
     def start(self, call: ServiceCall, kind: Any, request: Any) -> None:
-        """Call a service as soon as it is found.
-
-        Args:
-            call: The call.
-            kind: Type of the service.
-            request: The request.
-        """
+        """Call a service as soon as it is found."""
         try:
             client = self._client(kind, call.service)
         except Exception as error:  # rclpy has no public base class for invalid names
@@ -93,7 +88,7 @@ class ServiceCalls:
         self.attend()
 
     def attend(self) -> None:
-        """Send what waits for its service, and end what has waited for too long.
+        """Send the calls whose services have been found, and end calls that have waited too long.
 
         Call it periodically.
         """
@@ -162,3 +157,26 @@ def request_of(kind: Any, service: str, fields: dict[str, Any]) -> Any:
 def reason(error: Exception) -> str:
     """Return the text of an error of rclpy, or of its cause, which says more."""
     return str(error.__cause__ or error)
+
+
+def problem_of(answer: Any) -> str:
+    """Return why a service did not fulfil a request; an empty text if it did.
+
+    Args:
+        answer: The answer of a service of any type.
+    """
+    reasons = [
+        one.reason  # of rcl_interfaces/srv/SetParameters
+        for one in getattr(answer, "results", ())
+        if not getattr(one, "successful", True)
+    ]
+    if reasons:
+        return "; ".join(reasons)
+    if hasattr(answer, "success"):
+        return "" if answer.success else getattr(answer, "message", "") or "it failed"
+    result: Any = getattr(answer, "result", None)
+    if hasattr(result, "successful"):  # of rcl_interfaces/srv/SetParametersAtomically
+        return "" if result.successful else result.reason or "it failed"
+    if hasattr(result, "error_message") and result.result != _OK:
+        return result.error_message or f"it failed, result {result.result}"
+    return ""

@@ -141,15 +141,12 @@ class Session:
         return call.result()
 
     def wait(self, condition: Callable[[], Any], what: str, timeout: float = ANSWER) -> Any:
-        """Run callbacks until a condition holds; the log says so if that takes long.
+        """Run callbacks until a condition holds, and return its value; the log tells of long waits.
 
         Args:
             condition: The condition.
             what: Message of the error.
             timeout: Wall time to wait [s].
-
-        Returns:
-            What the condition has returned.
 
         Raises:
             SimulationError: It did not hold in time.
@@ -187,8 +184,8 @@ class Session:
     def _run_callback(self, seconds: float) -> bool:
         """Run one callback that becomes due within a time [s], if one does.
 
-        The executor goes on with all that is due only if the time stays the same: else it looks
-        anew, and where much is due would always serve the same ones.
+        The executor continues through all due callbacks only if the time stays the same. Otherwise
+        it would start over and, if many are due, always run the same ones.
         """
         while True:
             try:
@@ -207,5 +204,5 @@ class Session:
 
 
 def one_line(error: Exception) -> str:
-    """Return what is wrong with a name; rclpy's text has three lines."""
+    """Return rclpy's error about a name in one line; its own text has three."""
     return " ".join(str(error).split()).removesuffix(" ^")

@@ -77,7 +77,7 @@ class SimulatorClient(Connection):
         self.look_at_time()
 
     def save_checkpoint(self, name: str) -> str:
-        """Write the state of the simulation to a file, and return what has been written.
+        """Write the state of the simulation to a file, and return a summary.
 
         Args:
             name: Name of the file in the simulator's `checkpoint_folder`.
@@ -88,7 +88,7 @@ class SimulatorClient(Connection):
         return self._checkpoint(name, "save_checkpoint")
 
     def restore_checkpoint(self, name: str) -> str:
-        """Go on from the state in a file, and return what has been restored.
+        """Restore the state in a file, and return a summary.
 
         Args:
             name: Name of the file in the simulator's `checkpoint_folder`.
@@ -105,7 +105,6 @@ class SimulatorClient(Connection):
         return {}
 
     def _forget(self, name: str) -> None:
-        """Forget a drone that has gone, if it was one."""
         if name in self._clients:
             self._clients.pop(name).forget()
 

@@ -1,4 +1,4 @@
-"""What a simulator says of itself and its drones."""
+"""The status of a simulator and of its drones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 
-from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.messages import xyz
 
 
 @dataclass(frozen=True)

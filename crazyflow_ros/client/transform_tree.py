@@ -14,10 +14,10 @@ from crazyflow_ros.checks.limits import shown, suggestion
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
 
 KEPT = 10.0
-"""s for which poses are kept by default."""
+"""s; default time for which poses are kept."""
 _MOST_KEPT = 100_000  # poses of a frame, whatever their times
 _JUMP_NS = 1_000_000_000
-"""A pose that is older than the latest by more than that means that time has jumped back."""
+"""A pose older than the latest by more than this means that time has jumped back."""
 _DEPTH = 1000  # frames between a frame and the root of its tree
 
 
@@ -26,15 +26,15 @@ class TransformError(ValueError):
 
 
 class UnknownFrame(TransformError):
-    """A frame has never been heard of."""
+    """A frame is unknown."""
 
 
 class Unconnected(TransformError):
-    """Two frames are in trees that nothing connects."""
+    """No frame connects two frames."""
 
 
 class OutOfTime(TransformError):
-    """A pose at this time is not known, or no longer."""
+    """No pose at this time is known, or not any more."""
 
 
 class Transform(NamedTuple):
@@ -72,7 +72,6 @@ class _Frame:
             del self.poses[self.times.pop(0)]
 
     def at(self, time_ns: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pose at a time, between two known ones if need be."""
         times = self.times
         if self.is_static:
             return self.poses[times[0]]
@@ -90,7 +89,7 @@ class _Frame:
 
 
 class TransformTree:
-    """All frames that have been heard of. It may be used from several threads.
+    """All known frames. Thread-safe.
 
     Args:
         kept: How long poses are kept [s]; fixed ones are kept for ever.
@@ -179,7 +178,7 @@ class TransformTree:
         )
 
     def _path(self, target: str, source: str) -> tuple[list[str], list[str]]:
-        """Return the frames from target and from source up to below the first common one."""
+        """Return the frames from target and source up to, but without, their first common one."""
         lines = []
         for name in (target, source):
             line = [name]

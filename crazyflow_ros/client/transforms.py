@@ -11,9 +11,8 @@ from crazyflow_ros.client.connection import Connection
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import ANSWER
 from crazyflow_ros.client.transform_tree import OutOfTime, Transform, TransformError, TransformTree
-from crazyflow_ros.ros.discovery import published
-from crazyflow_ros.ros.messages.geometry import xyz, xyzw
-from crazyflow_ros.ros.messages.times import NS, nanoseconds
+from crazyflow_ros.ros import published
+from crazyflow_ros.ros.messages import NS, nanoseconds, xyz, xyzw
 
 _DEPTH = 100
 _DISCOVERY = 3.0  # s of wall time after which a frame counts as missing
@@ -23,11 +22,8 @@ _LATCHED = QoSProfile(depth=_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 class TransformClient:
     """Transforms between the frames that the simulator publishes on /tf and /tf_static.
 
-    It hears them only while a method of the connection waits, and keeps them for 10 s of simulated
-    time.
-
-    Args:
-        simulation: The connection to the simulator.
+    It receives them only while a method of the connection waits, and keeps them for 10 s of
+    simulated time.
     """
 
     def __init__(self, simulation: Connection) -> None:

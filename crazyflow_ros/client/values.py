@@ -16,7 +16,7 @@ from rosidl_parser.definition import (
 )
 
 from crazyflow_ros.checks.limits import shown, suggestion
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.messages import type_name
 
 _FLOATS = ("float", "double", "long double")
 _SIGNED = ("int8", "int16", "int32", "int64")
@@ -85,7 +85,6 @@ def message_from_values(kind: Any, values: Any, where: str = "") -> Any:
 
 
 def _converted(kind: Any, value: Any, path: str) -> Any:
-    """Return a value in the type of a field."""
     if isinstance(kind, NamespacedType):
         package, folder = kind.namespaces
         nested = getattr(import_module(f"{package}.{folder}"), kind.name)
@@ -131,7 +130,6 @@ def _basic(name: str, value: Any, path: str) -> Any:
 
 
 def _range(name: str) -> tuple[int, int]:
-    """Return the smallest and the largest value of a type of whole numbers."""
     if name in _SIGNED:
         half = 1 << (int(name.removeprefix("int")) - 1)
         return -half, half - 1

@@ -21,12 +21,12 @@ from simulation_interfaces.srv import (
 )
 
 from crazyflow_ros.checks.limits import shown_path, suggestion
+from crazyflow_ros.checks.program_end import in_words
 from crazyflow_ros.client.connection import Connection, checked
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.parameters import ParameterClient
 from crazyflow_ros.drones import Drone
-from crazyflow_ros.output import in_words
-from crazyflow_ros.ros.messages.geometry import heading, point
+from crazyflow_ros.ros.messages import heading, point
 
 LOADING = 330.0  # s of wall time; the simulator gives up after 300
 ROBOT = EntityCategory.CATEGORY_ROBOT
@@ -42,10 +42,7 @@ class WorldClient:
     """
 
     def __init__(
-        self,
-        simulation: Connection,
-        parameters: ParameterClient,
-        removed: Callable[[str], object],
+        self, simulation: Connection, parameters: ParameterClient, removed: Callable[[str], object]
     ) -> None:
         self._simulation, self._parameters, self._removed = simulation, parameters, removed
 
@@ -71,13 +68,10 @@ class WorldClient:
         return {name: world.description for name, world in self._worlds().items()}
 
     def load(self, world: str) -> str:
-        """Load a world; all objects are removed, and time stands still at its start.
+        """Load a world, and return its name; all objects go, and time stands still at its start.
 
         Args:
             world: Name of a world that the simulator knows, or path of an MJCF file.
-
-        Returns:
-            The name of the world.
 
         Raises:
             SimulationError: There is no such world, or it cannot be loaded; nothing has changed.
@@ -108,7 +102,7 @@ class WorldClient:
         *,
         model: str = "",
     ) -> str:
-        """Add a drone or an object.
+        """Add a drone or an object, and return its name.
 
         Args:
             name: Its name.
@@ -118,9 +112,6 @@ class WorldClient:
             yaw: Heading [rad].
             model: Name of an object that the simulator knows, or path of an MJCF or URDF file;
                 empty, or the simulator's drone model: a drone.
-
-        Returns:
-            The name that it has.
 
         Raises:
             SimulationError: It cannot be added; nothing has changed.

@@ -7,10 +7,8 @@ a drone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from crazyflow_ros.compat.dynamics import parts
 from crazyflow_ros.control import mellinger
@@ -28,30 +26,14 @@ __all__ = [
 ]
 
 
-class _OfStage:
-    """A function of one stage of the controller, with the parameters of drones."""
+def _of(stage: str) -> Callable[[Any], Any]:
+    """Give a function the parameters of a stage of the controller, for `parametrize`."""
 
-    def __init__(self, stage: str, function: Callable[..., Any]) -> None:
-        update_wrapper(self, function)
-        self._stage, self._function = stage, function
+    def with_figures(function: Any) -> Any:
+        function.figures = partial(mellinger.load_figures, stage)
+        return function
 
-    def figures(self, drone: str) -> dict[str, np.ndarray]:
-        """Return the parameters of a drone by name, in double precision.
-
-        Args:
-            drone: Name of a drone, or path of a drone's folder.
-
-        Raises:
-            ValueError: There is no such drone, or it has no figures of the controller.
-        """
-        return mellinger.load_figures(self._stage, drone)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
-
-
-def _of(stage: str) -> Callable[[Callable[..., Any]], _OfStage]:
-    return lambda function: _OfStage(stage, function)
+    return with_figures
 
 
 @_of("state")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,6 @@ __all__ = [
     "so_rpy_rotor",
     "so_rpy_rotor_drag",
 ]
-
-
-class _Function(Protocol):
-    def figures(self, drone: str) -> dict[str, np.ndarray]:
-        """Return the parameters of a drone by name, in double precision."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function."""
 
 
 class DynamicsFunction:
@@ -121,7 +113,7 @@ so_rpy_rotor = DynamicsFunction(Dynamics.so_rpy_rotor)
 so_rpy_rotor_drag = DynamicsFunction(Dynamics.so_rpy_rotor_drag)
 
 
-def parametrize(function: _Function, drone: str, xp: Any = np, device: Any = None) -> partial[Any]:
+def parametrize(function: Any, drone: str, xp: Any = np, device: Any = None) -> partial[Any]:
     """Return a function with the parameters of a drone, which are in its attribute `keywords`.
 
     Args:

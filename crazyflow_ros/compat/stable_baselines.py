@@ -92,7 +92,7 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Return an attribute of the environment, once for each world in `indices`."""
-        return [getattr(self.worlds, attr_name)] * len(self._indices(indices))
+        return [getattr(self.worlds, attr_name)] * self._count(indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set an attribute of the environment.
@@ -118,11 +118,11 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
         """Return False: there are no wrappers of single worlds."""
         del wrapper_class
-        return [False] * len(self._indices(indices))
+        return [False] * self._count(indices)
 
-    def _indices(self, indices: int | Iterable[int] | None) -> list[int]:
-        return list(self._get_indices(indices))
+    def _count(self, indices: int | Iterable[int] | None) -> int:
+        return len(list(self._get_indices(indices)))
 
     def _all(self, name: str, indices: int | Iterable[int] | None) -> None:
-        if len(self._indices(indices)) != self.num_envs:
+        if self._count(indices) != self.num_envs:
             raise ValueError(f"{name} is common to all worlds, got indices {indices}")

@@ -9,8 +9,8 @@ from crazyflow_ros.elementwise import where
 def attitude_error(quat: Vec4, rpy: Vec3) -> Vec3:
     """Return twice the vector part of the error quaternion, along the shorter rotation.
 
-    It is 2 sin(a / 2) times the axis of the rotation, where a is its angle: for small angles, the
-    rotation vector. Its length is at most 2.
+    For a rotation by the angle a, this is 2 sin(a / 2) times its axis: for small angles, its
+    rotation vector. The length is at most 2.
 
     Args:
         quat: Present attitude, xyzw.

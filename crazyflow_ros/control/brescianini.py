@@ -20,7 +20,7 @@ from jax import Array
 from crazyflow_ros.control.attitude_error import attitude_error
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plane, shared
 from crazyflow_ros.control.memory import RATES, Memory, unless_idle
-from crazyflow_ros.control.modes import PowerDistribution
+from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -61,7 +61,7 @@ PARAMETERS = {
     "ctrlAtt.tau_rp": FirmwareParameter("attitude", "tau"),
 }
 
-_LEAST_COSINE = 0.01  # of the tilt, by which the lift is divided
+_LEAST_COSINE = 0.01  # of the tilt; the lift is divided by it
 
 
 def load_params(stage: str, drone: str | Sequence[str], freq: int) -> Params:
@@ -122,7 +122,7 @@ def _thrust_and_attitude(
     x, y, z = _attainable((x, y, z), absolute(z / cosine) > most, params)
     thrust = params["mass"] * clip(z / cosine, params["thrust_min"], most)
 
-    # The shortest rotation from the vertical to the thrust, after that to the heading.
+    # The x axis is the heading after the shortest rotation from the vertical to the thrust.
     up = zeros_like(z)
     z_axis = normalize((x, y, z), (up, up, up + 1))
     ahead = heading(quat_sp)
@@ -133,10 +133,10 @@ def _thrust_and_attitude(
 
 
 def _attainable(acc: Vec3, is_beyond: Array, params: Params) -> Vec3:
-    """Reduce a mass-normalised thrust to the maximum where it exceeds that.
+    """Reduce a mass-normalised thrust that is beyond the maximum.
 
-    The part `fairness` of the vertical acceleration is reduced like the horizontal one; the rest is
-    kept.
+    The share `fairness` of the vertical acceleration is reduced like the horizontal one; the rest
+    is kept.
     """
     x, y, z = acc
     gravity, fair = -params["gravity_vec"][..., 2], params["fairness"]

@@ -1,7 +1,7 @@
 """The controllers, as modules with the same interface.
 
-Each consists of a position controller, from a state command to an attitude command, and an attitude
-controller, from there to force and torque. Both are pure functions. Their memory is a dictionary of
+Each has a position controller, from state to attitude commands, and an attitude controller, from
+attitude commands to force and torque. Both are pure functions. Their memory is a dictionary of
 component arrays by name, in which zeros mean that the controller has not run yet.
 """
 
@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.control import Controller, PowerDistribution, brescianini, indi, mellinger, pid
 from crazyflow_ros.control.firmware_parameters import FirmwareParameters
 from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes
 from crazyflow_ros.dynamics.components import BodyState, Vec3, Vec4
 
@@ -39,17 +39,17 @@ class Cascade(Protocol):
 
     @property
     def GAINS(self) -> Mapping[str, int]:
-        """Parameters that can be changed in flight: sizes by stage and name, as in `load_params`.
+        """Sizes of the parameters that can be changed in flight, by `<stage>.<name>`.
 
-        Those named `tau` are times by which the controller divides.
+        Parameters named `tau` are times by which the controller divides.
         """
 
     @property
     def PARAMETERS(self) -> FirmwareParameters:
-        """The gains among the firmware's parameters."""
+        """The firmware's parameters that are gains of this controller."""
 
     def firmware_units(self, stage: str, drone: str) -> Mapping[str, np.ndarray]:
-        """Return the firmware's units of gains in those of `load_params`, by name, if they differ.
+        """Return factors from the firmware's units to those of `load_params` by gain; others are 1.
 
         Args:
             stage: `state` or `attitude`.
@@ -61,8 +61,8 @@ class Cascade(Protocol):
 
         Args:
             stage: `state` or `attitude`.
-            drone: Name of the drone, or path of its folder; or one of each drone, whose parameters
-                are then stacked.
+            drone: Name of the drone, or path of its folder; or a sequence of these, whose
+                parameters are then stacked.
             freq: Rate of the controller, Hz.
 
         Raises:
@@ -120,19 +120,14 @@ class Cascade(Protocol):
             dt: Period of the controller, s; the one for which `params` were loaded.
             params: `load_params("attitude", ...)`.
             rate_axes: Whether roll and pitch follow the body rates instead of the angles.
-            armed: Whether the drone is armed, without which integrals stay zero; None: it is.
-            distribution: What becomes of a thrust and torque that the rotors cannot give together;
-                only Mellinger's controller, as in Crazyflow, needs to know.
+            armed: Whether the drone is armed; if not, integrals stay zero. None means armed.
+            distribution: How rotors limit a thrust and torque that they cannot give together; only
+                Mellinger's controller uses this, as in Crazyflow.
 
         Returns:
             Collective thrust [N], torque about the body axes [N m], the new memory.
         """
 
 
-CONTROLLERS: Mapping[Controller, Cascade] = {
-    Controller.pid: pid,
-    Controller.mellinger: mellinger,
-    Controller.indi: indi,
-    Controller.brescianini: brescianini,
-}
-"""The modules by controller."""
+CONTENTS = sorted(name for name in vars(Cascade) if not name.startswith("_"))
+"""Names that the module of a controller must have."""

@@ -28,14 +28,13 @@ def check_command(control: Control, cmd: np.ndarray) -> None:
             names the index.
     """
     check_size(control, cmd)
-    # One check for all numbers, and individual ones only if it fails: they take as long as a
-    # tick.
+    # First one check of all numbers: checks of individual numbers take as long as a tick.
     numbers = cmd.ravel()
     if cmd.dtype.kind != "f" or not np.vdot(numbers, numbers) <= LARGEST_NUMBER**2:
         _check_numbers(control, cmd)
     if cmd.shape[-1] == 16:
         quats = cmd[..., 9:13]
-        # A square may be zero where the number is not, but takes a quarter of the time of `any`.
+        # Squares take a quarter of the time of `any`, but may be zero where the number is not.
         if not np.einsum("...i,...i", quats, quats).all():
             usable = quats.any(axis=-1)
             if not usable.all():
@@ -47,7 +46,7 @@ def check_size(control: Control, cmd: Any) -> None:
     """Check the number of elements of a command.
 
     Raises:
-        ValueError: The last axis has another length than `control.sizes`.
+        ValueError: The length of the last axis is not one of `control.sizes`.
     """
     if cmd.shape[-1] not in control.sizes:
         lengths = " or ".join(str(n) for n in sorted(control.sizes))

@@ -7,21 +7,20 @@ from typing import NamedTuple
 
 
 class FirmwareParameter(NamedTuple):
-    """What a parameter of the firmware sets."""
+    """The gain that a parameter of the firmware sets."""
 
     stage: str
     """`state` or `attitude`."""
     gain: str
     """Name in the stage's `load_params`."""
     axes: tuple[int, ...] = ()
-    """Axes that it sets; empty for a number without axes."""
+    """Axes of the gain that the parameter sets; empty for a gain without axes."""
     factor: float = 1.0
-    """Factor by which it is multiplied before its units are converted, see
-    `Cascade.firmware_units`."""
+    """Factor on the value before its units are converted, see `Cascade.firmware_units`."""
 
 
 FirmwareParameters = Mapping[str, FirmwareParameter]
-"""By full name, such as `pid_rate.roll_kp`."""
+"""Parameters by full name, such as `pid_rate.roll_kp`."""
 
 
 def by_axis(
@@ -31,12 +30,12 @@ def by_axis(
     gains: Mapping[str, str],
     factors: Sequence[float] = (1.0, 1.0, 1.0),
 ) -> FirmwareParameters:
-    """Return the parameters of axes that have separate ones.
+    """Return parameters that each axis has separately.
 
     Args:
         stage: Stage of the gains.
         group: Group of the parameters.
-        names: Beginnings of the parameters' names, one of each axis, separated by spaces.
+        names: Beginnings of the parameters' names, one for each axis, separated by spaces.
         gains: Gains by the end of the parameters' names.
         factors: Factor of each axis.
     """
@@ -50,7 +49,7 @@ def by_axis(
 def shared(
     stage: str, group: str, gains: Mapping[str, tuple[str, tuple[int, ...]]]
 ) -> FirmwareParameters:
-    """Return parameters that axes share: gains and axes by the parameters' names."""
+    """Return parameters that axes share, given their gains and axes by name."""
     return {
         f"{group}.{name}": FirmwareParameter(stage, gain, axes)
         for name, (gain, axes) in gains.items()
@@ -58,7 +57,7 @@ def shared(
 
 
 def by_plane(gains: Mapping[str, str]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return gains with one parameter of both horizontal axes and one of the vertical axis.
+    """Return gains with one parameter for both horizontal axes and one for the vertical axis.
 
     Args:
         gains: Gains by the beginning of the parameters' names.

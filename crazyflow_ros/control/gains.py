@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
-from crazyflow_ros.control.cascades import CONTROLLERS
 
 Tuned = Mapping[str, Mapping[str, Any]]
 """Gains of a drone by controller and name, as JSON values."""
@@ -27,7 +26,7 @@ def check_gain(controller: Controller, name: str, value: ArrayLike) -> np.ndarra
         ValueError: The controller has no such gain, or the value has another size, is not finite,
             is far too large, or is not positive for a time constant.
     """
-    sizes = CONTROLLERS[controller].GAINS
+    sizes = controller.cascade.GAINS
     if name not in sizes:
         raise ValueError(f"{controller}: {limits.unknown('gain', name, sizes)}")
     checked = limits.vector(name, np.ravel(value), (sizes[name],), _LARGEST)

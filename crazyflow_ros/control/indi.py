@@ -9,13 +9,13 @@ cancelled without an integral. The present command passes a model of the rotors,
 filter as the measurement, so that both have the same delay.
 
 Gains, filters and limits are the firmware's, and independent of the drone. The firmware's
-effectiveness of the rotors was measured on a Crazyflie; here it follows from inertia and mass, as
-does the time constant of the rotors from their figures. As in the firmware, setpoints of velocity
+effectiveness of the rotors was measured on a Crazyflie; here it follows from inertia and mass, and
+the rotors' time constant follows from their figures. As in the firmware, setpoints of velocity
 and acceleration are ignored. The differences are:
 
 - The measured acceleration is the change of the velocity, not the reading of the accelerometer.
-- Attitude errors are those of quaternions, and the increments of the position controller those of
-  the thrust vector: the firmware linearises both in roll and pitch.
+- Attitude errors are computed from quaternions, and the position controller corrects the thrust
+  vector; the firmware linearises both in roll and pitch.
 - The inertia of the rotors in yaw, three per cent of the firmware's effectiveness, is left out.
 """
 
@@ -32,7 +32,7 @@ from crazyflow_ros.control.attitude_error import attitude_error
 from crazyflow_ros.control.filters import LowPass
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter
 from crazyflow_ros.control.memory import RATES, Memory, unless_idle
-from crazyflow_ros.control.modes import PowerDistribution
+from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -240,7 +240,7 @@ def _times(a: Vec3, b: Vec3) -> Vec3:
 
 
 def _torque(rates: Vec3, ang_vel: Vec3, acc: Vec3, present: Vec3, params: Params) -> Vec3:
-    """Return the present torque plus what the angular acceleration lacks for body rates."""
+    """Return the present torque, corrected for the error of the angular acceleration."""
     terms = zip(rates, ang_vel, acc, vector(params["kw"]))
     x, y, z = (kw * (rate - w) - a for rate, w, a, kw in terms)
     wanted = add(present, transform(matrix_rows(params["J"]), (x, y, z)))

@@ -15,7 +15,7 @@ from jax import Array
 
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plane, shared
 from crazyflow_ros.control.memory import INTEGRAL, RATES, Memory
-from crazyflow_ros.control.modes import PowerDistribution
+from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes
 from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -65,7 +65,7 @@ PARAMETERS = {
 
 
 def load_params(stage: str, drone: str | Sequence[str], freq: int | None = None) -> Params:
-    """See `Cascade.load_params`. There is a stage `force_torque`, too, the motor mixer."""
+    """See `Cascade.load_params`. A third stage, `force_torque`, is the motor mixer."""
     del freq
     return of_each(partial(_load_params, stage), drone)
 
@@ -78,7 +78,7 @@ def load_figures(stage: str, drone: str) -> dict[str, np.ndarray]:
     """Load the parameters of one stage as NumPy arrays in double precision.
 
     Args:
-        stage: As of `load_params`.
+        stage: As for `load_params`.
         drone: Name of the drone, or path of its folder.
 
     Raises:
@@ -156,7 +156,7 @@ def state2attitude(
     body_z = transpose(rotation_matrix(body.quat))[2]
     thrust = _thrust_gain(params) * dot(thrust_vec, body_z)
 
-    # In free fall any attitude is valid; so is any attitude about a thrust along the heading.
+    # Any attitude is valid in free fall, and any rotation about a thrust along the heading.
     z_des = normalize(thrust_vec, body_z)
     x_heading = heading(quat_sp)
     y_des = normalize(cross(z_des, x_heading), (-x_heading[1], x_heading[0], x_heading[2]))
@@ -177,9 +177,9 @@ def attitude2force_torque(
 ) -> tuple[Array, Vec3, Memory]:
     """See `Cascade.attitude2force_torque`.
 
-    Without roll, pitch and yaw (None), the desired attitude is level at the present yaw; on
-    `rate_axes` the angles are controlled all the same, as in the firmware. With `clipped`, the
-    rotors' limits already reduce the result here, as in Crazyflow.
+    Without roll, pitch and yaw (None), the desired attitude is level at the present yaw. As in the
+    firmware, `rate_axes` have no effect. With `clipped`, the rotors' limits already reduce the
+    result here, as in Crazyflow.
     """
     del rate_axes
     rpy_sp, rates, thrust_sp = setpoint
@@ -241,7 +241,7 @@ def _in_newtons(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array,
 
 
 def _clipped(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array, Vec3]:
-    """Return the result of `_in_newtons` that rotors give if each is limited by itself."""
+    """Return thrust [N] and torque [N m] after each rotor's PWM is limited by itself."""
     x, y, z = torque_pwm
     # Roll and pitch have half the weight.
     mixing, to_newton = params["mixing_matrix"], params["thrust_max"] / params["pwm_max"]
@@ -289,8 +289,8 @@ def force_torque2rotor_vel(
         torque: Torque about the body axes, N m.
         params: `load_params("force_torque", ...)`.
         distribution: What happens beyond the limits.
-        thrust_max: Thrust that a rotor can give now, N, for `capped`: with a low battery, less than
-            that of `params`, which is the default.
+        thrust_max: Maximum thrust of a rotor for `capped`, N; by default that of `params`. A low
+            battery reduces it.
 
     Returns:
         RPM of each rotor.

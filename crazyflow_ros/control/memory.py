@@ -22,7 +22,7 @@ def unless_idle(
     """Return torque and memory of an attitude controller, zeros where the drone is idle.
 
     Args:
-        armed: Whether the drone is armed; None: it is. Without thrust, it is idle all the same.
+        armed: Whether the drone is armed; None means armed. Without thrust, it is always idle.
         thrust: Commanded thrust [N].
         torque: Torque [N m].
         memory: New memory.

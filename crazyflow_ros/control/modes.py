@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.enum_members import OpenEnum
 from crazyflow_ros.checks.limits import unknown
+
+if TYPE_CHECKING:
+    from crazyflow_ros.control.cascades import Cascade
 
 
 class Control(StrEnum):
@@ -31,34 +35,51 @@ class Control(StrEnum):
         return (16, 13) if self is Control.state else (4,)
 
 
-class Controller(StrEnum):
-    """Position and attitude controller of a drone, see `cascades.CONTROLLERS`.
+class Controller(OpenEnum):
+    """Position and attitude controller of a drone: a module like a `Cascade`."""
 
-    Attributes:
-        number: Value of the firmware's parameter `stabilizer.controller`.
-        lag: Time by which a drone follows a moving setpoint late [s]; as in the firmware, some
-            controllers ignore the velocity of setpoints.
-    """
-
-    _value_: str
-    number: int
-    lag: float
-
-    pid = "pid", 1, 0.5
+    pid = "pid"
     """Cascade of PID controllers, the firmware's default."""
-    mellinger = "mellinger", 2
+    mellinger = "mellinger"
     """Geometric tracking controller."""
-    indi = "indi", 3, 1.0
+    indi = "indi"
     """Incremental nonlinear dynamic inversion."""
-    brescianini = "brescianini", 4
+    brescianini = "brescianini"
     """Quaternion attitude controller with a linear position controller."""
     default = mellinger
 
-    def __new__(cls, value: str, number: int = 0, lag: float = 0.0) -> Self:
-        """Return a member."""
-        member = str.__new__(cls, value)
-        member._value_, member.number, member.lag = value, number, lag
-        return member
+    @classmethod
+    def group(cls) -> str:
+        """See `OpenEnum`."""
+        return "crazyflow_ros.controllers"
+
+    @property
+    def cascade(self) -> Cascade:
+        """The module of the controller.
+
+        Raises:
+            ValueError: The module cannot be imported, or lacks something that a `Cascade` has.
+        """
+        from crazyflow_ros.control.cascades import CONTENTS  # with JAX
+
+        def is_cascade(module: object) -> bool:
+            return all(hasattr(module, name) for name in CONTENTS)
+
+        cascade: Cascade = self.load(f"a module with {', '.join(CONTENTS)}", is_cascade)
+        return cascade
+
+    @property
+    def number(self) -> int:
+        """Value of the firmware's parameter `stabilizer.controller`; 0 if there is none."""
+        return [*Controller].index(self) + 1 if self.is_own else 0
+
+    @property
+    def lag(self) -> float:
+        """Delay with which a drone follows a moving setpoint [s].
+
+        As in the firmware, some controllers ignore the velocity of setpoints.
+        """
+        return {"pid": 0.5, "indi": 1.0}.get(self.value, 0.0)
 
     @classmethod
     def of_number(cls, number: float) -> Controller:
@@ -72,15 +93,3 @@ class Controller(StrEnum):
                 return controller
         known = (f"{controller.number} {controller}" for controller in cls)
         raise ValueError(unknown("controller", number, known))
-
-
-class PowerDistribution(StrEnum):
-    """What becomes of a thrust and torque that the rotors cannot give together."""
-
-    clipped = "clipped"
-    """Each rotor is limited by itself, as in Crazyflow: torque is lost, and the drone may flip."""
-    capped = "capped"
-    """All rotors are lowered by what the strongest exceeds its limit, as in the Crazyflie's
-    firmware: thrust is lost, and the torque stays. Only at the bottom is each rotor limited by
-    itself."""
-    default = "clipped"

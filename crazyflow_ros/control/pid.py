@@ -23,7 +23,7 @@ from jax import Array
 from crazyflow_ros.control.filters import LowPass
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_axis
 from crazyflow_ros.control.memory import RATES, Memory, unless_idle
-from crazyflow_ros.control.modes import PowerDistribution
+from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import has_controller, load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -123,7 +123,7 @@ def _gains(stage: str, drone: str) -> dict[str, np.ndarray]:
 
 
 def firmware_units(stage: str, drone: str) -> dict[str, np.ndarray]:
-    """See `Cascade.firmware_units`. They are in degrees and PWM."""
+    """See `Cascade.firmware_units`. The firmware uses degrees and PWM."""
     own, shared = load_drone(drone), load_mellinger(drone, "attitude")
     newton = own["thrust_max"] / shared["pwm_max"]  # of a rotor
     if stage == "state":
@@ -192,7 +192,7 @@ def state2attitude(
     def turned(v: Vec3) -> Vec3:
         return (c * v[0] + s * v[1], c * v[1] - s * v[0], v[2])
 
-    # The firmware's limits of these integrals are far out of reach.
+    # The firmware's limits of these integrals are too large to matter.
     pos_err, vel = turned(subtract(pos_sp, body.pos)), turned(body.vel)
     pos_err_i = _integrated(memory["pos_err_i"], pos_err, dt)
     vel_slow, vel_filter = _filtered(vel, memory["vel_filter"], params)

@@ -13,11 +13,11 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.elementwise import where
 
 RateAxes = tuple[Array, Array] | None
-"""Whether roll and pitch follow body rates; None if neither does, for any drone."""
+"""Whether roll and pitch follow body rates; None if neither does for any drone."""
 
 
 def with_present_angles(rpy: Vec3, quat: Vec4, axes: RateAxes) -> Vec3:
-    """Return desired roll, pitch, yaw with the present angles, and so no error, on such axes."""
+    """Return `rpy` with the present angles, which give no error, on axes that follow rates."""
     if axes is None:
         return rpy
     roll, pitch, _ = rpy_from_rotation_matrix(rotation_matrix(quat))
@@ -25,7 +25,7 @@ def with_present_angles(rpy: Vec3, quat: Vec4, axes: RateAxes) -> Vec3:
 
 
 def with_rates(wanted: Vec3, rates: Vec3, axes: RateAxes) -> Vec3:
-    """Return an attitude controller's desired rates, with the given ones on such axes."""
+    """Return the desired rates `wanted`, with those of `rates` on axes that follow rates."""
     if axes is None:
         return wanted
     return where(axes[0], rates[0], wanted[0]), where(axes[1], rates[1], wanted[1]), wanted[2]

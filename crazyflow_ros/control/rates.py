@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from crazyflow_ros.control.modes import Control
+
+DEFAULT_RATES = {Control.state: 100}
+"""Default rates [Hz] of the controllers that do not run at `DEFAULT_RATE`."""
+DEFAULT_RATE = 500  # Hz
+
 
 def ticks_per_period(freq: int, rate: int, name: str) -> int:
-    """Return the ticks between two events of a rate.
+    """Return the number of ticks between two events.
 
     Args:
         freq: Physics ticks per second.

@@ -1,7 +1,7 @@
 """`python -m crazyflow_ros.crazyflie`: simulated Crazyflies for cflib and cfclient, without ROS.
 
-This module imports next to nothing, so that the ports are open before a program of cflib that is
-started at the same time sends its first packet. `program` does the rest.
+This module imports next to nothing, so that the ports are open before a program of cflib started at
+the same time sends its first packet. `program` does the rest.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 
 from crazyflow_ros.checks.plain_values import Declaration, Names, Numbers, declarations
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.checks.program_end import quiet_if_unread
+from crazyflow_ros.crazyflie.link_config import LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
-from crazyflow_ros.crazyflie.script import Signals
-from crazyflow_ros.output import quiet_if_unread
+from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.xla.flags import silence_alarms
 
 _MOST_DRONES = 100  # each of which has its own port and address
@@ -32,7 +32,7 @@ or let it live in simulated time, as fast as possible, with the same flight each
 
 
 class _Later:
-    """Names that only slow imports tell: choices to check or show, or a default to show."""
+    """Names that only slow imports can provide: choices to check or show, or a default to show."""
 
     def __init__(self, load: Callable[[], Iterable[str]]) -> None:
         self._load = load
@@ -163,7 +163,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
 
 
 def _declared(name: str) -> Declaration:
-    """Return what is declared of an option of the simulation."""
+    """Return the declaration of an option of the simulation."""
     from crazyflow_ros.engine.config import SimulationOptions
 
     return next(option for option in declarations(SimulationOptions) if option.name == name)

@@ -7,35 +7,35 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control import Controller
-from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.crazyflie.crazyflie import Crazyflie
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetScope, Snapshot
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 _CONTROLLER = "stabilizer.controller"
 
 Changed = Callable[[str, str, bool], None]
-"""Takes the drone, the name of the parameter that has changed, and whether someone set it, or it
-follows from something else; called in any thread."""
+"""Takes a drone, the name of a changed parameter, and whether someone set it (False if it follows
+from something else). From any thread."""
 Report = Callable[[str, str], None]
-"""Takes the drone and a text."""
+"""Takes a drone and a text."""
 
 
 class Fleet:
-    """The Crazyflies of a simulation by name; thread-safe. Those of removed drones are forgotten.
+    """The Crazyflies of a simulation by name, without those of removed drones. Thread-safe.
 
     Args:
         physics: The simulation.
         model: Drone model.
-        decks: Names of the decks of each drone, see `decks.DECKS`.
+        decks: Names of the decks of each drone, see `estimation.decks.DECKS`.
         logger: Logs refusals.
         storage: Keeps stored parameters across restarts.
 
     Attributes:
         on_change: Called after a parameter has changed.
-        on_report: Called with each refusal, also with those that the log leaves out, in any thread.
+        on_report: Called with each refusal, even those that the log omits. From any thread.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class Fleet:
         self._crazyflies: dict[str, Crazyflie] = {}
         self.on_change: list[Changed] = []
         self.on_report: list[Report] = []
-        physics.on_change(self._forget)
-        physics.on_reset(self._restart)
-        physics.on_restore(self._take_gains)
+        physics.news.on_change(self._forget)
+        physics.news.on_reset(self._restart)
+        physics.news.on_restore(self._take_gains)
 
     def get(self, name: str, number: int) -> Crazyflie:
         """Return the Crazyflie of a drone.
@@ -70,7 +70,7 @@ class Fleet:
         with self._lock:
             found = self._crazyflies.get(name)
         if found is None:
-            if name not in self._physics.names:
+            if name not in self._physics.snapshot.names:
                 raise ValueError(f"there is no drone {name!r}")
             new = self._switched_on(name, number)  # takes too long to hold the lock
             with self._lock:
@@ -134,7 +134,7 @@ class Fleet:
             text = f"all drones fly with the controller {controller} now"
             self.report(name, text if error is None else str(error))
 
-        self._physics.set_controller(controller).add_done_callback(finish)
+        self._physics.world.set_controller(controller).add_done_callback(finish)
         with self._lock:
             others = {k: v for k, v in self._crazyflies.items() if k != name}
         for crazyflie in others.values():

@@ -1,4 +1,4 @@
-"""Gains of the controllers by the names of the firmware's parameters."""
+"""The controllers' gains under the names of the firmware's parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter
 from crazyflow_ros.control.gains import Tuned, check_gain
 from crazyflow_ros.drones import load_drone
@@ -18,8 +17,8 @@ _LARGEST = 1e7  # of a gain
 _STAGES = ("state", "attitude")
 _TABLE: dict[str, tuple[Controller, FirmwareParameter]] = {
     name: (controller, parameter)
-    for controller, cascade in CONTROLLERS.items()
-    for name, parameter in cascade.PARAMETERS.items()
+    for controller in Controller
+    for name, parameter in controller.cascade.PARAMETERS.items()
 }
 GAINS = tuple(_TABLE)
 """Full names of the parameters that are gains."""
@@ -39,7 +38,8 @@ class Gains:
         weight = -figures["mass"] * np.asarray(figures["gravity_vec"])[2:]
         self._params: dict[tuple[Controller, str], dict[str, np.ndarray]] = {}
         self._units: dict[tuple[Controller, str], Mapping[str, np.ndarray]] = {}
-        for (controller, cascade), stage in product(CONTROLLERS.items(), _STAGES):
+        for controller, stage in product(Controller, _STAGES):
+            cascade = controller.cascade
             params = cascade.load_params(stage, model, freq)
             if true_mass and stage == "state":
                 params = cascade.true_to_mass(params, weight)
@@ -49,7 +49,7 @@ class Gains:
         self._own = deepcopy(self._params)
 
     def values(self) -> dict[str, float]:
-        """Return the gains in force, by parameter, in the firmware's units."""
+        """Return the active gains by parameter, in the firmware's units."""
         values = {}
         for name, (controller, parameter) in _TABLE.items():
             array = self._params[controller, parameter.stage][parameter.gain]
@@ -60,7 +60,7 @@ class Gains:
 
     @property
     def differ(self) -> bool:
-        """Whether a gain is not the controller's own."""
+        """Whether any gain differs from the controller's own."""
         return any(
             not np.array_equal(value, self._own[key][name])
             for key, params in self._params.items()
@@ -68,7 +68,7 @@ class Gains:
         )
 
     def take(self, tuned: Tuned) -> None:
-        """Adopt the gains of a drone; all others return to the controllers' defaults."""
+        """Adopt tuned gains; all others return to the controllers' defaults."""
         self._params = deepcopy(self._own)
         for controller, gains in tuned.items():
             for name, values in gains.items():
@@ -84,7 +84,7 @@ class Gains:
             value: In the firmware's unit.
 
         Returns:
-            The controller whose gain it is, and the gain as `PhysicsThread.tune` takes it.
+            The controller that has the gain, and the gain as `PhysicsThread.tune` takes it.
 
         Raises:
             ValueError: The value is impossible, or far too large.

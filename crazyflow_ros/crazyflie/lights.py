@@ -12,7 +12,7 @@ _FADE = 14  # effect of the LED ring: the colour of ring.fadeColor
 
 
 def colours(decks: Collection[str], rgb: int) -> dict[str, int | float]:
-    """Return the parameters of decks, by full name, that follow from a colour for all of them.
+    """Return the decks' parameters, by full name, for one colour on all decks.
 
     Args:
         decks: Names of the decks.
@@ -32,7 +32,7 @@ def colours(decks: Collection[str], rgb: int) -> dict[str, int | float]:
 
 
 def colour(text: str) -> int:
-    """Return the colour 0xRRGGBB that a text names, as crazyswarm2's topic cmd_led has them.
+    """Parse a colour, as on crazyswarm2's topic cmd_led, to 0xRRGGBB.
 
     Raises:
         ValueError: It is not six hexadecimal digits, perhaps after # or 0x.

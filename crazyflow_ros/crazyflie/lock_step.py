@@ -1,4 +1,4 @@
-"""Crazyflies for a script in simulated time: each packet is sent, and arrives, at an exact time."""
+"""Crazyflies for a script in simulated time: packets are sent and arrive at exact times."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import closing
 from itertools import count
 from math import gcd
 
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.crazyflie.crtp import Port
+from crazyflow_ros.crazyflie.crtp_server import LOG_RATE, CrazyflieServer
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import LinkConfig
-from crazyflow_ros.crazyflie.packets import Port
+from crazyflow_ros.crazyflie.link_config import LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
-from crazyflow_ros.crazyflie.script import Signals
-from crazyflow_ros.crazyflie.server import LOG_RATE, CrazyflieServer
+from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.crazyflie.station import Station
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.lockstep.in_script.simulated_time.channel import FOREVER, Datagram
-from crazyflow_ros.lockstep.script import LockStep, Script
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.scripts.in_script.simulated_time.channel import FOREVER, Datagram
+from crazyflow_ros.scripts.script import LockStep, Script
 
 _ANSWERING_NS = 200_000  # until the answer to a packet arrives, if the link has no latency
 _CONTENTS = {(Port.parameters, 0), (Port.log, 0)}  # port and channel of tables
@@ -79,7 +79,7 @@ class LockStepServer(CrazyflieServer):
     def serve(self, snapshot: Snapshot) -> list[Datagram]:
         """See `Exchange`."""
         if snapshot is not self._latest[0]:
-            self._latest = snapshot, self._physics.flights()
+            self._latest = snapshot, self._physics.commands.flights(snapshot.names)
         if self._logging and snapshot.tick % self._period == 0 and snapshot.tick > self._logged:
             self._logged = snapshot.tick
             ranges = self._physics.mirror.ranges() if self._ranging else None
@@ -108,7 +108,7 @@ class LockStepServer(CrazyflieServer):
         return min(times, default=FOREVER)
 
     def _tick_time(self, earliest_ns: int, period: int = 1) -> int:
-        """Return the time of the next multiple of a period [ticks] that is not earlier."""
+        """Return the time of the next multiple of a period [ticks], not before `earliest_ns`."""
         freq, before = self._physics.freq, self._latest[0].tick
         tick = max(before + 1, -(-earliest_ns * freq // 1_000_000_000))
         return -(-tick // period) * period * 1_000_000_000 // freq
@@ -116,7 +116,7 @@ class LockStepServer(CrazyflieServer):
     # How packets pass.
 
     def _open(self, name: str) -> Station:
-        """Open a port; what its console leaves out follows simulated time alone."""
+        """Open a port whose console throttles repetitions in simulated time alone."""
         station = super()._open(name)
         station.console.close()
         return station
@@ -138,7 +138,7 @@ class LockStepServer(CrazyflieServer):
         heapq.heappush(self._outbox, (due, next(self._order), sent))
 
     def _refuse_others(self) -> None:
-        """Say which other programs send packets."""
+        """Log which other programs send packets."""
         now = time.monotonic()
         if now < self._looked + _LOOK:
             return
@@ -159,7 +159,7 @@ class LockStepServer(CrazyflieServer):
 
 
 def in_its_time(logger: Logger, lock_step: LockStep) -> ThrottledLogger:
-    """Return a logger that leaves the same repetitions out in each flight."""
+    """Return a logger that omits the same repetitions in each flight."""
     bare = logger.logger if isinstance(logger, ThrottledLogger) else logger
     found = ThrottledLogger(bare, lambda: lock_step.now * 1e-9)
     found.close()  # from now on, it has no thread, and says numbers when it is asked to catch up
@@ -182,11 +182,11 @@ def fly(
         command: Program of the script, and its arguments.
         physics: The simulation, paused, before its start.
         link: The link.
-        logger: Logs problems, and where the drones are in the end.
+        logger: Logs problems and where the drones end.
         storage: Keeps stored parameters.
         ports: The open ports of the drones.
         signals: Receives the signals of this process, which are passed on to the script.
-        factor: Simulated seconds per second, at most; 0 for as many as possible.
+        factor: Greatest number of simulated seconds per second; 0 for no limit.
 
     Returns:
         Exit code of the script; 1 if the simulation failed.

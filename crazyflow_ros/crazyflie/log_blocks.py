@@ -1,4 +1,4 @@
-"""The log port: blocks of variables that a client requests, and packets with their values."""
+"""The log port: clients request blocks of variables, and receive packets with their values."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import errno
 import struct
 from dataclasses import dataclass, field
 
-from crazyflow_ros.crazyflie.contents import Contents
-from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE, Packet, Port
+from crazyflow_ros.crazyflie.crtp import CTYPES, DATA_SIZE, Contents, Packet, Port
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Variable, as_ctype
 

@@ -14,8 +14,7 @@ from importlib import resources
 from math import isfinite
 
 from crazyflow_ros.checks.limits import shown
-from crazyflow_ros.crazyflie.contents import Contents
-from crazyflow_ros.crazyflie.packets import CTYPES, Packet, Port
+from crazyflow_ros.crazyflie.crtp import CTYPES, Contents, Packet, Port
 
 Number = int | float
 
@@ -84,8 +83,8 @@ class CrazyflieParameters:
         on_set: Called with full name and value before a value is set; may raise ValueError to
             refuse it.
         report: Called with the reason when a client's value is refused.
-        on_change: Called with full name after a value has changed, and whether someone set it; it
-            may also follow from something else.
+        on_change: Called after a value has changed, with its full name and whether someone set it
+            (False if it follows from something else).
         save: Saves the values of all stored parameters, by full name; may raise OSError.
     """
 
@@ -143,7 +142,7 @@ class CrazyflieParameters:
         self._set(number, value)
 
     def restore(self, stored: Mapping[str, Number]) -> None:
-        """Set stored values, as the firmware does when it starts; report invalid ones."""
+        """Set stored values as the firmware does at its start; report invalid ones."""
         for name, value in stored.items():
             number = self._number.get(name)
             if number is None or not self._table[number].persistent:
@@ -159,12 +158,12 @@ class CrazyflieParameters:
     def restart(
         self, defaults: Mapping[str, Number], kept: Collection[str], begin: Callable[[], None]
     ) -> None:
-        """Return to the defaults and then to the stored values, as when the firmware starts.
+        """Return to the defaults and then to the stored values, as at the firmware's start.
 
         Args:
-            defaults: As in `Parameters`.
+            defaults: See `CrazyflieParameters`.
             kept: Full names of parameters that keep their values.
-            begin: Undoes the effects of the present values; no value can be set meanwhile.
+            begin: Undoes the effects of the present values; no value can be set during the call.
         """
         with self._lock:
             begin()
@@ -191,7 +190,7 @@ class CrazyflieParameters:
         self._on_change(name, False)
 
     def note_all(self, values: Callable[[], Mapping[str, Number]]) -> None:
-        """Adopt values by full name; no value can be set while they are computed."""
+        """Adopt values by full name; no other value can be set while they are computed."""
         changed = []
         with self._lock:
             for name, value in values().items():
@@ -244,7 +243,7 @@ class CrazyflieParameters:
         return None if answer is None else packet._replace(data=packet.data[:3] + answer)
 
     def _carry_out(self, command: int, number: int) -> bytes | None:
-        """Return the answer to a command, without the parameter's number; None if it is unknown."""
+        """Return the answer to a command without the parameter's number; None if unknown."""
         entry, missing = self._table[number], bytes([errno.ENOENT])
         default = struct.pack(entry.format, self._defaults[number])
         if command in (_EXTENDED, _EXTENDED_2):

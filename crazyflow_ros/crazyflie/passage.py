@@ -1,4 +1,4 @@
-"""How packets pass a link: at once, later, or never."""
+"""Losses and delays of packets on a link."""
 
 from __future__ import annotations
 
@@ -9,44 +9,38 @@ from itertools import count
 
 import numpy as np
 
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.link_config import LinkConfig
 
 _MOST = 10_000  # packets under way
 
 
 class PacketPassage:
-    """Passes packets on as a link does. From any thread.
+    """Delivers packets with the losses and delay of a link. From any thread.
 
     Args:
         config: The link.
-        clock: Its time [ns].
+        clock: Returns the time of the link [ns].
         wake: Called when a packet is under way.
-
-    Attributes:
-        lost: Number of packets that were lost on purpose.
     """
 
     def __init__(
         self, config: LinkConfig, clock: Callable[[], int], wake: Callable[[], object]
     ) -> None:
         self._config, self._clock, self._wake = config, clock, wake
-        self.lost = 0
         self._lock = threading.Lock()  # guards everything below
         self._under_way: list[tuple[int, int, Callable[[], None]]] = []
         self._order, self._random = count(), np.random.default_rng(config.seed)
 
     def take(self, deliver: Callable[[], None]) -> None:
-        """Take a packet, and deliver it unless it gets lost: at once, or in `deliver_due`."""
+        """Deliver a packet at once or in `deliver_due`, unless it gets lost."""
         with self._lock:
             if self._config.loss and self._random.random() < self._config.loss:
-                self.lost += 1
                 return
         if not self._config.latency:
             deliver()
             return
         with self._lock:
             if len(self._under_way) >= _MOST:
-                self.lost += 1
                 return
             due = self._clock() + round(self._config.latency * 1e9)
             heapq.heappush(self._under_way, (due, next(self._order), deliver))

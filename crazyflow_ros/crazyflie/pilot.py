@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-
-import numpy as np
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.telemetry import Cell
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.plan import Advice
-from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.runtime.drone_commands import Response
 from crazyflow_ros.scene.frames import yaw
 
@@ -24,7 +22,7 @@ CFLIB_ADVICE = Advice(
     disarmed="arm it (cf.supervisor.send_arming_request)",
     streaming="end the stream (cf.commander.send_notify_setpoint_stop)",
 )
-"""What works without ROS."""
+"""Advice that applies without ROS."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Pilot:
     """Switches the controller, together with those of all drones of the simulation."""
 
     def command(self, setpoint: Setpoint) -> None:
-        """Command the drone from the next tick on; the latest setpoint wins."""
+        """Command the drone from the next tick on; a later setpoint replaces it."""
         self.physics.command(self.name, setpoint)
 
     @property
@@ -47,7 +45,7 @@ class Pilot:
 
     @property
     def voltage(self) -> float:
-        """Battery voltage [V]; that of a full battery for a drone that is gone."""
+        """Battery voltage [V]; that of a full battery if the drone was removed."""
         snapshot = self.physics.snapshot
         if snapshot.battery is None or self.name not in snapshot.names:
             return Cell.of(self.physics.config.drone_model).full
@@ -59,22 +57,6 @@ class Pilot:
         row = snapshot.names.index(self.name)
         return [*snapshot.pos[row].tolist(), float(yaw(snapshot.quat[row]))]
 
-    def tune(self, controller: Controller, gains: Mapping[str, np.ndarray]) -> Future[Snapshot]:
-        """Change gains of a controller of the drone, see `PhysicsThread.tune`."""
-        return self.physics.tune(self.name, controller, gains)
-
-    def untune(self) -> Future[Snapshot]:
-        """Give the drone the controllers' own gains."""
-        return self.physics.untune(self.name)
-
     def ask(self, setpoint: Setpoint) -> Future[Response]:
         """Command the drone; the result says whether it refused."""
         return self.physics.fly({self.name: setpoint})
-
-    def set_upright(self, *, if_crashed: bool) -> Future[bool]:
-        """Turn the drone upright where it lies, see `PhysicsThread.set_upright`."""
-        return self.physics.set_upright(self.name, if_crashed=if_crashed)
-
-    def restart(self, *, charged: bool) -> Future[Snapshot]:
-        """Switch the drone on where it lies, see `PhysicsThread.restart`."""
-        return self.physics.restart(self.name, charged=charged)

@@ -1,4 +1,4 @@
-"""UDP ports that are open before there are drones, so that programs may start at the same time."""
+"""UDP ports that open before there are drones, so that programs can start at the same time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import NamedTuple
 
-from crazyflow_ros.crazyflie.link import PROBE
+from crazyflow_ros.crazyflie.link_config import PROBE
 
 Address = tuple[str, int]
 
@@ -22,7 +22,7 @@ class OpenPort(NamedTuple):
 
     socket: socket.socket
     held: list[tuple[Address, bytes]]
-    """Each with the address of its sender."""
+    """Each datagram follows the address of its sender."""
 
 
 def open_port(address: str, port: int) -> socket.socket:
@@ -44,9 +44,9 @@ def open_port(address: str, port: int) -> socket.socket:
 class Ports:
     """The ports of drones that do not exist yet.
 
-    cflib sends the first packet of a connection once, and waits for the answer for as long as it
-    takes. So a thread keeps what arrives until the drones are ready, and answers the probes of
-    programs that look for drones.
+    cflib sends the first packet of a connection once and waits for the answer indefinitely. So a
+    thread keeps what arrives until the drones are ready, and answers the probes of programs that
+    search for drones.
 
     Args:
         address: Address of the network interface.
@@ -70,7 +70,7 @@ class Ports:
         self._thread.start()
 
     def hand_over(self) -> dict[int, OpenPort]:
-        """Return the ports by number, for someone else to serve and to close."""
+        """Return the ports by number; the caller serves and closes them."""
         self._end()
         handed, self._open = self._open, {}
         return handed

@@ -1,8 +1,8 @@
-"""The power of a Crazyflie: what its radio chip does when `cflib.utils.power_switch` asks it to.
+"""The power of a Crazyflie, which its radio chip switches for `cflib.utils.power_switch`.
 
-On a real drone, the radio chip (nRF51) switches the power of everything else. Here too, it answers
-while the rest is off. A restarted drone lies where it lay, and whoever restarts it here also does
-what people do by hand: sets it upright and, after the whole drone was off, charges it.
+On a real drone, the radio chip (nRF51) switches the power of everything else, and answers while the
+rest is off; so it does here. A restarted drone lies where it lay. A restart here includes what
+people do by hand: it sets the drone upright and, if the whole drone was off, charges it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from crazyflow_ros.flight import SwitchOff
 TARGET = 0xFE
 """First byte of the packets for the radio chip, on port 15, channel 3."""
 
-_ALL_OFF, _SYSTEM_OFF, _SYSTEM_ON, _VOLTAGE, _RESET, _BEGIN_RESET = (
-    *(0x01, 0x02, 0x03, 0x04),
-    *(0xF0, 0xFF),
-)
+_ALL_OFF, _SYSTEM_OFF, _SYSTEM_ON, _VOLTAGE = 0x01, 0x02, 0x03, 0x04
+_RESET, _BEGIN_RESET = 0xF0, 0xFF
 _ADDRESS = b"\xe7" * 5  # of the radio, before its last byte
 _ON = "cflib's PowerSwitch switches it on: stm_power_up or reboot_to_fw"
 
@@ -88,18 +86,18 @@ class Power:
         return data[:2]
 
     def restarted(self) -> None:
-        """Note that the firmware has begun anew, because it was switched on or the drone reset."""
+        """Record that the firmware has restarted."""
         self.state = PowerState.on
 
     def _switch_off(self, state: PowerState, how_on: str = "") -> None:
-        """Take the power away; without `how_on`, for a moment."""
+        """Switch the power off; without `how_on`, only for a moment."""
         self.state = state
         self._pilot.ask(SwitchOff())
         if how_on:
             self._report(f"it is switched off; {how_on}")
 
     def _switch_on(self) -> None:
-        """Start the firmware, unless it runs."""
+        """Start the firmware unless it runs."""
         if self.state in (PowerState.system_off, PowerState.all_off):
             charged, self.state = self.state is PowerState.all_off, PowerState.booting
-            self._pilot.restart(charged=charged)
+            self._pilot.physics.firmware.restart(self._pilot.name, charged=charged)

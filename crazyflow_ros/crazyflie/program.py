@@ -1,4 +1,4 @@
-"""The program `python -m crazyflow_ros.crazyflie`, once its ports are open."""
+"""The program `python -m crazyflow_ros.crazyflie` after its ports have opened."""
 
 from __future__ import annotations
 
@@ -8,29 +8,27 @@ import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.crazyflie.crtp_server import CrazyflieServer
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.link_config import LinkConfig
 from crazyflow_ros.crazyflie.lock_step import fly
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.ports import Ports
-from crazyflow_ros.crazyflie.positioning import positioning
-from crazyflow_ros.crazyflie.script import Signals
-from crazyflow_ros.crazyflie.server import CrazyflieServer
+from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
+from crazyflow_ros.estimation.decks import positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import scene_path
-from crazyflow_ros.throttled_logger import ThrottledLogger
+from crazyflow_ros.scripts.child import Child
 from crazyflow_ros.xla.compiled_files import open_cache
 from crazyflow_ros.xla.start_up import StartUp
-
-if TYPE_CHECKING:
-    from crazyflow_ros.view import PhysicsView
 
 _FAILED = 1
 
@@ -64,7 +62,8 @@ def run(
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logging.getLogger("crazyflie").setLevel(logging.INFO)
     logger = ThrottledLogger(logging.getLogger("crazyflie"))
-    page = _page() if options.pop("view") else None
+    if has_page := options.pop("view"):
+        from crazyflow_ros.view import PhysicsView  # which imports packages that may be missing
     in_lock_step, factor = options.pop("lock_step"), options.get("real_time_factor", 0.0)
     config = _config(n_drones, link, start_paused=in_lock_step, **options)
     storage = Storage(link.storage)
@@ -75,8 +74,8 @@ def run(
         with StartUp.of_cache(logger.info).compiling(len(names), config.compiled_part()):
             physics = PhysicsThread(config, names, logger=logger)
         stack.callback(physics.stop)
-        if page is not None:
-            view = page(physics)
+        if has_page:
+            view = PhysicsView(physics)
             stack.callback(view.close)
             view.start()
             logger.info(f"the page is at {view.viewer.url}")
@@ -85,24 +84,22 @@ def run(
         fleet = Fleet(physics, config.drone_model, link.decks, logger, storage)
         server = CrazyflieServer(physics, link, fleet, logger, ports)
         stack.callback(server.close)
-        physics.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))
+        physics.news.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))
         physics.start()
         server.start()
         signals.keep()
         if command is not None:
-            code = signals.run(command, {"CFLIB_URI": next(iter(server.uris.values()))})
+            address = {"CFLIB_URI": next(iter(server.uris.values()))}
+            child = Child(command, os.environ | address)
+            stack.callback(child.close)
+            signals.pass_on(child.send)
+            code = child.wait() or 0
         else:
             for name, uri in server.uris.items():
                 print(f"{name}: {uri}", flush=True)
             signals.wait()
             code = 0
     return _FAILED if physics.failed is not None else code
-
-
-def _page() -> type[PhysicsView]:
-    from crazyflow_ros import view
-
-    return view.PhysicsView  # which imports packages that may be missing
 
 
 def _config(

@@ -1,7 +1,7 @@
-"""Conversion of packets with setpoints to setpoints of the flight commander.
+"""Decodes packets to setpoints of the flight commander.
 
-In packets, angles are in degrees and a pitch forward is negative. The old types have yaw rates that
-are positive clockwise.
+In packets, angles are in degrees, and a pitch forward is negative. Yaw rates of the old types are
+positive clockwise.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from crazyflow_ros import flight
-from crazyflow_ros.compressed_quaternions import decompressed
-from crazyflow_ros.crazyflie.memories import Trajectories
-from crazyflow_ros.crazyflie.packets import Packet
+from crazyflow_ros.checks.compressed_quaternions import decompressed
+from crazyflow_ros.crazyflie.crtp import Packet
+from crazyflow_ros.crazyflie.memory_port import Trajectories
 from crazyflow_ros.crazyflie.parameters import Number
 from crazyflow_ros.crazyflie.variables import PWM
 
@@ -26,10 +27,6 @@ _ALT_HOLD_CENTRE = 32767.0  # thrust value that holds the height
 _TILT_TO_SPEED = 1 / 30.0  # m/s for a degree, of flightmode.poshold
 _STICK_CENTRE, _STICK = 1500.0, 500.0  # of a remote control [us]
 _Vertical = type[flight.Takeoff] | type[flight.Land]
-
-
-def _yaw(degrees: float) -> float:
-    return math.radians(degrees)
 
 
 @dataclass
@@ -48,7 +45,7 @@ class Decoder:
     _locked: bool = field(default=True, init=False)  # until a setpoint without thrust
 
     def lock(self) -> None:
-        """Refuse thrust until a setpoint without thrust arrives, as after the firmware's start."""
+        """Refuse thrust until a setpoint has none, as the firmware does at its start."""
         self._locked = True
 
     def attitude(self, packet: Packet) -> flight.Setpoint:
@@ -58,11 +55,11 @@ class Decoder:
             ValueError: The packet is malformed, or its thrust is locked.
         """
         roll, pitch, yaw, thrust = _unpacked("<fffH", packet.data)
-        turn = -_yaw(yaw)
+        turn = -math.radians(yaw)
         if not thrust:
             self._locked = False
         if self.parameter("flightmode.posSet") and thrust:
-            return flight.Position((-pitch, roll, thrust / 1e3), _yaw(yaw))
+            return flight.Position((-pitch, roll, thrust / 1e3), math.radians(yaw))
         if self.parameter("flightmode.althold"):
             climb = (thrust - _ALT_HOLD_CENTRE) / _ALT_HOLD_CENTRE
             if self.parameter("flightmode.poshold"):
@@ -123,37 +120,37 @@ class Decoder:
 
     def _velocity(self, data: bytes, sense: int = 1) -> flight.Setpoint:
         vx, vy, vz, rate = _unpacked("<ffff", data)
-        return flight.VelocityWorld((vx, vy, vz), sense * _yaw(rate))
+        return flight.VelocityWorld((vx, vy, vz), sense * math.radians(rate))
 
     def _z_distance(self, data: bytes, sense: int = 1) -> flight.Setpoint:
         roll, pitch, rate, z = _unpacked("<ffff", data)
         return flight.AltitudeHold(
-            math.radians(roll), -math.radians(pitch), sense * _yaw(rate), height=z
+            math.radians(roll), -math.radians(pitch), sense * math.radians(rate), height=z
         )
 
     def _alt_hold(self, data: bytes) -> flight.Setpoint:
         roll, pitch, rate, climb = _unpacked("<ffff", data)
         return flight.AltitudeHold(
-            math.radians(roll), -math.radians(pitch), _yaw(rate), climb=climb
+            math.radians(roll), -math.radians(pitch), math.radians(rate), climb=climb
         )
 
     def _hover(self, data: bytes, sense: int = 1) -> flight.Setpoint:
         vx, vy, rate, z = _unpacked("<ffff", data)
-        return flight.Hover((vx, vy), sense * _yaw(rate), z)
+        return flight.Hover((vx, vy), sense * math.radians(rate), z)
 
     def _full_state(self, data: bytes) -> flight.Setpoint:
         numbers = _unpacked("<hhhhhhhhhIhhh", data)
         pos, vel, acc = np.array(numbers[:9]).reshape(3, 3) / 1e3  # mm to m
         rates = np.array(numbers[10:]) / 1e3  # mrad/s
-        return flight.FullState(pos, vel, acc, decompressed(int(numbers[9])), rates)
+        return flight.FullState(pos, vel, acc, decompressed(numbers[9]), rates)
 
     def _position(self, data: bytes) -> flight.Setpoint:
         x, y, z, yaw = _unpacked("<ffff", data)
-        return flight.Position((x, y, z), _yaw(yaw))
+        return flight.Position((x, y, z), math.radians(yaw))
 
     def _manual(self, data: bytes) -> flight.Setpoint:
         roll, pitch, rate, thrust, are_rates = _unpacked("<fffHB", data)
-        return self._attitude(roll, pitch, _yaw(rate), thrust, 2 * [bool(are_rates)])
+        return self._attitude(roll, pitch, math.radians(rate), thrust, 2 * [bool(are_rates)])
 
     def _remote_control(self, data: bytes) -> flight.Setpoint:
         """Decode sticks of a remote control; its first auxiliary switch selects rates."""
@@ -166,56 +163,50 @@ class Decoder:
             for stick, most in ((roll, f"{kind}Roll"), (pitch, f"{kind}Pitch"), (yaw, "rateYaw"))
         ]
         pwm = max(0.0, (thrust - 1000.0) / 1000.0) * PWM
-        return self._attitude(tilts[0], tilts[1], _yaw(tilts[2]), pwm, 2 * [are_rates])
+        return self._attitude(tilts[0], tilts[1], math.radians(tilts[2]), pwm, 2 * [are_rates])
 
     # Commands of the high-level commander.
 
     def _groups(self, data: bytes) -> flight.Setpoint:
-        return flight.SetGroups(int(_unpacked("<B", data)[0]))
+        return flight.SetGroups(*_unpacked("<B", data))
 
     def _vertical(self, kind: _Vertical, data: bytes) -> flight.Setpoint:
         group, height, duration = _unpacked("<Bff", data)
-        return kind(height, duration, 0.0, int(group))
+        return kind(height, duration, 0.0, group)
 
     def _vertical_2(self, kind: _Vertical, data: bytes) -> flight.Setpoint:
         group, height, yaw, keeps_yaw, duration = _unpacked("<Bff?f", data)
-        return kind(height, duration, math.nan if keeps_yaw else yaw, int(group))
+        return kind(height, duration, math.nan if keeps_yaw else yaw, group)
 
     def _at_velocity(self, kind: _Vertical, usual: str, data: bytes) -> flight.Setpoint:
         """Decode a takeoff or landing at a velocity; 0 selects that of the parameter `usual`."""
         group, height, relative, yaw, keeps_yaw, velocity = _unpacked("<Bf?f?f", data)
         heading = math.nan if keeps_yaw else yaw
         velocity = velocity if velocity > 0 else float(self.parameter(usual))
-        return kind(height, 0.0, heading, int(group), velocity=velocity, relative=bool(relative))
+        return kind(height, 0.0, heading, group, velocity=velocity, relative=relative)
 
     def _stop(self, data: bytes) -> flight.Setpoint:
-        return flight.Stop(int(_unpacked("<B", data)[0]))
+        return flight.Stop(*_unpacked("<B", data))
 
     def _go_to(self, data: bytes) -> flight.Setpoint:
         group, relative, x, y, z, yaw, duration = _unpacked("<B?fffff", data)
-        return flight.GoTo((x, y, z), yaw, duration, bool(relative), int(group))
+        return flight.GoTo((x, y, z), yaw, duration, relative, group)
 
     def _go_to_2(self, data: bytes) -> flight.Setpoint:
         group, relative, linear, x, y, z, yaw, duration = _unpacked("<B??fffff", data)
-        return flight.GoTo(
-            (x, y, z), yaw, duration, bool(relative), int(group), linear=bool(linear)
-        )
+        return flight.GoTo((x, y, z), yaw, duration, relative, group, linear=linear)
 
     def _spiral(self, data: bytes) -> flight.Setpoint:
         group, sideways, clockwise, angle, begin, end, ascent, time = _unpacked("<B??fffff", data)
-        return flight.Spiral(
-            angle, begin, end, ascent, time, bool(sideways), bool(clockwise), int(group)
-        )
+        return flight.Spiral(angle, begin, end, ascent, time, sideways, clockwise, group)
 
     def _trajectory(self, data: bytes) -> flight.Setpoint:
         group, relative, backwards, number, scale = _unpacked("<B??Bf", data)
-        return self._flown(int(number), scale, bool(backwards), bool(relative), False, int(group))
+        return self._flown(number, scale, backwards, relative, False, group)
 
     def _trajectory_2(self, data: bytes) -> flight.Setpoint:
         group, relative, turned, backwards, number, scale = _unpacked("<B???Bf", data)
-        return self._flown(
-            int(number), scale, bool(backwards), bool(relative), bool(turned), int(group)
-        )
+        return self._flown(number, scale, backwards, relative, turned, group)
 
     def _flown(
         self, number: int, scale: float, backwards: bool, relative: bool, turned: bool, group: int
@@ -234,13 +225,13 @@ class Decoder:
         )
 
     def _define(self, data: bytes) -> None:
-        number, location, kind, offset, n_pieces = map(int, _unpacked("<BBBIB", data))
+        number, location, kind, offset, n_pieces = _unpacked("<BBBIB", data)
         if location != 1:
             raise ValueError(f"trajectory {number} is at the unknown location {location}")
         self.trajectories.define(number, kind, offset, n_pieces)
 
 
-def _unpacked(form: str, data: bytes) -> tuple[float, ...]:
+def _unpacked(form: str, data: bytes) -> tuple[Any, ...]:
     """Unpack all of a packet's data.
 
     Raises:

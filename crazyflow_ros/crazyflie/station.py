@@ -6,9 +6,9 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.crazyflie.crazyflie import Crazyflie
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 
 @dataclass
@@ -41,17 +41,17 @@ class Station:
     socket: socket.socket
     firmware: Crazyflie
     console: ThrottledLogger
-    """Says refusals to the clients; the log may have left them out, for it serves all drones."""
+    """Shows refusals to the clients, even those that the log, which serves all drones, omits."""
     clients: dict[tuple[str, int], Client] = field(default_factory=dict)
     held: list[tuple[tuple[str, int], bytes]] = field(default_factory=list)
-    """Datagrams with their senders that wait until the firmware has started."""
+    """Datagrams, with their senders, that wait for the start of the firmware."""
 
     def close(self) -> None:
-        """Close the port, and end what belongs to it."""
+        """Close the port and the console."""
         self.console.close()
         self.socket.close()
 
     def forget_logs(self) -> None:
-        """Forget the log blocks of all clients, which were in the memory of the firmware."""
+        """Delete the log blocks of all clients, which the firmware's memory held."""
         for client in self.clients.values():
             client.blocks = LogBlocks()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from crazyflow_ros.crazyflie.packets import Packet
+from crazyflow_ros.crazyflie.crtp import Packet
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.flight import Arm, Emergency, Recover, Setpoint
 from crazyflow_ros.runtime.drone_commands import Response
@@ -77,7 +77,7 @@ class Supervision:
         return None
 
     def arm(self, packet: Packet, send: Send, *, armed: bool) -> None:
-        """Arm or disarm the drone, and send whether it did, and whether it is armed now."""
+        """Arm or disarm the drone; send whether that succeeded and whether it is now armed."""
         head = packet.data[:1]
 
         def answer(done: bool) -> None:
@@ -86,10 +86,10 @@ class Supervision:
         self.ask(Arm(armed), answer)
 
     def recover(self, packet: Packet, send: Send) -> None:
-        """Let a crashed drone fly again, and send whether it can, twice as the firmware does.
+        """Let a crashed drone fly again; send twice, as the firmware does, whether it can.
 
-        The firmware refuses while the drone lies on its side, until a person has set it upright.
-        Nobody is here to do so but the one who asks: a drone that lies still is set upright first.
+        The firmware refuses until a person has set a tumbled drone upright. Here, a drone that lies
+        still is set upright first.
         """
         head = packet.data[:1]
 
@@ -100,7 +100,8 @@ class Supervision:
         def answer(done: bool) -> None:
             send(packet._replace(data=head + bytes([done, done])))
 
-        self._pilot.set_upright(if_crashed=True).add_done_callback(tell)
+        firmware, name = self._pilot.physics.firmware, self._pilot.name
+        firmware.set_upright(name, if_crashed=True).add_done_callback(tell)
         self.ask(Recover(), answer)
 
     def set_watchdog(self, time_ms: int) -> None:

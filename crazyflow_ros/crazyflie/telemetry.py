@@ -1,4 +1,4 @@
-"""What a drone tells of its state, from which the firmware's log variables are computed."""
+"""The state of a drone from which the firmware's log variables are computed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Cell(NamedTuple):
 
     @classmethod
     def of(cls, drone: str) -> Cell:
-        """Return the voltages of a drone's battery, or the default if it is not known."""
+        """Return the voltages of a drone's battery, or the defaults if unknown."""
         if not has_battery(drone):
             return cls()
         figures = load_battery(drone)
@@ -87,7 +87,7 @@ class Telemetry:
 
     @property
     def reference(self) -> Reference | None:
-        """The motion that the drone should have."""
+        """The desired motion, or None without an order."""
         order = self.flight.order
         return None if order is None else order.reference(self.time_ns)
 

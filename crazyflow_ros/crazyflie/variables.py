@@ -12,11 +12,11 @@ from math import degrees, inf, isfinite
 
 import numpy as np
 
-from crazyflow_ros.compressed_quaternions import compressed
+from crazyflow_ros.checks.compressed_quaternions import compressed
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
+from crazyflow_ros.estimation.instrument_readings import FLOW_COUNT, UPRIGHT
 from crazyflow_ros.estimation.kalman import PIXELS_PER_RADIAN
-from crazyflow_ros.estimation.readings import FLOW_COUNT, UPRIGHT
 from crazyflow_ros.flight import AttitudeThrust
 from crazyflow_ros.scene.frames import (
     body_to_world,
@@ -36,6 +36,8 @@ _ROOM = 25.0  # degrees Celsius
 _FLOW_PERIOD = 0.01  # s
 _MOTION = 0xB0  # status of a flow sensor after a measurement
 _LOW = 1 / 6  # of the range of its voltage, below which the firmware calls a battery low: 3.2 V
+_UP = np.array([0.0, 0.0, 1.0])
+_SIGNS = (1, -1, 1)  # of the firmware's roll, pitch and yaw
 _RANGES = ("front", "back", "left", "right", "up", "zrange")
 
 
@@ -67,7 +69,7 @@ def _one(
 
 
 def _nothing(group: str, names: str, ctype: str = "float") -> dict[str, Variable]:
-    """Return variables of parts that these drones lack; they are zero, as in the firmware then."""
+    """Return variables of parts that these drones lack; like the firmware's, they are zero."""
     return {f"{group}.{name}": Variable(ctype, lambda _: 0.0) for name in names.split()}
 
 
@@ -87,27 +89,12 @@ def _in_each(names: str, value: Callable[[Telemetry], np.ndarray]) -> dict[str, 
 
 def _attitude(t: Telemetry) -> np.ndarray:
     """Roll, pitch, yaw [degrees], with the firmware's sign of the pitch."""
-    return np.degrees(t.rpy) * (1, -1, 1)
-
-
-def _desired_attitude(t: Telemetry) -> np.ndarray:
-    """Return the same for the attitude that the position controller commands."""
-    return np.degrees(t.desired[:3]) * (1, -1, 1)
-
-
-def _desired_rates(t: Telemetry) -> np.ndarray:
-    """Return the desired body rates of the attitude controller [degrees/s], with that sign."""
-    return np.degrees(t.desired[4:7]) * (1, -1, 1)
+    return np.degrees(t.rpy) * _SIGNS
 
 
 def _output(t: Telemetry) -> np.ndarray:
     """Return the attitude controller's thrust, roll, pitch and yaw for the mixer [PWM]."""
     return t.desired[7:11] / t.units * (1, 1, -1, -1)
-
-
-def _desired_axis(t: Telemetry) -> np.ndarray:
-    """The z axis of the desired attitude, in the world (3,)."""
-    return body_to_world(quat_from_rpy(t.desired[:3]), np.array([0.0, 0.0, 1.0]))
 
 
 def _attitude_setpoint(t: Telemetry) -> np.ndarray:
@@ -133,11 +120,6 @@ def _flow(t: Telemetry) -> np.ndarray:
     vel, height = world_to_body(t.quat, t.vel), t.pos[2] / up
     rates = vel[1] / height + t.ang_vel[0], vel[0] / height - t.ang_vel[1]
     return -np.array(rates) * PIXELS_PER_RADIAN * _FLOW_PERIOD / FLOW_COUNT
-
-
-def _lift(t: Telemetry) -> np.ndarray:
-    """Return the acceleration [m/s^2] (3,) plus the one that balances gravity."""
-    return t.acc + np.array([0.0, 0.0, GRAVITY])
 
 
 def _rates(t: Telemetry) -> np.ndarray:
@@ -181,10 +163,6 @@ def _battery_state(t: Telemetry) -> float:
     return 3.0 if t.voltage < t.cell.empty + _LOW * (t.cell.full - t.cell.empty) else 0.0
 
 
-def _yaw_rate(t: Telemetry) -> float:
-    return 0.0 if t.reference is None else degrees(float(t.reference.vel[3]))
-
-
 def _millimetres(value: Callable[[Telemetry], np.ndarray]) -> Callable[[Telemetry], np.ndarray]:
     return lambda t: value(t) * 1e3
 
@@ -199,7 +177,7 @@ VARIABLES: dict[str, Variable] = {
     **_vector("stateEstimate", "qx qy qz qw", lambda t: t.quat),
     **_vector("stateEstimateZ", _XYZ, _millimetres(lambda t: t.pos), "int16"),
     **_vector("stateEstimateZ", _V, _millimetres(lambda t: t.vel), "int16"),
-    **_vector("stateEstimateZ", _A, _millimetres(_lift), "int16"),
+    **_vector("stateEstimateZ", _A, _millimetres(lambda t: t.acc + GRAVITY * _UP), "int16"),
     **_one("stateEstimateZ.quat", lambda t: compressed(t.quat), "uint32"),
     **_vector("stateEstimateZ", "rateRoll ratePitch rateYaw", _rates, "int16"),
     **_vector("stabilizer", "roll pitch yaw", _attitude),
@@ -207,19 +185,21 @@ VARIABLES: dict[str, Variable] = {
     **_vector("ctrltarget", _XYZ, _target(0)),
     **_vector("ctrltarget", _V, _target(1)),
     **_vector("ctrltarget", _A, _target(2)),
-    **_one("ctrltarget.yaw", _yaw_rate),
+    **_one("ctrltarget.yaw", lambda t: degrees(t.reference.vel[3]) if t.reference else 0.0),
     **_vector("ctrltarget", "roll pitch thrust", _attitude_setpoint),
     **_vector("ctrltargetZ", _XYZ, _millimetres(_target(0)), "int16"),
     **_vector("ctrltargetZ", _V, _millimetres(_target(1)), "int16"),
     **_vector("ctrltargetZ", _A, _millimetres(_target(2)), "int16"),
-    **_vector("controller", "roll pitch yaw", _desired_attitude),
-    **_vector("controller", "rollRate pitchRate yawRate", _desired_rates),
+    **_vector("controller", "roll pitch yaw", lambda t: np.degrees(t.desired[:3]) * _SIGNS),
+    **_vector(
+        "controller", "rollRate pitchRate yawRate", lambda t: np.degrees(t.desired[4:7]) * _SIGNS
+    ),
     **_one("controller.actuatorThrust", lambda t: float(t.desired[3] / t.units[0])),
     **_one("controller.ctr_yaw", lambda t: float(_output(t)[3]), "int16"),
     **_in_each("cmd_thrust cmd_roll cmd_pitch cmd_yaw", _output),
-    **_in_each("r_roll r_pitch r_yaw", lambda t: t.ang_vel * (1, -1, 1)),
+    **_in_each("r_roll r_pitch r_yaw", lambda t: t.ang_vel * _SIGNS),
     **_in_each("accelz", lambda t: t.specific_force[2:] / GRAVITY),
-    **_vector("ctrlMel", "zdx zdy zdz", _desired_axis),
+    **_vector("ctrlMel", "zdx zdy zdz", lambda t: body_to_world(quat_from_rpy(t.desired[:3]), _UP)),
     **_vector("ctrlMel", "i_err_x i_err_y i_err_z", lambda t: t.desired[11:]),
     **_vector("posCtl", "targetX targetY targetZ", _aligned(_target(0))),
     **_vector("posCtl", "targetVX targetVY targetVZ", _aligned(_target(1))),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crazyflow_ros.scene.drone import N_ROTORS
+from crazyflow_ros.scene.drone_mjcf import N_ROTORS
 
 _XYZ = ("x", "y", "z")
 _XYZW = (*_XYZ, "w")

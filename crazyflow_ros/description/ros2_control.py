@@ -9,7 +9,7 @@ from enum import StrEnum
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS, Component
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.scene.drone import N_ROTORS, max_rotor_speed, numbers
+from crazyflow_ros.scene.drone_mjcf import N_ROTORS, max_rotor_speed, numbers
 
 
 class Hardware(StrEnum):

@@ -21,7 +21,7 @@ from crazyflow_ros.description.interfaces import ROTORS
 from crazyflow_ros.description.ros2_control import Hardware, blocks
 from crazyflow_ros.drones import load_drone, resolve
 from crazyflow_ros.scene import build_spec, frames
-from crazyflow_ros.scene.drone import max_rotor_speed, numbers
+from crazyflow_ros.scene.drone_mjcf import max_rotor_speed, numbers
 
 MAP = "map"
 """Root link of a robot of several drones: the world."""
@@ -116,7 +116,7 @@ def urdf(
             robot.append(floating_joint(MAP, name))
         robot.extend(blocks(drone_model, name, hardware, parameters))
     ET.indent(robot)
-    # No encoding, which some parsers refuse in text that is already decoded.
+    # No encoding, because some parsers refuse one in text that is already decoded.
     return '<?xml version="1.0"?>\n' + ET.tostring(robot, encoding="unicode")
 
 

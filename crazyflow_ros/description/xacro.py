@@ -20,7 +20,7 @@ from crazyflow_ros.description.ros2_control import PARAMETERS, Hardware
 from crazyflow_ros.description.urdf import drone, materials
 from crazyflow_ros.drones import Drone, load_drone, model_name, resolve
 from crazyflow_ros.resources import resource
-from crazyflow_ros.scene.drone import N_ROTORS, max_rotor_speed, numbers
+from crazyflow_ros.scene.drone_mjcf import N_ROTORS, max_rotor_speed, numbers
 
 _NAMESPACE = "http://www.ros.org/wiki/xacro"
 _SHARED = "drone.urdf.xacro"
@@ -72,7 +72,7 @@ def _call(macro: str, **arguments: str) -> ET.Element:
 
 
 def _short(element: ET.Element) -> ET.Element:
-    """Return an element of a robot with calls of the shared macros in place of their results."""
+    """Return an element of a robot, written with the shared macros."""
     parts = {part.tag: part for part in element}
     match element.tag:
         case "material":

@@ -1,4 +1,4 @@
-"""From the axes and buttons of a gamepad to the channels of a radio receiver.
+"""Conversion of a gamepad's axes and buttons to the channels of a radio receiver.
 
 Axes are numbered and signed as in `sensor_msgs/Joy`: to the left and forward are positive.
 """
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated
 
 import numpy as np
 
@@ -45,10 +45,10 @@ def _check_switches(name: str, values: Numbers) -> None:
 
 @dataclass(frozen=True)
 class GamepadSettings:
-    """Which axes and buttons of a gamepad are which channels.
+    """Mapping of a gamepad's axes and buttons to channels.
 
-    The defaults are those of most gamepads in mode 2: the left stick is throttle and yaw, the right
-    one pitch and roll.
+    The defaults suit most gamepads in mode 2: throttle and yaw on the left stick, pitch and roll on
+    the right one.
     """
 
     axes: Annotated[
@@ -74,24 +74,11 @@ class GamepadSettings:
     ] = 0.5
 
 
-@runtime_checkable
-class TakesGamepad(Protocol):
-    """A door that a gamepad flies."""
-
-    def take_gamepad(self, axes: Sequence[float], buttons: Sequence[int]) -> None:
-        """Take the state of the gamepad. From any thread.
-
-        Raises:
-            ValueError: There is no such axis or button as the settings name, or a value is not in
-                its range.
-        """
-
-
 class Gamepad:
-    """The newest state of a gamepad, as channels.
+    """The newest state of a gamepad as channels.
 
-    Once it is silent, they are those that a receiver gives without its transmitter: no throttle,
-    and all switches off. They are off, too, when the gamepad comes or is back.
+    While the gamepad is silent, they are those of a receiver without its transmitter: no throttle,
+    and all switches off. Switches are also off when a gamepad appears or returns.
 
     Args:
         settings: The settings.
@@ -107,7 +94,7 @@ class Gamepad:
         self._pressed = self._on = np.zeros(len(self._buttons), bool)
 
     def put(self, axes: Sequence[float], buttons: Sequence[int]) -> None:
-        """Take a state; see `TakesGamepad.take_gamepad`."""
+        """Set the newest state; see `TakesGamepad.take_gamepad`."""
         for what, given, used in (("axes", axes, self._axes), ("buttons", buttons, self._buttons)):
             if max(used, default=-1) >= len(given):
                 raise ValueError(
@@ -126,13 +113,13 @@ class Gamepad:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing has been heard of it for too long."""
+        """Whether it has sent nothing for longer than the timeout."""
         return time.monotonic() - self._heard > self._settings.timeout
 
     def channels(self) -> list[int] | None:
-        """Return the pulse lengths of all channels [µs], or None if there has been no gamepad yet.
+        """Return the pulse lengths of all channels [µs], or None before a gamepad has appeared.
 
-        They are roll, pitch, throttle, yaw, and the switches.
+        The channels are roll, pitch, throttle, yaw and the switches.
         """
         with self._lock:
             if self._heard < 0:

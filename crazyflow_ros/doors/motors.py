@@ -1,4 +1,4 @@
-"""Outputs of autopilots and our rotors."""
+"""From the outputs of autopilots to the speeds of our rotors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.dynamics.first_principles import Params
 
 Order: TypeAlias = tuple[int, int, int, int]
 """Outputs for our rotors front right, rear right, rear left, front left, counted from 0."""
@@ -16,17 +18,18 @@ QUAD_X: Order = (0, 3, 1, 2)
 BETAFLIGHT_X: Order = (1, 0, 2, 3)
 """Betaflight's: rear right, front right, rear left, front left."""
 _ROUNDING = 1e-3
+_GREATEST = 65535  # output of the Crazyflie's firmware for a motor
 
 
 class Motors:
     """Speed controllers and motors of a drone: speed is proportional to the output.
 
-    An output of 1 gives the speed of the greatest thrust. So do the motor models of PX4's drones in
-    Gazebo; thrust grows about with the square of the output.
+    An output of 1 gives the speed of the greatest thrust, as in the motor models of PX4's drones in
+    Gazebo; thrust grows roughly with the square of the output.
 
     Args:
         drone_model: Model of the drone.
-        order: The autopilot's.
+        order: Order of the autopilot's outputs.
 
     Attributes:
         fastest: Speed of an output of 1 [rad/s].
@@ -40,10 +43,10 @@ class Motors:
         """Return the speeds of our rotors [rad/s], shape (4,).
 
         Args:
-            outputs: Those of the autopilot, of which the first four are used.
+            outputs: The autopilot's outputs; only the first four are used.
 
         Raises:
-            ValueError: One of them is not from 0 to 1.
+            ValueError: An output is outside 0 to 1.
         """
         speeds = []
         for i in self._order:
@@ -51,3 +54,33 @@ class Motors:
                 raise ValueError(f"outputs of motors must be from 0 to 1, got {list(outputs[:4])}")
             speeds.append(min(max(outputs[i], 0.0), 1.0) * self.fastest)
         return np.array(speeds)
+
+
+class CompensatedRotors:
+    """Rotors of the Crazyflie, whose firmware compensates for the voltage of the battery.
+
+    An output is the desired thrust in units of 1/65535 of the greatest. A build for a computer
+    sends it before `motorsCompensateBatteryVoltage` (`src/drivers/src/motors.c`) turns it into a
+    duty cycle by a curve from motor voltage to thrust. That duty cycle yields the desired thrust at
+    any voltage until it reaches 100 %. So the thrust is that of the output, zero below the least
+    thrust of the curve, and the physics limits it when the battery is empty.
+
+    Args:
+        drone_model: Model of the drone.
+    """
+
+    def __init__(self, drone_model: str) -> None:
+        figures = load_drone(drone_model)
+        self._least, self._most = figures["thrust_min"], figures["thrust_max"]
+        self._offset, self._linear, self._square = figures["rpm2thrust"].tolist()
+
+    def speeds(self, outputs: Sequence[int]) -> np.ndarray:
+        """Return the speeds of the rotors [rad/s], shape (4,).
+
+        Args:
+            outputs: Outputs of the four motors, 0 to 65535.
+        """
+        thrust = np.array(outputs) * (self._most / _GREATEST)
+        root = np.sqrt(self._linear**2 + 4 * self._square * np.maximum(thrust - self._offset, 0.0))
+        speeds = (root - self._linear) / (2 * self._square) * RPM
+        return np.where(thrust < self._least, 0.0, speeds)

@@ -1,4 +1,4 @@
-"""Readings of sensors with errors, at exact ticks, for the programs behind a door."""
+"""Sensor readings with errors at exact ticks, for programs behind a door."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sensors import MujocoBackend, SensorCfg
-from crazyflow_ros.sensors.backends.state import StateBackend
 from crazyflow_ros.sensors.sampled import SampledSensor
+from crazyflow_ros.sensors.state_backend import StateBackend
 
 DRONE = "drone"
 """Name of the drone in the frames of configurations, such as ObjRef("site", "imu", DRONE)."""
@@ -36,13 +36,14 @@ class Samples:
     Args:
         drone_model: Model of the drones.
         drones: Their names.
-        sensors: Configurations of the sensors, each with its rate [Hz]; they have no rays.
+        sensors: Configurations of the sensors, each with its rate [Hz]; sensors with rays are
+            excluded.
         freq: Physics ticks per second.
         period: Ticks between two control ticks of the door.
 
     Raises:
-        ValueError: A sensor is not due on control ticks only, two have one name, or a sensor is not
-            one that is sampled from the state of a drone.
+        ValueError: A rate does not divide that of the door, two sensors share a name, or a sensor
+            cannot be sampled from the state of a drone.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Samples:
         return {name: sensor.data for name, sensor, _ in due}
 
     def forget(self, drones: np.ndarray) -> None:
-        """Begin again with other errors for some drones, by index, because they were reset."""
+        """Give drones that were reset, by index, sensors with other errors."""
         self._resets[drones] += 1
         self._latest.clear()
         for sensor, _ in self._sampled.values():

@@ -1,4 +1,4 @@
-"""Doors with an autopilot for each drone, in lock-step: time waits for its answer to each frame."""
+"""Lock-step doors with an autopilot per drone: time waits for the answer to each frame."""
 
 from __future__ import annotations
 
@@ -15,23 +15,34 @@ import numpy as np
 from crazyflow_ros.checks import Spec
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import check
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.control import ticks_per_period
-from crazyflow_ros.doors.commands import Commands
+from crazyflow_ros.doors.door_sockets import DoorSockets, last_port
 from crazyflow_ros.doors.motors import QUAD_X, Motors
-from crazyflow_ros.doors.patience import Patience
-from crazyflow_ros.doors.settings import DoorContext, WorldOrigin
-from crazyflow_ros.doors.sockets import DoorSockets, last_port
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.door_commands import Commands
+from crazyflow_ros.runtime.door_patience import Patience
+from crazyflow_ros.runtime.door_settings import DoorContext
 from crazyflow_ros.scene import Mirror
-from crazyflow_ros.throttled_logger import Logger
 
 F = TypeVar("F")
-"""What an autopilot is sent at a control tick, with a number or a time by which it is known."""
+"""What an autopilot is sent at a control tick, identified by a number or a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldOrigin:
+    """Settings of doors whose autopilots need the world's place on earth."""
+
+    latitude: Annotated[float, Spec("Latitude of the world's origin [degrees]", -90, 90)] = (
+        47.397742
+    )
+    longitude: Annotated[float, Spec("Its longitude [degrees]", -180, 180)] = 8.545594
+    altitude: Annotated[float, Spec("Its altitude above sea level [m]", -2000, 19_000)] = 488.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class LockStepSettings(WorldOrigin):
-    """Settings that these doors have in common."""
+    """Settings that all lock-step doors share."""
 
     address: Annotated[str, Spec("Address of the network interface for the autopilots")] = (
         "127.0.0.1"
@@ -48,7 +59,7 @@ class LockStepSettings(WorldOrigin):
 
 @dataclass(frozen=True)
 class VehicleContext:
-    """What a door tells its side of one autopilot."""
+    """What a door gives to a `LockStepVehicle`."""
 
     drone: str
     """Name of the drone."""
@@ -56,22 +67,22 @@ class VehicleContext:
     """Of the network interface."""
     port: int
     selector: selectors.BaseSelector
-    """Learns what to wait for; its data are to be called with the socket that is ready."""
+    """Where sockets are registered; their data is called with the socket that is ready."""
     command: Callable[[Sequence[float]], None]
     """Receives the outputs of each answer."""
     refuse: Callable[[str, str], None]
-    """Receives what is refused, in words, and what was expected."""
+    """Receives a description of what is refused, and what was expected."""
     lost: Callable[[], None]
     """Called when the autopilot has ended."""
     logger: Logger
-    """For who has come and gone."""
+    """Logs who connects and who is lost."""
 
 
 class LockStepVehicle(ABC, Generic[F]):
-    """A door's side of one autopilot: which frames it was sent, and which it has answered.
+    """A door's side of one autopilot: which frames were sent to it, and which it has answered.
 
     Args:
-        context: What it has to know.
+        context: The drone, its port, and whom to notify.
 
     Attributes:
         drone: Name of the drone.
@@ -84,21 +95,21 @@ class LockStepVehicle(ABC, Generic[F]):
     @property
     @abstractmethod
     def is_connected(self) -> bool:
-        """Whether an autopilot is there."""
+        """Whether an autopilot is connected."""
 
     @property
     def has_answered(self) -> bool:
-        """Whether an autopilot is there that has answered a frame."""
+        """Whether an autopilot is connected and has answered a frame."""
         return self.is_connected and self._answered > 0
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether an autopilot is there that has not answered its latest frame yet."""
+        """Whether an autopilot is connected and owes the answer to its latest frame."""
         return self.is_connected and self._answered < self._sent
 
     @abstractmethod
     def send(self, frame: F) -> None:
-        """Send a frame, once, if an autopilot is there that wants it."""
+        """Send a frame once, if an autopilot is connected and wants it."""
 
     @abstractmethod
     def close(self) -> None:
@@ -111,9 +122,9 @@ V = TypeVar("V", bound="LockStepVehicle[Any]")
 class LockStepDoor(ABC, Generic[V, F]):
     """Lets each drone's autopilot fly it; see `Door`.
 
-    Time begins once every drone has an autopilot, and waits for their answers. A drone whose
-    autopilot has ended stops its rotors, and a new one may come at any time. Frames are counted
-    from the first one on, through resets and through jumps of the simulated time.
+    Time starts once every drone has an autopilot, and waits for their answers. When an autopilot
+    ends, the rotors of its drone stop; a new one may connect at any time. Frames are counted from
+    the first one on, through resets and jumps of simulated time.
 
     A subclass opens the ports with `_open`, as the last step of its constructor.
 
@@ -127,9 +138,9 @@ class LockStepDoor(ABC, Generic[V, F]):
 
     name: str
     title: ClassVar[str]
-    """Of the autopilot, in messages."""
+    """Name of the autopilot in messages."""
     ports: ClassVar[int]
-    """From one drone to the next."""
+    """Number of ports from one drone to the next."""
 
     def __init__(self, settings: LockStepSettings, context: DoorContext) -> None:
         check(settings)
@@ -151,8 +162,8 @@ class LockStepDoor(ABC, Generic[V, F]):
         """Open the ports.
 
         Args:
-            vehicle: Opens that of a drone.
-            transport: Their kind, for the message that says who is waited for.
+            vehicle: Opens the port of a drone.
+            transport: Kind of the ports, for the message about who is awaited.
             more: End of that message.
 
         Raises:
@@ -192,7 +203,7 @@ class LockStepDoor(ABC, Generic[V, F]):
 
     @abstractmethod
     def _frames_of(self, snapshot: Snapshot, mirror: Mirror) -> Sequence[F]:
-        """Return what each drone's autopilot gets at a control tick, the frame `_number`."""
+        """Return the frame `_number` of each drone's autopilot."""
 
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Send the frame of a new control tick."""
@@ -205,15 +216,15 @@ class LockStepDoor(ABC, Generic[V, F]):
         self._add_to_frame(snapshot)
 
     def _send(self) -> None:
-        """Send the frame to those that have not got it, who may have just come."""
+        """Send the frame to autopilots that lack it; some may just have connected."""
         for vehicle, frame in zip(self._vehicles, self._frames):
             vehicle.send(frame)
 
     def _add_to_frame(self, snapshot: Snapshot) -> None:
-        """Send what needs no answer, while the autopilots compute theirs; by default nothing."""
+        """Send what needs no answer while the autopilots compute; nothing by default."""
 
     def _begin(self) -> None:
-        """Begin to wait."""
+        """Start the wait for answers."""
         self._patience.begin()
 
     def collect(
@@ -231,7 +242,7 @@ class LockStepDoor(ABC, Generic[V, F]):
         return True
 
     def _left(self) -> float:
-        """Return how long to go on waiting [s], not positive if time may run on."""
+        """Return how long to keep waiting [s]; zero or less if time may run on."""
         self._send()
         if not self._have_come:
             self._have_come = all(vehicle.is_connected for vehicle in self._vehicles)
@@ -246,14 +257,14 @@ class LockStepDoor(ABC, Generic[V, F]):
         return 0.0
 
     def _left_for(self, late: Sequence[V]) -> float:
-        """Return the same for those that have not answered yet, of whom there are some."""
+        """Return the same while these vehicles, at least one, have not answered."""
         left = self._patience.left()
         if left <= 0:
             self._patience.note_deadline(vehicle.drone for vehicle in late)
         return left
 
     def forget(self, drones: np.ndarray) -> None:
-        """Hold drones that were reset until the next answer. Their autopilots cannot follow."""
+        """Hold drones that were reset until the next answer; their autopilots are not told."""
         self._commands.forget(drones)
         for vehicle in np.array(self._vehicles)[drones]:
             if vehicle.has_answered:
@@ -263,7 +274,7 @@ class LockStepDoor(ABC, Generic[V, F]):
                 )
 
     def set_paused(self, paused: bool) -> None:
-        """Begin to wait anew."""
+        """Restart the wait for answers."""
         del paused
         self._begin()
 

@@ -27,3 +27,6 @@ __all__ = [
     "model_name",
     "resolve",
 ]
+
+MODULES = ("figures", "folders", "instruments", "parameter")
+"""Modules that extensions may import, with all their public names."""

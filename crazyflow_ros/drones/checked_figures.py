@@ -1,8 +1,8 @@
-"""What the figures in `drone.toml` may be.
+"""Allowed figures in `drone.toml`.
 
-A drone has all figures in `_DRONE` and `_GEOMETRY`. The tables of the fitted models and of the
-controller are optional: without one, the drone cannot fly with the model or controller that needs
-it. `cf2x_L250/drone.toml` has the units.
+A drone needs all figures in `_DRONE` and `_GEOMETRY` that are not in `_OPTIONAL`. The tables of
+fitted models and controllers are optional: without one, the drone cannot fly with the model or
+controller that needs it. `cf2x_L250/drone.toml` has the units.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _FITTED = {
     "so_rpy_rotor": (_FIT | _LAG, set(_LAG)),
     "so_rpy_rotor_drag": (_FIT | _LAG, set(_LAG)),
 }
-"""Figures of each fitted model, and those that its table has to have; others are so_rpy's."""
+"""Figures of each fitted model, and those that its own table must have; so_rpy's has the others."""
 _CONTROLLERS: dict[str, dict[str, dict[str, _Figure]]] = {
     "pid": {
         "state": {
@@ -121,7 +121,7 @@ _CONTROLLERS: dict[str, dict[str, dict[str, _Figure]]] = {
         },
     },
 }
-"""Figures of the stages of each other controller; a drone's table has those that differ."""
+"""Figures of the other controllers by stage; a drone's table has those that differ."""
 _BATTERY = {
     **dict.fromkeys(("capacity", "full", "full_speed", "empty", "efficiency"), _POSITIVE),
     **dict.fromkeys(("knee", "nominal"), _Figure(2, "positive")),
@@ -196,7 +196,7 @@ def _figure(name: str, value: Any, figure: _Figure) -> Any:
 
 
 def _check_together(figures: Mapping[str, Any]) -> None:
-    """Refuse figures that exclude each other."""
+    """Refuse figures that contradict each other."""
     least, most, inertia = figures["thrust_min"], figures["thrust_max"], figures["J"]
     offset, _, square = figures["rpm2thrust"]
     if not least < most:
@@ -208,7 +208,7 @@ def _check_together(figures: Mapping[str, Any]) -> None:
         raise ValueError(f"thrust_max must lift the weight of {weight:g} N, got 4 x {most:g} N")
     if square <= 0 or offset > least:
         raise ValueError(
-            "rpm2thrust must begin at thrust_min at most and end with a positive figure, "
+            "rpm2thrust must begin with at most thrust_min and end with a positive number, "
             f"got {shown(figures['rpm2thrust'])}"
         )
     if not all(figures["rotor_dyn_coef"].reshape(2, 2).any(axis=1)):
@@ -217,7 +217,7 @@ def _check_together(figures: Mapping[str, Any]) -> None:
             f"rotor_dyn_coef must let rotors speed up and slow down, got {coefficients}"
         )
     if 2 * inertia.max() > inertia.sum() * (1 + 1e-9):
-        raise ValueError(f"J must be that of a body, a + b >= c, got {shown(inertia)}")
+        raise ValueError(f"J must be that of a rigid body, a + b >= c, got {shown(inertia)}")
 
 
 def _mellinger(table: Any) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def _staged(
 
 
 def _drawing(table: Any) -> dict[str, Any]:
-    """Return the name of the file, if there is one, and figures of any names."""
+    """Return the file name and the figures of a drawing; figures may have any names."""
     if not isinstance(table, dict):
         raise ValueError(f"drawing must be a table, got {shown(table)}")
     file = table.pop("file", "drawing.xml")
@@ -256,6 +256,6 @@ def _drawing(table: Any) -> dict[str, Any]:
         raise ValueError(f"drawing.file must be the name of a file, got {shown(file)}")
     for name, value in table.items():
         if isinstance(value, list) and len(value) > _DRAWN:
-            raise ValueError(f"drawing.{name} must be {_DRAWN} numbers at most, got {len(value)}")
+            raise ValueError(f"drawing.{name} must have at most {_DRAWN} numbers, got {len(value)}")
     kinds = {k: _Figure(len(v)) if isinstance(v, list) else _Figure() for k, v in table.items()}
     return _figures("drawing.", table, kinds, set()) | {"file": file}

@@ -56,8 +56,8 @@ def load_model(drone: AnyDrone, model: str) -> dict[str, Any]:
 
     Returns:
         acc_coef (1,) [N], cmd_f_coef (1,), rpy_coef (3,) [1/s^2], rpy_rates_coef (3,) [1/s],
-        cmd_rpy_coef (3,) [1/s^2], thrust_min and thrust_max [N, one rotor]; of the later two models
-        thrust_dyn_coef (1,) [1/s], of the last one drag_matrix (3, 3) [N/(m/s)].
+        cmd_rpy_coef (3,) [1/s^2], thrust_min and thrust_max [N, one rotor]; the last two models
+        also have thrust_dyn_coef (1,) [1/s], the last one drag_matrix (3, 3) [N/(m/s)].
 
     Raises:
         ValueError: There is no such drone, or it is not fitted to this model.
@@ -74,7 +74,7 @@ def load_mellinger(drone: AnyDrone, stage: str) -> dict[str, Any]:
 
     Args:
         drone: Name of a drone of the package, or path of a drone's folder.
-        stage: `state`, `attitude` or `force_torque`, whose gains are among the figures.
+        stage: `state`, `attitude` or `force_torque`; its gains are among the figures.
 
     Raises:
         ValueError: There is no such drone, or its file has no figures of the controller.
@@ -137,7 +137,7 @@ def load_battery(drone: AnyDrone) -> dict[str, Any]:
 
 
 def drawing_of(drone: AnyDrone) -> tuple[Path, dict[str, Any]]:
-    """Return the MJCF file of a drone, and the figures that are filled in there, by name.
+    """Return a drone's MJCF file, and by name the figures that replace the placeholders in it.
 
     Raises:
         ValueError: There is no such drone, or no such file.

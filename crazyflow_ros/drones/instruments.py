@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class NoiseCfg:
                 raise ValueError(f"noise: {field.name} {rule}, got {value}")
 
     def check(self, name: str, n_axes: int) -> None:
-        """Raise a ValueError that begins with `name` if a value is not for `n_axes` axes."""
+        """Raise a ValueError that begins with `name` if a value does not fit `n_axes` axes."""
         for field in fields(self):
             value = getattr(self, field.name)
             if np.size(value) not in (1, n_axes):
@@ -80,12 +80,35 @@ PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / PMW3901_PERIOD, saturation=7.
 firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). Its datasheet states a range of up to
 7.4 rad/s."""
 PMW3901_MIN_RANGE = 0.08
-"""Distance from which the PMW3901 sees the ground sharply [m], from its datasheet."""
+"""Shortest distance at which the PMW3901 sees the ground sharply [m], from its datasheet."""
 
 VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
 """Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
 (`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,
 page 21), is taken as two standard deviations of an offset."""
+VL53L1X_MIN_RANGE, VL53L1X_MAX_RANGE = 0.04, 4.0
+"""Shortest range, from that manual, and longest range, from the datasheet, in the dark [m]."""
+VL53L1X_FIELD_OF_VIEW = 0.471
+"""Full angle [rad], 27 degrees: datasheet DocID031281, revision 3, page 1. Readings are those of
+the central ray."""
+MULTI_RANGER: tuple[tuple[float, float, float], ...] = (
+    (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0),
+)  # fmt: skip
+"""Directions of the sensors of the Multi-ranger deck in body axes: front, back, left, right, up."""
 
 DWM1000 = NoiseCfg(std=0.1)
 """Noise of the distance from the Loco deck's radio to an anchor [m]: 10 cm by its data sheet."""
+
+
+def flow_rates(vel: Any, turn: Any, distance: Any) -> tuple[Any, Any]:
+    """Return how fast the ground moves through the view of a camera that looks down, rad/s.
+
+    Args:
+        vel: Velocity of the camera along its x and y axes [m/s]; further components are ignored.
+        turn: Angular velocity of the camera about these axes [rad/s], likewise.
+        distance: Distance from the ground along the optical axis [m].
+
+    Returns:
+        Rates along x and y, positive if the camera moves along these axes over the ground.
+    """
+    return vel[0] / distance - turn[1], vel[1] / distance + turn[0]

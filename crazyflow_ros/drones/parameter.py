@@ -8,7 +8,7 @@ from crazyflow_ros.drones.folders import Drone, resolve
 
 
 def own_drone(text: str) -> str:
-    """Return the absolute path of a user's drone, whose figures are checked.
+    """Check the figures of a user's drone, and return the absolute path of its folder.
 
     Raises:
         ValueError: There is no such drone, or a figure is wrong.

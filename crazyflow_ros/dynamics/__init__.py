@@ -6,27 +6,29 @@ model are the class `Params` in the module of its name, such as `dynamics.first_
 
 from __future__ import annotations
 
-from enum import StrEnum
-from importlib import import_module
+from math import pi
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.enum_members import OpenEnum
 from crazyflow_ros.lazy import lazy
 
 if TYPE_CHECKING:
     from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench
     from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
     from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
-    from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce
+    from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, Force
     from crazyflow_ros.dynamics.forces.floor import floor_contact
     from crazyflow_ros.dynamics.obstacles import Obstacles
     from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 __all__ = [
+    "RPM",
     "BodyDerivative",
     "BodyState",
     "DroneContact",
     "DroneForce",
     "Dynamics",
+    "Force",
     "Obstacles",
     "RigidBody",
     "Wrench",
@@ -44,6 +46,7 @@ __getattr__ = lazy(
         "BodyState": "components",
         "DroneContact": "forces.external",
         "DroneForce": "forces.external",
+        "Force": "forces.external",
         "Obstacles": "obstacles",
         "RigidBody": "rigid_body",
         "Wrench": "components",
@@ -56,8 +59,12 @@ __getattr__ = lazy(
 )
 
 
-class Dynamics(StrEnum):
-    """Dynamics model, each in the module of its name."""
+RPM = 2 * pi / 60
+"""One revolution per minute [rad/s]."""
+
+
+class Dynamics(OpenEnum):
+    """Dynamics model: the class of its parameters, see `RigidBody`."""
 
     first_principles = "first_principles"
     """Rigid body with measured thrust, torque, drag and rotor curves."""
@@ -69,13 +76,40 @@ class Dynamics(StrEnum):
     """`so_rpy_rotor` with air drag."""
     default = "first_principles"
 
+    @classmethod
+    def group(cls) -> str:
+        """See `OpenEnum`."""
+        return "crazyflow_ros.dynamics"
+
     @property
     def has_rotors(self) -> bool:
         """Whether the model follows rotor speeds. The fitted ones follow attitude and thrust."""
-        return self is Dynamics.first_principles
+        if self.is_own:
+            return self is Dynamics.first_principles
+        return self.params.ROTOR_STATES == 4
+
+    @property
+    def feels_wind(self) -> bool:
+        """Whether the model has air drag."""
+        if self.is_own:
+            return self in (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)
+        return "wind" in self.params.__dataclass_fields__
 
     @property
     def params(self) -> type[RigidBody]:
-        """Class of the model's parameters."""
-        params: type[RigidBody] = import_module(f"{__name__}.{self.value}").Params
+        """Class of the model's parameters.
+
+        Raises:
+            ValueError: The class cannot be imported, or is no subclass of `RigidBody`.
+        """
+        from crazyflow_ros.dynamics.rigid_body import RigidBody  # with JAX
+
+        def is_model(params: object) -> bool:
+            return isinstance(params, type) and issubclass(params, RigidBody)
+
+        params: type[RigidBody] = self.load("a subclass of RigidBody", is_model)
         return params
+
+
+MODULES = ("components", "first_principles", "forces", "rigid_body", "so_rpy")
+"""Modules that extensions may import, with all their public names."""

@@ -122,8 +122,7 @@ def add(a: Vec3, b: Vec3) -> Vec3:
 def total(array: Array) -> Array:
     """Return the sum along the second to last axis.
 
-    The sum is computed by halves, because XLA hands a large sum to a library, which a kernel cannot
-    call.
+    It adds halves, because XLA would pass a large sum to a library, which kernels cannot call.
     """
     while (n := array.shape[-2]) > 1:
         first, second, rest = jnp.split(array, [n // 2, n // 2 * 2], axis=-2)
@@ -193,7 +192,7 @@ def matrix_rows(matrix: Array) -> Matrix3:
 
 
 def inverse(matrix: Matrix3) -> Matrix3:
-    """Invert a matrix by its cofactors, which kernels compute, unlike LAPACK."""
+    """Invert a matrix by its cofactors, because kernels cannot call LAPACK."""
     a, b, c = matrix
     columns = (cross(b, c), cross(c, a), cross(a, b))
     share = 1 / dot(a, columns[0])
@@ -318,7 +317,7 @@ _EIGHTH_TERMS = {4: 8, 8: 19}
 def angle_of(y: Array, x: Array) -> Array:
     """Return the angle of a point from the x axis, -pi to pi, rad; 0 for the origin.
 
-    In JAX, it is a series that vectorises, as in `sin_cos`.
+    JAX computes a series that vectorises, as in `sin_cos`.
     """
     return _angle_of(y, x) if library(y) is jnp else arctan2(y, x)
 
@@ -327,7 +326,7 @@ def angle_of(y: Array, x: Array) -> Array:
 def _angle_of(y: Array, x: Array) -> Array:
     ax, ay = jnp.abs(x), jnp.abs(y)
     small, large = jnp.minimum(ax, ay), jnp.maximum(ax, ay)
-    # Below pi / 8, or turned by -pi / 4.
+    # Keep the angle of the series below pi / 8, if necessary by a turn of -pi / 4.
     turned = small > large * tan(pi / 8)
     above = jnp.where(turned, small - large, small)
     below = jnp.where(turned, small + large, large)

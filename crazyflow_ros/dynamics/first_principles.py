@@ -3,24 +3,24 @@
 Newton-Euler equations with quadratic rotor curves, linear drag and the rotors' gyroscopic and
 reaction torque, as in Crazyflow 0.4 (https://arxiv.org/abs/2606.01478).
 
-Two terms are added for drones that have figures of them, because flights of real drones cannot be
-explained without, see docs/reality.md. A rotor that moves edgewise through the air tilts backwards
+Drones that have the figures get two more terms, without which flights of real drones cannot be
+explained, see docs/reality.md. First, a rotor that moves edgewise through the air tilts backwards
 and leaves its wake to the rotors behind, which turns the drone away from its motion (G. Hoffmann et
 al., "Quadrotor Helicopter Flight Dynamics and Control", AIAA 2007-6461; R. Mahony, V. Kumar,
-P. Corke, "Multirotor Aerial Vehicles", IEEE RAM 2012). And no thrust passes exactly through the
+P. Corke, "Multirotor Aerial Vehicles", IEEE RAM 2012). Second, no thrust passes exactly through the
 centre of mass.
 """
 
 from __future__ import annotations
 
 from dataclasses import field
-from math import pi
 from typing import Any
 
 import numpy as np
 from jax import Array
 
 from crazyflow_ros.drones import load_drone
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -43,8 +43,6 @@ from crazyflow_ros.elementwise import where, zeros_like
 from crazyflow_ros.xla.kernels import apart
 
 __all__ = ["Params"]
-
-RPM = 2 * pi / 60  # rad/s
 
 
 class Params(RigidBody):
@@ -75,11 +73,11 @@ class Params(RigidBody):
     rotor_vel_limits: Array
     """(2,) RPM, minimum and maximum command of a turning rotor."""
     rotor_moment: Array | None = field(default=None, kw_only=True)
-    """(2,) N m/(m/s), torque by which the air turns the body up against its motion: roll by the
-    speed along y, pitch by that along x."""
+    """(2,) N m/(m/s), torque with which the air tilts the body back against its motion: in roll by
+    the speed along y, in pitch by the speed along x."""
     thrust_offset: Array | None = field(default=None, kw_only=True)
-    """(3,) m, torque about each axis of the body for each newton of thrust. The first two are the
-    centre of mass away from the rotors' centre, -y and x; the last one is of tilted motors."""
+    """(3,) m, torque about each axis of the body for each newton of thrust. The first two are -y
+    and x of the centre of mass relative to the rotors' centre; tilted motors cause the last one."""
 
     OPTIONAL = ("rotor_moment", "thrust_offset")
     """Names of the parameters that a drone may lack."""

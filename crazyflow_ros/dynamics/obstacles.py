@@ -1,4 +1,4 @@
-"""Obstacles: data, so that they can move and appear without recompilation."""
+"""Obstacles as data, so that they can move and appear without recompilation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.dynamics.components import Vec3, dot, rotate_quat, scale, split, stack, vector
 from crazyflow_ros.elementwise import absolute, library, maximum, sqrt, where, zeros_like
-from crazyflow_ros.struct import Struct
+from crazyflow_ros.xla.struct import Struct
 
 
 class Shape(IntEnum):
@@ -140,8 +140,8 @@ class Obstacles(Struct):
         """Return the obstacles after some time at constant velocities."""
         if self.vel is None or self.ang_vel is None:
             return self
-        # A rotation in world axes multiplies from the left, as its inverse does from the
-        # right.
+        # A rotation in world axes multiplies from the left, so its inverse multiplies the
+        # conjugate from the right.
         x, y, z, w = split(self.quat)
         back = rotate_quat((-x, -y, -z, w), scale(vector(self.ang_vel), -seconds))
         turned = stack((-back[0], -back[1], -back[2], back[3]))
@@ -167,8 +167,8 @@ def signed_distance(shape: Array, size: Vec3, point: Vec3) -> tuple[Array, Vec3]
 
     For arrays of JAX or NumPy.
 
-    Every shape is a box, which for a cylinder has the axes radius and height, inflated by a radius
-    that is zero for boxes and cylinders.
+    Every shape is a box inflated by a radius, which is zero for boxes and cylinders; the box of a
+    cylinder has the axes radius and height.
 
     Args:
         shape: A `Shape`.

@@ -27,8 +27,8 @@ from crazyflow_ros.dynamics.components import (
     transpose,
 )
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.struct import Struct
 from crazyflow_ros.xla.on_device import on_device
+from crazyflow_ros.xla.struct import Struct
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:
 
 
 def _alike(loaded: list[T]) -> list[T]:
-    """Return parameters that all have the fields that one of them has."""
+    """Give all parameters the fields that any of them has; missing fields become zeros."""
     if not isinstance(loaded[0], RigidBody):
         return loaded
     parameters: list[Any] = loaded

@@ -35,8 +35,8 @@ from crazyflow_ros.xla.kernels import apart
 
 __all__ = ["Params"]
 
-# At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
-# this, the cosine of the pitch is kept constant.
+# At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Within 1 degree of
+# it, the cosine of the pitch is kept constant.
 _LEAST_COS_PITCH = sin(radians(1))
 
 
@@ -56,7 +56,7 @@ class Params(RigidBody):
     cmd_rpy_coef: Array
     """(3,) 1/s^2, gain of the command."""
     thrust_limits: Array
-    """(2,) N, minimum and maximum commanded collective thrust; zero is also possible."""
+    """(2,) N, minimum and maximum commanded collective thrust; zero is also allowed."""
 
     @classmethod
     def figures(cls, drone: str) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def fitted(drone: str, model: str) -> dict[str, Any]:
 
 
 def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
-    """Return the time derivative of the state, in which the rotors are at rest.
+    """Return the time derivative of the state; that of the rotors is zero.
 
     Args:
         state: State of the drones.
@@ -133,8 +133,8 @@ def rpy_acceleration(rpy: Vec3, rates: Vec3, command: Vec4, params: Params) -> V
 
     Args:
         rpy: Roll, pitch, yaw, rad.
-        rates: Their derivatives, rad/s.
-        command: Their commands, rad; the fourth is not used.
+        rates: Derivatives of roll, pitch, yaw, rad/s.
+        command: Commanded roll, pitch, yaw, rad; the fourth number is not used.
         params: Parameters of the drones.
     """
     roll_acc, pitch_acc, yaw_acc = (

@@ -1,7 +1,7 @@
 """Functions of arrays of JAX, NumPy and torch, and of expressions of CasADi.
 
-Equations of motion and controllers are written with these functions, and so serve all four. Arrays
-of JAX go to `jax.numpy` as they are: what XLA compiles is the same as without this module.
+Equations of motion and controllers that are written with these functions work with all four
+libraries. JAX arrays go to `jax.numpy` unchanged: XLA compiles the same as without this module.
 """
 
 from __future__ import annotations
@@ -14,13 +14,29 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+__all__ = [
+    "absolute",
+    "arctan2",
+    "clip",
+    "exp",
+    "library",
+    "like",
+    "maximum",
+    "nearest_integer",
+    "ones_like",
+    "rsqrt",
+    "sqrt",
+    "where",
+    "zeros_like",
+]
+
 Number = Array | float
 
 
 def library(*values: Any) -> Any:
-    """Return the module that implements the functions of this one for the given values.
+    """Return the module whose functions accept the given values.
 
-    Numbers fit any library. NumPy arrays, which may be constants, also fit any other library.
+    Numbers fit any library. NumPy arrays may be constants, so they fit any other library, too.
 
     Args:
         *values: Arrays of one library, CasADi expressions, numbers.
@@ -45,7 +61,7 @@ _LIBRARIES = {
 
 
 def like(constant: Any, array: Array) -> Array:
-    """Return a constant as an array that can be combined with another one.
+    """Convert a constant so that it can be combined with an array.
 
     Args:
         constant: Number, or array of NumPy or of the other array's library.

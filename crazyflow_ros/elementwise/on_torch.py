@@ -14,7 +14,7 @@ __all__ = [
 
 
 def constant(values: Any, array: Any) -> Any:
-    """Return a NumPy array as a tensor with the precision and device of another one."""
+    """Convert a NumPy array to a tensor with the precision and device of `array`."""
     return torch.as_tensor(values, dtype=array.dtype, device=array.device)
 
 

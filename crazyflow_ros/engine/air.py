@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.dynamics.components import split, stack
+from crazyflow_ros.engine.form import GUSTS, WIND, counted, gust_period
 from crazyflow_ros.sim import SimData
 from crazyflow_ros.sim.wind import (
     INTENSITY,
@@ -19,27 +20,6 @@ from crazyflow_ros.sim.wind import (
     filtered,
     gust_of,
 )
-
-WIND, GUSTS = "wind", "gusts"
-"""Entries of `data.plugins`, shared by the drones: the wind's numbers, and the state of its
-filters."""
-
-_GUST_RATE = 100  # Hz of simulated time, minimum, unless the tick rate is lower
-_EXACT = 2**24  # the largest integer up to which float32 is exact
-
-
-def counted(freq: int) -> int:
-    """Return the number of ticks after which the tick count starts again, and the gusts repeat.
-
-    It is a multiple of every period, and small enough to be exact in single precision. At 500 Hz it
-    is nine hours.
-    """
-    return _EXACT // freq * freq
-
-
-def gust_period(freq: int) -> int:
-    """Return the ticks between two updates of the gusts, which change little in that time."""
-    return next(n for n in range(max(1, freq // _GUST_RATE), 0, -1) if freq % n == 0)
 
 
 class Blow:

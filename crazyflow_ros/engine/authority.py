@@ -1,4 +1,4 @@
-"""What drones can do now: with their rotors, beside carrying them, and with their controllers."""
+"""What drones can do now: the thrust beyond their weight, and the speed that they can follow."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from math import inf, radians, tan
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.drones import has_battery, load_controller, load_drone
+from crazyflow_ros.drones import has_battery, load_battery, load_controller, load_drone
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.disturbances import Wind
+from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Estimator
+from crazyflow_ros.flight.fleet_observation import Ability
 from crazyflow_ros.flight.plan import Rules
-from crazyflow_ros.flight.supervisor import Ability
-from crazyflow_ros.sim.actuation import Battery
 
 _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is for catching up
 # Of drones with a Flow deck alone: a share of the accelerations, because the filter loses itself in
@@ -30,20 +29,18 @@ class Authority:
 
     Args:
         config: Configuration of the simulation.
+        engine: The drones.
     """
 
-    def __init__(self, config: SimulationConfig) -> None:
+    def __init__(self, config: SimulationConfig, engine: Engine) -> None:
+        self._engine = engine
         drone, estimates = config.drone_model, config.estimator != Estimator.none
         figures = load_drone(drone)
-        drifts = estimates and config.positioning.drifts
-        self._share, self._fastest = 1.0, inf
-        if drifts:
-            self._share, self._fastest = _DRIFTING, config.flight.speed or _DRIFTING_SPEED
-        self._speed = Rules.of(drone, config.flight).envelope.speed
+        self._share, fastest = 1.0, inf
+        if estimates and config.positioning.drifts:
+            self._share, fastest = _DRIFTING, config.flight.speed or _DRIFTING_SPEED
         self._most = 4 * float(figures["thrust_max"])
         self._weight = -float(figures["mass"] * figures["gravity_vec"][2])
-        most = load_controller(drone, Controller.pid, "state")["vel_max"]
-        self._pid_fastest = _FOLLOWED * float(np.min(most))
         self._drag = np.abs(np.diag(figures["drag_matrix"]))
         # Speed through the air at which drag balances the tilt to which a controller limits itself.
         level = self._weight / float(self._drag[:2].max())
@@ -52,37 +49,36 @@ class Authority:
             for each in Controller
             if "tilt_max" in (own := load_controller(drone, each, "state"))
         }
-        self._battery = Battery.of(drone) if has_battery(drone) else None
+        most = load_controller(drone, Controller.pid, "state")["vel_max"]
+        speed = Rules.of(drone, config.flight).envelope.speed
+        self._fastest = {each: min(fastest, speed) if each.lag else fastest for each in Controller}
+        pid = Controller.pid
+        self._fastest[pid] = min(self._fastest[pid], _FOLLOWED * float(np.min(most)))
+        self._lag = {each: each.lag for each in Controller}
+        self._others_fastest = fastest  # of controllers of other packages
+        cell = load_battery(drone) if has_battery(drone) else {"full": inf}
+        self._full_speed = cell.get("full_speed", cell["full"])  # V
 
-    def of(
-        self, snapshot: Snapshot, motor_loss: np.ndarray, wind: Wind, controller: Controller
-    ) -> Ability:
-        """Return what drones can do.
-
-        Args:
-            snapshot: State of the drones.
-            motor_loss: (M, 4) share of the speed that each rotor loses.
-            wind: The present wind.
-            controller: Their position controller.
+    def of(self, snapshot: Snapshot) -> Ability:
+        """Return what the present drones can do, in a state of them.
 
         Returns:
-            The thrust that exceeds what hovering takes, over that of an intact drone with a full
-            battery in calm air, and how fast the controller can follow. Drones that no source tells
-            their position have less.
+            The thrust in excess of hovering, as a share of that of an intact drone with a full
+            battery in calm air, and the speed that the controller can follow. Both are less for
+            drones without a source of their position.
         """
-        most = self._most * (1 - motor_loss.max(axis=1)) ** 2  # of four rotors like the weakest
-        if snapshot.battery is not None and self._battery is not None:
-            speed = snapshot.battery[:, 0] / self._battery.fastest_from
+        engine = self._engine
+        wind, controller = engine.wind, engine.world.controller
+        lost = engine.motor_loss[engine.rows].max(axis=1)
+        most = self._most * (1 - lost) ** 2  # of four rotors like the weakest
+        if snapshot.battery is not None:
+            speed = snapshot.battery[:, 0] / self._full_speed
             most = most * np.minimum(speed, 1.0) ** 2
         air = np.abs(wind.mean) + _GUSTS * wind.gust_intensity * np.array([2.0, 2.0, 1.0])
         holding = np.linalg.norm(self._drag * air + (0.0, 0.0, self._weight))
         share: np.ndarray = self._share * (most - holding) / (self._most - self._weight)
-        fastest = self._fastest
-        if controller is Controller.pid:
-            fastest = min(fastest, self._pid_fastest)
-        if controller.lag:
-            fastest = min(fastest, self._speed)
+        fastest = self._fastest.get(controller, self._others_fastest)
         if controller in self._airspeed:
             upwind = self._airspeed[controller] - float(np.linalg.norm(wind.mean))
             fastest = min(fastest, max(_FOLLOWED * upwind, _SLOWEST))
-        return Ability(np.clip(share, 0.0, 1.0), fastest, controller.lag)
+        return Ability(np.clip(share, 0.0, 1.0), fastest, self._lag.get(controller, 0.0))

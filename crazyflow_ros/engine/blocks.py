@@ -1,10 +1,10 @@
 """Many drones, block by block in each tick.
 
-XLA makes a loop over the drones of each of the thousands of computations of a tick, all in one
-function of LLVM, whose time for loops grows faster than their number: for 1,000 drones it took
-minutes. The loops over a block of few drones are unrolled to a few vector instructions, and what
-they read and write stays in the first-level cache. What drones do to one another is computed before
-the blocks, for all.
+XLA turns each of the thousands of computations of a tick into a loop over the drones, all in one
+function of LLVM. The time that LLVM takes grows faster than the number of loops: for 1,000 drones,
+it took minutes. Loops over a block of few drones are unrolled to a few vector instructions, whose
+data stay in the first-level cache. Forces among drones are computed for all drones, before the
+blocks.
 """
 
 from __future__ import annotations
@@ -15,68 +15,20 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench, no_wrench
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash_in_order
 from crazyflow_ros.dynamics.forces.collisions import DroneMeetings
-from crazyflow_ros.dynamics.forces.jets import FEW, TOGETHER
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Form
 from crazyflow_ros.engine.holding_step import HoldingStep
 from crazyflow_ros.engine.isolation import HoldableControls
-from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.sim import Integrator, SimData
+from crazyflow_ros.engine.slots import BLOCK
+from crazyflow_ros.sim import SimData
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Packing, Vectors
 from crazyflow_ros.xla.kernels import apart
-
-BLOCK = 32
-"""Drones in a block."""
-_LAYER = 20.0  # m
-
-
-def slots_for(n_drones: int) -> int:
-    """Return the number of slots to compile for: many drones fill whole blocks."""
-    return n_drones if n_drones <= FEW else -(-n_drones // BLOCK) * BLOCK
-
-
-def is_divided(config: SimulationConfig, n_drones: int, *, by_door: int, gusts: bool) -> bool:
-    """Return whether drones are computed block by block.
-
-    Random numbers, those that drones share with a door, networks and intermediate states of an
-    integrator need all of them at once.
-    """
-    return (
-        n_drones > FEW
-        and n_drones % BLOCK == 0
-        and by_door in (0, n_drones)
-        and not (gusts or config.policy)
-        and config.estimator == Estimator.none
-        and config.integrator != Integrator.rk4
-    )
-
-
-def neighbours_together(pos: np.ndarray) -> np.ndarray:
-    """Return drones at (M, 3) in an order in which neighbours follow each other, and its inverse.
-
-    They are in strips of about as many drones as a strip is to have groups, and by height only if
-    they are far apart.
-
-    Returns:
-        (2, M) integers.
-    """
-    n_drones = len(pos)
-    x, y, z = pos.T
-    layer = np.floor(z / _LAYER)
-    rank = np.empty(n_drones, int)
-    rank[np.lexsort((x, layer))] = np.arange(n_drones)
-    strip = rank // int(np.sqrt(n_drones * TOGETHER))
-    order = np.lexsort((y, strip))
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(n_drones)
-    return np.stack((order, inverse))
 
 
 class BlockFunction(Protocol):
@@ -110,7 +62,7 @@ class Blocks:
 
     Args:
         block: The function for a block, without what drones do to one another.
-        form: Of all drones.
+        form: Form of all drones.
         data: Data of all drones, for their parameters.
         config: The simulation.
     """
@@ -145,7 +97,7 @@ class Blocks:
         constant = given.T, gains.T
 
         def data_of(i: Array, start: Array, now: Any, forces: Array) -> tuple[SimData, Array]:
-            """Return the data of a block in tick i, before it, and its inputs."""
+            """Return the data of a block before tick i, and the inputs of its drones."""
             (leaves, held), (inputs, gains), force = apart(_part, start, (now, constant, forces))
             data = block.split.joined([leaf.T[None] for leaf in leaves], block.fixed)
             data = block.with_inputs(data, inputs.T, wind, gains.T, phase + i, obstacles)
@@ -195,7 +147,6 @@ class Blocks:
         return self._packing.pack([leaf.T[None] for leaf in leaves]), rows
 
     def _state(self, leaves: list[Array]) -> BodyState:
-        """Return the state of all drones."""
         fields = {
             name: tuple(leaf[:, None])
             for path, leaf in zip(self._form.initial, leaves)
@@ -204,7 +155,7 @@ class Blocks:
         return self._data.states.components._replace(**fields)
 
     def _forces(self, state: BodyState, order: Array | None) -> Array:
-        """Return what drones do to one another without touching, (3, M) [N]."""
+        """Return the forces among drones that do not touch, (3, M) [N]."""
         if self._downwash is None:
             return jnp.zeros((3, self._form.n_drones), self._form.dtype)
         return jnp.concatenate(self._downwash(state, self._data.params, order).force)

@@ -1,9 +1,8 @@
 """One world of a `Sim` as one function call: packed state, parameters as constants.
 
-A call without JAX takes some 2 us, see `xla.machine_code`; where only JAX can call the function, 20
-us or more, nearly all of it for arguments and results: some 10 us for each NumPy array, less for
-JAX's own arrays. So state and inputs share one array, in memory that both libraries read, and so do
-state and results.
+A call takes 10 us or more besides the computation, nearly all of it for arguments and results:
+some 10 us for each NumPy array, less for JAX's own arrays. So state and inputs share one array, in
+memory that both libraries read, and so do state and results.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -23,19 +22,20 @@ from crazyflow_ros.checks.limits import read_bytes
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.air import GUSTS, counted
-from crazyflow_ros.engine.blocks import neighbours_together
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import Leaves
-from crazyflow_ros.engine.memory import readable_by_jax
-from crazyflow_ros.engine.world_function import WorldFunction
-from crazyflow_ros.network_files import MOST_BYTES
+from crazyflow_ros.engine.form import GUSTS, Leaves, counted
+from crazyflow_ros.engine.slots import neighbours_together
 from crazyflow_ros.sim.leaves import layout
+from crazyflow_ros.sim.policies import MOST_BYTES
 from crazyflow_ros.xla import compiled_files
-from crazyflow_ros.xla.machine_code import MachineCode
+from crazyflow_ros.xla.on_device import default_platform, seen_by_jax
+
+if TYPE_CHECKING:
+    from crazyflow_ros.engine.world_function import WorldFunction
 
 SHARED = f"plugins.{GUSTS}"
 """Path of the leaf that all drones share although it has three axes; exists only with gusts."""
+_ALIGNMENT = 64  # bytes; XLA on the CPU copies arrays with less
 
 
 @dataclass(frozen=True)
@@ -44,28 +44,8 @@ class WorldProgram:
 
     layout: object
     """Layout of the obstacles, see `sim.leaves.layout`."""
-    by_jax: Callable[..., Any]
-    code: MachineCode | None = None
-    """The function as it is called without JAX, if possible."""
-
-    def advance(
-        self, arguments: np.ndarray, seen: Array | np.ndarray, rest: Any, obstacles: Any
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Return the results.
-
-        Args:
-            arguments: The first argument.
-            seen: The same for JAX.
-            rest: The other vectors of the state.
-            obstacles: Obstacles, or None.
-        """
-        if self.code is None:
-            packed, rest = self.by_jax(seen, rest, obstacles)
-            return packed, rest
-        self.code.give([arguments, *rest, *jax.tree.leaves(obstacles)])
-        self.code()
-        packed, *rest = self.code.results
-        return packed, tuple(rest)
+    advance: Callable[[Array | np.ndarray, Any, Obstacles | None], tuple[Any, tuple[Any, ...]]]
+    """The function: arguments for JAX, other vectors of the state, and obstacles."""
 
     def is_for(self, obstacles: Obstacles | None) -> bool:
         """Return whether it works with these obstacles."""
@@ -117,11 +97,16 @@ class CompiledWorld:
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
         self.controller = member(Controller, config.controller)
         self._config, self._by_door = config, by_door
-        self.form = form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
+        if config.is_own:
+            form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
+        else:
+            form = self._function.form
+        self.form = form
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
         self.max_stretches = form.max_stretches
-        self._arguments, self._seen = readable_by_jax(form.size, form.dtype)
+        self._counted = counted(self.freq)
+        self._arguments, self._seen = _readable_by_jax(form.size, form.dtype)
         parts = form.parts(self._arguments)
         self._state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
         self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
@@ -172,8 +157,7 @@ class CompiledWorld:
         if present is not None and present.is_for(obstacles):
             return present
         made = self._compiled(obstacles)
-        zeros = np.zeros_like(self._arguments)
-        made.advance(zeros, jax.device_put(zeros), self._rest, obstacles)
+        made.advance(jax.device_put(np.zeros_like(self._arguments)), self._rest, obstacles)
         return made
 
     def use(self, obstacles: Obstacles | None, program: WorldProgram | None = None) -> None:
@@ -204,10 +188,11 @@ class CompiledWorld:
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)
         counts, n = self._counts, len(stretches)
-        counts[0], counts[1], counts[2 : 2 + n] = tick % counted(self.freq), n, stretches
-        given = self._arguments, self._seen, self._rest, self.obstacles
-        packed, self._rest = self.present_program.advance(*given)
-        rows = self._rows(packed)[:n]
+        counts[0], counts[1], counts[2 : 2 + n] = tick % self._counted, n, stretches
+        packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
+        results, n_state = np.asarray(packed), self._state.size
+        self._state[:] = results[:n_state]
+        rows = results[n_state:].reshape(self.max_stretches, self.n_drones, -1)[:n]
         if self._order is not None:
             self._order[:] = neighbours_together(rows[-1, :, self.form.outputs["pos"]])
         return rows
@@ -215,6 +200,8 @@ class CompiledWorld:
     @cached_property
     def _function(self) -> WorldFunction:
         """What JAX traces; built if something has to be compiled."""
+        from crazyflow_ros.engine.world_function import WorldFunction  # with all of `Sim`
+
         return WorldFunction(self._config, self.n_drones, by_door=self._by_door, gusts=self.gusts)
 
     @cached_property
@@ -229,20 +216,10 @@ class CompiledWorld:
 
     def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles
-        program = compiled_files.compiled(
-            lambda: self._function.new(), arguments, "advance", self._kind
-        )
-        code = None
-        if program.description is not None:
-            zeros = np.zeros_like(self._arguments), self._rest, obstacles
-            code = MachineCode.tried(program.function, zeros, program.description)
-        return WorldProgram(layout(obstacles), program.function, code)
-
-    def _rows(self, packed: Array) -> np.ndarray:
-        """Store the state, and return the other results as rows."""
-        results = np.asarray(packed)
-        self._state[:] = results[: self._state.size]
-        return results[self._state.size :].reshape(self.max_stretches, self.n_drones, -1)
+        # The code of other packages may change, and then has to be traced to be told.
+        what = ("advance", self._kind) if self._config.is_own else ()
+        program = compiled_files.compiled(lambda: self._function.new(), arguments, *what)
+        return WorldProgram(layout(obstacles), program)
 
     def is_own(self, path: str) -> bool:
         """Return whether each drone has its own part of a leaf, on the second of three axes."""
@@ -261,3 +238,15 @@ class CompiledWorld:
     @leaves.setter
     def leaves(self, leaves: Leaves) -> None:
         self._state[:], self._rest = self.form.parted(self.form.packed(leaves))
+
+
+def _readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.ndarray]:
+    """Return an array of zeros, and an argument that passes its numbers to compiled functions.
+
+    On the CPU, the argument is a JAX array over the same memory: before writing to the array, wait
+    for the last call to finish. Elsewhere it is the array itself, which JAX copies in each call.
+    """
+    memory = np.zeros(size * dtype.itemsize + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    array = memory[start : start + size * dtype.itemsize].view(dtype)
+    return array, seen_by_jax(array) if default_platform() == "cpu" else array

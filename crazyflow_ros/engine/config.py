@@ -8,16 +8,18 @@ from typing import Annotated, Any
 import numpy as np
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.checks.plain_values import Numbers, Spec
+from crazyflow_ros.checks.enum_members import OpenEnum
+from crazyflow_ros.checks.plain_values import Names, Numbers, ParameterError, Spec
 from crazyflow_ros.control import Control, Controller, PowerDistribution
+from crazyflow_ros.control.rates import DEFAULT_RATE, DEFAULT_RATES
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.dynamics.forces import force_of
 from crazyflow_ros.engine.disturbances import Wind, check_wind
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
-from crazyflow_ros.sim import Integrator
-from crazyflow_ros.sim.arguments import DEFAULT_RATE, DEFAULT_RATES
+from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.wind import ALTITUDES
 
 SLOWEST_FACTOR = 1e-6
@@ -30,6 +32,26 @@ MAX_RATE = 100_000
 def rate(what: str) -> Spec:
     """Return the specification of a rate that cannot be 0."""
     return Spec(f"Rate of {what} [Hz]; must divide freq", 1, MAX_RATE)
+
+
+def _one_of(enum: type[OpenEnum], what: str) -> Spec:
+    """Return the specification of a member of an enumeration, which packages may add to."""
+    parameter = enum.__name__.lower()
+
+    def added(name: str) -> str:
+        if name not in (known := enum.known()):
+            raise ParameterError(parameter, f"one of {', '.join(known)}", name)
+        return name
+
+    return Spec(f"{what}; or one that an installed package has", choices=[*enum], otherwise=added)
+
+
+def _check_forces(parameter: str, names: Names) -> None:
+    for name in names:
+        try:
+            force_of(name)
+        except ValueError as error:
+            raise ValueError(f"{parameter}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -48,13 +70,13 @@ class SimulationOptions:
         ),
     ] = DEFAULT_DRONE
     scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF file")] = "floor"
-    dynamics: Annotated[str, Spec("Dynamics model", choices=list(Dynamics))] = str(Dynamics.default)
+    dynamics: Annotated[str, _one_of(Dynamics, "Dynamics model")] = str(Dynamics.default)
     control: Annotated[str, Spec("Control mode of <drone>/command", choices=list(Control))] = str(
         Control.state
     )
     controller: Annotated[
         str,
-        Spec("Position and attitude controller, as in the firmware", choices=list(Controller)),
+        _one_of(Controller, "Position and attitude controller, as in the firmware"),
     ] = str(Controller.default)
     policy: Annotated[
         str,
@@ -63,10 +85,8 @@ class SimulationOptions:
             "goals come from cmd_pose and the other commands; empty: none"
         ),
     ] = ""
-    """See `policy.files`. It needs control=state, and replaces `state_freq`."""
-    integrator: Annotated[str, Spec("Integration method", choices=list(Integrator))] = str(
-        Integrator.default
-    )
+    """See `policy.load`. It needs control=state, and replaces `state_freq`."""
+    integrator: Annotated[str, _one_of(Integrator, "Integration method")] = str(Integrator.default)
     freq: Annotated[int, Spec("Physics ticks per simulated second", 1, MAX_RATE)] = 500
     state_freq: Annotated[int, rate("the position controller")] = DEFAULT_RATES[Control.state]
     attitude_freq: Annotated[int, rate("the attitude controller")] = DEFAULT_RATE
@@ -86,10 +106,10 @@ class SimulationOptions:
     ] = str(PowerDistribution.capped)
     estimator: Annotated[
         str,
-        Spec(
+        _one_of(
+            Estimator,
             "State that the controllers use: the true one, or the estimate of the firmware's "
             "Kalman filter, which measures with crazyflie.decks and mocap",
-            choices=list(Estimator),
         ),
     ] = str(Estimator.default)
     battery: Annotated[
@@ -104,7 +124,7 @@ class SimulationOptions:
         Numbers,
         Spec("Mean wind x, y, z in map [m/s], up to 30", read_only=False, check=check_wind),
     ] = (0.0, 0.0, 0.0)
-    """Wind at the start, see `disturbances.Wind`, as are the next two fields."""
+    """Wind at the start, like the next two fields; see `disturbances.Wind`."""
     gust_intensity: Annotated[
         float,
         Spec(
@@ -117,6 +137,14 @@ class SimulationOptions:
     gust_altitude: Annotated[
         float, Spec("Height above ground in the gust model [m]", *ALTITUDES, read_only=False)
     ] = Wind.gust_altitude
+    forces: Annotated[
+        Names,
+        Spec(
+            "Further forces on the drones, by their names in installed packages",
+            check=_check_forces,
+        ),
+    ] = ()
+    """See `dynamics.forces.external.force_of`."""
     ground_effect: Annotated[bool, Spec("Rotors have more thrust near the floor")] = False
     """See `dynamics.forces.aerodynamics.ground_effect`."""
     downwash: Annotated[bool, Spec("Drones feel the downwash of drones above them")] = False
@@ -148,7 +176,7 @@ class SimulationOptions:
 
 @dataclass(frozen=True)
 class RealisticOptions(SimulationOptions):
-    """The options with what the node and the programs switch on, for a user would expect it."""
+    """The options with the effects that users expect, so the node and the programs enable them."""
 
     true_mass: bool = True
     ground_effect: bool = True
@@ -166,9 +194,20 @@ class SimulationConfig(SimulationOptions):
 
     @classmethod
     def of(cls, options: SimulationOptions, **others: Any) -> SimulationConfig:
-        """Return the configuration with these options, but for the values of `others`."""
+        """Return the configuration with these options, except where `others` has other values."""
         names = [option.name for option in fields(SimulationOptions)]
         return cls(**({name: getattr(options, name) for name in names} | others))
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the physics uses no code of other packages."""
+        return (
+            Dynamics(self.dynamics).is_own
+            and Controller(self.controller).is_own
+            and Integrator(self.integrator).is_own
+            and Estimator(self.estimator).is_own
+            and not self.forces
+        )
 
     def compiled_part(self) -> SimulationConfig:
         """Return this configuration with defaults where no compiled code depends on it.

@@ -104,7 +104,7 @@ def to_disturbance(values: Any) -> Disturbance:
     """Convert values from JSON to a disturbance; the inverse of `from_disturbance`.
 
     Raises:
-        ValueError: They are not those of a disturbance.
+        ValueError: The values do not describe a disturbance.
     """
     kind = _KINDS.get(str(values.get("kind"))) if isinstance(values, Mapping) else None
     if kind is None:
@@ -123,7 +123,7 @@ def check_wind(name: str, mean: Sequence[float]) -> tuple[float, float, float]:
         mean: x, y, z, m/s.
 
     Raises:
-        ValueError: It is not three finite numbers, or too strong.
+        ValueError: The wind is not three finite numbers, or is too strong.
     """
     x, y, z = limits.vector(name, mean, (3,), limits.WIND).tolist()
     limits.number(f"{name} speed", float(np.linalg.norm((x, y, z))), limits.WIND)

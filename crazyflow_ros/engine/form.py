@@ -26,6 +26,26 @@ axes."""
 Columns = dict[str, slice]
 """Columns of a table by name, side by side."""
 
+WIND, GUSTS = "wind", "gusts"
+"""Entries of `data.plugins`, shared by the drones: the wind's numbers, and the state of its
+filters."""
+_GUST_RATE = 100  # Hz of simulated time, minimum, unless the tick rate is lower
+_EXACT = 2**24  # the largest integer up to which float32 is exact
+
+
+def counted(freq: int) -> int:
+    """Return the number of ticks after which the tick count starts again, and the gusts repeat.
+
+    It is a multiple of every period, and small enough to be exact in single precision. At 500 Hz it
+    is nine hours.
+    """
+    return _EXACT // freq * freq
+
+
+def gust_period(freq: int) -> int:
+    """Return the ticks between two updates of the gusts, which change little in that time."""
+    return next(n for n in range(max(1, freq // _GUST_RATE), 0, -1) if freq % n == 0)
+
 
 def side_by_side(sizes: Mapping[str, int]) -> Columns:
     """Return columns of these sizes."""
@@ -170,7 +190,7 @@ class Form:
         """Return the columns of a gain among all gains.
 
         Raises:
-            ValueError: It has no effect.
+            ValueError: The gain has no effect.
         """
         if name not in self.gains:
             raise ValueError(unknown("gain", name, self.gains))
@@ -193,3 +213,10 @@ class Form:
         """Return the numbers and the other vectors, the inverse of `joined`."""
         i = self.numbers
         return vectors[i], (*vectors[:i], *vectors[i + 1 :])
+
+
+def place(high: np.ndarray, low: np.ndarray, slots: np.ndarray, pos: np.ndarray) -> None:
+    """Write positions as sums of two numbers; those of drones that stay keep all their digits."""
+    moves = pos != high[slots] + low[slots].astype(float)
+    high[slots] = np.where(moves, pos, high[slots])
+    low[slots] = np.where(moves, pos - high[slots].astype(float), low[slots])

@@ -31,12 +31,13 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.engine.form import POS_LOW
 from crazyflow_ros.engine.isolation import keep_held
-from crazyflow_ros.sim import Integrator, Sim, SimData
+from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.compile.packing import Components, in_components
 from crazyflow_ros.sim.data import SimStateDeriv, check_precision
+from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, traced
+from crazyflow_ros.sim.motion import as_impulses, derivative, free_derivative, with_contacts
 from crazyflow_ros.sim.pipeline import names
-from crazyflow_ros.sim.stages import as_impulses, derivative, free_derivative, with_contacts
 from crazyflow_ros.xla.kernels import inlined
 
 _Carry: TypeAlias = tuple[Components, BodyDerivative, Array]
@@ -48,7 +49,8 @@ class HoldingStep:
     """`Sim.build_step_fn` for drones that can be held; a lost drone is held.
 
     It adds `POS_LOW` to the data of the simulation. The largest contact of a drone is the largest
-    force of its contacts along an axis of the world [N], shape (N, M); 0 with rk4.
+    force of its contacts along an axis of the world [N], shape (N, M); 0 with an integrator that
+    evaluates intermediate states.
     """
 
     def __init__(self, sim: Sim) -> None:
@@ -57,8 +59,8 @@ class HoldingStep:
         sim.data = sim.data.replace(plugins=sim.data.plugins | exact)
         place = names(sim.step_pipeline).index("integrate")
         self._before, self._after = sim.step_pipeline[:place], sim.step_pipeline[place + 1 :]
-        # rk4 also evaluates intermediate states.
-        self._is_simple = sim.integrator is not Integrator.rk4
+        # Others, such as rk4, also evaluate intermediate states.
+        self._is_simple = sim.integrator in (Integrator.euler, Integrator.symplectic_euler)
         self._integrator, self._forces = sim.integrator, sim.forces
         self._commanded = inlined(self._command)
         self._rate_of, self._moved = inlined(self._rates), inlined(self._move)
@@ -75,11 +77,11 @@ class HoldingStep:
     def tick(
         self, data: SimData, is_end: Array, push: Array, contact: Wrench | None = None
     ) -> tuple[SimData, Array]:
-        """Return the data after a tick, or at the end only with accelerations. Not with rk4.
+        """Return the data after a tick, or the same data with accelerations. Not for rk4.
 
         Args:
             data: The data.
-            is_end: Whether this is the end.
+            is_end: Whether to compute only the accelerations, at the end of a step.
             push: Largest accelerations by contacts until now, for `largest`; they are the second
                 result, too.
             contact: Wrench of contacts that are computed elsewhere, before all others.
@@ -102,7 +104,7 @@ class HoldingStep:
     def _ticks(
         self, data: SimData, contact: Wrench | None = None
     ) -> tuple[_Tick, _Carry, Callable[[Components], SimData]]:
-        """Return the function of a tick, what it carries from tick to tick, and data from that."""
+        """Return the function of a tick, its initial carry, and a function from parts to data."""
         check_precision(data)
         split, join = in_components(data, changed_leaves(traced(self._whole_tick, data)))
 
@@ -145,7 +147,7 @@ class HoldingStep:
     def _rates(
         self, data: SimData, contact: Wrench | None
     ) -> tuple[BodyDerivative, BodyDerivative, Array]:
-        """Return the derivative, the one to advance with, and the largest contact."""
+        """Return the derivative, the derivative to advance with, and the largest contact."""
         state = data.states.components
         free = free_derivative(data, state, self._forces)
         rate = free if contact is None else data.params.pushed(state, free, contact)
@@ -162,7 +164,7 @@ class HoldingStep:
                 return rate
             return derivative(data, state._replace(pos=add(now.pos, state.pos)), self._forces)
 
-        # From where the drones are, so that the ways are small numbers.
+        # Relative to the drones' positions, so that displacements are small numbers.
         state = self._integrator.fn(now._replace(pos=low), rate_at, 1 / data.core.freq)
         pos = add(now.pos, state.pos)
         lost = subtract(state.pos, subtract(pos, now.pos))

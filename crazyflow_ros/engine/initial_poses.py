@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.scene.frames import quat_from_rpy
-from crazyflow_ros.sim.data import grid_2d
+from crazyflow_ros.scene.frames import grid_2d, quat_from_rpy
 
 _NEAR = 0.5  # m, minimum distance from other drones
 

@@ -17,10 +17,7 @@ from jax import Array
 
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.data import SimControls
-
-OUT_OF_SERVICE = -1
-"""Replaces a level: the drone is held and follows no command."""
+from crazyflow_ros.sim.controls import SimControls
 
 # Far beyond what drones reach. NaN propagates through the maximum, and is never below 1.
 _LIMITS = {

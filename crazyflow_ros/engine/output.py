@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import GROUPS, POS_LOW, Columns, group_of, side_by_side
 from crazyflow_ros.engine.snapshot import Believed, Fields, Snapshot

@@ -17,30 +17,28 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
-from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
+from crazyflow_ros.dynamics.forces import force_of
 from crazyflow_ros.dynamics.forces.external import External
-from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
-from crazyflow_ros.engine.blocks import BLOCK, Blocks, is_divided
+from crazyflow_ros.engine.air import Blow, with_calm_wind, with_wind
+from crazyflow_ros.engine.blocks import Blocks
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import GROUPS, POS_LOW, Form, input_columns, output_columns, width
-from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
+from crazyflow_ros.engine.form import WIND, Form, input_columns, output_columns, width
+from crazyflow_ros.engine.gain_inputs import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.holding_step import HoldingStep
-from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
-from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels, levels_of
+from crazyflow_ros.engine.isolation import HoldableControls, make_holdable
+from crazyflow_ros.engine.level_controls import LevelControls, follow_levels
+from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level, levels_of
+from crazyflow_ros.engine.readings import Readings
+from crazyflow_ros.engine.slots import BLOCK, is_divided
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.policy.files import load
-from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery, WeakMotors
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
 from crazyflow_ros.sim.leaves import path_name
 from crazyflow_ros.sim.pipeline import insert_before
-from crazyflow_ros.sim.policy import follow_policy
+from crazyflow_ros.sim.policies import policy_of
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import N_NUMBERS
 from crazyflow_ros.xla.compiler import ONE_KERNEL, has_one_kernel, set_metadata
@@ -62,10 +60,10 @@ class WorldFunction:
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
-                not divide `freq`, or a door cannot share the drones with it.
+                not divide `freq`, or does not allow a door to fly only some of the drones.
         """
         door_alone = by_door == n_drones
-        policy = load(config.policy, config.drone_model) if config.policy else None
+        policy = policy_of(config.policy, config.drone_model) if config.policy else None
         if policy is not None:
             if by_door:
                 raise ValueError("drones that follow a policy have no individual levels")
@@ -95,13 +93,14 @@ class WorldFunction:
             positioning=None if config.estimator == Estimator.none else config.positioning,
         )
         self._by_door, self._gusts = by_door, gusts
-        self._cell = Battery.of(config.drone_model) if config.battery else None
+        cell = Battery.of(config.drone_model) if config.battery else None
+        self._readings = Readings(sim, cell)
         if policy is not None:
-            follow_policy(sim, policy)
+            policy.fly(sim)
         levels = levels_of(sim.control, policy=policy is not None)
         follow_levels(sim, config, levels, by_door)
         stages: list[Stage] = [
-            *([self._cell] if self._cell else []),
+            *([cell] if cell else []),
             *([WeakMotors()] if sim.dynamics.has_rotors else []),
             *([Blow()] if gusts else []),
         ]
@@ -153,7 +152,7 @@ class WorldFunction:
             self._blocks = Blocks(block, self.form, sim.data, config)
 
     def new(self) -> Callable[..., Any]:
-        """Return the function, a new one, because JAX keeps code as long as its function exists.
+        """Return a new function, because JAX keeps compiled code as long as its function exists.
 
         Its arguments are the numbers, see `Form`, the other vectors of the state, and obstacles or
         None.
@@ -274,77 +273,11 @@ class WorldFunction:
         controls, column = data.controls, self._inputs["level"]
         assert isinstance(controls, HoldableControls)
         lost = (controls.held & ~self.is_held(given[None, :, column]))[0]
-        readings = {
-            **self._motion(data),
+        found = self._readings.columns(data) | {
             "lost": lost.astype(given.dtype),
-            "contact": self._contact(data),  # with the wind, whose drag is not a contact
             "impact": impact[0, :, None],
-            POS_LOW: data.plugins[POS_LOW][0],
-            **self._battery(data),
-            **self._desired(data),
-            **self._believed(data),
         }
-        return jnp.concatenate([readings[name] for name in self.form.outputs], axis=-1)
-
-    def _motion(self, data: SimData) -> dict[str, Array]:
-        """Return the columns of state and accelerations."""
-        states, rate, controls = data.states, data.states_deriv, data.controls
-        assert isinstance(controls, HoldableControls)
-        moves = ~controls.held
-        acc, ang_acc = (jnp.where(moves & jnp.isfinite(x), x, 0) for x in (rate.acc, rate.ang_acc))
-        obeyed, command = controls.armed & self._has_rotors, controls.rotor_vel
-        columns = {
-            "pos": states.pos,
-            "quat": states.quat,
-            "vel": states.vel,
-            "ang_vel": states.ang_vel,
-            "acc": acc,
-            "ang_acc": ang_acc,
-            "body_vel": world_to_body(states.quat, states.vel),
-            "specific_force": world_to_body(states.quat, acc - data.params.gravity_vec),
-            "rotor_vel": states.rotor_vel if self._has_rotors else jnp.zeros_like(states.rotor_vel),
-            "rotor_command": jnp.where(obeyed & jnp.isfinite(command), command, 0),
-        }
-        return {name: x[0] for name, x in columns.items()}
-
-    def _contact(self, data: SimData) -> Array:
-        """Return the columns `contact`."""
-        assert isinstance(data.controls, HoldableControls)
-        wrench = self._sim.contact_wrench(data)
-        return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]
-
-    def _battery(self, data: SimData) -> dict[str, Array]:
-        """Return the columns of the batteries, if there are any."""
-        if self._cell is None:
-            return {}
-        volts, current = self._cell.under_load(data)
-        return {
-            "battery.voltage": volts[0, :, None],
-            "battery.current": current[0, :, None],
-            "battery.drawn": data.plugins["battery"][0],
-        }
-
-    @staticmethod
-    def _desired(data: SimData) -> dict[str, Array]:
-        """Return the columns of the desired values, if there is a position controller."""
-        controls = data.controls
-        position, attitude, mixer = controls.state, controls.attitude, controls.force_torque
-        if position is None or attitude is None:
-            return {}
-        columns = {
-            "attitude": attitude.cmd,
-            "rates": attitude.memory[RATES],
-            "wrench": jnp.zeros_like(attitude.cmd) if mixer is None else mixer.cmd,
-            "integral": position.memory.get(INTEGRAL, jnp.zeros_like(attitude.ang_vel_des)),
-        }
-        return {f"desired.{k}": jnp.where(jnp.isfinite(x), x, 0)[0] for k, x in columns.items()}
-
-    @staticmethod
-    def _believed(data: SimData) -> dict[str, Array]:
-        """Return the columns of the estimates, if the drones have estimators."""
-        if data.estimate is None:
-            return {}
-        return {f"believed.{name}": getattr(data.estimate, name)[0] for name in GROUPS["believed"]}
+        return jnp.concatenate([found[name] for name in self.form.outputs], axis=-1)
 
 
 @contextmanager
@@ -367,12 +300,14 @@ def _on_cpu() -> bool:
 
 def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
     """Return all forces on the drones."""
-    drone = config.drone_model
-    return (
-        *([ground_effect(drone)] if config.ground_effect else []),
-        *([downwash(drone)] if config.downwash and n_drones > 1 else []),
-        *contact_forces(drone, config.freq, drones=config.drone_collisions),
+    names = (
+        *(["ground_effect"] if config.ground_effect else []),
+        *(["downwash"] if config.downwash and n_drones > 1 else []),
+        *config.forces,
     )
+    drone, freq = config.drone_model, config.freq
+    built = (force_of(name)(drone, freq) for name in names)
+    return (*built, *contact_forces(drone, freq, drones=config.drone_collisions))
 
 
 def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[External, ...]:
@@ -380,5 +315,5 @@ def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[Exte
 
     Contacts with immovable objects come last, and take precedence.
     """
-    kinds = (*([drone_contact] if drones else []), obstacle_contact, floor_contact)
-    return tuple(kind(drone_model, freq) for kind in kinds)
+    names = (*(["drone_contact"] if drones else []), "obstacle_contact", "floor_contact")
+    return tuple(force_of(name)(drone_model, freq) for name in names)

@@ -1,9 +1,6 @@
 """Environments of quadrotors, as pure functions and for Gymnasium; requires the extra `gym`."""
 
-import gymnasium
-
-from crazyflow_ros.envs import crazyflow
-from crazyflow_ros.envs.configuration import Autoreset, Configuration
+from crazyflow_ros.envs import crazyflow, registration
 from crazyflow_ros.envs.crazyflow import (
     DroneEnv,
     FigureEightEnv,
@@ -13,10 +10,10 @@ from crazyflow_ros.envs.crazyflow import (
     ReachVelEnv,
 )
 from crazyflow_ros.envs.environment import Environment, Timestep
+from crazyflow_ros.envs.environment_options import Autoreset, Configuration
 from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
-from crazyflow_ros.envs.registration import TASKS
 from crazyflow_ros.envs.single import QuadrotorEnv
 from crazyflow_ros.envs.tasks import (
     CourseTask,
@@ -62,12 +59,5 @@ __all__ = [
     "Verdict",
 ]
 
-for _kind in TASKS:
-    gymnasium.register(
-        id=f"crazyflow_ros/{_kind}-v0",
-        entry_point="crazyflow_ros.envs.registration:make_one",
-        vector_entry_point="crazyflow_ros.envs.registration:make",
-        kwargs={"kind": _kind},
-    )
-
+registration.register()
 crazyflow.register("crazyflow_ros/")

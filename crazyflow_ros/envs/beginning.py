@@ -1,4 +1,4 @@
-"""How episodes begin: default data, the start of the task, and the stages of the reset."""
+"""The beginning of an episode: default data, the start of the task, the stages of the reset."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.xla.kernels import where_needed
 
 KEY, ORIGIN = "episode_key", "episode_origin"
-"""Plugins: the random key of each world, (N, 1, 2), and what the task keeps, (N, M, k)."""
+"""Plugins: the random key of each world, (N, 1, 2), and the `origin` of the task, (N, M, k)."""
 
 
 class Beginning:
-    """Draws the beginnings of episodes, world by world.
+    """Draws the beginnings of episodes.
 
-    A world draws from its own key, so that its episodes do not depend on other worlds.
+    Each world draws from its own key, so that its episodes do not depend on other worlds.
 
     Attributes:
-        default: Data of all worlds, with the shapes that they have after a reset.
+        default: Data of all worlds, in the shapes after a reset.
     """
 
     def __init__(
@@ -63,11 +63,10 @@ class Beginning:
         self.default: SimData = jax.tree.unflatten(jax.tree.structure(default), whole)
 
     def _data(self, leaves: Sequence[Any]) -> SimData:
-        data: SimData = jax.tree.unflatten(self._treedef, leaves)
-        return data
+        return jax.tree.unflatten(self._treedef, leaves)
 
     def _begun(self, data: SimData) -> SimData:
-        """Return the data of a world at the beginning of an episode, drawn from its key."""
+        """Return the data of a world at the beginning of an episode that is drawn from its key."""
         default, core = data, data.core
         key, subkey = jax.random.split(jax.random.wrap_key_data(data.plugins[KEY][0, 0]))
         start = Start(*self._task.begin(subkey, core.n_drones))
@@ -108,23 +107,21 @@ class Beginning:
         leaves, treedef = jax.tree.flatten(data)
         for i, x in zip(self.drawn, self.drawn_for(data.plugins[KEY])):
             leaves[i] = x
-        begun: SimData = jax.tree.unflatten(treedef, leaves)
-        return begun
+        return jax.tree.unflatten(treedef, leaves)
 
     def chosen(self, worlds: Array, new: SimData, data: SimData) -> SimData:
-        """Return data with some worlds, (N,) bool, from `new`."""
+        """Return data in which some worlds, (N,) bool, are replaced with those of `new`."""
         leaves, treedef = jax.tree.flatten(data)
         for i, (own, x) in enumerate(zip(self._owned, jax.tree.leaves(new))):
             if own:
                 leaves[i] = jnp.where(worlds.reshape(-1, *[1] * (x.ndim - 1)), x, leaves[i])
-        merged: SimData = jax.tree.unflatten(treedef, leaves)
-        return merged
+        return jax.tree.unflatten(treedef, leaves)
 
     def where(self, ended: Array, data: SimData, changed: Sequence[bool]) -> SimData:
         """Return data in which some worlds begin an episode.
 
         Args:
-            ended: (n,) bool, these worlds.
+            ended: (n,) bool, the worlds that begin one.
             data: Data of n worlds.
             changed: For each leaf, whether it may differ from the default data.
         """
@@ -137,5 +134,4 @@ class Beginning:
             if own and (flag or i in new):
                 worlds = ended.reshape(-1, *[1] * (leaves[i].ndim - 1))
                 leaves[i] = jnp.where(worlds, new.get(i, self._first[i]), leaves[i])
-        begun: SimData = jax.tree.unflatten(treedef, leaves)
-        return begun
+        return jax.tree.unflatten(treedef, leaves)

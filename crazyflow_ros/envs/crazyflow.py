@@ -1,4 +1,4 @@
-"""The environments of Crazyflow 0.4: the same names, spaces, rewards and ends of episodes.
+"""The environments of Crazyflow 0.4, with the same names, spaces, rewards and ends of episodes.
 
 `register` makes them known under Crazyflow's own ids; with the prefix `crazyflow_ros/`, importing
 `crazyflow_ros.envs` does. Arrays are NumPy's. In the step that begins an episode the reward is 0,
@@ -26,6 +26,7 @@ from crazyflow_ros.dynamics.components import sin_cos
 from crazyflow_ros.envs.tasks import Flight, Start, Verdict, length, within
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 from crazyflow_ros.policy.action import Action
+from crazyflow_ros.policy.observation import PARTS
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.randomize import ResetStage
 
@@ -33,19 +34,12 @@ Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]
 """Lowest and highest values."""
 
 _MOTION = {"pos": "position", "quat": "attitude", "vel": "velocity", "ang_vel": "body_rates"}
-_SIZES = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3}
 _AT_REST: Bounds = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 
 def _drawn(key: Array, n: int, bounds: Bounds) -> Array:
     low, high = np.asarray(bounds, float)
     return within(key, n, tuple((low + high) / 2), tuple((high - low) / 2))
-
-
-def thrust_limits(drone: AnyDrone) -> tuple[float, float]:
-    """Return the least and the largest thrust of all four rotors, N."""
-    figures = load_drone(drone)
-    return 4 * figures["thrust_min"], 4 * figures["thrust_max"]
 
 
 @dataclass(frozen=True)
@@ -58,13 +52,11 @@ class _ReachPos:
     goals: Bounds = ((-1.0, -1.0, 0.5), (1.0, 1.0, 1.5))
 
     def begin(self, key: Array, n: int) -> Start:
-        """See `Task`."""
         keys = jax.random.split(key, 3)
         pos, vel, goal = map(_drawn, keys, (n, n, n), (self.pos, self.vel, self.goals))
         return Start(pos, goal, vel=vel)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`."""
         del time
         return origin, jnp.zeros_like(origin)
 
@@ -77,7 +69,6 @@ class _ReachPos:
         return flight.pos[:, 2] < 0
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`."""
         del before
         failed = self.ends(after)
         return Verdict(jnp.where(failed, -1.0, self.reward(after)), failed, ~failed)
@@ -90,12 +81,10 @@ class _ReachVel(_ReachPos):
     goals: Bounds = ((-1.0, -1.0, -1.0), (1.0, 1.0, 1.0))
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`."""
         del time
         return jnp.zeros_like(origin), origin
 
     def reward(self, flight: Flight) -> Array:
-        """See `_ReachPos`."""
         return jnp.exp(-length(flight.vel_error))
 
 
@@ -106,7 +95,6 @@ class _Landing(_ReachPos):
     goals: Bounds = ((0.0, 0.0, 0.1), (0.0, 0.0, 0.1))
 
     def reward(self, flight: Flight) -> Array:
-        """See `_ReachPos`."""
         return jnp.exp(-2 * length(flight.error) - 2 * length(flight.vel))
 
 
@@ -121,22 +109,23 @@ class _FigureEight(_ReachPos):
     points: int = 5000
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`. The first point is that of the first step."""
+        """The first point is that of the first step."""
         phase = (time[:, 0] * self.rate - 1) * (tau / (self.points - 1))
         (sin, _), (sin2, _) = sin_cos(phase), sin_cos(2 * phase)
         return jnp.stack([sin, 0 * sin, 1 + sin2 / 2], axis=-1), jnp.zeros_like(origin)
 
     def ends(self, flight: Flight) -> Array:
-        """See `_ReachPos`."""
         return (flight.pos[:, 2] < 0) | (jnp.abs(flight.pos) > 2).any(axis=-1)
 
 
 class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
-    """Worlds of one drone: roll, pitch, yaw [rad] and thrust [N] to a dictionary of its motion.
+    """Worlds of one drone. Actions are roll, pitch, yaw [rad] and thrust [N].
+
+    Observations are a dictionary of the motion.
 
     Attributes:
-        worlds: The environment behind it.
-        device: The device of JAX that computes it.
+        worlds: The environment that this one wraps.
+        device: The JAX device that computes it.
     """
 
     _task: ClassVar[type[_ReachPos]] = _ReachPos
@@ -163,7 +152,7 @@ class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
             drone: A `Drone`, or the path of a drone's folder.
             freq: Actions per second; must divide 500.
             device: Kind of the JAX device.
-            reset_randomization: Stage of the reset, in place of random positions and velocities.
+            reset_randomization: Stage of the reset that replaces random positions and velocities.
             **fields: Fields of the task.
 
         Raises:
@@ -172,10 +161,12 @@ class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
         self.device = jax.devices(device)[0]
         if reset_randomization is not None:
             fields |= {"pos": _AT_REST, "vel": _AT_REST}
-        least, most = thrust_limits(drone)
+        figures = load_drone(drone)
+        least, most = 4 * figures["thrust_min"], 4 * figures["thrust_max"]
         offset = (0.0, 0.0, 0.0, (most + least) / 2)
         scale = (pi / 2, pi / 2, pi / 2, (most - least) / 2)
         self._offset, self._scale = (np.array(x, np.float32) for x in (offset, scale))
+        parts = _MOTION | (dict([self._goal]) if self._goal else {})
         with jax.default_device(self.device):
             self.worlds = QuadrotorVectorEnv(
                 num_envs,
@@ -184,14 +175,14 @@ class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
                 dynamics=dynamics,
                 action_freq=freq,
                 action=Action(Control.attitude, offset, scale),
-                observation=(*_MOTION.values(), *([self._goal[1]] if self._goal else [])),
+                observation=tuple(parts.values()),
                 randomizers=() if reset_randomization is None else (reset_randomization,),
                 max_episode_steps=ceil(max_episode_time * freq - 1e-6),
                 power_distribution=PowerDistribution.clipped,
             )
         self.num_envs, self.freq, self.max_episode_time = num_envs, freq, max_episode_time
         self.metadata = self.worlds.metadata
-        self._sizes = _SIZES | ({self._goal[0]: 3} if self._goal else {})
+        self._sizes = {name: PARTS[part].size for name, part in parts.items()}
         low, high = self._offset - self._scale, self._offset + self._scale
         self.single_action_space = Box(low, high, dtype=np.float32)
         self.single_observation_space = Dict(
@@ -225,7 +216,7 @@ class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
         return self._divided(obs), *results  # type: ignore[return-value]  # of known length
 
     def _divided(self, obs: np.ndarray) -> dict[str, np.ndarray]:
-        """Return an observation by names."""
+        """Return the parts of an observation by name."""
         ends = np.cumsum(list(self._sizes.values()))[:-1]
         return dict(zip(self._sizes, np.split(obs, ends, axis=-1)))
 
@@ -256,7 +247,7 @@ class LandingEnv(DroneEnv):
 
 
 class FigureEightEnv(DroneEnv):
-    """Follow a vertical figure eight, of which the next points are observed."""
+    """Follow a vertical figure eight, whose next points are observed."""
 
     _task = _FigureEight
     _goal = None
@@ -322,8 +313,8 @@ def register(prefix: str = "") -> None:
         prefix: Prefix of Crazyflow's ids.
 
     Raises:
-        ValueError: An id belongs to something else, as after an import of Crazyflow itself; in that
-            case, none has been registered.
+        ValueError: An id belongs to something else, as after an import of Crazyflow itself; then
+            none is registered.
     """
     for name, env in _IDS.items():
         known = gymnasium.registry.get(f"{prefix}{name}")
@@ -335,7 +326,7 @@ def register(prefix: str = "") -> None:
 
 
 class NormalizeActions(VectorWrapper[Any, Any, Any, Any]):
-    """Replaces the actions of an environment with actions from -1 to 1, which are clipped."""
+    """A wrapper whose actions range from -1 to 1, and are clipped."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Wrap an environment whose actions have limits.

@@ -1,4 +1,4 @@
-"""The environment as pure functions."""
+"""Environments as pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
-from crazyflow_ros.envs.configuration import Autoreset, Configuration
+from crazyflow_ros.envs.environment_options import Autoreset, Configuration
 from crazyflow_ros.envs.eyes import MOUNT, Eyes
 from crazyflow_ros.envs.tasks import CourseTask, Flight, Task, Verdict
 from crazyflow_ros.policy.action import SIZE
@@ -31,12 +31,12 @@ REWARD, TERMINATED, TRUNCATED, SUCCESS = "reward", "terminated", "truncated", "s
 
 
 Seen = Array | dict[str, Array]
-"""Observations, (N, size), or with an axis of drones. With an eye a dictionary of them, "motion",
-and of pictures by their kind, (N, height, width, channels)."""
+"""Observations, (N, size), or (N, M, size) with several drones per world. With an eye, a dictionary
+of these, "motion", and of pictures by their kind, (N, height, width, channels)."""
 
 
 class Timestep(NamedTuple):
-    """Results of a step of N worlds. With one drone in a world, arrays have no axis of drones."""
+    """Results of a step of N worlds. With one drone per world, arrays have no axis of drones."""
 
     observation: Seen
     """See `Seen`."""
@@ -55,10 +55,9 @@ class Timestep(NamedTuple):
 class Environment:
     """A task of drones in parallel worlds, as pure functions on JAX arrays.
 
-    The state of an environment is a `SimData` whose plugins hold what belongs to the episodes.
+    The state of an environment is a `SimData` whose plugins hold the state of the episodes.
     `reset` and `step` can be transformed by `jax.jit`, `jax.lax.scan`, `jax.vmap` and `jax.grad`.
-    A step is one function of each world: on a CPU a single kernel, which computes the worlds block
-    by block.
+    On a CPU, a step is a single kernel, which computes the worlds block by block.
 
     Attributes:
         num_envs: Number of worlds.
@@ -66,11 +65,10 @@ class Environment:
         config: The options.
         observation: Composition of observations.
         action: Meaning of actions.
-        mesh: The devices of the worlds, or None.
-        eyes: What the drones see, as a function of the state; None without an eye.
+        mesh: Devices of the worlds, or None.
+        eyes: Function from the state to the pictures of the drones; None without an eye.
         max_episode_steps: Steps after which an episode is truncated.
-        sim: The simulation, with its pipelines. Stages that are added to them take part in the next
-            step or reset.
+        sim: The simulation. Stages added to its pipelines act from the next step or reset on.
     """
 
     def __init__(self, num_envs: int, task: Task, mesh: Mesh | None = None, **options: Any) -> None:
@@ -131,9 +129,9 @@ class Environment:
         self._compiled: _Compiled | None = None
 
     def of_device(self) -> Environment:
-        """Return an environment of the worlds that one device has, for `jax.shard_map`.
+        """Return an environment of the worlds of a single device, for `jax.shard_map`.
 
-        It has the same options and the present pipelines.
+        It has the same options and the current pipelines.
         """
         if self.mesh is None:
             return self
@@ -160,7 +158,7 @@ class Environment:
         return state.replace(plugins=state.plugins | {OBSERVATION: seen})
 
     def restart(self, state: SimData, worlds: Array, key: Array) -> tuple[SimData, Seen]:
-        """Begin an episode in some worlds, the one that they would begin after `reset(key)`.
+        """Begin an episode in some worlds, the same one as after `reset(key)`.
 
         Args:
             state: The state. The other worlds keep theirs.
@@ -224,9 +222,9 @@ class Environment:
         return state.replace(plugins=state.plugins | {ENDED: flags})
 
     def before_episodes(self, key: Array) -> SimData:
-        """Return a state whose next step, whatever its action, begins an episode in each world.
+        """Return a state whose next step ignores its action and begins an episode in each world.
 
-        It compiles nothing, while `reset` does.
+        Unlike `reset`, this compiles nothing.
 
         Args:
             key: As in `reset`.
@@ -239,7 +237,7 @@ class Environment:
 
     @property
     def compiled(self) -> _Compiled:
-        """The functions that `reset` and `step` consist of, from the present pipelines of `sim`.
+        """The compiled parts of `reset` and `step`, for the current pipelines of `sim`.
 
         Raises:
             ValueError: Other processes have devices of the mesh.
@@ -259,7 +257,7 @@ class Environment:
         return known
 
     def _seen(self, state: SimData, motion: Array) -> Seen:
-        """Return observations of (N, M, size) numbers, and of pictures if there are eyes."""
+        """Return observations: (N, M, size) numbers, with pictures if there are eyes."""
         motion = self._without_drones(motion)
         if self.eyes is None:
             return motion
@@ -270,7 +268,7 @@ class Environment:
         return array[:, 0] if self.config.n_drones == 1 else array
 
     def _plugins(self) -> dict[str, np.ndarray]:
-        """Return what belongs to episodes, in its shapes: zeros, as views that take no memory."""
+        """Return the state of episodes as zeros, which are views and take no memory."""
         config, dtype = self.config, self.sim.data.states.pos.dtype
         n, m = self.num_envs, config.n_drones
         start = jax.eval_shape(lambda: self.task.begin(jax.random.key(0), m))
@@ -305,8 +303,7 @@ class Environment:
             late = (data.core.steps % n < delay - (self._older - 1) * n)[..., None]
             action = jnp.where(late, actions[self._older], actions[self._older - 1])
         setter = getattr(functional, f"{self.action.control}_control")
-        commanded: SimData = setter(data, self.action(action))
-        return commanded
+        return setter(data, self.action(action))
 
     def motion(self, data: SimData) -> Motion:
         """Return the motion of the drones and of their goals, arrays (num_envs, n_drones, k)."""
@@ -374,7 +371,7 @@ class Environment:
     def _finish(
         self, beginning: Beginning, changed: list[bool], before: SimData, after: SimData
     ) -> SimData:
-        """Return data after a step: judged, with resets where they are due, and observed.
+        """Return data after a step: judged, reset where an episode begins, and observed.
 
         Args:
             beginning: Begins episodes.
@@ -407,13 +404,13 @@ class Environment:
 
 
 class _Compiled:
-    """What an environment compiles, for pipelines of its simulation.
+    """Compiled functions of an environment.
 
     Attributes:
-        pipelines: The pipelines.
+        pipelines: Pipelines of the simulation for which they were compiled.
         reset: `Environment.reset`.
         restart: `Environment.restart`.
-        step: A step, after the actions have been stored in the data.
+        step: A step with the actions in the data.
         program: The same on packed data, see `Sim.run`.
         restarting: `restart` on packed data.
     """

@@ -1,4 +1,4 @@
-"""What the drones of an environment see: pictures of a camera, with errors that episodes draw."""
+"""Pictures that the drones of an environment see, by cameras with errors of each episode."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from crazyflow_ros.sensors import CameraSensorCfg, SimPictures
 from crazyflow_ros.sim import Sim, SimData
 
 MOUNT = "camera_mount"
-"""Plugin: how the camera of each drone is off its place, (N, M, 6): a shift [m], and a rotation
-vector [rad] in the axes of the drone."""
+"""Plugin: displacement of the camera of each drone, (N, M, 6): a shift [m] and a rotation vector
+[rad], in the axes of the drone."""
 
 
 @dataclass(frozen=True)
 class EyeErrors:
-    """How cameras differ between episodes, and how wrong their depths are.
+    """Differences of cameras between episodes, and errors of their depths.
 
     Raises:
         ValueError: A number is negative or not finite.
@@ -36,8 +36,8 @@ class EyeErrors:
     turn: float = 0.0
     """Largest component of the rotation vector by which the camera is turned, rad."""
     noise: float = 0.0
-    """Standard deviation of the Gaussian noise of a depth, as a share of the depth; drawn anew for
-    each pixel and action."""
+    """Standard deviation of the Gaussian noise of a depth, as a fraction of the depth; drawn anew
+    for each pixel and action."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -46,11 +46,11 @@ class EyeErrors:
 
 
 class Eyes:
-    """The pictures of the drones of an environment, as a function of its state.
+    """A function from the state of an environment to the pictures of its drones.
 
     Args:
-        sim: The simulation, whose cameras get the eye's field of view.
-        task: The task, which may have furnished each world.
+        sim: The simulation, whose cameras get the field of view of the eye.
+        task: The task, which may furnish each world.
         eye: The camera.
         errors: Its errors.
 
@@ -77,7 +77,7 @@ class Eyes:
         self._bodies = [model.body(i).name for i in model.body_rootid[model.geom_bodyid]]
 
     def draw(self, data: SimData, _: SimData, mask: Array | None) -> SimData:
-        """Stage of the reset that draws how cameras are mounted. All worlds of `data` are reset."""
+        """Draw the places of the cameras: a stage of the reset of all worlds of `data`."""
         del mask
         key, subkey = jax.random.split(data.core.rng_key)
         mount, errors = data.plugins[MOUNT], self._errors
@@ -89,10 +89,14 @@ class Eyes:
     def __call__(self, data: SimData) -> Array:
         """Return the pictures, (N, M, height, width, channels): depth [m], or colors in bytes.
 
-        Depths end at the `far` of the eye, also where there is nothing.
+        Depths are limited to the `far` of the eye, also where there is nothing.
         """
         n, m = data.states.pos.shape[:2]
-        taken = self._take(data, self._geoms(data), self._cameras(data))
+        geoms = None
+        if isinstance(self._task, FurnishedTask):
+            origin = data.plugins[ORIGIN][:, 0]
+            geoms = self._task.furnished(self._take.geoms, self._bodies, origin)
+        taken = self._take(data, geoms, self._cameras(data))
         picture: Array = getattr(taken, self.eye.kind)
         picture = picture.reshape(n, m, *self.eye.shape)
         if self.eye.kind != "depth":
@@ -101,14 +105,8 @@ class Eyes:
             picture = picture * (1 + self._errors.noise * self._noise(data, picture))
         return jnp.clip(picture, 0, self.eye.far)
 
-    def _geoms(self, data: SimData) -> Frames | None:
-        """Return the geoms of the worlds, if the task has moved some."""
-        if not isinstance(self._task, FurnishedTask):
-            return None
-        return self._task.furnished(self._take.geoms, self._bodies, data.plugins[ORIGIN][:, 0])
-
     def _cameras(self, data: SimData) -> Frames | None:
-        """Return the cameras on their drones, if they are off their places."""
+        """Return the poses of the cameras on their drones, if cameras are displaced."""
         if MOUNT not in data.plugins:
             return None
         rest, mount = self._take.cameras, data.plugins[MOUNT]
@@ -118,7 +116,7 @@ class Eyes:
         return Frames(rest.pos + shift, rotation_matrix(quat) @ rest.axes)
 
     def _noise(self, data: SimData, picture: Array) -> Array:
-        """Return normal numbers in the shape of pictures, which depend on episode and step."""
+        """Return normal random numbers in the shape of pictures, by the episode and the step."""
         keys = jax.random.wrap_key_data(data.plugins[KEY][:, 0])
         keys = jax.vmap(jax.random.fold_in)(keys, data.core.steps[:, 0].astype(jnp.uint32))
         shape = picture.shape[1:]

@@ -1,4 +1,4 @@
-"""Racing through the gates of a scene."""
+"""Races through the gates of a scene."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import sin_cos
-from crazyflow_ros.envs.tasks import Flight, Start, Verdict, check, length, side_by_side, within
+from crazyflow_ros.envs.tasks import Flight, PlainTask, Start, Verdict, length, side_by_side, within
 from crazyflow_ros.raytracing import Frames
 from crazyflow_ros.scene import read_scene
 
@@ -28,13 +28,13 @@ class Gates(NamedTuple):
     centre: np.ndarray
     """(k, 3) m."""
     axes: np.ndarray
-    """(k, 3, 3): along the flight, to the left, and up, in world axes."""
+    """(k, 3, 3): forward, left and up, in world axes."""
     opening: np.ndarray
     """(k, 2) half width and half height, m."""
     start: np.ndarray
     """(3,) m."""
     bodies: tuple[str, ...]
-    """The body of each gate, among those in the world itself."""
+    """Name of the top-level body of each gate."""
 
 
 @lru_cache
@@ -61,18 +61,18 @@ def gates_of(scene: str) -> Gates:
 
 
 _MOVES = 4
-"""Numbers by which a gate is moved: along the axes of the world [m], and about the vertical
-through its centre [rad]."""
+"""Numbers of a gate's move: along the axes of the world [m], and about the vertical through its
+centre [rad]."""
 
 
 @dataclass(frozen=True)
-class Race:
+class Race(PlainTask):
     """Fly through the gates of a scene in their order. Each metre towards the next is rewarded.
 
     A gate adds 1. Touching the floor or the frame of a gate, or being too far away, ends the
     episode and costs 1.
 
-    With `shift` or `turn`, the gates of each world are elsewhere in each episode, also in pictures.
+    With `shift` or `turn`, the gates are moved in each episode of each world, also in pictures.
 
     Attributes:
         seconds: Length of an episode.
@@ -82,11 +82,13 @@ class Race:
         spread: Half the sides of the box in which drones start, m.
         limit: Distance from the next gate at which the drone is lost, m.
         speed: Velocity of the goals, along the flight through the gates, m/s.
-        shift: How far a gate is at most from its place, along each axis, m.
+        shift: Largest move of a gate along each axis, m.
         turn: Largest angle by which a gate is turned about the vertical, rad.
-        anywhere: Whether drones start before any of the gates, in flight towards it, instead of at
-            rest at the start.
+        anywhere: Whether drones start in flight towards any of the gates, instead of at rest at
+            the start.
     """
+
+    may_be_zero = ("shift", "turn")
 
     seconds: float = 30.0
     scene: str = "race_track"
@@ -100,14 +102,7 @@ class Race:
     anywhere: bool = False
 
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A length or time is not positive, or the scene has no gates.
-        """
-        check(self, "spread")
-        check(self, "shift", "turn", lowest=-1e-9)
-        check(self, "seconds", "laps", "height", "limit", "speed", lowest=0)
+        super().__post_init__()
         _ = self.gates
 
     @cached_property
@@ -121,9 +116,9 @@ class Race:
         return any((*self.shift, self.turn))
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
-        """See `Task`.
+        """Return the start; see `Task`.
 
-        The `origin` is the number of gates behind the drone, and if gates are moved, how each is.
+        The `origin` is the number of gates passed, followed by the moves of all gates, if any.
         """
         if not (self._moves or self.anywhere):
             return Start(self._at_start(key, n), jnp.zeros((n, 1)))
@@ -159,7 +154,7 @@ class Race:
         return Start(pos, origin, quat, vel)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`. The centre of the next gate, and the velocity with which to pass it."""
+        """Return the centre of the next gate, and the velocity at which to pass it."""
         del time
         return self._centre(origin), self.speed * self._axes(origin)[:, 0]
 
@@ -190,7 +185,7 @@ class Race:
         return Frames(pos, (turn[..., None] * geoms.axes[..., None, :, :]).sum(-2))
 
     def _crossing(self, before: Flight, after: Flight) -> tuple[Array, Array]:
-        """Return whether drones have flown through the next gate, and into its frame."""
+        """Return whether drones have flown through the next gate, and whether into its frame."""
         axes = self._axes(after.origin)
         # Position in the axes of the gate.
         then, now = (-(axes * flight.error[:, None]).sum(-1) for flight in (before, after))
@@ -217,7 +212,7 @@ class Race:
         return (turn[:, None] * axes[:, :, None, :]).sum(-1)
 
     def _move(self, origin: Array) -> Array:
-        """Return how the next gates are moved, (n, 4)."""
+        """Return the moves of the next gates, (n, 4)."""
         each = jnp.split(origin[:, 1:], len(self.gates.centre), axis=-1)
         return self._of_next(origin, each)
 

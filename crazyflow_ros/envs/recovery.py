@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.dynamics.components import sin_cos, split
-from crazyflow_ros.envs.tasks import Hover, Start, check, side_by_side
+from crazyflow_ros.envs.tasks import Hover, Start, side_by_side
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,17 @@ class Recovery(Hover):
         seconds: Length of an episode.
         point: The point to hover at, m.
         spread: Half the sides of the box around it in which drones start, m.
-        tolerance: Distance at which the drone counts as there, m.
-        limit: Distance at which the drone is lost, m; that costs 1.
+        tolerance: Distance within which the drone counts as there, m.
+        limit: Distance beyond which the drone is lost, which costs 1, m.
         angle: Largest initial angle between the drone's z axis and the vertical, rad. All attitudes
             within it are equally probable; pi includes every attitude.
         speed: Largest initial velocity along each axis, m/s.
         rate: Largest initial body rate about each axis, rad/s.
         rotor_vel: Smallest and largest initial speed of a rotor, RPM.
-        scene: Name or path of the MJCF scene in pictures, of which drones touch only the floor.
+        scene: Name or path of the MJCF scene in pictures; drones collide only with the floor.
     """
+
+    may_be_zero = ("angle", "speed", "rate", "rotor_vel")
 
     point: tuple[float, float, float] = (0.0, 0.0, 3.0)
     limit: float = 5.0
@@ -40,14 +42,7 @@ class Recovery(Hover):
     scene: str = "floor"
 
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A length or time is not positive, a number is not finite, or an angle is
-                above pi.
-        """
         super().__post_init__()
-        check(self, "angle", "speed", "rate", "rotor_vel", lowest=-1e-9)
         if self.angle > pi:
             raise ValueError(f"Recovery: angle must be at most pi, got {self.angle}")
 

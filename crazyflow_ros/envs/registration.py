@@ -1,9 +1,11 @@
-"""Entry points for `gymnasium.make` and `gymnasium.make_vec`."""
+"""The environments by name, for `gymnasium.make` and `gymnasium.make_vec`."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
+
+import gymnasium
 
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
@@ -15,13 +17,24 @@ _KINDS = (Hover, Reach, Velocity, Landing, FigureEight, Recovery, Race)
 TASKS: dict[str, type[Any]] = {task.__name__: task for task in _KINDS}
 
 
+def register() -> None:
+    """Register an environment for each kind of task with Gymnasium."""
+    for kind in TASKS:
+        gymnasium.register(
+            id=f"crazyflow_ros/{kind}-v0",
+            entry_point="crazyflow_ros.envs.registration:make_one",
+            vector_entry_point="crazyflow_ros.envs.registration:make",
+            kwargs={"kind": kind},
+        )
+
+
 def make(num_envs: int, kind: str, **options: Any) -> QuadrotorVectorEnv:
-    """Return an environment with a given kind of task.
+    """Return an environment with a kind of task.
 
     Args:
         num_envs: Number of worlds.
         kind: Name of the task's class.
-        **options: Fields of the task, or the `task`; and arguments of `QuadrotorVectorEnv`.
+        **options: Fields of the task, or the `task`, and arguments of `QuadrotorVectorEnv`.
 
     Raises:
         ValueError: An option is out of range, or the task is of another kind.

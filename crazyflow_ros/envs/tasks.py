@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf, isfinite, tau
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, fields
+from math import isfinite, tau
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing import Frames
-from crazyflow_ros.sim.data import grid_2d
+from crazyflow_ros.scene.frames import grid_2d
 
 
 class Start(NamedTuple):
@@ -47,7 +47,7 @@ class Flight(NamedTuple):
     vel: Array
     """(N, 3) m/s."""
     error: Array
-    """(N, 3) from the drone to its goal, m."""
+    """(N, 3) vector from the drone to its goal, m."""
     vel_error: Array
     """(N, 3) velocity of the goal relative to the drone, m/s."""
     origin: Array
@@ -75,7 +75,7 @@ class Task(Protocol):
         ...
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
-        """Return a `Start`, or its first fields, for the n drones of a world."""
+        """Return a `Start`, or its first two fields, for the n drones of a world."""
         ...
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
@@ -103,31 +103,17 @@ class CourseTask(Task, Protocol):
 
 @runtime_checkable
 class FurnishedTask(Task, Protocol):
-    """A task that places what is in the scene, in each world where it likes."""
+    """A task that moves objects of the scene, in each world differently."""
 
     def furnished(self, geoms: Frames, bodies: Sequence[str], origin: Array) -> Frames:
-        """Return where the geoms of N worlds are, for pictures.
+        """Return the poses of the geoms in N worlds, for pictures.
 
         Args:
-            geoms: Their places in the scene's file, (1, ngeom, ...).
-            bodies: Name of the body, among those in the world itself, that carries each geom.
+            geoms: Their poses in the scene's file, (1, ngeom, ...).
+            bodies: Name of the top-level body that carries each geom.
             origin: (N, k) of the first drone of each world.
         """
         ...
-
-
-def check(task: object, *names: str, lowest: float = -inf) -> None:
-    """Check that fields hold finite numbers above `lowest`.
-
-    Raises:
-        ValueError: One does not; the message names the field.
-    """
-    for name in names:
-        value = getattr(task, name)
-        if not all(isfinite(x) and x > lowest for x in np.ravel(value)):
-            above = f" above {lowest:g}" if isfinite(lowest) else ""
-            kind = f"{type(task).__name__}: {name}"
-            raise ValueError(f"{kind} must be finite{above}, got {value}")
 
 
 def within(key: Array, n: int, centre: tuple[float, ...], spread: tuple[float, ...]) -> Array:
@@ -136,7 +122,7 @@ def within(key: Array, n: int, centre: tuple[float, ...], spread: tuple[float, .
 
 
 def side_by_side(points: Array) -> Array:
-    """Return (n, 3) points, shifted to a grid of 1 m."""
+    """Return (n, 3) points, each shifted to its place on a grid of 1 m."""
     return points + jnp.asarray(np.pad(grid_2d(len(points)), ((0, 0), (0, 1))), points.dtype)
 
 
@@ -146,15 +132,48 @@ def length(vector: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Hover:
+class PlainTask:
+    """Base of the tasks: checks their fields, and has a goal that stays at the origin.
+
+    Attributes:
+        may_be_zero: Names of the fields that must be at least 0. Other single numbers must be above
+            0, and the numbers of tuples finite.
+
+    Raises:
+        ValueError: A number is out of range; the message names the field.
+    """
+
+    may_be_zero: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, rule = getattr(self, field.name), ""
+            if not any(kind in str(field.type) for kind in ("float", "int")):
+                continue
+            is_good = all(map(isfinite, np.ravel(value)))
+            if field.name in self.may_be_zero:
+                is_good, rule = is_good and np.min(value) >= 0, " and at least 0"
+            elif np.ndim(value) == 0:
+                is_good, rule = is_good and value > 0, " and above 0"
+            if not is_good:
+                kind = f"{type(self).__name__}: {field.name}"
+                raise ValueError(f"{kind} must be finite{rule}, got {value}")
+
+    def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
+        del time
+        return origin, jnp.zeros_like(origin)
+
+
+@dataclass(frozen=True)
+class Hover(PlainTask):
     """Stay at a point. The reward is 1 there, and falls to 1/e half a metre away.
 
     Attributes:
         seconds: Length of an episode.
         point: The point, m.
         spread: Half the sides of the box around it in which drones start, m.
-        tolerance: Distance at which the drone counts as there, m.
-        limit: Distance at which the drone is lost, m; that costs 1.
+        tolerance: Distance within which the drone counts as there, m.
+        limit: Distance beyond which the drone is lost, which costs 1, m.
     """
 
     seconds: float = 5.0
@@ -163,25 +182,12 @@ class Hover:
     tolerance: float = 0.1
     limit: float = 2.0
 
-    def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A length or time is not positive, or a number is not finite.
-        """
-        check(self, "point", "spread")
-        check(self, "seconds", "tolerance", "limit", lowest=0)
-
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         point = jnp.tile(jnp.array(self.point), (n, 1))
         return side_by_side(within(key, n, self.point, self.spread)), side_by_side(point)
 
-    def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        del time
-        return origin, jnp.zeros_like(origin)
-
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`. A drone succeeds while it is there."""
+        """A drone succeeds while it is there."""
         del before
         distance = length(after.error)
         lost = (distance > self.limit) | (after.pos[:, 2] <= 0)
@@ -189,7 +195,7 @@ class Hover:
 
 
 @dataclass(frozen=True)
-class Velocity:
+class Velocity(PlainTask):
     """Fly at a velocity. The reward is 1 there, and falls to 1/e at a difference of 1 m/s.
 
     Attributes:
@@ -206,15 +212,6 @@ class Velocity:
     speed: tuple[float, float, float] = (1.0, 1.0, 1.0)
     tolerance: float = 0.2
 
-    def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A time or tolerance is not positive, or a number is not finite.
-        """
-        check(self, "centre", "spread", "speed")
-        check(self, "seconds", "tolerance", lowest=0)
-
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         keys = jax.random.split(key)
         pos = side_by_side(within(keys[0], n, self.centre, self.spread))
@@ -222,12 +219,12 @@ class Velocity:
         return pos, jnp.concatenate([pos, vel], axis=-1)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`. The position of the goal moves at its velocity."""
+        """The position of the goal moves at its velocity."""
         pos, vel = origin[:, :3], origin[:, 3:]
         return pos + vel * time, vel
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`. A drone succeeds while it has the velocity; the floor costs 1."""
+        """A drone succeeds while it has the velocity; the floor costs 1."""
         del before
         difference, crashed = length(after.vel_error), after.pos[:, 2] <= 0
         reward = jnp.exp(-difference) - 1.0 * crashed
@@ -235,7 +232,7 @@ class Velocity:
 
 
 @dataclass(frozen=True)
-class Reach:
+class Reach(PlainTask):
     """Fly from one point to another and slow down there. Each metre towards the goal is rewarded.
 
     Attributes:
@@ -254,23 +251,10 @@ class Reach:
     speed: float = 0.3
     limit: float = 4.0
 
-    def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A length, speed or time is not positive, or a number is not finite.
-        """
-        check(self, "centre", "spread")
-        check(self, "seconds", "tolerance", "speed", "limit", lowest=0)
-
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         keys = jax.random.split(key)
         pos, goal = (within(k, n, self.centre, self.spread) for k in keys)
         return side_by_side(pos), side_by_side(goal)
-
-    def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        del time
-        return origin, jnp.zeros_like(origin)
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
         distance = length(after.error)
@@ -281,7 +265,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class FigureEight:
+class FigureEight(PlainTask):
     """Follow a point along a horizontal figure eight (lemniscate of Gerono), from near its middle.
 
     Attributes:
@@ -300,15 +284,6 @@ class FigureEight:
     spread: tuple[float, float, float] = (0.1, 0.1, 0.1)
     limit: float = 1.0
 
-    def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A length or time is not positive, or a number is not finite.
-        """
-        check(self, "centre", "size", "spread")
-        check(self, "seconds", "period", "limit", lowest=0)
-
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         centre = jnp.tile(jnp.array(self.centre), (n, 1))
         pos = within(key, n, self.centre, self.spread)
@@ -322,7 +297,7 @@ class FigureEight:
         return origin + offset, rate * vel
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """See `Task`. A drone succeeds as long as it is not lost."""
+        """A drone succeeds as long as it is not lost."""
         del before
         distance = length(after.error)
         lost = (distance > self.limit) | (after.pos[:, 2] <= 0)
@@ -330,7 +305,7 @@ class FigureEight:
 
 
 @dataclass(frozen=True)
-class Landing:
+class Landing(PlainTask):
     """Touch the floor slowly, on a pad at the origin. Each metre towards the pad is rewarded.
 
     Attributes:
@@ -349,22 +324,9 @@ class Landing:
     speed: float = 0.5
     limit: float = 4.0
 
-    def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A length, speed or time is not positive, or a number is not finite.
-        """
-        check(self, "spread")
-        check(self, "seconds", "height", "pad", "speed", "limit", lowest=0)
-
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         pos = within(key, n, (0.0, 0.0, self.height), self.spread)
         return side_by_side(pos), side_by_side(jnp.zeros((n, 3)))
-
-    def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        del time
-        return origin, jnp.zeros_like(origin)
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
         distance, touched = length(after.error), after.pos[:, 2] <= 0

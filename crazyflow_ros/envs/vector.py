@@ -1,4 +1,4 @@
-"""The vector environment."""
+"""The vector environment of Gymnasium."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.envs.configuration import Autoreset
 from crazyflow_ros.envs.environment import OBSERVATION, Environment
+from crazyflow_ros.envs.environment_options import Autoreset
 from crazyflow_ros.envs.tasks import Task
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.sim import Sim
@@ -45,11 +45,11 @@ def observation_space(environment: Environment, lead: tuple[int, ...]) -> gymnas
 
 
 class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
-    """An `Environment` with Gymnasium's interface: worlds that one compiled function steps.
+    """An `Environment` with Gymnasium's interface, whose worlds one compiled function steps.
 
     With an eye, observations are a dictionary: "motion", and "depth" [m] or "rgb". With several
-    drones in a world, actions and observations have an axis of drones, and the reward is the mean
-    of theirs. `info["is_success"]` says which worlds have completed their task.
+    drones per world, actions and observations have an axis of drones, and the reward is the mean
+    over the drones. `info["is_success"]` tells which worlds have completed their task.
 
     Attributes:
         environment: The environment.
@@ -105,10 +105,10 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         """Begin an episode in all worlds, or in some.
 
         Args:
-            seed: Seed of the random numbers, which make episodes reproducible. None continues the
-                present ones.
-            options: `{"reset_mask": mask}`, (num_envs,) bool, for the worlds of the mask alone. The
-                others fly on. A world begins the episode that it would begin if all did.
+            seed: Seed of the random numbers, for reproducible episodes; None continues the current
+                ones.
+            options: `{"reset_mask": mask}`, (num_envs,) bool, resets only the worlds of the mask.
+                Their episodes are the same as after a reset of all worlds.
 
         Returns:
             Observations of all worlds, and an empty dictionary.
@@ -154,7 +154,7 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
 
         Returns:
             Observations, rewards, terminations, truncations, and `is_success` with its mask. They
-            are read-only views of what the compiled function has computed.
+            are read-only views of the results of the compiled function.
 
         Raises:
             ValueError: Wrong shape, NaN or infinity.
@@ -189,7 +189,7 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         return rows.transpose(1, 2, 0).reshape(self.num_envs, *self._drones, -1)
 
     def _with_pictures(self, motion: np.ndarray) -> Observations:
-        """Return observations of all worlds, with the present pictures if there are eyes."""
+        """Return observations of all worlds, with current pictures if there are eyes."""
         motion, eyes = motion.reshape(self.num_envs, *self._drones, -1), self.environment.eyes
         if eyes is None:
             return motion

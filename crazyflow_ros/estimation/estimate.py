@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -28,13 +28,14 @@ from crazyflow_ros.dynamics.components import (
     transpose,
     vector,
 )
-from crazyflow_ros.estimation import kalman, readings
-from crazyflow_ros.estimation.config import Positioning
+from crazyflow_ros.estimation import instrument_readings as readings
+from crazyflow_ros.estimation import kalman
+from crazyflow_ros.estimation.instrument_readings import Errors, MeanMotion, PoseReading, Random
 from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Belief, Measurement, N
-from crazyflow_ros.estimation.readings import Errors, MeanMotion, PoseReading, Random
-from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.estimation.positioning import Positioning
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
+from crazyflow_ros.xla.struct import Struct, static_field
 
 EXTERNAL_POS_STD, EXTERNAL_QUAT_STD = 0.01, 4.5e-3
 """Errors that the firmware expects of external poses, m and rad."""
@@ -57,8 +58,8 @@ _WHERE = {pair: k for k, pair in enumerate(_TRIANGLE)}
 class Estimate(Struct):
     """Belief of each drone's filter, and its memory. The filter starts where `quat` is zero.
 
-    It starts with the true state, and certain of it: its variances grow as its errors do. On the
-    floor it starts with the attitude that explains what the accelerometer says at rest.
+    It starts at the true state with the smallest variances, which grow as its errors do. On the
+    floor it starts at the attitude that explains the accelerometer's readings at rest.
     """
 
     pos: Array
@@ -76,9 +77,9 @@ class Estimate(Struct):
     """(N, M, 4) position [m] and yaw [rad] at which the filter starts again when it is lost."""
     external: Array
     """(N, M, 10) latest external pose: position [m], attitude (zeros if unknown), their standard
-    deviations [m, rad], and a number; the pose is measured once after the number has changed."""
+    deviations [m, rad], and a number; when the number changes, the filter uses the pose once."""
     taken: Array
-    """(N, M, 1) number of the latest pose that was measured."""
+    """(N, M, 1) number of the latest pose that the filter used."""
     seen: Array
     """(N, M, 10) true position, attitude and velocity at the last prediction; zeros before the
     first."""
@@ -90,16 +91,16 @@ class Estimate(Struct):
     freq: int = static_field()
     """Physics ticks per second."""
 
-    @staticmethod
+    @classmethod
     def create(
-        n_worlds: int, n_drones: int, positioning: Positioning, freq: int, seed: int
-    ) -> Estimate:
+        cls, n_worlds: int, n_drones: int, positioning: Positioning, freq: int, seed: int
+    ) -> Self:
         """Return estimates that have not started."""
 
         def zeros(size: int) -> Array:
             return on_device(np.zeros((n_worlds, n_drones, size)))
 
-        return Estimate(
+        return cls(
             pos=zeros(3),
             quat=zeros(4),
             body_vel=zeros(3),
@@ -137,12 +138,12 @@ class Estimate(Struct):
         return stack(tuple(self.covariance[..., _WHERE[i, i]] for i in range(N)))
 
     def updated(self, now: PoseReading, flies: Array, steps: Array) -> Estimate:
-        """Return the estimates in a tick.
+        """Return the estimates after a tick.
 
         Args:
             now: True motion, components (N, M).
             flies: (N, M) which drones fly.
-            steps: (N, 1) ticks.
+            steps: (N, 1) number of the tick.
         """
         steps = jnp.broadcast_to(steps, flies.shape)
         parts = {name: split(getattr(self, name)) for name in self._leaves}
@@ -180,7 +181,7 @@ class Estimate(Struct):
         errors, state = apart(drawn, *parts["noise"], steps)
         vel = transform(transpose(rotation_matrix(now.quat)), now.vel)
         east, north, _ = heading(now.quat)
-        # As a filter that has run for long does: it would first believe in a motion otherwise.
+        # The attitude of a filter that has run for long; others would first look like a motion.
         stands = ~flies & (now.pos[2] < _STANDS)
         x, y, _ = scale(errors.acc, jnp.where(stands, 1 / kalman.GRAVITY, 0.0))
         lean = (y, -x, jnp.zeros_like(x))
@@ -230,7 +231,7 @@ class Estimate(Struct):
         if has.range:
             rot = rotation_matrix(now.quat)
             value, is_seen = readings.height(now.pos, rot, errors.range, random)
-            # As often as the mean rate of the sensor requires.
+            # Only as many readings as the mean rate of the sensor gives.
             is_seen &= (count % rate) * _RANGE_RATE % rate < _RANGE_RATE
             heard = heard._replace(range=(value, is_seen))
         if has.flow:
@@ -282,7 +283,7 @@ class Estimate(Struct):
 def restarted(initial: np.ndarray) -> dict[str, np.ndarray]:
     """Return fields of an `Estimate` that starts again.
 
-    Computed with NumPy: JAX would compile it when it is first needed, while a drone flies.
+    NumPy computes this, because JAX would compile it at its first use, while a drone flies.
 
     Args:
         initial: (4,) where the drone stands: position [m] and yaw [rad].
@@ -315,7 +316,7 @@ class _Heard(NamedTuple):
 
 
 def _turn(points: np.ndarray, turn: Array, dtype: np.dtype) -> Vec3:
-    """Return for each drone the point whose turn it is, of the points (n, 3)."""
+    """Return for each drone the point, of `points` (n, 3), with the number `turn`."""
     x, y, z = (
         reduce(
             jnp.add, (jnp.where(turn == i, p[k], 0.0).astype(dtype) for i, p in enumerate(points))

@@ -43,7 +43,7 @@ PIXELS_PER_RADIAN = 35.0 / 0.71674
 """Resolution of the flow deck's camera."""
 
 INITIAL_VARIANCES = (100.0, 100.0, 1.0, *[1e-4] * 6)
-"""Variances of a filter that starts somewhere, m, m/s, rad: for x and y the largest there are."""
+"""Variances of a filter that starts at an unknown place [m, m/s, rad]; x and y have the largest."""
 
 T = TypeVar("T")
 Row: TypeAlias = dict[int, Array | float]
@@ -90,17 +90,17 @@ class Measurement(NamedTuple):
     """A measured number as a linear function of the mean."""
 
     row: Row
-    """Its derivative by each number of the mean."""
+    """Derivative of the number by each element of the mean."""
     error: Array
     """Measured minus predicted value."""
     std: Array | float
     """Standard deviation of the measurement."""
     valid: Array | bool = True
-    """Whether there is one."""
+    """Whether there is a measurement."""
 
 
 def begun(pos: Vec3, quat: Vec4) -> Belief:
-    """Return the belief of a filter that starts at rest at a pose, not knowing where that is."""
+    """Return the belief of a filter that starts at rest at a pose, with `INITIAL_VARIANCES`."""
     zero = jnp.zeros_like(pos[0])
     variances = jnp.stack([zero + variance for variance in INITIAL_VARIANCES])
     return Belief(jnp.stack([*pos, *[zero] * 6]), quat, _diagonal(variances))
@@ -109,8 +109,8 @@ def begun(pos: Vec3, quat: Vec4) -> Belief:
 def certain(pos: Vec3, quat: Vec4, vel: Vec3) -> Belief:
     """Return the belief of a filter that starts with the true state; `vel` is in the body frame.
 
-    It has no error yet, so its variances are the least ones. From then on they grow as its errors
-    do, until they are those of a filter that has run for long.
+    It has no error yet, so its variances are the smallest ones. They then grow with its errors, up
+    to those of a filter that has run for long.
     """
     zero = jnp.zeros_like(pos[0])
     variances = jnp.stack([zero + _LEAST] * N)
@@ -130,12 +130,12 @@ def predicted(
 
     Args:
         belief: The belief before.
-        rot: Its attitude as a rotation matrix.
+        rot: Attitude of the belief as a rotation matrix.
         gyro: Mean angular velocity in the step, body frame, rad/s.
         acc: Mean specific force in the step, body frame, m/s^2.
         dt: Time step, s.
         flies: Whether the drone flies. If so, thrust is its only specific force.
-        initial: Attitude to which that of a drone on the floor reverts slowly.
+        initial: Attitude to which a drone on the floor slowly reverts.
     """
     rows = apart(_transition, belief.vel, rot, gyro, dt)
     mean, quat = apart(_new(_moved), belief, rot, gyro, acc, dt, flies, initial)
@@ -183,7 +183,7 @@ def settled(belief: Belief) -> Belief:
 
 
 def out_of_bounds(belief: Belief) -> Array:
-    """Return where the belief is so far off, or not finite, that the filter has to start again."""
+    """Return where the filter has to start again: the belief is out of bounds or not finite."""
     off = jnp.zeros_like(belief.mean[0], bool)
     for i, most in ((_POS, _MOST_POS), (_VEL, _MOST_VEL)):
         for k in i:
@@ -191,7 +191,7 @@ def out_of_bounds(belief: Belief) -> Array:
     return off
 
 
-# What is measured.
+# Measurements.
 
 
 def coordinate(belief: Belief, axis: int, value: Array, std: Array | float) -> Measurement:
@@ -200,7 +200,7 @@ def coordinate(belief: Belief, axis: int, value: Array, std: Array | float) -> M
 
 
 def attitude(belief: Belief, quat: Vec4, std: Array | float) -> list[Measurement]:
-    """Return the measurement of an attitude (xyzw) as one for each axis.
+    """Return three measurements of an attitude (xyzw), one for each axis.
 
     Args:
         belief: The belief.
@@ -237,7 +237,7 @@ def height(belief: Belief, rot: Matrix3, value: Array, valid: Array | bool = Tru
 
 
 def range_of_height(upright: Array) -> Array:
-    """Return what a range sensor that looks down the body's z axis reads at a height of 1 m, m.
+    """Return the reading [m] of a range sensor at 1 m height that looks along the body's -z axis.
 
     It is the distance to the nearest point of the floor within a cone: M. Greiff, "Modelling and
     control of the Crazyflie quadrotor for aggressive and autonomous flight by optical flow driven
@@ -264,9 +264,9 @@ def flow(
 
     Args:
         belief: The belief.
-        rot: Its attitude, as a rotation matrix, before the prediction.
+        rot: Attitude before the prediction, as a rotation matrix.
         gyro: Angular velocity, body frame, rad/s.
-        pixels: Along the body's x and y axes, in `dt`.
+        pixels: Motion along the body's x and y axes in `dt`, in pixels.
         dt: Time of the motion, s.
     """
     scaling, upright = dt * PIXELS_PER_RADIAN, rot[2][2]
@@ -284,9 +284,9 @@ def flow(
 
 
 def _new(fn: Callable[..., T]) -> Callable[..., T]:
-    """Return another function that does the same.
+    """Return a new function that calls `fn`.
 
-    JAX caches traces by function, and those with an `apart` inside hold values of their caller.
+    JAX caches traces by function, and traces with an `apart` inside hold values of their caller.
     """
     return lambda *args: fn(*args)
 
@@ -308,7 +308,7 @@ def _moved(
 
 
 def _turned(mean: Array, quat: Vec4) -> tuple[Array, Vec4, list[Row]]:
-    """Return mean and attitude without attitude error, and what turns the covariance."""
+    """Return mean and attitude without attitude error, and the rows that turn the covariance."""
     error = [mean[i] for i in _ERROR]
     sizes = [jnp.abs(e) for e in error]
     large = (sizes[0] > _SETTLES) | (sizes[1] > _SETTLES) | (sizes[2] > _SETTLES)
@@ -368,7 +368,7 @@ def _propagated(cov: Array, rows: list[Row]) -> Array:
 def _bounded(cov: Array) -> Array:
     """Return the covariance, symmetric and within bounds."""
     cov = (cov + jnp.swapaxes(cov, 0, 1)) / 2
-    cov = jnp.where(cov <= _MOST, cov, _MOST)  # so is NaN
+    cov = jnp.where(cov <= _MOST, cov, _MOST)  # also for NaN
     return jnp.where(_is_diagonal(cov.ndim - 2) & (cov < _LEAST), _LEAST, cov)
 
 

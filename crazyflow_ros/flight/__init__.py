@@ -1,7 +1,7 @@
 """The flight commander: takeoff, landing, bounded courses, flight states, crashes. No ROS.
 
-What a drone is told is a `Setpoint`. Checkpoints and recordings keep those that this package
-exports, by name.
+A command to a drone is a `Setpoint`. Checkpoints and recordings store the setpoints that this
+package exports, by name.
 """
 
 from crazyflow_ros.flight.attitude_setpoints import AttitudeThrust, LevelOut
@@ -66,3 +66,6 @@ __all__ = [
     "Velocity",
     "VelocityWorld",
 ]
+
+MODULES = ("commander", "course", "plan", "polynomial_trajectory")
+"""Modules that extensions may import, with all their public names."""

@@ -66,9 +66,8 @@ class AttitudeThrust(AttitudeSetpoint):
         attitude = Attitude(self.roll, self.pitch, yaw, self.yaw_rate, self.thrust, are_rates)
         return Plan(attitude=attitude, bounded=False, timeout=LEVEL_TIMEOUT)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Level out, with the same thrust."""
-        del rules
         return LevelOut(self.thrust)
 
     def check(self, control: Control) -> None:
@@ -85,7 +84,7 @@ class AttitudeThrust(AttitudeSetpoint):
 
 @dataclass(frozen=True)
 class LevelOut(AttitudeSetpoint):
-    """Stay level and stop turning for a while; follows a setpoint of attitude and thrust."""
+    """Stay level and stop turning for a while, after an `AttitudeThrust` has lapsed."""
 
     title = "an order to level out"
 
@@ -103,9 +102,8 @@ class LevelOut(AttitudeSetpoint):
         attitude = Attitude(0.0, 0.0, _within_a_turn(start.reference), 0.0, self.thrust)
         return Plan(attitude=attitude, bounded=False, timeout=STOP_TIMEOUT - LEVEL_TIMEOUT)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Stop the rotors."""
-        del rules
         return Stop()
 
 

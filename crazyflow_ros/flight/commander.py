@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, isnan, sqrt
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,6 @@ from crazyflow_ros.flight.streamed import (
     VelocityWorld,
 )
 
-T = TypeVar("T", float, np.ndarray)
-
 _NS = 1_000_000_000
 _ALWAYS = (Arm, NotifySetpointsStop, Stop, Emergency, SwitchOff)  # that need no armed drone
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
@@ -43,16 +41,12 @@ _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones co
 ARRIVED = 0.05
 """Height above the end of a landing's course below which a drone has arrived [m]."""
 HIT = "hit"
-"""In `Commander.reported`: it touches something in the air, which needs not be told."""
+"""Condition in `Commander.reported`: the drone touches something in the air, as its pilot knows."""
 _LATEST = 3.0  # s after the end of the course
 _RESTLESS = 0.5  # s between poses elsewhere, below which they are flown to gently
-_LATER = 1.3  # of its lag, by which a drone is late when the setpoint turns back
-_MAX_DEVIATION = 0.75  # m from the reference position, at which a drone tilts by 35 degrees
-
-
 _LAST = (Emergency, SwitchOff)  # that drones follow in any state
-_VELOCITIES = (Velocity, Hover, AltitudeHold, VelocityWorld)
-_STRAIGHT = 0.01  # m/s, horizontally
+VELOCITIES = (Velocity, Hover, AltitudeHold, VelocityWorld)
+"""Setpoints that lapse soon unless they are repeated."""
 
 
 @dataclass
@@ -192,21 +186,65 @@ class Commander:
         if self.state.stands and not self.armed and not isinstance(setpoint, _ALWAYS):
             raise ValueError(f"it is not armed: {advice.disarmed} first")
 
-    def _recover(self, setpoint: Recover, now: StartState) -> Plan | None:
-        """Leave the state after a crash, as the firmware does: disarmed, unless it arms itself."""
-        if self.state is not FlightState.crashed:
-            return None
-        plan = setpoint.plan(now, self.rules)
-        self._begin(Order(setpoint, now, plan))
-        self.armed, self.why = self.rules.auto_arm, ""
-        self.hit = self.stuck_ns = None
-        self.reported.clear()
+    def _follow(self, setpoint: Setpoint, now: StartState) -> Plan:
+        """Follow a setpoint that may be followed now."""
+        order, stream = self.order, Stream()
+        if isinstance(setpoint, Pose | Position):
+            last = None if order is None or type(order.setpoint) is not type(setpoint) else order
+            if last and not last.start.stream[1:] and setpoint.is_same(last.setpoint):  # type: ignore[arg-type]
+                last.repeated_ns = now.time_ns + last.ahead_ns
+                return last.plan
+            start = self._start(now)
+            x, y, z = np.asarray(setpoint.pos).tolist()
+            yaw = setpoint.yaw
+            if isnan(yaw):
+                yaw = self.stream[-1].pos[3] if self.stream else float(start.reference.pos[3])
+            pose = TimedPose(now.time_ns, (x, y, z, yaw))
+            stream = extended(() if order is None else self.stream, pose, self.rules.envelope)
+            # Programs that disagree on the place would shake the drone.
+            since_ns = now.time_ns + last.ahead_ns - last.start.time_ns if last else inf
+            start = replace(start, stream=stream, restless=since_ns * 1e-9 < _RESTLESS)
+        else:
+            start = self._start(now)
+        plan = setpoint.plan(start, self.rules.at(start))
+        self._begin(Order(setpoint, start, plan))
+        self.stream = stream
         return plan
 
-    def stop(self, state: FlightState, why: str = "") -> None:
-        """Stop the rotors at once."""
-        self.state, self.order, self.why = state, None, why
-        self.stuck_ns = None
+    def _start(self, now: StartState) -> StartState:
+        """Return the start of a plan: at the present reference, or else at the present motion."""
+        order = self.order
+        reference = None if order is None else order.reference(now.time_ns)
+        if reference is None:
+            reference = now.reference
+            if order is not None and order.plan.attitude is not None:
+                yaw = order.plan.attitude.heading(order.seconds(now.time_ns))
+                reference = reference._replace(pos=np.array([*reference.pos[:3], yaw]))
+            if reference.pos[2] < self.rules.rest_height + _ON_THE_FLOOR:
+                reference = Reference.at_rest(reference.pos[:3], float(reference.pos[3]))
+        return replace(now, reference=reference, state=self.state)
+
+    def _begin(self, order: Order) -> None:
+        if self.state.stands:
+            self.reported.add(HIT)  # the drone stands on the object and has not hit it
+        self.order, self.state = order, order.plan.during
+        if self.state.stands or self.state.needs_reset:
+            self.order = None
+
+    def next_change_ns(self) -> float:
+        """Return the time at which `update` has to act next; infinity if never."""
+        order = self.order
+        if order is None:
+            return inf
+        change = order.deadline_ns()
+        if order.plan.course is None:
+            return change
+        end = order.begin_ns + order.plan.course.end * _NS
+        if self.state is not order.plan.after or order.plan.after.stands:
+            change = min(change, end)
+        if self.state is FlightState.taking_off:
+            change = min(change, order.begin_ns + order.plan.aloft * _NS)
+        return change
 
     def update(self, time_ns: int, motion: Callable[[], StartState]) -> str:
         """Apply the changes that depend on time alone: courses that end, setpoints that lapse.
@@ -220,7 +258,7 @@ class Commander:
         """
         order, text = self.order, ""
         if order is not None and time_ns >= order.deadline_ns():
-            setpoint, text = order.setpoint.lapsed(self.rules), order.setpoint.when_lapsed
+            setpoint, text = order.setpoint.lapsed(), order.setpoint.when_lapsed
             start = self._start(motion())
             self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(start))))
             order = self.order  # None if the drone has landed
@@ -243,62 +281,15 @@ class Commander:
             self._begin(Order(land, start, land.plan(start, self.rules.at(start))))
         return text
 
-    def restart_if_lost(self, now: StartState, lag: float = 0.0) -> bool:
-        """Restart the course where the drone is if it is too far off; return whether it was.
-
-        Args:
-            now: Present motion of the drone.
-            lag: Time by which the drone follows a moving setpoint late [s].
-        """
-        return self.is_lost(now.time_ns, now.reference.pos[:3], lag) and self.restart(now)
-
-    def is_lost(self, time_ns: int, place: np.ndarray, lag: float) -> bool:
-        """Return whether the drone is too far off its course.
-
-        Args:
-            time_ns: Present time [ns].
-            place: (3,) where it is, as far as it knows [m].
-            lag: See `restart_if_lost`.
-        """
-        order = self.order
-        if order is None or order.plan.course is None or not order.plan.bounded:
-            return False
-        pos, vel = order.plan.course.place(order.seconds(time_ns))
-        if self.state is FlightState.landing:
-            rest = float(order.plan.course.at(order.plan.course.end).pos[2]) + ARRIVED
-            if max(pos[2], place[2]) < rest:
-                return False  # it is down, where the floor shakes it, and its camera sees nothing
-        away = float(np.linalg.norm(place - pos[:3]))
-        speed = max(self.rules.envelope.speed, float(np.linalg.norm(vel[:3])))
-        # Also if the drone does not know where it is, which compares with nothing.
-        return not away <= allowed_deviation(speed, lag)
-
-    def comes_down(self, time_ns: int) -> float:
-        """Return the height to which its course has come straight down so far, to land [m].
-
-        A drone that stands higher has landed on something. It is infinite while the course does not
-        come down, and minus infinity once it has ended.
-        """
-        order = self.order
-        if order is None or order.plan.course is None:
-            return inf
-        lands, seconds = order.plan.after.stands, order.seconds(time_ns)
-        if seconds >= order.plan.course.end:
-            return -inf if lands else inf
-        pos, vel = order.plan.course.place(seconds)
-        sinks = order.plan.bounded and vel[2] < 0 and float(np.abs(vel[:2]).max()) < _STRAIGHT
-        may_land = lands or isinstance(order.setpoint, _VELOCITIES)
-        return float(pos[2]) if sinks and may_land else inf
-
     def restart(self, now: StartState) -> bool:
         """Restart the course where the drone is; return whether it followed one."""
         order = self.order
         if order is None or order.plan.course is None or not order.plan.bounded:
             return False
         setpoint = order.setpoint
-        if isinstance(setpoint, _VELOCITIES):
+        if isinstance(setpoint, VELOCITIES):
             # Continuing would extend its time-out; the next velocity arrives soon.
-            setpoint = setpoint.lapsed(self.rules)
+            setpoint = setpoint.lapsed()
         elif not isinstance(setpoint, Pose | Position | HoldHeight | Land | Brake):
             end = order.plan.course.at(order.plan.course.end).pos
             setpoint = Pose(end[:3], float(end[3]))
@@ -311,7 +302,7 @@ class Commander:
     def _caught(self, now: StartState) -> Reference:
         """Return the present motion, no faster downwards than the rotors can stop above the floor.
 
-        The drone falls faster than its reference then, and brakes as hard as it can.
+        Then the drone falls faster than its reference, and brakes as hard as it can.
         """
         reference, envelope = now.reference, self.rules.at(now).envelope
         left = max(float(reference.pos[2]) - self.rules.rest_height, 0.0)
@@ -320,6 +311,22 @@ class Commander:
             return reference
         x, y, _, yaw = reference.vel.tolist()
         return reference._replace(vel=np.array([x, y, fastest, yaw]))
+
+    def _recover(self, setpoint: Recover, now: StartState) -> Plan | None:
+        """Leave the state after a crash, as the firmware does: disarmed, unless it arms itself."""
+        if self.state is not FlightState.crashed:
+            return None
+        plan = setpoint.plan(now, self.rules)
+        self._begin(Order(setpoint, now, plan))
+        self.armed, self.why = self.rules.auto_arm, ""
+        self.hit = self.stuck_ns = None
+        self.reported.clear()
+        return plan
+
+    def stop(self, state: FlightState, why: str = "") -> None:
+        """Stop the rotors at once."""
+        self.state, self.order, self.why = state, None, why
+        self.stuck_ns = None
 
     def rewind(self, time_ns: int) -> None:
         """Set all times back because the clock was rewound by `time_ns`."""
@@ -330,85 +337,3 @@ class Commander:
         self.stream = tuple(p._replace(time_ns=p.time_ns - time_ns) for p in self.stream)
         if self.hit is not None:
             self.hit = (self.hit[0] - time_ns, self.hit[1])
-
-    def next_change_ns(self) -> float:
-        """Return the time at which `update` has to act next; infinity if never."""
-        order = self.order
-        if order is None:
-            return inf
-        change = order.deadline_ns()
-        if order.plan.course is None:
-            return change
-        end = order.begin_ns + order.plan.course.end * _NS
-        if self.state is not order.plan.after or order.plan.after.stands:
-            change = min(change, end)
-        if self.state is FlightState.taking_off:
-            change = min(change, order.begin_ns + order.plan.aloft * _NS)
-        return change
-
-    def _follow(self, setpoint: Setpoint, now: StartState) -> Plan:
-        """Follow a setpoint that may be followed now."""
-        if self._repeats(setpoint):
-            assert self.order is not None
-            self.order.repeated_ns = now.time_ns + self.order.ahead_ns
-            return self.order.plan
-        start = self._start(now)
-        stream, restless = self._stream(setpoint, start), self._is_restless(setpoint, start)
-        start = replace(start, stream=stream, restless=restless)
-        plan = setpoint.plan(start, self.rules.at(start))
-        self._begin(Order(setpoint, start, plan))
-        self.stream = stream
-        return plan
-
-    def _repeats(self, setpoint: Setpoint) -> bool:
-        """Return whether a pose is the one to which the drone is flying already."""
-        order = self.order
-        if order is None or not isinstance(setpoint, Pose | Position) or order.start.stream[1:]:
-            return False
-        same = type(order.setpoint) is type(setpoint)
-        return same and setpoint.is_same(order.setpoint)  # type: ignore[arg-type]
-
-    def _is_restless(self, setpoint: Setpoint, start: StartState) -> bool:
-        """Return whether poses jump about: programs that disagree would shake the drone."""
-        order = self.order
-        if order is None or not isinstance(setpoint, Pose | Position):
-            return False
-        since = (start.time_ns + order.ahead_ns - order.start.time_ns) * 1e-9
-        return type(order.setpoint) is type(setpoint) and since < _RESTLESS
-
-    def _stream(self, setpoint: Setpoint, start: StartState) -> Stream:
-        """Return the stream of poses that a setpoint continues or begins."""
-        if not isinstance(setpoint, Pose | Position):
-            return ()
-        yaw = setpoint.yaw
-        if isnan(yaw):
-            yaw = self.stream[-1].pos[3] if self.stream else float(start.reference.pos[3])
-        x, y, z = np.asarray(setpoint.pos).tolist()
-        before = () if self.order is None else self.stream
-        new = TimedPose(start.time_ns, (x, y, z, yaw))
-        return extended(before, new, self.rules.envelope)
-
-    def _begin(self, order: Order) -> None:
-        if self.state.stands:
-            self.reported.add(HIT)  # what it stands on, it has not hit
-        self.order, self.state = order, order.plan.during
-        if self.state.stands or self.state.needs_reset:
-            self.order = None
-
-    def _start(self, now: StartState) -> StartState:
-        """Return the start of a plan: at the present reference, or else at the present motion."""
-        order = self.order
-        reference = None if order is None else order.reference(now.time_ns)
-        if reference is None:
-            reference = now.reference
-            if order is not None and order.plan.attitude is not None:
-                yaw = order.plan.attitude.heading(order.seconds(now.time_ns))
-                reference = reference._replace(pos=np.array([*reference.pos[:3], yaw]))
-            if reference.pos[2] < self.rules.rest_height + _ON_THE_FLOOR:
-                reference = Reference.at_rest(reference.pos[:3], float(reference.pos[3]))
-        return replace(now, reference=reference, state=self.state)
-
-
-def allowed_deviation(speed: T, lag: float) -> T:
-    """Return how far drones may be off their courses [m], with speeds [m/s] and a lag [s]."""
-    return _MAX_DEVIATION + _LATER * lag * speed

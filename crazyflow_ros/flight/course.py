@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, inf
 from typing import NamedTuple
@@ -46,9 +46,10 @@ class Reference(NamedTuple):
         """Return the reference of a drone that hovers at a position."""
         return cls(np.array([*pos, yaw], float), np.zeros(AXES), np.zeros(AXES))
 
-    def axis(self, i: int) -> AxisState:
-        """Return the motion along one axis."""
-        return AxisState(float(self.pos[i]), float(self.vel[i]), float(self.acc[i]))
+    @property
+    def axes(self) -> list[AxisState]:
+        """The motion along each axis."""
+        return list(map(AxisState, self.pos.tolist(), self.vel.tolist(), self.acc.tolist()))
 
 
 @dataclass(frozen=True)
@@ -87,14 +88,10 @@ class Course:
         return cls(times, coefficients, end)
 
     @classmethod
-    def of_profiles(cls, start: Reference, profiles: Sequence[Profile]) -> Course:
+    def of_profiles(cls, axes: Iterable[AxisState], profiles: Iterable[Profile]) -> Course:
         """Build a course from jerk-limited motion to rest along each axis."""
-        pieces, last = [], []
-        for i, profile in enumerate(profiles):
-            own, end = pieces_of(start.axis(i), profile)
-            pieces.append(own)
-            last.append(end.pos)
-        return cls.of_pieces(pieces, last)
+        pieces, ends = zip(*map(pieces_of, axes, profiles))
+        return cls.of_pieces(pieces, [end.pos for end in ends])
 
     @classmethod
     def of_polynomials(cls, durations: Sequence[float], coefficients: np.ndarray) -> Course:
@@ -182,7 +179,7 @@ class Course:
         return pos, vel
 
     def rises(self, height: float) -> float:
-        """Return about when it is first at a height [m], or at its highest below it [s]."""
+        """Return the approximate time [s] of first reaching a height [m], or else the top."""
         times = np.linspace(0.0, self.end, _LOOKS)
         z = self.along(times)[0, :, 2]
         return float(times[(z >= min(height, float(z.max())) - _ROUNDING).argmax()])

@@ -32,6 +32,7 @@ _SPACING = 0.01  # m on average between two points of a path, and twice that whe
 _MOST_POINTS = 2000
 _NAMED = 3  # obstacles in a message
 
+_Turning = GoTo | Velocity | VelocityWorld | Hover | AltitudeHold
 _TO_A_GOAL = (Pose, Goal, GoTo, Takeoff, Position, Spiral, Trajectory, FlyTrajectory)
 
 
@@ -45,13 +46,19 @@ def doubts(order: Order, rules: Rules, surroundings: Surroundings) -> Iterator[s
     """
     setpoint, course = order.setpoint, order.plan.course
     yield from _about_height(setpoint, surroundings.top)
-    yield from _about_turn(setpoint, rules)
-    if isinstance(setpoint, _TO_A_GOAL) and course is not None:
+    if isinstance(setpoint, _Turning):
+        yield from _about_turn(setpoint, rules)
+    if isinstance(setpoint, _TO_A_GOAL) and course is not None and not surroundings.is_empty:
         yield from _about_obstacles(course, surroundings)
 
 
 def _about_height(setpoint: Setpoint, top: float) -> Iterator[str]:
-    height = _height(setpoint)
+    height = nan
+    if not getattr(setpoint, "relative", False):
+        if isinstance(setpoint, Hover | AltitudeHold | Takeoff | Land):
+            height = setpoint.height
+        elif isinstance(setpoint, Pose | Position | GoTo):
+            height = float(np.asarray(setpoint.pos)[2])
     if height < -_BELOW:
         yield f"the height {height:g} m is below the floor, above which the drone stays"
     elif height > max(_HIGH, 2 * top):
@@ -59,26 +66,8 @@ def _about_height(setpoint: Setpoint, top: float) -> Iterator[str]:
         yield f"the height {height:g} m is unusual: heights are in metres{world}"
 
 
-def _height(setpoint: Setpoint) -> float:
-    """Return the commanded height above the floor [m]; NaN if there is none."""
-    if isinstance(setpoint, Hover | AltitudeHold):
-        return setpoint.height
-    if isinstance(setpoint, Takeoff | Land):
-        return nan if setpoint.relative else setpoint.height
-    is_offset = isinstance(setpoint, GoTo) and setpoint.relative
-    if isinstance(setpoint, Pose | Position | GoTo) and not is_offset:
-        return float(np.asarray(setpoint.pos)[2])
-    return nan
-
-
-def _about_turn(setpoint: Setpoint, rules: Rules) -> Iterator[str]:
-    if isinstance(setpoint, GoTo) and not isnan(yaw := setpoint.yaw):
-        if _is_typed(yaw) or abs(yaw) > _MANY_TURNS:
-            yield (
-                f"the yaw {yaw:g} looks like degrees, which would be {radians(yaw):.2f} rad; it is "
-                f"taken as {yaw:g} rad, the same as {remainder(yaw, tau):.2f} rad"
-            )
-    elif isinstance(setpoint, Velocity | VelocityWorld | Hover | AltitudeHold):
+def _about_turn(setpoint: _Turning, rules: Rules) -> Iterator[str]:
+    if not isinstance(setpoint, GoTo):
         rate = setpoint.yaw_rate
         if _is_typed(rate) or abs(rate) > _FAST_TURN:
             yield (
@@ -86,6 +75,11 @@ def _about_turn(setpoint: Setpoint, rules: Rules) -> Iterator[str]:
                 f"rad/s; it is taken as {rate:g} rad/s, and the drone turns at "
                 f"{rules.envelope.yaw_rate:g} rad/s at most"
             )
+    elif not isnan(yaw := setpoint.yaw) and (_is_typed(yaw) or abs(yaw) > _MANY_TURNS):
+        yield (
+            f"the yaw {yaw:g} looks like degrees, which would be {radians(yaw):.2f} rad; it is "
+            f"taken as {yaw:g} rad, the same as {remainder(yaw, tau):.2f} rad"
+        )
 
 
 def _is_typed(angle: float) -> bool:
@@ -94,8 +88,6 @@ def _is_typed(angle: float) -> bool:
 
 
 def _about_obstacles(course: Course, surroundings: Surroundings) -> Iterator[str]:
-    if surroundings.is_empty:
-        return
     # Most setpoints end here: the corners of the box around the ends of all pieces.
     begins, is_piece = course.coefficients[:3, :, 0], np.isfinite(course.times[:3])
     low = begins.min(axis=1, initial=np.inf, where=is_piece)

@@ -26,7 +26,6 @@ _TURN_SHARE = 0.2
 # What a drone can do for a moment: a share of what its rotors can, and rates that it can follow.
 _UTMOST, _UTMOST_TILT, _UTMOST_LIFT = 0.75, radians(28.0), 0.4
 _UTMOST_SPEED, _UTMOST_JERK, _UTMOST_TURN = 5.0, 25.0, 6.0  # m/s, m/s^3, rad/s
-_LEAST = 0.1  # share of the bounds with which a drone that can hardly fly still moves
 
 
 @dataclass(frozen=True)
@@ -102,19 +101,6 @@ class Envelope:
             yaw_rate=_UTMOST_TURN,
             yaw_acceleration=turning,
             yaw_jerk=turning / _YAW_JERK_TIME,
-        )
-
-    def weaker(self, share: float) -> Envelope:
-        """Return the envelope of a drone that has only a share of its spare thrust."""
-        share = max(share, _LEAST)
-        return replace(
-            self,
-            acceleration=share * self.acceleration,
-            lift=share * self.lift,
-            catch=share * self.catch,
-            jerk=share * self.jerk,
-            yaw_acceleration=share * self.yaw_acceleration,
-            yaw_jerk=share * self.yaw_jerk,
         )
 
     def slower(self, speed: float) -> Envelope:

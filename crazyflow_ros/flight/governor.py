@@ -9,7 +9,6 @@ acceleration and jerk, which takes a known time and from which the drone stays w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import cos, hypot, inf, pi, sin, sqrt
 
 import numpy as np
@@ -44,11 +43,26 @@ def to_pose(start: Reference, pos: Sequence[float], yaw: float, envelope: Envelo
         yaw: rad.
         envelope: Bounds. From rest, the path is a straight line.
     """
-    axes = [start.axis(i) for i in range(AXES)]
+    axes = start.axes
     goals = [*map(float, pos), shortest_turn(axes[3].pos, yaw)]
-    bounds = _bounds_to(axes, goals, envelope)
-    profiles = [to_position(a, g, b) for a, g, b in zip(axes, goals, bounds)]
-    return Course.of_profiles(start, profiles)
+    level, upright, turning = _bounds(envelope, axes[2])
+    gaps = [goal - axis.pos for axis, goal in zip(axes, goals)]
+    away, up, rise = hypot(*gaps[:2]), abs(gaps[2]), upright
+    if all(axis.vel == 0 and axis.acc == 0 for axis in axes[:3]):
+        # A straight line: the slowest axis sets the bounds of all.
+        slope = up / away if away > 0 else inf
+        along = Bounds(
+            *(min(flat, steep / slope if slope else inf) for flat, steep in zip(level, upright))
+        )
+        rise = upright if away == 0 else along.scaled(slope) if slope else upright
+        # An axis with a share of zero does not move.
+        x, y = (abs(gap) / away or 1.0 if away > 0 else 1.0 for gap in gaps[:2])
+    else:
+        along = level
+        ways = [goal - _stop(axis, level) for axis, goal in zip(axes[:2], goals)]
+        x, y = _shares(ways, [axis.vel != 0 or axis.acc != 0 for axis in axes[:2]])
+    bounds = along.scaled(x), along.scaled(y), rise, turning
+    return Course.of_profiles(axes, map(to_position, axes, goals, bounds))
 
 
 def at_velocity(
@@ -78,23 +92,20 @@ def at_velocity(
         speed = max(hypot(ahead, left), float(np.hypot(*start.vel[:2])))
         fastest = min(fastest, _CENTRIPETAL * envelope.acceleration / max(speed, _SLOW))
     rate = min(max(-fastest, yaw_rate), fastest)
-    turn = to_velocity(start.axis(3), rate, _turning(envelope))
+    *flat, height, yaw = start.axes
+    level_bounds, upright, turning = _bounds(envelope, height)
+    turn = to_velocity(yaw, rate, turning)
     if z is None:
         climb = min(max(-envelope.climb, vel[2]), envelope.climb)
-        z = to_velocity(start.axis(2), climb, _upright(envelope, start.axis(2)))
-    yaw = start.axis(3)
+        z = to_velocity(height, climb, upright)
     if not in_world and (rate or yaw.vel or yaw.acc):
-        level = _curve(start, (ahead, left), turn, duration, envelope)
+        level = _curve(start, (ahead, left), turn, duration, level_bounds)
     else:
         c, s = (1.0, 0.0) if in_world else (cos(yaw.pos), sin(yaw.pos))
         goal = (c * ahead - s * left, s * ahead + c * left)
-        level = [
-            _lasting(start.axis(i), profile, duration)
-            for i, profile in enumerate(
-                _to_velocities(start.axis(0), start.axis(1), goal, envelope)
-            )
-        ]
-    pieces = [*level, _lasting(start.axis(2), z, duration), _lasting(yaw, turn, duration)]
+        profiles = _to_velocities(flat, goal, level_bounds)
+        level = [_lasting(axis, profile, duration) for axis, profile in zip(flat, profiles)]
+    pieces = [*level, _lasting(height, z, duration), _lasting(yaw, turn, duration)]
     last = [evaluate(_padded(p[-1][1]), np.array(p[-1][0]))[0] for p in pieces]
     return Course.of_pieces(pieces, [float(x) for x in last])
 
@@ -123,16 +134,18 @@ def onto(start: Reference, course: Course, envelope: Envelope, time: float = 0.0
 
 def to_rest(start: Reference, envelope: Envelope) -> Course:
     """Come to rest as soon as the envelope allows."""
-    axes = [start.axis(i) for i in range(AXES)]
-    level = _to_velocities(axes[0], axes[1], (0.0, 0.0), envelope)
-    z = to_velocity(axes[2], 0.0, _upright(envelope, axes[2]))
-    return Course.of_profiles(start, [*level, z, to_velocity(axes[3], 0.0, _turning(envelope))])
+    axes = start.axes
+    level, upright, turning = _bounds(envelope, axes[2])
+    profiles = _to_velocities(axes[:2], (0.0, 0.0), level)
+    profiles += [to_velocity(axes[2], 0.0, upright), to_velocity(axes[3], 0.0, turning)]
+    return Course.of_profiles(axes, profiles)
 
 
 def descent(start: Reference, height: float, speed: float, envelope: Envelope) -> Profile:
     """Return the vertical motion, down or up, to a height at a limited speed [m/s]."""
-    bounds = _upright(envelope, start.axis(2))._replace(vel=min(abs(speed), envelope.climb))
-    return to_position(start.axis(2), height, bounds)
+    z = start.axes[2]
+    _, upright, _ = _bounds(envelope, z)
+    return to_position(z, height, upright._replace(vel=min(abs(speed), envelope.climb)))
 
 
 def shortest_turn(yaw: float, goal: float) -> float:
@@ -140,41 +153,16 @@ def shortest_turn(yaw: float, goal: float) -> float:
     return yaw + (goal - yaw + pi) % (2 * pi) - pi
 
 
-def _level(envelope: Envelope) -> Bounds:
-    return Bounds(envelope.speed, envelope.acceleration, envelope.jerk)
-
-
-def _upright(envelope: Envelope, axis: AxisState) -> Bounds:
-    if abs(axis.vel) <= _FALLS * envelope.climb:
-        return Bounds(envelope.climb, envelope.lift, envelope.jerk)
-    return Bounds(envelope.climb, envelope.catch, _HASTE * envelope.jerk)
-
-
-def _turning(envelope: Envelope) -> Bounds:
-    return Bounds(envelope.yaw_rate, envelope.yaw_acceleration, envelope.yaw_jerk)
-
-
-def _bounds_to(
-    axes: Sequence[AxisState], goals: Sequence[float], envelope: Envelope
-) -> list[Bounds]:
-    """Return bounds for each axis that together respect the envelope along a straight line."""
-    level, turning = _level(envelope), _turning(envelope)
-    upright = _upright(envelope, axes[2])
-    gaps = [goal - axis.pos for axis, goal in zip(axes, goals)]
-    away, up = hypot(*gaps[:2]), abs(gaps[2])
-    if all(axis.vel == 0 and axis.acc == 0 for axis in axes[:3]):
-        # A straight line: the slowest axis sets the bounds of all.
-        slope = up / away if away > 0 else inf
-        along = Bounds(
-            *(min(flat, steep / slope if slope else inf) for flat, steep in zip(level, upright))
-        )
-        rise = upright if away == 0 else along.scaled(slope) if slope else upright
-        x, y = (abs(gap) / away if away > 0 else 1.0 for gap in gaps[:2])
-        # An axis with a share of zero does not move.
-        return [along.scaled(x or 1.0), along.scaled(y or 1.0), rise, turning]
-    ways = [goal - _stop(axis, level) for axis, goal in zip(axes[:2], goals)]
-    x, y = _shares(ways, [axis.vel != 0 or axis.acc != 0 for axis in axes[:2]])
-    return [level.scaled(x), level.scaled(y), upright, turning]
+def _bounds(envelope: Envelope, z: AxisState) -> tuple[Bounds, Bounds, Bounds]:
+    """Return the bounds of horizontal motion, of the vertical axis, and of turns."""
+    lift, jerk = envelope.lift, envelope.jerk
+    if not abs(z.vel) <= _FALLS * envelope.climb:
+        lift, jerk = envelope.catch, _HASTE * jerk
+    return (
+        Bounds(envelope.speed, envelope.acceleration, envelope.jerk),
+        Bounds(envelope.climb, lift, jerk),
+        Bounds(envelope.yaw_rate, envelope.yaw_acceleration, envelope.yaw_jerk),
+    )
 
 
 def _stop(axis: AxisState, bounds: Bounds) -> float:
@@ -194,30 +182,28 @@ def _shares(ways: Sequence[float], moves: Sequence[bool]) -> tuple[float, float]
 
 
 def _to_velocities(
-    x: AxisState, y: AxisState, goal: Sequence[float], envelope: Envelope
+    axes: Sequence[AxisState], goal: Sequence[float], bounds: Bounds
 ) -> list[Profile]:
-    """Reach a horizontal velocity [m/s]."""
-    bounds = _level(envelope)
+    """Reach a horizontal velocity [m/s] along two axes."""
     changes = [
-        goal[i] - (axis.vel + axis.acc * abs(axis.acc) / (2 * bounds.jerk))
-        for i, axis in enumerate((x, y))
+        vel - (axis.vel + axis.acc * abs(axis.acc) / (2 * bounds.jerk))
+        for axis, vel in zip(axes, goal)
     ]
-    shares = _shares(changes, [axis.acc != 0 for axis in (x, y)])
+    shares = _shares(changes, [axis.acc != 0 for axis in axes])
     return [
-        to_velocity(axis, vel, bounds.scaled(share))
-        for axis, vel, share in zip((x, y), goal, shares)
+        to_velocity(axis, vel, bounds.scaled(share)) for axis, vel, share in zip(axes, goal, shares)
     ]
 
 
 def _curve(
-    start: Reference, vel: Sequence[float], turn: Profile, duration: float, envelope: Envelope
+    start: Reference, vel: Sequence[float], turn: Profile, duration: float, bounds: Bounds
 ) -> list[list[Piece]]:
     """Return the horizontal pieces of a flight whose velocity turns with the heading.
 
     Between two knots the velocity is a cubic polynomial with the accelerations of the curve.
     """
     times = np.linspace(0.0, duration, 1 + max(1, round(duration / _KNOTS)))
-    yaw, rate, _ = _sampled(start.axis(3), turn, times)
+    yaw, rate, _ = _sampled(start.axes[3], turn, times)
     c, s = np.cos(yaw), np.sin(yaw)
     (vx, vy, _, _), (ax, ay, _, _) = start.vel.tolist(), start.acc.tolist()
     # Velocity and acceleration in the heading frame.
@@ -225,8 +211,7 @@ def _curve(
     ahead_acc = c[0] * ax + s[0] * ay + rate[0] * left
     left_acc = c[0] * ay - s[0] * ax - rate[0] * ahead
     states = AxisState(0.0, ahead, ahead_acc), AxisState(0.0, left, left_acc)
-    gentle = replace(envelope, acceleration=_ALONG * envelope.acceleration)
-    profiles = _to_velocities(*states, vel, gentle)
+    profiles = _to_velocities(states, vel, bounds._replace(acc=_ALONG * bounds.acc))
     (_, u, du), (_, v, dv) = (_sampled(x, p, times) for x, p in zip(states, profiles))
     vels = c * u - s * v, s * u + c * v
     accs = (

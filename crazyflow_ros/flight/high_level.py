@@ -57,7 +57,7 @@ class Takeoff(StateSetpoint):
         x, y, z, _ = start.reference.pos.tolist()
         height = self.height + z if self.relative else self.height
         if height <= (stands := rules.rest_height):
-            raise ValueError(f"takeoff to {height:g} m lifts no drone that is {stands:.2f} m high")
+            raise ValueError(f"takeoff to {height:g} m is too low: a drone rests at {stands:.2f} m")
         plan = _to_rest_at(start, rules, (x, y, height), self)
         return replace(plan, during=FlightState.taking_off)
 
@@ -291,7 +291,7 @@ def _to_rest_at(
 
 
 def _plan(course: Course, duration: float, *notes: str) -> Plan:
-    """Plan a course, with notes that are not empty, and one if it takes longer than it should."""
+    """Plan to follow a course; add the notes that are not empty, and one if it takes longer."""
     longer = ""
     if course.end > duration > 0:
         longer = f"takes {course.end:.2f} s instead of {duration:g} s, the fastest allowed"

@@ -41,7 +41,7 @@ _SMOOTH = 0.5  # of the envelope's jerk: poses that are early or late make the d
 _LEAST = 0.3  # of the envelope, with which the drone has to be able to catch up
 _FACTORIALS = np.array([factorial(k) for k in range(ORDER)], float)
 LONGEST = 0.5
-"""Time [s] for which a course lasts at least, without another pose."""
+"""Shortest time [s] for which a course lasts without another pose."""
 _LAST = 0.1  # s for which a course lasts beyond the time at which the goal counts as stopped
 
 
@@ -144,15 +144,13 @@ def follow(start: Reference, stream: Stream, envelope: Envelope) -> Course | Non
 
     Args:
         start: Present reference.
-        stream: The stream; its last pose arrives now.
+        stream: The stream, of at least two poses; the last one arrives now.
         envelope: Bounds.
 
     Returns:
         The course, with the goal once it has met it; None if the goal does not move, or if the
         drone cannot fly as it does.
     """
-    if len(stream) < 2:
-        return None
     goal = motion_of(stream)
     nearest = shortest_turn(float(start.pos[3]), float(goal.pos[3]))
     goal = goal._replace(pos=np.array([*goal.pos[:3], nearest]))

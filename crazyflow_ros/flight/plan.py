@@ -8,10 +8,12 @@ from math import cos, inf, sin
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks.plain_values import Spec
 from crazyflow_ros.drones import has_battery, load_battery, load_drone
-from crazyflow_ros.dynamics.forces.floor import contact_points, rest_height
+from crazyflow_ros.dynamics.forces import rest_height
+from crazyflow_ros.dynamics.forces.floor import contact_points
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
 from crazyflow_ros.flight.moving_goal import Stream
@@ -35,15 +37,15 @@ class FlightState(StrEnum):
     lost = "lost"
     """Out of service, and held where it is, perhaps in the air; it must be reset."""
 
-    @property
-    def stands(self) -> bool:
-        """Whether the rotors are stopped and the drone is ready to take off."""
-        return self in (FlightState.idle, FlightState.landed)
+    stands: bool
+    """Whether the rotors are stopped and the drone is ready to take off."""
+    needs_reset: bool
+    """Whether the drone flies again only after a reset, or after it recovered from a crash."""
 
-    @property
-    def needs_reset(self) -> bool:
-        """Whether the drone flies again only after a reset, or after it recovered from a crash."""
-        return self in (FlightState.crashed, FlightState.locked, FlightState.lost)
+
+for _state in FlightState:
+    _state.stands = _state in (FlightState.idle, FlightState.landed)
+    _state.needs_reset = _state in (FlightState.crashed, FlightState.locked, FlightState.lost)
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Advice:
 
 _LEAST_BOUND = 0.05  # smallest limit of a flight other than 0, in m and s
 _NEAR_FLOOR = 0.05  # m, for small drones
+_LEAST_SHARE = 0.1  # of the bounds below, with which a drone that can hardly fly still moves
+_BY_THRUST = ("acceleration", "lift", "catch", "jerk", "yaw_acceleration", "yaw_jerk")
 
 
 def _bound(what: str, unit: str, most: float) -> Spec:
@@ -103,7 +107,7 @@ class FlightConfig:
     ] = False
     """A polynomial trajectory then begins with its own velocity, too."""
     advice: Advice = field(default_factory=Advice)
-    """What messages advise."""
+    """Advice in messages."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class Rules:
     empty_voltage: float = 0.0
     """Voltage under load [V] at which its battery is empty; 0 if that is not known."""
     utmost: Envelope = UNBOUNDED
-    """What its rotors can do for a moment, at most."""
+    """Bounds that its rotors can reach for a moment."""
     advice: Advice = field(default_factory=Advice)
     """See `FlightConfig`."""
     lift: float = inf
@@ -137,8 +141,13 @@ class Rules:
         """Return the rules for what a drone can do at the start of a plan."""
         if start.authority >= 1 and start.fastest == inf:
             return self
-        envelope = self.envelope.weaker(start.authority).slower(start.fastest)
-        return replace(self, envelope=envelope, utmost=self.utmost.weaker(start.authority))
+        share, fastest = max(start.authority, _LEAST_SHARE), start.fastest
+        envelope, utmost = (
+            replace(bounds, **{name: share * getattr(bounds, name) for name in _BY_THRUST})
+            for bounds in (self.envelope, self.utmost)
+        )
+        slower = {"speed": min(envelope.speed, fastest), "climb": min(envelope.climb, fastest)}
+        return replace(self, envelope=replace(envelope, **slower), utmost=utmost)
 
     def bounds(self, duration: float, *, rises: bool = False) -> Envelope:
         """Return the bounds of a flight.
@@ -149,8 +158,8 @@ class Rules:
         """
         if not self.exact_durations or duration <= 0:
             return self.envelope
-        # Rotors that start from rest lift a drone late. If it needed more to catch up, it would do
-        # so at full thrust, and brake with so little that any correction tilts it steeply.
+        # Rotors that start from rest lift a drone late. If it may use more, it catches up at full
+        # thrust, and then brakes with so little thrust that any correction tilts it steeply.
         return replace(UNBOUNDED, lift=self.lift) if rises else UNBOUNDED
 
     @classmethod
@@ -192,15 +201,15 @@ class StartState:
     """The present reference; or the present motion if there is none or the drone cannot keep up."""
     state: FlightState = FlightState.flying
     stream: Stream = ()
-    """The stream of poses to which the setpoint belongs, with its own pose; empty if it is none."""
+    """The stream of poses up to the setpoint, its own pose included; empty without a stream."""
     authority: float = 1.0
     """Share of its spare thrust that the drone has, with its battery and motors, in this wind."""
     fastest: float = inf
     """Speed that its controller can follow [m/s]."""
     restless: bool = False
     """Whether places to fly to replace one another many times a second."""
-    upright: bool = True
-    """Whether the drone is neither on its side nor upside down."""
+    quat: ArrayLike = (0.0, 0.0, 0.0, 1.0)
+    """(4,) true attitude xyzw."""
 
 
 class Attitude(NamedTuple):

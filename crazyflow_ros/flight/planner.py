@@ -170,7 +170,7 @@ def spiral(
 def lengthened(piece: Callable[[float], np.ndarray], duration: float, envelope: Envelope) -> Course:
     """Return the course of a piece, as long as the envelope requires.
 
-    With a motion at its ends that allows none, it is the duration that comes nearest.
+    If the motion at its ends allows no duration, the one that exceeds the envelope least is taken.
 
     Args:
         piece: Returns (4, 8) coefficients for a duration [s].

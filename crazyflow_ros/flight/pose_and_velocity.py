@@ -1,4 +1,4 @@
-"""Setpoints of pose and velocity, which the governor leads the drone to."""
+"""Setpoints of pose and velocity, to which the governor leads the drone."""
 
 from __future__ import annotations
 
@@ -49,13 +49,12 @@ class Pose(StateSetpoint):
             object.__setattr__(self, "yaw", limits.number("yaw", self.yaw, limits.ANGLE))
 
     def is_same(self, other: Pose) -> bool:
-        """Return whether another pose is the same place and heading."""
+        """Return whether another pose has the same place and heading."""
         same_yaw = self.yaw == other.yaw or (isnan(self.yaw) and isnan(other.yaw))
         return same_yaw and bool(np.array_equal(self.pos, other.pos))
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Stop at the last pose of a stream, which the drone has followed so far."""
-        del rules
         return self
 
     def plan(self, start: StartState, rules: Rules) -> Plan:
@@ -67,15 +66,17 @@ class Pose(StateSetpoint):
         x, y, z = np.asarray(self.pos).tolist()
         yaw = float(reference.pos[3]) if isnan(self.yaw) else self.yaw
         clear = rules.rest_height + CLEARANCE
-        if not start.state.stands and min(z, float(reference.pos[2])) >= clear:
-            following = follow(reference, start.stream, envelope)
-            if following is not None:
-                return Plan(following, timeout=patience(start.stream))
+        is_high = not start.state.stands and min(z, float(reference.pos[2])) >= clear
+        follows = is_high and len(start.stream) > 1
+        if follows and (way := follow(reference, start.stream, envelope)) is not None:
+            return Plan(way, timeout=patience(start.stream))
         if start.restless:
             envelope = replace(envelope, jerk=_gentle(reference, envelope))
         lands = z < rules.rest_height + TOUCHDOWN
         # A drone that is already above its goal continues to descend when the pose is repeated.
-        above = not start.state.stands and _is_above(reference, x, y)
+        away = max(abs(float(reference.pos[0]) - x), abs(float(reference.pos[1]) - y))
+        is_over = away < _ABOVE and float(np.abs(reference.vel[:2]).max()) < _ABOVE
+        above = not start.state.stands and is_over
         lowest = rules.rest_height if above else clear
         course = to_pose(reference, (x, y, max(z, lowest)), yaw, envelope)
         if not above and (start.state.stands or reference.pos[2] < clear):
@@ -176,7 +177,7 @@ class Velocity(StateSetpoint):
     ) -> Plan:
         """Plan a course at a velocity; near the floor it is vertical.
 
-        A drone that stands cannot turn, and to try it takes the thrust from its rotors.
+        A drone that stands cannot turn, and the attempt would take thrust from its rotors.
         """
         timeout, turn = rules.velocity_timeout, self.yaw_rate
         if at.pos[2] < rules.rest_height + CLEARANCE:
@@ -192,12 +193,6 @@ def _gentle(reference: Reference, envelope: Envelope) -> float:
     """
     acc = float(np.linalg.norm(reference.acc[:3]))
     return min(max(_GENTLE * envelope.jerk, acc**2 / envelope.speed), envelope.jerk)
-
-
-def _is_above(reference: Reference, x: float, y: float) -> bool:
-    """Return whether a drone moves straight up or down at a place."""
-    away = max(abs(float(reference.pos[0]) - x), abs(float(reference.pos[1]) - y))
-    return away < _ABOVE and float(np.abs(reference.vel[:2]).max()) < _ABOVE
 
 
 def _after_lifting(course: Course, clear: float) -> Course:

@@ -106,11 +106,14 @@ def to_position(start: AxisState, pos: float, bounds: Bounds) -> Profile:
     side = 1.0 if pos >= stopped else -1.0
     ahead = AxisState(0.0, side * start.vel, side * start.acc)
     distance = side * (pos - start.pos)
+    _, acc, jerk = bounds
 
     def missing(speed: float) -> float:
         """Return the remaining distance if the axis brakes as soon as it reaches a speed."""
         there = end_of(ahead, to_velocity(ahead, speed, bounds)).pos
-        return distance - there - speed * _braking_time(speed, bounds) / 2
+        # To brake from a speed without acceleration, at most with the limits.
+        time = speed / acc + acc / jerk if speed * jerk > acc * acc else 2 * sqrt(speed / jerk)
+        return distance - there - speed * time / 2
 
     cruising = 0.0
     if (left := missing(bounds.vel)) >= 0:
@@ -119,7 +122,7 @@ def to_position(start: AxisState, pos: float, bounds: Bounds) -> Profile:
         # The remaining distance is negative at the highest speed and positive at 0. It is
         # not monotonic where braking would be interrupted: the fastest motion has a speed
         # beyond the one that the axis reaches without further acceleration.
-        fading = ahead.vel + ahead.acc * abs(ahead.acc) / (2 * bounds.jerk)
+        fading = ahead.vel + ahead.acc * abs(ahead.acc) / (2 * jerk)
         low = min(max(0.0, fading), bounds.vel)
         if missing(low) < 0:
             low = 0.0
@@ -127,12 +130,6 @@ def to_position(start: AxisState, pos: float, bounds: Bounds) -> Profile:
     there = to_velocity(ahead, speed, bounds)
     phases = [*there, Phase(cruising, 0.0), *to_velocity(AxisState(0.0, speed, 0.0), 0.0, bounds)]
     return [Phase(duration, side * jerk) for duration, jerk in phases]
-
-
-def _braking_time(speed: float, bounds: Bounds) -> float:
-    """Return the time from a speed without acceleration to rest [s]."""
-    _, acc, jerk = bounds
-    return speed / acc + acc / jerk if speed * jerk > acc * acc else 2 * sqrt(speed / jerk)
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:

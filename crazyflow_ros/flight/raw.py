@@ -11,7 +11,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.limits import Limit
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.commands import check_command
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint import Setpoint
 

@@ -27,7 +27,7 @@ class Setpoint(ABC):
     """A command that a drone can follow."""
 
     title: ClassVar[str] = "a setpoint"
-    """What messages call it, with its article."""
+    """Name of such a setpoint in messages, with an article."""
     group_mask: int = 0
     """Bit mask of the groups that it addresses; 0 is all."""
     when_lapsed: ClassVar[str] = ""
@@ -44,9 +44,8 @@ class Setpoint(ABC):
             ValueError: The drone cannot follow it in its present state.
         """
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Return the setpoint that follows if this one is not repeated, see `Plan.timeout`."""
-        del rules
         return Brake()
 
 

@@ -1,4 +1,4 @@
-"""Setpoints and commanders as plain values, in which checkpoints and recordings keep them."""
+"""Setpoints and commanders as plain values, for checkpoints and recordings."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
     """Return a setpoint as JSON values.
 
     Raises:
-        ValueError: It is of a user-defined class.
+        ValueError: The setpoint is of a user-defined class.
     """
     kind = type(setpoint).__name__
     if kind not in _KINDS:
@@ -128,7 +128,7 @@ def to_setpoint(values: Mapping[str, Any]) -> Setpoint:
     """Inverse of `from_setpoint`.
 
     Raises:
-        ValueError: They are not those of a setpoint.
+        ValueError: The values do not describe a setpoint.
     """
     kind = _KINDS.get(str(values.get("kind")))
     if kind is None:
@@ -187,7 +187,7 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
     """Inverse of `from_commander`.
 
     Raises:
-        ValueError: They are not those of a commander, or the setpoint cannot be followed.
+        ValueError: The values do not describe a commander, or its setpoint cannot be followed.
     """
     given: KeptCommander = convert(values, KeptCommander, "")
     commander = Commander(rules)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint import Brake, Setpoint, StateSetpoint, check_group, no_motion
+from crazyflow_ros.flight.tumbling import TUMBLED, uprightness
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Stop(Setpoint):
         check_group(self.group_mask)
 
     def plan(self, start: StartState, rules: Rules) -> Plan:
-        """Plan no motion."""
+        """Plan to stop the rotors and count as landed."""
         return no_motion(start, FlightState.landed, _rotors_stop(start, rules))
 
 
@@ -56,9 +59,9 @@ class SetGroups(Setpoint):
 
 @dataclass(frozen=True)
 class NotifySetpointsStop(StateSetpoint):
-    """Announce the end of streamed setpoints: a drone that follows one brakes and hovers.
+    """Announce the end of streamed setpoints: drones that follow them brake and hover.
 
-    So does a drone that follows an unprocessed command. High-level commands are accepted again.
+    So do drones that follow an unprocessed command. High-level commands are accepted again.
     """
 
     title = "the end of a stream of setpoints"
@@ -80,25 +83,25 @@ class Emergency(Setpoint):
     title = "an emergency stop"
 
     def plan(self, start: StartState, rules: Rules) -> Plan:
-        """Plan no motion."""
+        """Plan to stop the rotors and lock the drone."""
         parts = (_rotors_stop(start, rules), f"is locked until you {rules.advice.locked}")
         return no_motion(start, FlightState.locked, " and ".join(filter(None, parts)))
 
 
 @dataclass(frozen=True)
 class Recover(Setpoint):
-    """Let a crashed drone take off again. One that did not crash has nothing to recover from."""
+    """Let a crashed drone take off again. It has no effect on a drone that did not crash."""
 
     title = "a recovery from a crash"
 
     def plan(self, start: StartState, rules: Rules) -> Plan:
-        """Plan no motion; commanders call this only for crashed drones.
+        """Plan to stand on the floor, landed; commanders call this only for crashed drones.
 
         Raises:
             ValueError: The drone does not stand upright.
         """
         del rules
-        if not start.upright:
+        if not uprightness(np.asarray(start.quat)) >= TUMBLED:
             raise ValueError("it does not stand upright, and cannot recover")
         return no_motion(start, FlightState.landed)
 
@@ -110,7 +113,7 @@ class SwitchOff(Setpoint):
     title = "an order to switch off"
 
     def plan(self, start: StartState, rules: Rules) -> Plan:
-        """Plan no motion."""
+        """Plan to stop the rotors and lock the drone."""
         return no_motion(start, FlightState.locked, _rotors_stop(start, rules))
 
 

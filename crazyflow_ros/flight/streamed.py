@@ -88,9 +88,8 @@ class Hover(StateSetpoint, Streamed):
         course = at_velocity(at, (*vel, 0.0), turn, timeout + LAPSE_MARGIN, envelope, z)
         return Plan(course, during=during, timeout=timeout)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Hover where the drone comes to rest."""
-        del rules
         return HoverOn()
 
 
@@ -134,22 +133,21 @@ class AltitudeHold(StateSetpoint, Streamed):
             return Velocity((*vel, self.climb), self.yaw_rate).plan(start, rules)
         return Hover(vel, self.yaw_rate, self.height).plan(start, rules)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Hover where the drone comes to rest."""
-        del rules
         return HoverOn()
 
 
 @dataclass(frozen=True)
 class HoverOn(Brake, Streamed):
-    """Come to rest, and wait there for the next setpoint; follows setpoints that hold a height."""
+    """Come to rest and wait for the next setpoint, after a `Hover` or `AltitudeHold` has lapsed."""
 
     title = "an order to hover"
 
 
 @dataclass(frozen=True)
 class HoldHeight(StateSetpoint, Streamed):
-    """Come to rest, but for the height; follows the setpoints of the position controller below.
+    """Come to rest horizontally, after a `Position`, `VelocityWorld` or `FullState` has lapsed.
 
     The firmware levels such a drone, and keeps the height or the vertical velocity of its setpoint
     (`supervisor.c`): drag alone would stop it.
@@ -181,9 +179,8 @@ class HoldHeight(StateSetpoint, Streamed):
         course = at_velocity(at, vel, 0.0, timeout + LAPSE_MARGIN, envelope, z, in_world=True)
         return Plan(course, timeout=timeout)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Stop the rotors."""
-        del rules
         return Stop()
 
 
@@ -203,7 +200,7 @@ class Position(StateSetpoint, Streamed):
         limits.number("yaw", self.yaw, limits.ANGLE)
 
     def is_same(self, other: Position) -> bool:
-        """Return whether another setpoint is the same place and heading."""
+        """Return whether another setpoint has the same place and heading."""
         return self.yaw == other.yaw and bool(np.array_equal(self.pos, other.pos))
 
     def plan(self, start: StartState, rules: Rules) -> Plan:
@@ -213,9 +210,8 @@ class Position(StateSetpoint, Streamed):
             return no_motion(start, start.state)
         return replace(Pose(pos, self.yaw).plan(start, rules), timeout=LEVEL_TIMEOUT)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Brake at the height of the position."""
-        del rules
         return HoldHeight(float(np.asarray(self.pos)[2]))
 
 
@@ -255,9 +251,8 @@ class VelocityWorld(StateSetpoint, Streamed):
         during = FlightState.taking_off if rises else FlightState.flying
         return Plan(course, during=during, timeout=LEVEL_TIMEOUT)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Brake at the same vertical velocity."""
-        del rules
         return HoldHeight(climb=float(np.asarray(self.vel)[2]))
 
 
@@ -302,7 +297,6 @@ class FullState(StateSetpoint, Streamed):
         parts = (self.pos, self.vel, self.acc, quat, self.ang_vel)
         return Plan(command=np.concatenate(parts), bounded=False, timeout=LEVEL_TIMEOUT)
 
-    def lapsed(self, rules: Rules) -> Setpoint:
+    def lapsed(self) -> Setpoint:
         """Brake at the height of the state."""
-        del rules
         return HoldHeight(float(np.asarray(self.pos)[2]))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.flight.commander import ARRIVED, HIT, Commander, allowed_deviation
-from crazyflow_ros.flight.course import AXES, Reference
-from crazyflow_ros.flight.plan import FlightState, Rules, StartState
+from crazyflow_ros.flight.commander import ARRIVED, HIT, Commander
+from crazyflow_ros.flight.fleet_observation import FleetObservation
+from crazyflow_ros.flight.plan import FlightState, Rules
+from crazyflow_ros.flight.tracking import allowed_deviation, comes_down, is_lost
 from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
-from crazyflow_ros.scene.frames import yaw
 
 RATE = 10
 """Checks per simulated second."""
@@ -26,23 +26,8 @@ _ROUNDING = 1e-6  # share of a distance by which sums over all drones may be rou
 _STUCK = 2.0  # s for which a drone that should fly may stay on the floor
 
 
-class Ability(NamedTuple):
-    """What drones can do, with their rotors and their controllers."""
-
-    authority: np.ndarray
-    """(M,) share of their spare thrust that they have now."""
-    fastest: float = inf
-    """Speed that the controller can follow [m/s]."""
-    lag: float = 0.0
-    """Time by which they follow a moving setpoint late [s]."""
-
-
 Neighbour = Callable[[int], str]
 """Takes the row of a drone that touches something, and returns the name of what it touches."""
-
-
-def _unknown(_: int) -> str:
-    return "something"
 
 
 @dataclass(frozen=True)
@@ -57,51 +42,7 @@ class FlightEvent:
     text: str
     """The event in words, and what to do."""
     remedy: str = ""
-    """What to do, as the end of the text; empty: nothing, or it is not told apart."""
-
-
-@dataclass(frozen=True)
-class FleetObservation:
-    """All drones at one instant, one row each: the true state, except for the estimates."""
-
-    time_ns: int
-    names: Sequence[str]
-    pos: np.ndarray
-    """(M, 3) m."""
-    quat: np.ndarray
-    """(M, 4) xyzw."""
-    vel: np.ndarray
-    """(M, 3) m/s, world frame."""
-    contact: np.ndarray
-    """(M, 6) force [N] and torque of all contacts."""
-    battery: np.ndarray | None
-    """(M, 3) voltage, current and charge drawn; None without batteries."""
-    believed: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-    """Estimated position, attitude and velocity; None if the drones know the true ones."""
-    ability: Ability | None = None
-    """What they can do now; None for all."""
-
-    @property
-    def places(self) -> np.ndarray:
-        """Where they are as far as they know, (M, 3) m."""
-        return self.pos if self.believed is None else self.believed[0]
-
-    @property
-    def lag(self) -> float:
-        """Time by which they follow a moving setpoint late [s]."""
-        return 0.0 if self.ability is None else self.ability.lag
-
-    def start(self, i: int) -> StartState:
-        """Return the motion from which a drone plans: the estimate, if there is one."""
-        at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
-        pos, vel = np.zeros(AXES), np.zeros(AXES)
-        pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))
-        upright = bool(uprightness(self.quat[i]) >= TUMBLED)
-        motion = Reference(pos, vel, np.zeros(AXES))
-        start = StartState(self.time_ns, motion, upright=upright)
-        if (able := self.ability) is None:
-            return start
-        return replace(start, authority=float(able.authority[i]), fastest=able.fastest)
+    """What to do, which also ends the text; empty if there is nothing to do."""
 
 
 class _Sight(NamedTuple):
@@ -159,7 +100,7 @@ class Supervisor:
         names: Sequence[str],
         pos: np.ndarray,
         commanders: dict[str, Commander],
-        neighbour: Neighbour = _unknown,
+        neighbour: Neighbour,
     ) -> None:
         """Record drones that touch something in the air.
 
@@ -186,7 +127,7 @@ class Supervisor:
         observed: FleetObservation,
         commanders: dict[str, Commander],
         courses: np.ndarray,
-        neighbour: Neighbour = _unknown,
+        neighbour: Neighbour,
     ) -> list[FlightEvent]:
         """Return the new events. Stop the rotors of crashed drones.
 
@@ -239,14 +180,14 @@ class Supervisor:
 
 
 def _crash(sight: _Sight) -> FlightEvent | None:
-    """Stop the rotors of a drone that crashed, and tell it.
+    """Stop the rotors of a drone that crashed, and return the event.
 
-    One that has stood on the floor for a while takes its course up again there.
+    A drone that has stood on the floor for a while first resumes its course there.
     """
     commander, now = sight.commander, sight.fleet
     stuck = _stuck_for(sight)
     if _is_new(commander, _HELD, stuck >= _STUCK / 2):
-        # With the heading and the place that the floor has kept, it may lift off.
+        # From the heading and place in which the floor holds it, it may lift off.
         commander.restart(now.start(sight.row))
     why = _why_crashed(sight, stuck)
     if not why:
@@ -258,7 +199,7 @@ def _crash(sight: _Sight) -> FlightEvent | None:
 
 
 def _turned(sight: _Sight) -> FlightEvent | None:
-    """Tell that a drone is upside down in the air."""
+    """Return the event of a drone that is upside down in the air."""
     assert sight.commander.order is not None
     turned = sight.commander.order.plan.bounded and sight.upright < 0
     if not _is_new(sight.commander, "upside down", turned):
@@ -268,9 +209,9 @@ def _turned(sight: _Sight) -> FlightEvent | None:
 
 
 def _lost(sight: _Sight) -> FlightEvent | None:
-    """Restart the course of a drone that lost it, and tell it."""
+    """Restart the course of a drone that lost it, and return the event."""
     commander, now = sight.commander, sight.fleet
-    if sight.stands or not commander.is_lost(now.time_ns, now.places[sight.row], now.lag):
+    if sight.stands or not is_lost(commander, now.time_ns, now.places[sight.row], now.lag):
         return None
     if not commander.restart(now.start(sight.row)):
         return None
@@ -281,12 +222,12 @@ def _lost(sight: _Sight) -> FlightEvent | None:
 def _is_down(sight: _Sight) -> bool:
     """Return whether a drone has landed on something that is higher than the floor."""
     upright, place = sight.upright >= TUMBLED, sight.fleet.places[sight.row]
-    course = sight.commander.comes_down(sight.fleet.time_ns)
+    course = comes_down(sight.commander, sight.fleet.time_ns)
     return sight.rests and upright and float(place[2]) > course + ARRIVED
 
 
 def _hit(sight: _Sight) -> FlightEvent | None:
-    """Tell that a drone hit something in the air, now or since the last check, but not to land."""
+    """Return the event of a drone that hit something in the air, unless it comes down to land."""
     commander = sight.commander
     touched = _touched(commander)
     commander.reported.discard(touched)
@@ -295,13 +236,13 @@ def _hit(sight: _Sight) -> FlightEvent | None:
         return None
     what = touched.removeprefix(_TOUCHED) or sight.neighbour(sight.row)
     commander.hit = (sight.fleet.time_ns, what)
-    if commander.comes_down(sight.fleet.time_ns) < inf and sight.upright >= TUMBLED:
+    if comes_down(commander, sight.fleet.time_ns) < inf and sight.upright >= TUMBLED:
         return None
     return sight.event("hit", f"hit {what} at {sight.place}, and flies on")
 
 
 def _empty(sight: _Sight) -> FlightEvent | None:
-    """Tell that the battery of a drone is empty."""
+    """Return the event of an empty battery."""
     battery, rules = sight.fleet.battery, sight.commander.rules
     if battery is None:
         return None
@@ -327,7 +268,7 @@ def _touched(commander: Commander) -> str:
 
 
 def _after_a_hit(commander: Commander, time_ns: int) -> str:
-    """Return what a drone hit that crashes, in words; empty if it hit nothing."""
+    """Return in words what a crashing drone hit before; empty if it hit nothing."""
     touched = _touched(commander).removeprefix(_TOUCHED)
     if not touched and commander.hit is not None and time_ns - commander.hit[0] <= _CAUSES_NS:
         touched = commander.hit[1]
@@ -346,9 +287,9 @@ def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
 def _stuck_for(sight: _Sight) -> float:
     """Return how long ago the drone first stood on the floor although it should fly [s].
 
-    It is 0 in the air, and while it does not stand. A drone with a broken rotor shakes and hops, so
-    only leaving the floor ends this. A course of ours that began in a fall may pass below the
-    floor; one that its pilot gave does so because he wants the drone to stand there.
+    The time is 0 in the air, and while the drone does not stand. A drone with a broken rotor shakes
+    and hops, so only leaving the floor resets it. A bounded course that began in a fall may pass
+    below the floor; an unbounded one does so because the pilot wants the drone to stand there.
     """
     commander, now = sight.commander, sight.fleet.time_ns
     assert commander.order is not None

@@ -57,7 +57,7 @@ class Surroundings:
 
         Args:
             points: World frame, m.
-            margin: By which to enlarge the box of the points, m.
+            margin: Distance by which to enlarge the box of the points, m.
         """
         low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
         overlap = (self._low <= high).all(axis=1) & (self._high >= low).all(axis=1)

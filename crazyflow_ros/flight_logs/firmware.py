@@ -6,19 +6,27 @@ degrees, accelerations in g; compressed ones, with a Z, in mm and mrad.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.checks.limits import Limit, vector
-from crazyflow_ros.compressed_quaternions import decompressed
 from crazyflow_ros.flight_logs.flight_log import PWM_MAX, FlightLog, TimedValues
-from crazyflow_ros.flight_logs.tables import Table, stacked
 
 _GRAVITY = 9.81  # m/s^2, of the accelerometer's unit
 _UINT32 = Limit(2**32 - 1, "")
+
+
+class Table(NamedTuple):
+    """Variables that were logged together."""
+
+    time: np.ndarray
+    """(n,) s."""
+    columns: dict[str, np.ndarray]
+    """(n,) each, by the name of the variable, as logged."""
 
 
 class _Source(NamedTuple):
@@ -122,6 +130,11 @@ def _found(tables: Sequence[Table], sources: Sequence[_Source]) -> TimedValues |
     return None
 
 
+def stacked(columns: dict[str, np.ndarray], names: Iterable[str]) -> np.ndarray:
+    """Return columns side by side, (n, k)."""
+    return np.stack([columns[name] for name in names], axis=-1)
+
+
 def _without(
     samples: TimedValues | None, left: Callable[[np.ndarray], np.ndarray]
 ) -> TimedValues | None:
@@ -133,8 +146,7 @@ def _without(
 
 def _is_unknown(quats: np.ndarray) -> np.ndarray:
     """Return where quaternions (n, 4) are zero, as before the first estimate or pose."""
-    is_unknown: np.ndarray = np.linalg.norm(quats, axis=1) < 0.5
-    return is_unknown
+    return np.linalg.norm(quats, axis=1) < 0.5
 
 
 def _is_held(poses: np.ndarray) -> np.ndarray:

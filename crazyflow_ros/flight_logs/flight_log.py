@@ -61,8 +61,7 @@ class TimedValues:
     def held_at(self, times: np.ndarray) -> np.ndarray:
         """Return the values (m, k) of the latest samples at times (m,), before all the first."""
         latest = np.searchsorted(self.time, times, side="right") - 1
-        held: np.ndarray = self.values[np.maximum(latest, 0)]
-        return held
+        return self.values[np.maximum(latest, 0)]
 
     def between(self, start: float, end: float) -> TimedValues | None:
         """Return the samples from one time to another [s], None if there are none."""
@@ -120,7 +119,7 @@ class FlightLog:
     controller: str | None = None
     """Controller of the firmware that flew, such as `pid` or `mellinger`."""
     pose_is_estimate: bool = False
-    """Whether nothing but the drone itself told the pose."""
+    """Whether the pose is the drone's own estimate, because nothing else measured it."""
     clock: float = 1.0
     """Seconds per second of the clock with which it was logged; the times are corrected."""
 
@@ -128,7 +127,7 @@ class FlightLog:
         """Check sizes and limits, and normalise quaternions.
 
         Raises:
-            ValueError: Of what is wrong, with the name of the quantity.
+            ValueError: A size or a value is out of its limits; the message names the quantity.
         """
         for field in fields(self):
             samples = getattr(self, field.name)

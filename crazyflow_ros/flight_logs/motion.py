@@ -83,10 +83,10 @@ def motion_of(log: FlightLog, rate: float = 200.0) -> FlightMotion:
 
 
 def _lateness(attitudes: Rotation, time: np.ndarray, gyro: TimedValues) -> float:
-    """Return how much later the attitudes tell rotations than a gyroscope [s].
+    """Return how much later attitudes show rotations than a gyroscope does [s].
 
-    It is where the slow rates of both, their mean subtracted, are nearest to one another: where a
-    parabola through the errors has its vertex.
+    With that shift, the slow rates of both, less their means, are nearest to each other: it is the
+    vertex of a parabola through the errors.
     """
     dt = float(time[1] - time[0])
     _, seen = _smooth_attitudes(attitudes, dt)
@@ -109,8 +109,7 @@ def _rate(time: np.ndarray) -> float:
 
 def _smooth(values: np.ndarray, seconds: float, dt: float, derivative: int = 0) -> np.ndarray:
     samples = max(2, round(seconds / dt / 2)) * 2 + 1
-    smooth: np.ndarray = savgol_filter(values, samples, 3, derivative, dt, axis=0)
-    return smooth
+    return savgol_filter(values, samples, 3, derivative, dt, axis=0)
 
 
 def _attitudes(poses: TimedValues, time: np.ndarray) -> Rotation:
@@ -161,7 +160,7 @@ def _corrected(integrated: Rotation, measured: Rotation, dt: float) -> Rotation:
 def in_the_air(log: FlightLog) -> FlightLog:
     """Return the longest part of a flight in the air, without take-off and landing.
 
-    It is where the rotors turn or, if nothing tells that, where the drone is not at its lowest.
+    That is where the rotors turn or, if this was not logged, where the drone is not at its lowest.
 
     Raises:
         ValueError: The drone is not in the air for long enough.

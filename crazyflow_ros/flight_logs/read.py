@@ -1,4 +1,4 @@
-"""Read a flight, in whatever format it was logged."""
+"""The reader of flights, which finds out in which format they were logged."""
 
 from __future__ import annotations
 
@@ -11,16 +11,8 @@ import numpy as np
 
 from crazyflow_ros.checks.archive import read_arrays
 from crazyflow_ros.checks.limits import Limit, number, open_file, shown_path
-from crazyflow_ros.flight_logs import (
-    attitude_commands,
-    battery_data,
-    nanobench,
-    radio,
-    recordings,
-    sd_card,
-)
+from crazyflow_ros.flight_logs import csv_formats, recordings, sd_card
 from crazyflow_ros.flight_logs.flight_log import FlightLog
-from crazyflow_ros.flight_logs.tables import read_columns
 
 _FILE_BYTES = 2 << 30
 _CONTENT_BYTES = 512 << 20  # of formats other than MCAP, which are read as a whole
@@ -42,8 +34,8 @@ def read_flight_log(path: str | Path, drone: str = "cf0", clock: float | None = 
             also compressed by `xz`. Or a folder with the CSV files of several log blocks of one
             connection.
         drone: Name of the drone in an MCAP file.
-        clock: Seconds per second of the Crazyflie's clock in an SD card's or cflib's log. By
-            default, the former tells it, see `sd_card.clock_scale`, and the latter is right.
+        clock: Seconds per second of the Crazyflie's clock in an SD card's or cflib's log; by
+            default, as `sd_card.clock_scale` finds, or 1.
 
     Raises:
         OSError: The file cannot be read.
@@ -55,7 +47,7 @@ def read_flight_log(path: str | Path, drone: str = "cf0", clock: float | None = 
         if clock is not None:
             number("clock", clock, _CLOCK)
         if path.is_dir():
-            return radio.flight_log(path.name, _blocks(path), clock)
+            return csv_formats.of_blocks(path.name, _blocks(path), clock)
         with _opened(path) as file:
             return _read(path.name.removesuffix(".xz"), file, drone, clock)
     except ValueError as error:
@@ -68,20 +60,17 @@ def _read(name: str, file: BinaryIO, drone: str, clock: float | None) -> FlightL
     if kind == ".bin":
         return sd_card.flight_log(name, _content(file), clock)
     if kind == ".csv":
-        columns = read_columns(_content(file))
-        if radio.is_block(columns):
-            return radio.flight_log(stem, [columns], clock)
+        columns = csv_formats.read_columns(_content(file))
+        if csv_formats.is_block(columns):
+            return csv_formats.of_blocks(stem, [columns], clock)
         _refuse(clock)
-        for known in (nanobench, battery_data):
-            if columns.keys() >= known.COLUMNS:
-                return known.flight_log(stem, columns)
-        return attitude_commands.flight_log(stem, columns)
+        return csv_formats.of_columns(stem, columns)
     _refuse(clock)
     if kind == ".mcap":
         return recordings.flight_log(stem, file, drone)
     if kind == ".npz":
         try:
-            return attitude_commands.of_arrays(
+            return csv_formats.of_arrays(
                 stem, read_arrays(file, _CONTENT_BYTES, may_be_compressed=True)
             )
         except ValueError as error:
@@ -147,8 +136,8 @@ def _blocks(folder: Path) -> list[dict[str, np.ndarray]]:
     blocks = []
     for file in files:
         with _opened(file) as opened:
-            columns = read_columns(_content(opened))
-        if not radio.is_block(columns):
+            columns = csv_formats.read_columns(_content(opened))
+        if not csv_formats.is_block(columns):
             raise ValueError(f"{shown_path(file)} is not a log block with a column Timestamp")
         blocks.append(columns)
     return blocks

@@ -16,8 +16,8 @@ import numpy as np
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.flight_logs import firmware
+from crazyflow_ros.flight_logs.firmware import Table
 from crazyflow_ros.flight_logs.flight_log import SAMPLES, FlightLog
-from crazyflow_ros.flight_logs.tables import Table
 
 MAGIC = b"\xbc"
 PERIODIC = "fixedFrequency"
@@ -47,7 +47,7 @@ def flight_log(name: str, content: bytes, clock: float | None = None) -> FlightL
     Args:
         name: Its name.
         content: The log.
-        clock: Seconds per second of the log's clock; None is told by `clock_scale`.
+        clock: Seconds per second of the log's clock; None: as `clock_scale` finds.
 
     Raises:
         ValueError: It is not such a log, has no pose, does not tell its clock, or a value is out of

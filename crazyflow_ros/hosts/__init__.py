@@ -36,6 +36,6 @@ pass the checks that those of users pass.
 """
 
 from crazyflow_ros.hosts.settings import Hosts
-from crazyflow_ros.hosts.thread import SharedThread
+from crazyflow_ros.hosts.shared_thread import SharedThread
 
 __all__ = ["Hosts", "SharedThread"]

@@ -1,4 +1,4 @@
-"""Requests of a simulator and of all: to be said, to be carried out, to be answered."""
+"""Requests of all simulators: those to send, to carry out and to answer."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from crazyflow_ros.hosts.messages import MOST_BYTES, MOST_REQUESTS, Word
+from crazyflow_ros.hosts.words import MOST_BYTES, MOST_REQUESTS, Word
 from crazyflow_ros.runtime.requests import InvalidState
 
 CarryOut = Callable[[str, dict[str, Any]], "Future[Any] | None"]
-"""Begins a request of a simulator; the result is done when it is carried out, None at once."""
+"""Begins a request of a simulator; returns a future of its end, or None if it is already done."""
 
 _ROOM = MOST_BYTES - 16 * 1024 * 1024  # bytes of requests in a message; the rest is for inputs
 
@@ -25,7 +25,7 @@ class _Request(NamedTuple):
     """Bytes of its text."""
     future: Future[Any]
     once_here: bool
-    """The future is done once this simulator has carried it out, not when all have."""
+    """Whether the future is done once this simulator, instead of all, has carried it out."""
 
 
 class Agenda:
@@ -55,7 +55,7 @@ class Agenda:
         return bool(self._todo or self._under_way)
 
     def ask(self, request: dict[str, Any], future: Future[Any], *, once_here: bool) -> None:
-        """Add a request, see `Rounds.ask`."""
+        """Add a request, see `SharedRequests.put`."""
         size = len(json.dumps(request))
         if size <= _ROOM:
             self._outbox.append(_Request(request, size, future, once_here))
@@ -64,7 +64,7 @@ class Agenda:
             future.set_exception(ValueError(text))
 
     def say(self) -> tuple[dict[str, Any], ...]:
-        """Return the requests for the next message; again those that nobody has heard."""
+        """Return the requests for the next message, including those not heard yet."""
         room = _ROOM - sum(request.size for request in self._said)
         while self._outbox and len(self._said) < MOST_REQUESTS and self._outbox[0].size <= room:
             request = self._outbox.popleft()
@@ -74,7 +74,7 @@ class Agenda:
         return tuple(request.values for request in self._said)
 
     def agree(self, words: Mapping[str, Word]) -> None:
-        """Answer what all have carried out, and add the requests of all in a round."""
+        """Answer requests that all have carried out, and add those of all in a round."""
         self._answer()
         said, self._said = deque(self._said), []
         for name in sorted(words):
@@ -83,7 +83,7 @@ class Agenda:
                 self._todo.append((name, values, own))
 
     def carry_out(self) -> bool:
-        """Carry out requests, one after the other; return whether that is done."""
+        """Carry out requests one after the other; return whether all are done."""
         while self.has_to_do:
             if self._under_way is None:
                 origin, values, own = self._todo.popleft()

@@ -1,4 +1,4 @@
-"""Requests as JSON values: the name of a method, and its arguments."""
+"""Requests as JSON values: the name of a method and its arguments."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def decoded(value: Any) -> Any:
     """Return an argument from its JSON value; the method that takes it checks it.
 
     Raises:
-        ValueError: `encoded` does not return such a value.
+        ValueError: `encoded` never returns such a value.
     """
     if isinstance(value, list):
         return [decoded(one) for one in value]
@@ -88,7 +88,7 @@ def read_call(request: Mapping[str, Any]) -> tuple[str, list[Any], dict[str, Any
     """Return name and arguments of a request.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The value is no request.
     """
     parts = ("call", "with", "by_name")
     name, *arguments = (decoded(request.get(part)) for part in parts)

@@ -1,18 +1,33 @@
-"""Who shares the time: the simulators that are present, and have been compared."""
+"""The simulators that share a time, if they are present and alike, and their drones."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from hashlib import blake2b
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
-from crazyflow_ros.checks.limits import shown
-from crazyflow_ros.hosts.messages import PROTOCOL, Hello, packed
+import jax
+import mujoco
+
+from crazyflow_ros.checks.limits import read_bytes, shown
+from crazyflow_ros.checks.plain_values import plain
+from crazyflow_ros.drones.folders import FIGURES, folder_of
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.hosts.settings import Hosts
 from crazyflow_ros.hosts.transport import Transport
+from crazyflow_ros.hosts.words import PROTOCOL, Hello, packed
+from crazyflow_ros.runtime import PhysicsThread, ResetEvent, ResetScope
+from crazyflow_ros.sim.policies import MOST_BYTES
 
 _REPEAT = 1.0  # s between greetings, as long as some have not answered
+_FREE = ("real_time_factor", "start_paused", "watchdog_timeout")
+_FILES = ("drone_model", "scene", "policy")  # in other folders on other hosts
 
 
 class Members:
@@ -54,21 +69,17 @@ class Members:
 
     @property
     def missing(self) -> list[str]:
-        """Names of those that are not present, or have not been compared."""
+        """Names of simulators that are absent or not yet compared."""
         return [name for name in self._peers if not self._is_here(name)]
 
     @property
     def view(self) -> str:
-        """Identifies who is present; differs from all former ones."""
+        """Identifies the present lives of all simulators; no earlier view is equal."""
         lives = [self._life, *(self._lives[name][0] for name in self._peers)]
-        return blake2b(" ".join(sorted(lives)).encode(), digest_size=8).hexdigest()
-
-    def begin(self) -> None:
-        """Be present."""
-        self._renew()
+        return hashlib.blake2b(" ".join(sorted(lives)).encode(), digest_size=8).hexdigest()
 
     def is_present(self, name: str, life: str) -> bool:
-        """Whether this is the life of a simulator that counts."""
+        """Whether a life of a simulator is the one that counts."""
         return life in self._lives.get(name, [])[:1]
 
     def noticed(self, name: str, life: str, *, here: bool) -> None:
@@ -88,7 +99,7 @@ class Members:
         elif not here and life in lives:
             lives.remove(life)
             if not lives:
-                self._renew()  # the other one may not have noticed that it was gone
+                self.renew()  # the other one may not have noticed that it was gone
 
     def heard(self, name: str, life: str, hello: Hello) -> None:
         """Compare a simulator with this one."""
@@ -103,14 +114,14 @@ class Members:
             self._warn(self.refusal)
 
     def owners(self) -> dict[str, str]:
-        """Return the owner of each drone, once nobody is missing."""
+        """Return the owner of each drone at the start, once nobody is missing."""
         hellos = {name: hello for name, (_, hello) in self._hellos.items()} | {
             self.own: self._hello
         }
         return {drone: name for name, hello in hellos.items() for drone in hello.drones}
 
     def remind(self) -> None:
-        """Greet again, from time to time: the transport reaches only those who are known to it."""
+        """Greet again from time to time, because the transport reaches only those known to it."""
         if time.monotonic() - self._greeted > _REPEAT:
             self._greet()
 
@@ -128,7 +139,8 @@ class Members:
         elif not here and life in others:
             others.remove(life)
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
+        """Announce a new life."""
         self._life = uuid.uuid4().hex
         self._transport.announce(self._life)
         self._greet()
@@ -161,3 +173,56 @@ class Members:
                 n = owned.count(drone) or "none"
                 return f"hosts.drones: each drone needs one simulator that owns it, {drone} has {n}"
         return ""
+
+
+class Owners:
+    """Which simulator owns, and thus commands and pushes, which drone. Physics thread.
+
+    Args:
+        members: All simulators.
+        drones: Drones that this simulator owns at the start.
+        physics: Its physics thread, which refuses commands of its users to other drones.
+
+    Attributes:
+        of: The owner of each drone; empty as long as some have not said what they own.
+    """
+
+    def __init__(self, members: Members, drones: Sequence[str], physics: PhysicsThread) -> None:
+        self._members, self._physics = members, physics
+        self.of: dict[str, str] = {}
+        others = set(physics.snapshot.names).difference(drones)
+        physics.masters = dict.fromkeys(others, "another simulator")
+        physics.news.on_reset(self._note_reset)
+
+    def use(self, owners: dict[str, str]) -> None:
+        """Replace the owners of all drones."""
+        self.of = owners
+        others = {drone: name for drone, name in owners.items() if name != self._members.own}
+        self._physics.masters = {drone: f"the simulator {name}" for drone, name in others.items()}
+
+    def drones_of(self, owner: str) -> list[str]:
+        """Return the present drones of a simulator, in the order of all drones."""
+        return [name for name in self._physics.snapshot.names if self.of.get(name) == owner]
+
+    def _note_reset(self, event: ResetEvent) -> None:
+        if ResetScope.spawned in event.scope:
+            self.use(self._members.owners())
+
+
+def configuration(config: SimulationConfig, drones: Sequence[str]) -> dict[str, Any]:
+    """Return everything that flights depend on, by name, as JSON values."""
+    values = {name: value for name, value in asdict(config).items() if name not in _FREE}
+    values |= {name: Path(values[name]).name for name in _FILES}
+    values |= {
+        "drones": list(drones),
+        "initial_poses": initial_poses(config, len(drones)),
+        "figures": _digest((folder_of(config.drone_model) / FIGURES).read_bytes()),
+        "weights": _digest(read_bytes(config.policy, MOST_BYTES)) if config.policy else "",
+        "versions": f"jax {jax.__version__}, mujoco {mujoco.__version__}",
+    }
+    plain_values: dict[str, Any] = json.loads(json.dumps(plain(values), default=str))
+    return plain_values
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

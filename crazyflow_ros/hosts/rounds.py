@@ -1,95 +1,64 @@
-"""Rounds: at each of them all simulators say their inputs and requests, and hear those of all."""
+"""Rounds, in which all simulators exchange their inputs and requests."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from functools import partial
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
-from crazyflow_ros.engine.levels import Level
+from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
-from crazyflow_ros.hosts.agenda import Agenda, CarryOut
-from crazyflow_ros.hosts.members import Members
-from crazyflow_ros.hosts.messages import Hello, Word, inputs_of, packed, unpacked
+from crazyflow_ros.hosts.shared_requests import SharedRequests
 from crazyflow_ros.hosts.transport import Transport
-from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.loop import Loop
-from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.runtime.simulation import Simulation
+from crazyflow_ros.hosts.words import Hello, Word, inputs_of, packed, unpacked
+from crazyflow_ros.runtime import PhysicsThread
 
 _LEVELS = range(OUT_OF_SERVICE, max(Level) + 1)
+_CHECK = 0.1  # s after which a waiting thread checks for messages without having been woken
 _WAITING = 2.0  # s after which a wait is logged
 _KEPT = 4  # words of each simulator: of this round, of the next, and of another view
 
 
 class Rounds:
-    """The `Turns` of a simulation that shares its time. Physics thread, unless stated.
+    """The `Driver` of a simulation that shares its time. Physics thread, unless stated.
 
     Args:
-        members: Who is present.
+        physics: The physics thread, whose simulation it drives.
+        requests: The requests of all simulators.
         transport: Reaches the others.
-        simulation: Waits for the others before each round.
-        engine: Its engine.
-        loop: Carries out requests.
-        health: Logs.
-        carry_out: Begins a request; it raises nothing.
-
-    Attributes:
-        members: As given.
-        owners: The owner of each drone.
-        waiting_for: See `Turns`.
-        before_inputs: Called before the inputs are taken.
+        before: Called before the inputs of a round are taken.
     """
 
     def __init__(
         self,
-        members: Members,
+        physics: PhysicsThread,
+        requests: SharedRequests,
         transport: Transport,
-        simulation: Simulation,
-        engine: Engine,
-        loop: Loop,
-        health: Health,
-        carry_out: CarryOut,
+        before: Callable[[], None],
     ) -> None:
-        self.members, self._transport = members, transport
-        self._simulation, self._engine, self._loop = simulation, engine, loop
-        self._health, self._agenda = health, Agenda(members.own, carry_out)
-        self.owners: dict[str, str] = {}
-        self.waiting_for = "the other simulators"
-        self.before_inputs: Callable[[], None] = lambda: None
+        self._simulation, self._engine = physics.simulation, physics.simulation.engine
+        self._loop, self._health = physics.loop, physics.health
+        self._members, self._owners = requests.members, requests.owners
+        self._agenda = requests.agenda
+        self._requests, self._transport, self._before = requests, transport, before
+        self._until = self._simulation.snapshot.tick  # up to which the inputs of all are agreed
+        self._felt = self._until  # tick at which the commands looked at what the drones touch
         self._begun = False
         self._view, self._round = "", 0
         self._word: Word | None = None  # what this simulator has said in the round
         self._forced = False  # a round is needed before time goes on, and although it stands still
         self._words: dict[str, deque[Word]] = {}
-        self._held = ""
         self._since: float | None = None  # wall time since when the round waits
+        self._waiting_for = "the other simulators"
         self._told = ""  # for whom, as far as it is logged
-
-    def ask(self, request: dict[str, Any], future: Future[Any], *, once_here: bool = False) -> None:
-        """Let all simulators carry out a request in the next round.
-
-        Args:
-            request: See `calls.call`.
-            future: Gets the result once all have carried it out.
-            once_here: It gets the result already when this simulator has carried it out; what it
-                asks for at once is carried out by all at the same tick.
-        """
-        if self._held and self.members.missing and not future.done():
-            future.set_exception(InvalidState(self._held))
-        else:
-            self._agenda.ask(request, future, once_here=once_here)
 
     def heard(self, name: str, life: str, message: bytes) -> None:
         """Take a message of another simulator."""
-        if not self.members.is_present(name, life):
+        if not self._members.is_present(name, life):
             return
         try:
             content = unpacked(message)
@@ -97,22 +66,51 @@ class Rounds:
             self._health.warn(f"the simulator {name} sent what is refused: {error}")
             return
         if isinstance(content, Hello):
-            self.members.heard(name, life, content)
+            self._members.heard(name, life, content)
         else:
             self._words.setdefault(name, deque(maxlen=_KEPT)).append(content)
 
-    # Turns.
+    # Driver.
 
-    def turn(self, *, due: bool, paused: bool) -> bool:
-        """See `Turns`."""
+    def advance(self, due: float, limit: float) -> int:
+        """See `Driver`."""
+        del due  # it is, as this is called
+        if not self._turn(due=True, paused=False):
+            self._health.doing = f"waiting for {self._waiting_for}"
+            self._loop.requests.sleep(_CHECK)
+            return 0
+        simulation, start = self._simulation, self._simulation.snapshot.tick
+        if self._felt < start:  # otherwise the commands looked at it when they were taken up
+            simulation.commands.feel([simulation.snapshot])
+        tick = int(min(simulation.event_after(start), start + limit, self._until))
+        simulation.run([tick], start + limit)
+        return tick - start
+
+    def take_up(self) -> None:
+        """See `Driver`; inputs wait for the next round."""
+
+    def idle(self) -> None:
+        """See `Driver`."""
+        self._turn(due=False, paused=self._loop.paused)
+
+    def close(self) -> None:
+        """See `Driver`."""
+        self._transport.close()
+        self._agenda.fail("the simulation has ended")
+
+    def _turn(self, *, due: bool, paused: bool) -> bool:
+        """Do what is possible without waiting; return whether the next tick may be computed.
+
+        Args:
+            due: The next tick is due, in wall time.
+            paused: Time stands still, and no steps are under way.
+        """
         if not self._begun:
             self._begun = True
-            self.members.begin()
+            self._members.renew()
         while self._is_carried_out():
-            until = self._simulation.until
-            assert until is not None
             tick = self._simulation.snapshot.tick  # which a request may have set back
-            if tick < until and not (paused or self._forced):
+            if tick < self._until and not (paused or self._forced):
                 return True
             words = self._words_of_all(due=due) if self._is_complete() else None
             if words is None:
@@ -122,28 +120,23 @@ class Rounds:
         return False
 
     def _words_of_all(self, *, due: bool) -> dict[str, Word] | None:
-        """Say a word if there is reason to; return those of all, if they are there."""
+        """Send a word if there is reason to; return the words of all once they are complete."""
         heard = self._heard()
         asked = any(word.requests or not word.due for word in heard.values())
         if self._word is None and (due or self._forced or self._agenda.has_to_say or asked):
             self._speak(due=due)
         if self._word is None:
             return None
-        if len(heard) < len(self.members.names) - 1:
-            self.members.remind()  # others may not have heard who is here
-            others = [name for name in self.members.names if name != self.members.own]
+        if len(heard) < len(self._members.names) - 1:
+            self._members.remind()  # others may not have heard who is here
+            others = [name for name in self._members.names if name != self._members.own]
             self._note_wait([name for name in others if name not in heard])
             return None
-        return heard | {self.members.own: self._word}
-
-    def close(self) -> None:
-        """See `Turns`."""
-        self._transport.close()
-        self._agenda.fail("the simulation has ended")
+        return heard | {self._members.own: self._word}
 
     def _is_complete(self) -> bool:
         """Whether all simulators are present; otherwise time is held."""
-        members = self.members
+        members = self._members
         missing, was_together = members.missing, bool(self._view)
         if members.refusal:
             self._hold(members.refusal)
@@ -154,39 +147,39 @@ class Rounds:
                 verb = "have" if missing[1:] else "has"
                 gone = f"the {_simulators(missing)} {verb} gone"
                 self._hold(f"{gone}: start it again, and load a checkpoint")
-                self._agenda.fail(self._held)
+                self._agenda.fail(self._loop.held)
             else:
                 self._note_wait(missing)
             return False
         if members.view != self._view:
             self._view, self._round, self._word, self._forced = members.view, 0, None, True
-            self.owners = self.owners or members.owners()
+            if not self._owners.of:
+                self._owners.use(members.owners())
         return True
 
     def _heard(self) -> dict[str, Word]:
         """The words of the others in this round."""
-        found = {}
-        for name, words in self._words.items():
-            for word in words:
-                if (word.view, word.round) == (self._view, self._round):
-                    found[name] = word
-        return found
+        now = self._view, self._round
+        every = ((name, word) for name, words in self._words.items() for word in words)
+        return {name: word for name, word in every if (word.view, word.round) == now}
 
     def _speak(self, *, due: bool) -> None:
-        """Say inputs and requests."""
-        simulation = self._simulation
-        self.before_inputs()
-        inputs, until = simulation.take_inputs(self.drones_of(self.members.own))
-        now = simulation.snapshot
-        self._word = Word(
-            *(self._view, self._round, now.tick, now.epoch, digest(now), self._loop.paused),
-            *(due, until, self._agenda.say(), inputs.tobytes()),
-        )
+        """Send inputs and requests."""
+        self._before()
+        simulation, now = self._simulation, self._simulation.snapshot
+        simulation.take_up(partial(self._requests.ask, "withdraw"))
+        tick = self._felt = now.tick
+        period = simulation.control_period
+        until = max(min((tick // period + 1) * period, simulation.wrenches.next_end), tick + 1)
+        requests, motion, paused = self._agenda.say(), digest(now), self._loop.paused
+        own = self._engine.inputs(self._owners.drones_of(self._members.own)).tobytes()
+        start = self._view, self._round, tick, now.epoch, motion
+        self._word = Word(*start, paused, due, int(until), requests, own)
         self._transport.send(packed(self._word))
 
     def _settle(self, words: dict[str, Word]) -> None:
-        """End a round: time may go on, or requests are carried out, or it stands still."""
-        simulation, tick = self._simulation, self._simulation.snapshot.tick
+        """End a round: let time run, carry out requests, or hold time."""
+        tick = self._simulation.snapshot.tick
         if self._told:
             self._health.inform(f"time no longer waits for {self._told}")
             self._told = ""
@@ -200,14 +193,14 @@ class Rounds:
         goes_on = not self._agenda.has_to_do and not refusal
         goes_on &= all(word.due for word in words.values())
         until = min(word.until for word in words.values())
-        simulation.until = max(until, tick + 1) if goes_on else tick
+        self._until = max(until, tick + 1) if goes_on else tick
 
     def _put_inputs(self, words: dict[str, Word]) -> str:
-        """Put the inputs of the others into force; return what is wrong with them."""
+        """Apply the inputs of the others; return what is wrong with them."""
         for name, word in words.items():
-            if name == self.members.own:
+            if name == self._members.own:
                 continue
-            drones = self.drones_of(name)
+            drones = self._owners.drones_of(name)
             try:
                 inputs = inputs_of(word, self._engine.inputs(drones), _LEVELS)
             except ValueError as error:
@@ -226,9 +219,7 @@ class Rounds:
         if len(set(states.values())) == 1:
             return ""
         first, *others = sorted(states)
-        for name in others:
-            if states[name] != states[first]:
-                break
+        name = next(name for name in others if states[name] != states[first])
         places = (f"{x} is at tick {states[x][0]} and reset {states[x][1]}" for x in (first, name))
         why = "the simulators are in different states"
         if states[first][:2] == states[name][:2]:
@@ -237,15 +228,10 @@ class Rounds:
             why += f": {', '.join(places)}"
         return f"{why}; load a checkpoint at one of them"
 
-    def drones_of(self, owner: str) -> list[str]:
-        """Return the present drones of a simulator, in the order of all drones."""
-        return [name for name in self._engine.names if self.owners.get(name) == owner]
-
     def _hold(self, reason: str) -> None:
         """Pause for a reason, or allow time to run again."""
-        if reason == self._held:
+        if reason == self._loop.held:
             return
-        self._held = reason
         self._loop.hold(reason)
         if reason:
             self._health.warn(f"time stands still: {reason}")
@@ -253,13 +239,13 @@ class Rounds:
             self._health.inform("the simulators are together, in the same state; time may run")
 
     def _note_wait(self, missing: list[str]) -> None:
-        """Say for whom time waits, if it takes long."""
+        """Log for whom time waits if it takes long."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        self.waiting_for = f"the {_simulators(missing)}"
-        if now - self._since > _WAITING and self.waiting_for != self._told:
-            self._told = self.waiting_for
+        self._waiting_for = f"the {_simulators(missing)}"
+        if now - self._since > _WAITING and self._waiting_for != self._told:
+            self._told = self._waiting_for
             self._health.warn(f"time waits for {self._told}")
 
 

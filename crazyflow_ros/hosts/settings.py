@@ -1,4 +1,4 @@
-"""What a simulator that shares its time has to know of the others."""
+"""Settings of a simulator that shares its time with others."""
 
 from __future__ import annotations
 

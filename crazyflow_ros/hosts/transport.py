@@ -1,7 +1,7 @@
-"""How simulators find and reach each other: Zenoh.
+"""Zenoh, by which simulators find and reach each other.
 
-Zenoh, by its Python binding, has what is needed: reliable messages in order, and liveliness tokens,
-which tell within milliseconds that a process has ended, and within a lease that a host is silent.
+It has reliable messages in order, and liveliness tokens, which tell within milliseconds that a
+process has ended, and within a lease that a host is silent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Transport(Protocol):
         """Begin to listen."""
 
     def announce(self, life: str) -> None:
-        """Be present with a life, instead of the previous one."""
+        """Announce presence with a life that replaces the previous one."""
 
     def send(self, message: bytes) -> None:
         """Send a message to all who are present."""

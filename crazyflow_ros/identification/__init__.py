@@ -2,10 +2,15 @@
 
 from crazyflow_ros.identification.drone_folder import write_drone
 from crazyflow_ros.identification.fit import Fit, identify
-from crazyflow_ros.identification.flight import RecordedFlight, read_flight
-from crazyflow_ros.identification.judgement import Judgement, judged, leave_one_out
-from crazyflow_ros.identification.open_loop import OpenLoop, open_loop_errors
-from crazyflow_ros.identification.rigid_body import identify_rigid_body, with_fit
+from crazyflow_ros.identification.open_loop import (
+    Judgement,
+    OpenLoop,
+    judged,
+    leave_one_out,
+    open_loop_errors,
+)
+from crazyflow_ros.identification.recorded_flight import RecordedFlight, read_flight
+from crazyflow_ros.identification.rigid_body_fit import identify_rigid_body, with_fit
 
 __all__ = [
     "Fit",

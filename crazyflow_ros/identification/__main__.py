@@ -14,10 +14,10 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.limits import Limit, number
+from crazyflow_ros.checks.program_end import in_words, quiet_if_unread
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight_logs import FlightLog, read_flight_log
 from crazyflow_ros.flight_logs.motion import in_the_air
-from crazyflow_ros.output import in_words, quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.identification.fit import Fit
@@ -27,7 +27,11 @@ _MOST_JUDGED = 20  # flights, each by the fit of the others
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "identify") -> int:
-    """Identify the models; exit with 1 if the files or flights are unsuitable."""
+    """Fit the models of a drone to recorded flights, and write its folder.
+
+    Returns:
+        Exit code: 1 if the files or flights are unsuitable.
+    """
     given = _parser(program).parse_args(arguments)
     try:
         return _run(given)
@@ -110,7 +114,7 @@ def _fitted_models(
     logs: Sequence[FlightLog], others: Sequence[FlightLog], given: argparse.Namespace
 ) -> dict[str, Fit]:
     from crazyflow_ros.identification.fit import identify, rms_of
-    from crazyflow_ros.identification.flight import RecordedFlight
+    from crazyflow_ros.identification.recorded_flight import RecordedFlight
 
     fits = identify([RecordedFlight.of(log) for log in logs], given.drone, given.mass)
     held_out = [RecordedFlight.of(log) for log in others if log.attitude_command is not None]
@@ -126,8 +130,8 @@ def _rigid_body(
     logs: Sequence[FlightLog], others: Sequence[FlightLog], given: argparse.Namespace
 ) -> dict[str, Fit]:
     from crazyflow_ros.identification.drone_folder import RIGID_BODY
-    from crazyflow_ros.identification.judgement import judged, leave_one_out
-    from crazyflow_ros.identification.rigid_body import identify_rigid_body
+    from crazyflow_ros.identification.open_loop import judged, leave_one_out
+    from crazyflow_ros.identification.rigid_body_fit import identify_rigid_body
 
     fit = identify_rigid_body(logs, given.drone, given.mass)
     print(f"first_principles, {len(logs)} flights: residuals {1e6 * fit.rms:.3g} uN m\n{fit}")

@@ -57,7 +57,7 @@ def write_drone(
         drone: Name of the known drone, or path of its folder.
         fits: Results of `identify`, that of `identify_rigid_body` as `rigid_body`, or both.
         mass: kg; by default that of the known drone.
-        source: For the file's first line: from which flights, and when.
+        source: Names of the flights and the date, for the file's first line.
 
     Returns:
         The absolute path; `str` of it is for `Sim(drone=...)`.

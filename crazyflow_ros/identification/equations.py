@@ -32,8 +32,7 @@ def segments(samples: int) -> int:
 
 def smoothed(signals: np.ndarray) -> np.ndarray:
     """Return signals (n, ...) without what is faster than `BAND`, and without delay."""
-    smooth: np.ndarray = sosfiltfilt(_FILTER, signals, axis=0)
-    return smooth
+    return sosfiltfilt(_FILTER, signals, axis=0)
 
 
 def chosen(signals: np.ndarray) -> np.ndarray:
@@ -44,7 +43,7 @@ def chosen(signals: np.ndarray) -> np.ndarray:
 
 
 class Terms(NamedTuple):
-    """The equations of a flight: response = common unknowns times columns + the same of its own."""
+    """The equations of a flight: response = common @ common unknowns + own @ its own unknowns."""
 
     response: np.ndarray
     """(segments, m, axes)."""
@@ -55,7 +54,7 @@ class Terms(NamedTuple):
 
 
 class Equations:
-    """Equations of several axes and flights, which weigh by how well those of an axis hold."""
+    """Equations of several axes and flights, of which those that hold better count more."""
 
     def __init__(self, flights: Sequence[Terms], common: Sequence[str], own: Sequence[str]) -> None:
         """Solve the equations.
@@ -176,5 +175,4 @@ def _least_squares(columns: np.ndarray, response: np.ndarray) -> np.ndarray:
     size = np.sqrt(np.mean(np.square(columns), axis=0))
     size[size == 0] = 1.0
     found, *_ = np.linalg.lstsq(columns / size, response, rcond=1e-10)
-    solution: np.ndarray = found / size
-    return solution
+    return found / size

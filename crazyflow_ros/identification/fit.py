@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.identification.flight import RecordedFlight
+from crazyflow_ros.identification.recorded_flight import RecordedFlight
 from crazyflow_ros.identification.residuals import (
     ROTATION,
     TRANSLATION,
@@ -115,7 +115,7 @@ def rms_of(
         found = {}
         for kind, _, _, residuals in _problems(flights, mass):
             theta = np.log(np.abs(np.concatenate([*fits[kind].values.values()])))
-            found[kind] = _rms(_all(residuals, theta))
+            found[kind] = rms(_all(residuals, theta))
     return found
 
 
@@ -152,7 +152,7 @@ def _solve(
         ftol=1e-10,
         gtol=None,
     )
-    information = found.jac.T @ found.jac / max(_rms(found.fun) ** 2, _LEAST_VARIANCE)
+    information = found.jac.T @ found.jac / max(rms(found.fun) ** 2, _LEAST_VARIANCE)
     spread = np.sqrt(np.diag(np.linalg.pinv(information, hermitian=True))).reshape(-1, size)
     slope = np.abs(found.jac).sum(axis=0).reshape(-1, size)  # none, where pinv shows no spread
     for name, row, is_excited in zip(names, spread, (slope > 0).all(axis=1)):
@@ -167,7 +167,7 @@ def _solve(
     return Fit(
         {name: sign(name) * value for name, value in zip(names, values)},
         {name: value * row for name, value, row in zip(names, values, spread)},
-        _rms(found.fun),
+        rms(found.fun),
     )
 
 
@@ -195,5 +195,6 @@ def _all(functions: Sequence[Residuals], theta: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ravel(function(theta)) for function in functions])  # type: ignore[arg-type]
 
 
-def _rms(errors: np.ndarray) -> float:
+def rms(errors: np.ndarray) -> float:
+    """Return the root of the mean square of numbers."""
     return float(np.sqrt(np.mean(errors**2)))

@@ -1,12 +1,13 @@
 """Flights from recorded states on, with the recorded speeds of the rotors: the open loop.
 
 A flight is cut into windows. Each begins with the recorded position, attitude and velocities;
-from there on only the rotor speeds are those of the recording.
+from there on only the rotor speeds are those of the recording. Fits are judged by flights that they
+were not fitted to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 from jax import Array
 from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     BodyState,
     add,
@@ -28,6 +30,8 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.dynamics.first_principles import Params, rotor_acceleration
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.flight_logs.motion import FlightMotion, motion_of
+from crazyflow_ros.identification.fit import Fit
+from crazyflow_ros.identification.rigid_body_fit import identify_rigid_body, with_fit
 from crazyflow_ros.identification.rotor_forces import commanded_speeds, rotor_speeds
 
 RATE = 200.0
@@ -36,8 +40,10 @@ HORIZON = 0.5
 """Length of a window [s]."""
 APART = 0.1
 """Time between the beginnings of windows, and between the samples that are compared [s]."""
+SHOWN = (0.1, 0.5)
+"""Times after which tables show errors [s]."""
 
-STEPS = round(HORIZON * RATE)
+_STEPS = round(HORIZON * RATE)
 _EVERY = round(APART * RATE)
 _SAMPLES = 4000  # of a flight, up to a multiple of which it is padded
 _WINDOWS = 100  # the same of windows
@@ -45,7 +51,7 @@ _SUBSTEPS = 4  # of a step, for rotors that follow in some hundredths of a secon
 
 
 class Windows(NamedTuple):
-    """Windows of a flight: recorded states, as a pytree of arrays."""
+    """Windows of a flight: recorded states."""
 
     first: Array
     """(w,) sample of the motion with which each window begins."""
@@ -55,11 +61,6 @@ class Windows(NamedTuple):
     """(w, h, 3) m, recorded, at each `APART`."""
     quat: Array
     """(w, h, 4)"""
-
-    @property
-    def horizons(self) -> np.ndarray:
-        """(h,) s since the beginning."""
-        return APART * np.arange(1, self.pos.shape[1] + 1)
 
 
 def windows_of(motion: FlightMotion, start: float, end: float) -> Windows:
@@ -74,11 +75,11 @@ def windows_of(motion: FlightMotion, start: float, end: float) -> Windows:
         ValueError: No window fits in.
     """
     first = np.searchsorted(motion.time, np.arange(start, end - HORIZON, APART))
-    first = first[first + STEPS + 1 < len(motion.time)]
+    first = first[first + _STEPS + 1 < len(motion.time)]
     if not len(first):
         raise ValueError(f"a flight must be {HORIZON:g} s long, got {start:g} to {end:g} s")
     state = np.hstack([motion.pos, motion.quat, motion.vel, motion.ang_vel])
-    compared = first[:, None] + np.arange(_EVERY, STEPS + 1, _EVERY)
+    compared = first[:, None] + np.arange(_EVERY, _STEPS + 1, _EVERY)
     arrays = (first, state[first], motion.pos[compared], motion.quat[compared])
     return Windows(*map(jnp.asarray, arrays))
 
@@ -98,16 +99,17 @@ def motor_speeds(params: Params, command: Array, dt: float) -> Array:
     return jnp.concatenate([command[:1], later])
 
 
-def flown(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Array]:
-    """Fly the windows.
+@jax.jit
+def _errors(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Array]:
+    """Fly the windows, and return the differences from the recording.
 
     Args:
-        params: Of the drone.
+        params: Parameters of the drone.
         windows: Where the flights begin.
         rotor_vel: (n, 4) RPM, of the whole flight, at `RATE`.
 
     Returns:
-        Positions (w, h, 3) and quaternions (w, h, 4), as in `Windows`.
+        Of positions (w, h, 3) [m, world frame], and rotation vectors (w, h, 3) [rad, body frame].
     """
     dt = 1 / RATE
     # Within a step, rotors reach the next recorded speed: so their reaction torque is that of the
@@ -133,22 +135,8 @@ def flown(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Ar
         )
         return body, (stack(body[0]), stack(body[1]))
 
-    _, (positions, quats) = jax.lax.scan(step, body, jnp.arange(STEPS))
-    return tuple(jnp.moveaxis(x[_EVERY - 1 :: _EVERY], 0, 1) for x in (positions, quats))  # type: ignore[return-value]
-
-
-def errors(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, Array]:
-    """Return differences from the recording.
-
-    Args:
-        params: See `flown`.
-        windows: See `flown`.
-        rotor_vel: See `flown`.
-
-    Returns:
-        Of positions (w, h, 3) [m, world frame], and rotation vectors (w, h, 3) [rad, body frame].
-    """
-    pos, quat = flown(params, windows, rotor_vel)
+    _, (positions, quats) = jax.lax.scan(step, body, jnp.arange(_STEPS))
+    pos, quat = (jnp.moveaxis(x[_EVERY - 1 :: _EVERY], 0, 1) for x in (positions, quats))
     return pos - windows.pos, _rotvec(windows.quat, quat)
 
 
@@ -173,11 +161,16 @@ class OpenLoop:
 
     name: str
     source: str
-    """What told the speeds of the rotors."""
+    """Where the speeds of the rotors come from: "rotor speeds" or "duty cycles"."""
     distance: np.ndarray
     """(h,) m, at each `APART`."""
     angle: np.ndarray
     """(h,) rad."""
+
+    def at(self, seconds: float) -> tuple[float, float]:
+        """Return distance [m] and angle [rad] after a multiple of `APART`."""
+        i = round(seconds / APART) - 1
+        return float(self.distance[i]), float(self.angle[i])
 
 
 def open_loop_errors(log: FlightLog, params: Params, figures: Mapping[str, Any]) -> OpenLoop:
@@ -259,4 +252,62 @@ def _tilted(windows: Windows, tilt: Array) -> Windows:
     return windows._replace(start=start, quat=turned(windows.quat))
 
 
-_errors = jax.jit(errors)
+class Judgement(NamedTuple):
+    """Errors of one flight."""
+
+    before: OpenLoop
+    """With the known drone."""
+    after: OpenLoop
+    """With the fit."""
+
+    def __str__(self) -> str:
+        """One line: position and attitude at 0.1 and 0.5 s, before and after."""
+        parts = []
+        for seconds in SHOWN:
+            (far, turned), (far_fitted, turned_fitted) = (each.at(seconds) for each in self)
+            distance = f"{100 * far:.2g} -> {100 * far_fitted:.2g} cm"
+            parts.append(f"after {seconds:g} s {distance}, {turned:.2g} -> {turned_fitted:.2g} rad")
+        return f"{self.before.name}: " + "; ".join(parts)
+
+
+def judged(log: FlightLog, drone: str, fit: Fit, mass: float | None = None) -> Judgement:
+    """Judge a fit by a flight.
+
+    Args:
+        log: A flight in the air, which the fit does not know.
+        drone: The known drone, as for `identify_rigid_body`.
+        fit: Its result.
+        mass: As for it.
+
+    Raises:
+        ValueError: See `open_loop_errors`.
+    """
+    figures, params = load_drone(drone), params_of(drone, mass)
+    models = (params, with_fit(params, fit))
+    return Judgement(*(open_loop_errors(log, model, figures) for model in models))
+
+
+def leave_one_out(
+    logs: Sequence[FlightLog], drone: str, mass: float | None = None
+) -> list[Judgement]:
+    """Judge each flight by the fit of the others.
+
+    Args:
+        logs: As for `identify_rigid_body`, at least two.
+        drone: As for it.
+        mass: As for it.
+
+    Raises:
+        ValueError: A flight is too short, or all but one are.
+    """
+    found = []
+    for i, log in enumerate(logs):
+        others = identify_rigid_body([*logs[:i], *logs[i + 1 :]], drone, mass)
+        found.append(judged(log, drone, others, mass))
+    return found
+
+
+def params_of(drone: str, mass: float | None) -> Params:
+    """Return the parameters of a drone, with another mass [kg] if one is given."""
+    params = Params.create(drone)
+    return params if mass is None else params.replace(mass=jnp.full_like(params.mass, mass))

@@ -17,7 +17,7 @@ from jax import Array
 
 from crazyflow_ros.dynamics import Dynamics, so_rpy
 from crazyflow_ros.dynamics.components import BodyState, no_wrench, split, stack, vector
-from crazyflow_ros.identification.flight import RecordedFlight
+from crazyflow_ros.identification.recorded_flight import RecordedFlight
 
 WINDOW = 1.0
 """Time [s] after which a simulated position starts again from the recorded one, and after which
@@ -90,8 +90,7 @@ def _velocity(flight: RecordedFlight, sample: int, n: int) -> np.ndarray:
     """Return the velocity at a sample, that of the cubic fitted to it and `n` to each side."""
     near = slice(sample - n, sample + n + 1)
     time = flight.time[near] - flight.time[sample]
-    slope: np.ndarray = np.polynomial.polynomial.polyfit(time, flight.pos[near], 3)[1]
-    return slope
+    return np.polynomial.polynomial.polyfit(time, flight.pos[near], 3)[1]
 
 
 @partial(jax.jit, static_argnames=("n", "k"))

@@ -1,4 +1,4 @@
-"""What the rotors of a flight gave: from their measured speeds, or from duty cycles and voltage."""
+"""Speeds of the rotors in a flight: as measured, or from duty cycles and voltage."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DEAD = 0.6  # of the other rotors' usual speed
 
 
 def rotor_speeds(log: FlightLog, time: np.ndarray) -> np.ndarray:
-    """Return measured rotor speeds at other times, (m, 4) RPM, without those that cannot be.
+    """Return measured rotor speeds at other times, (m, 4) RPM, without impossible ones.
 
-    Sensors of light that propellers reflect sometimes miss a blade.
+    Optical sensors sometimes miss a blade of the propeller.
 
     Raises:
         ValueError: No speeds were logged, or one rotor is always far slower than the others: its
@@ -51,7 +51,7 @@ def rotor_speeds(log: FlightLog, time: np.ndarray) -> np.ndarray:
 def averaged(samples: TimedValues, time: np.ndarray) -> np.ndarray:
     """Return means (m, k) of values at even times (m,), each over the time until the next.
 
-    What was logged faster is not folded into slower changes, as it is where samples are picked.
+    Fast changes do not alias into slow ones, as they do where single samples are taken.
     """
     half = (time[1] - time[0]) / 2
     mean = (samples.values[1:] + samples.values[:-1]) / 2
@@ -60,8 +60,7 @@ def averaged(samples: TimedValues, time: np.ndarray) -> np.ndarray:
     start, end = (np.clip(time + x, *samples.time[[0, -1]]) for x in (-half, half))
     between = (end - start)[:, None]
     means = (whole.at(end) - whole.at(start)) / np.maximum(between, 1e-9)
-    result: np.ndarray = np.where(between > half, means, samples.at(time))
-    return result
+    return np.where(between > half, means, samples.at(time))
 
 
 def commanded_speeds(log: FlightLog, figures: Mapping[str, Any], time: np.ndarray) -> np.ndarray:
@@ -100,5 +99,4 @@ def lagging(values: np.ndarray, seconds: float, dt: float) -> np.ndarray:
     ratio = 2 * seconds / dt
     rise, fall = 1 / (1 + ratio), (1 - ratio) / (1 + ratio)
     late, _ = lfilter([rise, rise], [1, fall], values, axis=0, zi=(rise - fall) * values[:1])
-    result: np.ndarray = late
-    return result
+    return late

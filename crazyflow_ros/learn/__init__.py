@@ -1,7 +1,6 @@
-"""Learning: policies that are trained in seconds, and policies that learn to see.
+"""Training of policies: back-propagation through time, PPO, and learning to see from a teacher.
 
-By back-propagation through time, PPO, and from a teacher that is told what they have to see. Names
-are imported on first use, because the learners need Optax and the rest does not.
+Names are imported on first use, because the learners need Optax and the rest does not.
 """
 
 from __future__ import annotations

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crazyflow_ros.learn.processes import add_options, leave, mesh_of
-from crazyflow_ros.output import in_words, quiet_if_unread
+from crazyflow_ros.checks.files import write_file
+from crazyflow_ros.checks.program_end import in_words, quiet_if_unread
+from crazyflow_ros.learn.mesh import add_options, leave, mesh_of
 from crazyflow_ros.xla.flags import fuse_outputs, silence_alarms
 
 if TYPE_CHECKING:
@@ -125,9 +127,9 @@ def _train(arguments: argparse.Namespace) -> None:
     import jax
 
     from crazyflow_ros.drones import DEFAULT_DRONE
-    from crazyflow_ros.learn.curve import draw
     from crazyflow_ros.learn.ready import READY
-    from crazyflow_ros.policy.files import save
+    from crazyflow_ros.learn.training import learning_curve
+    from crazyflow_ros.policy import save
 
     mesh = mesh_of(arguments)
     drone, ready = arguments.drone or DEFAULT_DRONE, READY[name]
@@ -156,7 +158,10 @@ def _train(arguments: argparse.Namespace) -> None:
     save(policy, out)
     _say(f"wrote {out}")
     if arguments.curve:
-        draw(progress, f"{name}, {arguments.algorithm}: {took:.1f} s", arguments.curve)
+        picture = io.BytesIO()
+        figure = learning_curve(progress, f"{name}, {arguments.algorithm}: {took:.1f} s")
+        figure.savefig(picture, format="png", dpi=120)
+        write_file(arguments.curve, picture.getvalue())
         _say(f"wrote {arguments.curve}")
 
 
@@ -171,7 +176,7 @@ def _teacher(
     """Return the given teacher, or a new one, which is also written to a file beside `out`."""
     import jax
 
-    from crazyflow_ros.policy.files import load, save
+    from crazyflow_ros.policy import load, save
 
     if arguments.teacher is not None:
         return load(arguments.teacher)
@@ -197,6 +202,7 @@ def _trained(
     """Train, and say how far it has come; see `train`."""
     import jax
 
+    from crazyflow_ros.learn.learner import CHUNK
     from crazyflow_ros.learn.training import Progress, train
     from crazyflow_ros.xla.compiled_files import open_cache
     from crazyflow_ros.xla.start_up import telling
@@ -208,17 +214,23 @@ def _trained(
         f"{settings.updates} updates of {settings.horizon} actions of {drones} drones, on {on}; "
         "compiling, which takes from some seconds to a minute"
     )
-    pace, compilation = _Pace(settings.updates), ExitStack()
+    compilation = ExitStack()
+    begun, resumed = 0.0, -1  # when the updates begin, and how many of them are done by then
 
     def note_compiled(seconds: float) -> None:
+        nonlocal begun
         compilation.close()
-        pace.begin()
+        begun = time.perf_counter()
         _say(f"compiled in {seconds:.1f} s")
 
     def report(progress: Progress) -> None:
+        nonlocal resumed
+        done, total = progress.updates, settings.updates
+        resumed = done - CHUNK if resumed < 0 else resumed
+        left = (time.perf_counter() - begun) / (done - resumed) * (total - done)
         _say(
             f"{progress.samples / 1e6:6.2f} M samples  cost {progress.cost:.4f}  "
-            f"{progress.updates} of {settings.updates} updates{pace.left(progress.updates)}"
+            f"{done} of {total} updates{f', {left:.0f} s left' if done < total else ''}"
         )
 
     code = open_cache(_say)
@@ -234,30 +246,6 @@ def _what(name: str, learner: Learner, task: Task, drone: AnyDrone) -> tuple[obj
     """Return all that the code of a learner depends on besides this package."""
     kind, worlds = type(learner).__name__, learner.worlds.n
     return "learn", name, kind, learner.settings, worlds, task, _figures(drone)
-
-
-class _Pace:
-    """How long the rest of a training takes.
-
-    Args:
-        updates: Number of all updates.
-    """
-
-    def __init__(self, updates: int) -> None:
-        self._updates, self._begin, self._before = updates, 0.0, 0
-
-    def begin(self) -> None:
-        """Note that the updates begin."""
-        self._begin = time.perf_counter()
-
-    def left(self, done: int) -> str:
-        """Return the time that is left after a number of updates, in words."""
-        from crazyflow_ros.learn.learner import CHUNK
-
-        self._before = self._before or done - CHUNK  # a training that is resumed
-        each = (time.perf_counter() - self._begin) / (done - self._before)
-        left = each * (self._updates - done)
-        return f", {left:.0f} s left" if done < self._updates else ""
 
 
 def _say(text: str) -> None:
@@ -276,7 +264,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     import jax
 
     from crazyflow_ros.learn.evaluation import evaluate
-    from crazyflow_ros.policy.files import load
+    from crazyflow_ros.policy import load
     from crazyflow_ros.xla.compiled_files import open_cache
 
     mesh, policy = mesh_of(arguments), load(arguments.policy)

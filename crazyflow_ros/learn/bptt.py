@@ -1,11 +1,11 @@
 """Back-propagation through time: the gradient of the cost of a flight, through its physics.
 
-All drones fly `horizon` actions from where the last update left them, and the policy follows the
+All drones fly `horizon` actions from where the last update left them, and an update follows the
 exact gradient of their mean cost. Short windows keep the gradient from exploding (Xu et al.,
 "Accelerated Policy Learning with Parallel Differentiable Simulation", ICLR 2022,
 https://arxiv.org/abs/2204.07137); their critics are not needed here, because the costs contain the
-velocity at which to fly to the goal. For quadrotors: Heeg et al., "Learning Quadrotor Control From
-Visual Features Using Differentiable Simulation", https://arxiv.org/abs/2410.15979.
+velocity at which to approach the goal. For quadrotors: Heeg et al., "Learning Quadrotor Control
+From Visual Features Using Differentiable Simulation", https://arxiv.org/abs/2410.15979.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from jax import Array
 
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
+from crazyflow_ros.learn.batch import PICTURE, Batch, batch
 from crazyflow_ros.learn.costs import Approach, Cost
 from crazyflow_ros.learn.learner import (
+    Learner,
     Settings,
-    check_shards,
-    ends_of_episodes,
+    drones_of_shard,
     flat,
     new_network,
     together,
 )
-from crazyflow_ros.learn.worlds import PICTURE, Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
 
@@ -46,7 +46,7 @@ class BpttSettings(Settings):
     clip: float = 1.0
     """Largest norm of a gradient."""
     clip_action: float = 20.0
-    """Largest norm of the gradient of a flight's summed cost with respect to one action."""
+    """Largest norm of the gradient of the summed cost of a flight with respect to one action."""
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
@@ -75,17 +75,15 @@ bounded.defvjp(_bounded_forward, _bounded_backward)
 
 
 class BpttState(NamedTuple):
-    """What an update changes."""
+    """State of a training."""
 
     weights: Array
     optimizer: Any
     worlds: Any
 
 
-class Bptt:
-    """Back-propagation through time, a `Learner`."""
-
-    axes = 1
+class Bptt(Learner):
+    """Trains a policy by back-propagation through time; see `Learner`."""
 
     def __init__(
         self,
@@ -98,14 +96,14 @@ class Bptt:
         Args:
             env: The environment, or a batch of drones with its own costs.
             settings: Size and rates of the training.
-            cost: Cost of a step in the environment; None for its reward, times -1, if that has a
+            cost: Cost of a step in the environment; None for its negative reward, which must have a
                 gradient.
 
         Raises:
-            ValueError: The environment is not suitable for learning, see `Worlds`.
+            ValueError: The environment is not suitable for training, see `TrainingWorlds`.
         """
         self.settings, self.worlds = settings, batch(env, cost, settings.scales)
-        check_shards(settings, self.worlds)
+        drones_of_shard(settings, self.worlds)
         sizes = (len(self.worlds.scale), settings.hidden, settings.hidden, SIZE)
         bias = np.arctanh(self.worlds.hover_action)
         eye = self.worlds.observation.eye
@@ -119,10 +117,6 @@ class Bptt:
     def begin(self, shards: Sequence[int] = (0,)) -> BpttState:
         first = self.worlds.begin(self.settings.seed, self.settings.spread, shards)
         return BpttState(self._weights, self._optimizer.init(self._weights), first)
-
-    def inputs(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Return which episodes end, (CHUNK, num_envs) bool."""
-        return ends_of_episodes(rngs, self.worlds.num_envs, self.settings.episode)
 
     def cost(self, weights: Array, state: Any) -> tuple[Array, Any]:
         """Return the mean cost of a horizon, and the state after it."""
@@ -152,5 +146,4 @@ class Bptt:
         return BpttState(now.weights + change, optimizer, state), cost
 
     def network(self, now: BpttState) -> Network:
-        network: Network = self.network_of(np.asarray(now.weights))
-        return network
+        return self.network_of(np.asarray(now.weights))

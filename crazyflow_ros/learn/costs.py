@@ -1,7 +1,7 @@
 """Costs of a step that have a gradient everywhere, for back-propagation through time.
 
-The rewards of many tasks have none: a bonus for arrival, the end of an episode. These costs are
-functions of the motion before and after a step, and of the goal, so that they suit any task.
+The rewards of many tasks have none, such as a bonus on arrival or the end of an episode. These
+costs depend only on the motion before and after a step and on the goal, so that they suit any task.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ class Approach:
     haste.
 
     Attributes:
-        rate: Velocity of the approach over the distance, near the goal, 1/s.
-        braking: The fastest approach is `rate` over the root of this, 1/m^2.
-        distance: Cost of a metre.
+        rate: Speed of the approach divided by the distance, near the goal, 1/s.
+        braking: Limits the speed of the approach to `rate` / sqrt(`braking`), 1/m^2.
+        distance: Cost of a distance of 1 m.
         slip: Cost of a difference of 1 m/s from the velocity of the approach.
-        smooth: Distance [m] below which the cost of distance becomes quadratic.
-        low: Cost of a metre below `clearance`. The end of an episode on the floor has no gradient,
-            so that without this cost, drones that turn quickly towards their goals fall onto the
-            floor.
+        smooth: Distance [m] below which the cost of distance is quadratic.
+        low: Cost of 1 m below `clearance`. The end of an episode on the floor has no gradient, so
+            that without this cost, drones that turn quickly towards their goals hit the floor.
         clearance: Height above the floor, m.
     """
 
@@ -67,9 +66,10 @@ class Descent:
     Attributes:
         speed: Velocity downwards on the glide path, m/s.
         sink: Increase of that velocity with the height above the glide path, 1/s.
-        glide: Height of the glide path over the distance from the vertical line through the goal.
-        rate: Velocity towards the vertical line through the goal over the distance from it, 1/s.
-        aside: Cost of a metre from that line.
+        glide: Height of the glide path divided by the distance from the vertical line through the
+            goal.
+        rate: Speed towards that line divided by the distance from it, 1/s.
+        aside: Cost of a distance of 1 m from that line.
     """
 
     speed: float = 0.25
@@ -93,15 +93,15 @@ class Descent:
 
 @dataclass(frozen=True)
 class Passage:
-    """Fly through one goal after the other, each at the velocity of the goal.
+    """Fly through a sequence of goals, each at the velocity of that goal.
 
-    The drone is to fly towards a point on the line through the goal, along the goal's velocity. The
+    The drone should fly towards a point on the line through the goal along the goal's velocity. The
     point is ahead of the drone by a third of the distance to the goal plus `ahead`. Near the goal,
     the distance from that line is also a cost.
 
     Attributes:
-        ahead: m.
-        aside: Cost of a metre from the line, at the goal.
+        ahead: Least distance to the point, along the line, m.
+        aside: Cost of a distance of 1 m from the line, at the goal.
         look: Cost of looking across the direction of that flight, so that a camera in the nose sees
             where the drone flies; 0 for a drone that looks east.
     """

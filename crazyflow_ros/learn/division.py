@@ -1,8 +1,8 @@
-"""A training, divided among the devices of a mesh and their processes.
+"""A training that is divided among the devices of a mesh and their processes.
 
-Each device flies its own worlds, and computes the gradient of their cost. Devices wait for each
-other once for each step of the optimiser, when they add up their gradients within the compiled
-update. No process has the worlds of another, except the first one while it writes a checkpoint.
+Each device flies its own worlds and computes the gradient of their cost. Devices wait for each
+other once per step of the optimiser, when they add up their gradients within the compiled update.
+No process has the worlds of another, except the first one while it writes a checkpoint.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from jax import Array
 from jax.experimental.multihost_utils import process_allgather, sync_global_devices
 from jax.sharding import NamedSharding, PartitionSpec
 
+from crazyflow_ros.learn.batch import NO_AXIS
 from crazyflow_ros.learn.learner import Learner
-from crazyflow_ros.learn.worlds import NO_AXIS
 from crazyflow_ros.sim.worlds import inferring
 from crazyflow_ros.xla import compiled_files
 
@@ -37,7 +37,7 @@ class Division:
     """
 
     def __init__(self, learner: Learner) -> None:
-        """Find out which shards this process has."""
+        """Find the shards of this process."""
         worlds, mesh = learner.worlds, learner.worlds.mesh
         self.learner, size = learner, 1 if mesh is None else mesh.size
         self.n_worlds, self.n_drones = worlds.num_envs * size, worlds.n * size
@@ -56,7 +56,7 @@ class Division:
         return self.learner.worlds.mesh is not None
 
     def begin(self) -> Any:
-        """Return the state before the first update, of which each process makes its own part."""
+        """Return the state before the first update; each process makes its own part."""
         if not self.on_mesh:
             state = self.learner.begin(self._shards[0])
             self._drones = self.learner.worlds.drones
@@ -113,7 +113,7 @@ class Division:
         return lambda now, inputs: ready(now, self._drones, inputs)
 
     def local(self, now: Any) -> Any:
-        """Return a state whose fields other than `worlds` are arrays of this process alone."""
+        """Return a state whose fields, except `worlds`, are arrays of this process alone."""
         if not self.on_mesh:
             return now
         fields = {k: v for k, v in now._asdict().items() if k != "worlds"}
@@ -124,7 +124,7 @@ class Division:
         return PartitionSpec() if axis == NO_AXIS else PartitionSpec(*[None] * axis, names)
 
     def _joined(self, parts: Sequence[Any], axes: Any) -> Any:
-        """Return arrays of all devices, of which this process has these parts."""
+        """Return arrays of all devices from the parts that this process has."""
 
         def joined(axis: int, *arrays: Any) -> Array:
             shape = list(np.shape(arrays[0]))
@@ -138,7 +138,7 @@ class Division:
 
 
 def meet() -> None:
-    """Connect the processes. Later they may wait longer for each other, e.g. while one compiles.
+    """Connect the processes: later they wait longer for each other, as while one of them compiles.
 
     Raises:
         ConnectionError: Another process has ended, or cannot be reached.
@@ -153,7 +153,7 @@ _LOST = re.compile("gloo|nccl|heartbeat|coordination service", re.IGNORECASE)
 
 @contextmanager
 def others_answer() -> Iterator[None]:
-    """Raise ConnectionError where JAX says that another process does not answer."""
+    """Raise a ConnectionError if JAX reports that another process does not answer."""
     try:
         yield
     except (jax.errors.JaxRuntimeError, ValueError) as error:  # ValueError from compiled functions
@@ -167,7 +167,7 @@ def others_answer() -> Iterator[None]:
 
 
 def whole_array(array: Array | np.ndarray) -> np.ndarray:
-    """Return an array with the parts of all processes, each of which has to call this.
+    """Return an array with the parts of all processes, all of which must call this.
 
     Raises:
         ConnectionError: Another process has ended, or cannot be reached.

@@ -1,4 +1,4 @@
-"""The flights of a policy in `Sim`: how many succeed, and how far from their goals they are."""
+"""Flights of a policy in `Sim`: how many succeed, and how close they come to their goals."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ _MOST = 1_000_000
 
 
 class Evaluation(NamedTuple):
-    """Flights, each until its episode ends or the time is up."""
+    """Results of flights, each of which lasts until its episode ends or the time is up."""
 
     time: np.ndarray
     """(T,) s since the start."""
     error: np.ndarray
-    """(T, N) m, distance of each flight from its goal; after its end, that at the end."""
+    """(T, N) m, distance from the goal; constant after the end of a flight."""
     slip: np.ndarray
-    """(T, N) m/s, how much the velocity differs from that of the goal, likewise."""
+    """(T, N) m/s, speed relative to the goal; likewise."""
     tilt: np.ndarray
-    """(T, N) rad between the z axis of the drone and the vertical, likewise."""
+    """(T, N) rad, angle between the z axis of the drone and the vertical; likewise."""
     successes: np.ndarray
     """(N,) bool: the task was completed at the end of the flight."""
     gates: np.ndarray | None
-    """(N,) gates that were passed, in a `Race`."""
+    """(N,) number of gates passed, in a `Race`."""
 
     @property
     def success(self) -> float:
-        """Share of the flights that complete their task."""
+        """Fraction of the flights that complete their task."""
         return float(self.successes.mean())
 
     @property
     def near(self) -> float:
-        """Share of the flights that end within `TOLERANCE` of their goal."""
+        """Fraction of the flights that end within `TOLERANCE` of their goal."""
         return float((self.error[-1] < TOLERANCE).mean())
 
     def __str__(self) -> str:
@@ -91,14 +91,14 @@ def evaluate(
 
     Args:
         policy: The policy.
-        task: Task that it has to complete.
+        task: The task to complete.
         starts: Number of flights.
-        seconds: Maximum duration of a flight; None for that of the task's episodes.
+        seconds: Longest duration of a flight [s]; None for that of the task's episodes.
         seed: Seed of the starts.
         freq: Physics ticks per second; the policy's rate must divide it.
         mesh: Devices among which the flights are divided; None for one. With several processes, all
-            make the same call and get all results.
-        what: See `train`; the policy need not be in it.
+            must make the same call, and get all results.
+        what: See `train`; the policy need not be among them.
         **options: Further options of the environment, see `Configuration`, such as `randomizers`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What learning algorithms are, and what they have in common."""
+"""The interface of learning algorithms, and what they share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.learn.worlds import Batch, Scales, Spread
+from crazyflow_ros.learn.batch import Batch, Scales, Spread
 from crazyflow_ros.network_files import GRU
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.network import Dense, Gru, Layer, Network, Patches
@@ -30,7 +30,11 @@ _MOST = 10_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings that all algorithms have in common."""
+    """Settings of all algorithms.
+
+    Raises:
+        ValueError: A number is out of range.
+    """
 
     seed: int = 0
     horizon: int = 50
@@ -43,20 +47,15 @@ class Settings:
     episode: int = 4
     """Mean number of horizons before a world begins a new episode, if its episode does not end."""
     scales: Scales = field(default_factory=dict)
-    """Numbers by which parts of observations are divided, where `SCALES` do not suit."""
+    """Numbers by which parts of observations are divided, where they differ from `SCALES`."""
     spread: Spread = field(default_factory=dict)
-    """How much the drones of the worlds differ. Unlike the `randomizers` of an environment, it
-    takes no time to compile."""
+    """How much the drones differ. Unlike the `randomizers` of an environment, it takes no time to
+    compile."""
     shards: int = 1
     """Equal parts of the worlds, each with its own random numbers: a multiple of the devices. The
     result depends on them, but not on how devices and processes share them, except for rounding."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: One is out of range; the message names it.
-        """
         for item in fields(self):
             value = getattr(self, item.name)
             lowest = 0 if item.name == "seed" else 1
@@ -68,28 +67,28 @@ class Settings:
             raise ValueError(f"updates must be a multiple of {CHUNK}, got {self.updates}")
 
     def rng(self, purpose: int, shard: int = 0) -> np.random.Generator:
-        """Return the random numbers of the beginning (0), or of the chunk 1, 2, ... of a shard."""
+        """Return the random numbers of a shard for the start (0), or for the chunk 1, 2, ..."""
         return np.random.default_rng([self.seed, 2, purpose, shard])
 
 
 class Learner(Protocol):
-    """A learning algorithm.
+    """A learning algorithm, whose only random inputs are by default the ends of episodes.
 
     Attributes:
-        settings: Settings, of which some are those of `Settings`.
-        worlds: The drones that learn, those of one device.
-        axes: For each array of the inputs, its axis of worlds.
+        settings: A `Settings`.
+        worlds: The drones that learn, on one device.
+        axes: The axis of worlds of each array of the inputs.
     """
 
     settings: Any
     worlds: Batch
-    axes: Any
+    axes: Any = 1
 
     def begin(self, shards: Sequence[int] = (0,)) -> Any:
-        """Return everything that an update changes: a named tuple of pytrees of arrays.
+        """Return the state of the training: a named tuple of pytrees of arrays.
 
         Args:
-            shards: Those whose worlds are the field `worlds`, and whose drones have the field
+            shards: Shards whose worlds are the field `worlds`, and whose drones own the field
                 `memory`, (N, ...), if there is one. Other fields do not depend on them.
         """
         ...
@@ -98,12 +97,17 @@ class Learner(Protocol):
         """Return the random inputs of a chunk of updates: arrays with a leading axis of updates.
 
         Args:
-            rngs: Random numbers of each of the shards that the worlds consist of.
+            rngs: Random numbers of each shard.
+
+        Returns:
+            By default, which episodes end after each update, (CHUNK, num_envs) bool.
         """
-        ...
+        shape = CHUNK, self.worlds.num_envs // len(rngs)
+        numbers = np.concatenate([rng.random(shape) for rng in rngs], axis=1)
+        return numbers < 1 / self.settings.episode
 
     def update(self, now: Any, inputs: Any) -> tuple[Any, Array]:
-        """Return the state after an update, and the mean cost of the steps that it saw."""
+        """Return the state after an update, and the mean cost of its steps."""
         ...
 
     def network(self, now: Any) -> Network:
@@ -112,12 +116,12 @@ class Learner(Protocol):
 
 
 def together(x: T, worlds: Batch, weight: Array | None = None) -> T:
-    """Return means over the devices of arrays that each device has computed for its own worlds.
+    """Return means over all devices of arrays that each device has computed for its own worlds.
 
     Args:
         x: Arrays.
         worlds: The worlds of a device.
-        weight: Weight of the device; by default all have the same.
+        weight: Weight of the device; None gives all devices the same.
     """
     if worlds.mesh is None:
         return x
@@ -129,11 +133,12 @@ def together(x: T, worlds: Batch, weight: Array | None = None) -> T:
     return jax.tree.map(lambda x: x / most, jax.lax.psum(share, axes))
 
 
-def check_shards(settings: Settings, worlds: Batch) -> None:
-    """Check that the worlds of each device consist of whole shards of equal size.
+def drones_of_shard(settings: Settings, worlds: Batch, minibatches: int = 1) -> int:
+    """Return the number of drones in each shard, which must be a multiple of the minibatches.
 
     Raises:
-        ValueError: They do not.
+        ValueError: It is not, or the worlds of a device do not consist of whole shards of equal
+            size.
     """
     devices = 1 if worlds.mesh is None else worlds.mesh.size
     if settings.shards % devices or worlds.num_envs * devices % settings.shards:
@@ -141,36 +146,12 @@ def check_shards(settings: Settings, worlds: Batch) -> None:
             f"shards must be a multiple of the number of devices ({devices}) and a divisor of that "
             f"of worlds ({worlds.num_envs * devices}), got {settings.shards}"
         )
-
-
-def drones_of_shard(settings: Settings, worlds: Batch, minibatches: int) -> int:
-    """Return the number of drones of each shard, of which minibatches are equal parts.
-
-    Raises:
-        ValueError: They are not, or see `check_shards`.
-    """
-    check_shards(settings, worlds)
-    n = worlds.n * (1 if worlds.mesh is None else worlds.mesh.size) // settings.shards
+    n = worlds.n * devices // settings.shards
     if n % minibatches:
         each = "" if settings.shards == 1 else " of each shard"
         parts = f"the number of drones{each} ({n}) must be a multiple of minibatches"
         raise ValueError(f"{parts}, got {minibatches}")
     return n
-
-
-def ends_of_episodes(
-    rngs: Sequence[np.random.Generator], num_envs: int, episode: int
-) -> np.ndarray:
-    """Return which episodes end after each update of a chunk, (CHUNK, num_envs) bool.
-
-    Args:
-        rngs: Random numbers of each of the shards that the worlds consist of.
-        num_envs: Number of worlds.
-        episode: Mean number of updates of an episode.
-    """
-    shape = CHUNK, num_envs // len(rngs)
-    numbers = np.concatenate([rng.random(shape) for rng in rngs], axis=1)
-    return numbers < 1 / episode
 
 
 def new_network(
@@ -181,18 +162,18 @@ def new_network(
     gain: float,
     eye: Eye | None = None,
 ) -> Network:
-    """Return a network of random dense layers, of NumPy: JAX would compile for a second.
+    """Return a network of random dense layers of NumPy arrays; JAX would compile for a second.
 
     Args:
         rng: Random numbers.
-        sizes: Numbers of inputs, of each hidden layer and of outputs.
+        sizes: Number of inputs, units of each hidden layer, and number of outputs.
         last: Activation of the last layer.
         bias: Bias of the last layer.
         gain: Factor of the weights of the last layer.
-        eye: The camera whose pictures are the last of the inputs. Layers for them come first.
+        eye: The camera whose picture ends the inputs; its layers come first.
 
     Raises:
-        ValueError: Pictures are no multiples of the patches that these layers see.
+        ValueError: The size of the picture is no multiple of the patches of these layers.
     """
     layers: list[Layer] = [] if eye is None else seeing(rng, eye, sizes[0] - eye.size)
     if layers:
@@ -208,7 +189,7 @@ def dense_layers(
     gain: float,
     kept: int = 0,
 ) -> list[Layer]:
-    """Return random dense layers, see `new_network`, which keep some of the inputs."""
+    """Return random dense layers that pass on the first `kept` inputs; see `new_network`."""
     layers, n = list[Layer](), len(sizes) - 1
     for i in range(n):
         is_last, inputs = i == n - 1, sizes[i] + (kept if i else 0)
@@ -221,7 +202,7 @@ def dense_layers(
 
 
 def recurrent_layer(rng: np.random.Generator, n_in: int, n_out: int, kept: int) -> Gru:
-    """Return a random recurrent layer, of `n_in` inputs after those that it keeps."""
+    """Return a random recurrent layer with `kept` inputs that it passes on, and `n_in` others."""
     sizes = (n_in + kept, n_out)
     weights: list[Any] = [rng.normal(size=(3 * n_out, n)) / np.sqrt(n) for n in sizes]
     biases: list[Any] = [np.zeros(n) for n in (3 * n_out, 3 * n_out, n_out)]
@@ -230,10 +211,10 @@ def recurrent_layer(rng: np.random.Generator, n_in: int, n_out: int, kept: int) 
 
 
 def seeing(rng: np.random.Generator, eye: Eye, before: int) -> list[Layer]:
-    """Return random layers that see pictures, after `before` other inputs.
+    """Return random layers for a picture that follows `before` other inputs.
 
     Raises:
-        ValueError: Width or height is no multiple of the patches that they see.
+        ValueError: Width or height is no multiple of the patches of these layers.
     """
     height, width, channels = eye.shape
     side = int(np.prod([kernel for kernel, _ in _SEEING]))
@@ -251,7 +232,7 @@ def seeing(rng: np.random.Generator, eye: Eye, before: int) -> list[Layer]:
 
 
 def flat(tree: Any) -> tuple[Array, Callable[[Any], Any]]:
-    """Return arrays of NumPy as one vector, and the inverse: fewer arrays compile faster."""
+    """Return a tree of NumPy arrays as one vector, which compiles faster, and the inverse."""
     leaves, treedef = jax.tree.flatten(tree)
     ends = np.cumsum([leaf.size for leaf in leaves])[:-1].tolist()
 

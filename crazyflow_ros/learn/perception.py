@@ -1,13 +1,14 @@
 """Perception: a policy learns to see what its teacher is told.
 
-The teacher is a policy that observes its goal. The learner has the teacher's network, behind layers
-that estimate the observations that it lacks from its pictures and from what it feels. One of these
-layers remembers, so that the estimates are of all pictures until now: a single one shows no
-velocity. The learner flies by its estimates, and learns the right ones where it comes to, so that
-it meets the consequences of its errors (DAgger: Ross et al., "A Reduction of Imitation Learning and
-Structured Prediction to No-Regret Online Learning", AISTATS 2011, https://arxiv.org/abs/1011.0686).
+The teacher is a policy that observes its goal. The learner has the teacher's network, preceded by
+layers that estimate the missing observations from pictures and from the drone's other senses. One
+of these layers has a memory, so that the estimates depend on all pictures so far: a single picture
+shows no velocity. The learner flies by its own estimates and is corrected wherever it ends up, so
+that it experiences the consequences of its errors (DAgger: Ross et al., "A Reduction of Imitation
+Learning and Structured Prediction to No-Regret Online Learning", AISTATS 2011,
+https://arxiv.org/abs/1011.0686).
 
-The learner does not imitate the teacher's actions: where it does not see the goal, the mean of the
+The learner does not imitate the teacher's actions: while it cannot see the goal, the mean of the
 teacher's actions for all possible goals would not keep the drone level, whereas the action for the
 mean goal does.
 """
@@ -25,18 +26,18 @@ from jax import Array
 
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
+from crazyflow_ros.learn.batch import Batch, TrainingWorlds
 from crazyflow_ros.learn.costs import square
 from crazyflow_ros.learn.learner import (
+    Learner,
     Settings,
     dense_layers,
     drones_of_shard,
-    ends_of_episodes,
     flat,
     recurrent_layer,
     seeing,
     together,
 )
-from crazyflow_ros.learn.worlds import Batch, TrainingWorlds
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import PARTS
@@ -52,19 +53,19 @@ class PerceptionSettings(Settings):
 
     learning_rate: float = 0.003
     minibatches: int = 8
-    """Parts of the drones, of which an update learns one after the other; divides their number."""
+    """Number of equal parts of the drones, each for one step of the optimiser."""
     memory: int = 64
-    """Numbers that a drone remembers."""
+    """Size of the memory of a drone."""
     guided: int = 100
     """Updates in which the teacher flies some of the worlds: all in the first, none after the last.
     """
     near: float = 0.1
-    """Squared size below which the error of an estimate counts as it is, and above which in
-    relation to the size; in units of the scaled observation."""
+    """Squared size below which errors of an estimate are absolute, and above which they are
+    relative; in units of the scaled observation."""
 
 
 class PerceptionState(NamedTuple):
-    """What an update changes."""
+    """State of a training."""
 
     weights: Array
     optimizer: Any
@@ -74,13 +75,11 @@ class PerceptionState(NamedTuple):
     updates: Array
 
 
-class Perception:
-    """Perception of what a teacher is told, a `Learner`.
+class Perception(Learner):
+    """Learns to estimate from pictures what its teacher is told; see `Learner`.
 
-    Its cost is the squared error of the estimates, in relation to their size.
+    The cost is the squared relative error of the estimates.
     """
-
-    axes = 1
 
     def __init__(
         self, env: Environment, teacher: Policy, settings: PerceptionSettings = PerceptionSettings()
@@ -89,13 +88,13 @@ class Perception:
 
         Args:
             env: The environment, with an eye.
-            teacher: A policy for the same drone and actions, without memory and pictures. Its
+            teacher: A policy for the same drone and actions, without memory and pictures, whose
                 observation begins with all parts of the environment's.
             settings: Size and rates of the training.
 
         Raises:
             ValueError: The teacher does not suit the environment, the number of drones is not a
-                multiple of the minibatches, or the environment is not suitable for learning, see
+                multiple of the minibatches, or the environment is not suitable for training, see
                 `TrainingWorlds`.
         """
         own, other, eye = env.observation.parts, teacher.observation.parts, env.observation.eye
@@ -139,10 +138,6 @@ class Perception:
         memory = jnp.zeros((self.worlds.n, self.settings.memory), self._weights.dtype)
         return PerceptionState(self._weights, optimizer, first, memory, jnp.int32(0))
 
-    def inputs(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Return which episodes end, (CHUNK, num_envs) bool."""
-        return ends_of_episodes(rngs, self.worlds.num_envs, self.settings.episode)
-
     def _flown(self, now: PerceptionState) -> tuple[Any, Array, tuple[Array, Array, Array]]:
         """Return the worlds and memories after a horizon, and samples of it, (horizon, N, ...).
 
@@ -174,7 +169,7 @@ class Perception:
         """Return the mean cost of estimates.
 
         Args:
-            weights: Of the layers that estimate.
+            weights: Weights of the layers that estimate.
             seen: (T, N, size) observations.
             right: (T, N, k) right estimates.
             begins: (T, N) bool, whether an episode begins.

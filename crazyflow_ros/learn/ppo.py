@@ -19,16 +19,17 @@ from jax import Array
 
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
+from crazyflow_ros.learn.batch import Batch, batch
 from crazyflow_ros.learn.costs import Cost
 from crazyflow_ros.learn.learner import (
     CHUNK,
+    Learner,
     Settings,
     drones_of_shard,
     flat,
     new_network,
     together,
 )
-from crazyflow_ros.learn.worlds import Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
 
@@ -65,11 +66,6 @@ class PpoSettings(Settings):
     """Standard deviation of the actions in the last update; between them it falls exponentially."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: One is out of range; the message names it.
-        """
         super().__post_init__()
         for name in ("discount", "trace"):
             if getattr(self, name) >= 1:
@@ -77,7 +73,7 @@ class PpoSettings(Settings):
 
 
 class Weights(NamedTuple):
-    """What is learned."""
+    """The networks that are trained."""
 
     actor: Network
     """Observation to the mean of the actions."""
@@ -96,15 +92,15 @@ class Experience(NamedTuple):
     """Cost of the step alone, without those that follow."""
     reward: Array
     ended: Array
-    """Bool: nothing of value follows."""
+    """Bool: the episode ends, and nothing of value follows."""
     late: Array
-    """Bool: the episode ends, but what would follow has a value."""
+    """Bool: the episode is cut off, and the next state would have a value."""
     acted: Array
     """Bool: the action had an effect. It has none in the step that begins an episode."""
 
 
 class PpoState(NamedTuple):
-    """What an update changes."""
+    """State of a training."""
 
     weights: Array
     optimizer: Any
@@ -149,9 +145,8 @@ def advantages(
         value: (T, N) of the states before the rewards.
         last_value: (N,) of the state after the last one.
         ended: (T, N) bool, whether no value follows the reward.
-        late: (T, N) bool, whether the episode ends, but the next state would have been of value.
-            That state is the one before the next reward, because the next step only begins an
-            episode.
+        late: (T, N) bool, whether the episode is cut off, and the next state would have a value.
+            That state precedes the next reward, because the next step only begins an episode.
         discount: Discount of each step.
         trace: Lambda.
 
@@ -182,8 +177,8 @@ def clipped_objective(ratio: Array, advantage: Array, clip: float) -> Array:
     return jnp.minimum(ratio * advantage, bounded * advantage)
 
 
-class Ppo:
-    """Proximal policy optimisation, a `Learner`."""
+class Ppo(Learner):
+    """Trains a policy by proximal policy optimisation; see `Learner`."""
 
     axes: Any = RandomInputs(ends=1, action=2, order=2)  # type: ignore[arg-type]
 
@@ -198,13 +193,12 @@ class Ppo:
         Args:
             env: The environment, or a batch of drones with its own costs.
             settings: Size and rates of the training.
-            cost: Cost of a step in the environment; None for its reward, times -1. With a cost, a
-                drone whose episode ends without success counts as if it had the worst cost for
-                ever.
+            cost: Cost of a step in the environment; None for its negative reward. With a cost, an
+                episode that ends without success counts as the worst cost for ever.
 
         Raises:
             ValueError: The number of drones is not a multiple of the minibatches, or the
-                environment is not suitable for learning, see `Worlds`.
+                environment is not suitable for training, see `TrainingWorlds`.
         """
         self.settings, self.worlds = settings, batch(env, cost, settings.scales)
         drones_of_shard(settings, self.worlds, settings.minibatches)
@@ -226,7 +220,7 @@ class Ppo:
         return PpoState(self._weights, optimizer, first, np.int32(0))  # type: ignore[arg-type]
 
     def inputs(self, rngs: Sequence[np.random.Generator]) -> RandomInputs:
-        """Return the noise of a chunk. A minibatch has as many drones of each shard."""
+        """Return the random inputs of a chunk. A minibatch has as many drones of each shard."""
         s, worlds, n_shards = self.settings, self.worlds, len(rngs)
         n, orders, ends, actions = worlds.n // n_shards, [], [], []
         for i, rng in enumerate(rngs):

@@ -1,4 +1,4 @@
-"""Drones that hover, as the equations of motion alone: the fastest to compile.
+"""Drones that hover, by the equations of motion alone, which compile fastest.
 
 Most of a short training is compilation. `QuickHover` is the environment of the task `hover` without
 the other features of an `Environment`, and compiles in two thirds of the time.
@@ -19,8 +19,7 @@ from jax.sharding import Mesh
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, no_wrench, split, stack
-from crazyflow_ros.learn.costs import Approach, Cost, square
-from crazyflow_ros.learn.worlds import (
+from crazyflow_ros.learn.batch import (
     FASTEST,
     NO_AXIS,
     Spread,
@@ -29,6 +28,7 @@ from crazyflow_ros.learn.worlds import (
     scale_of,
     varied,
 )
+from crazyflow_ros.learn.costs import Approach, Cost, square
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.sim.arguments import whole
@@ -50,11 +50,11 @@ class QuickState(NamedTuple):
     action: Array
     """(N, 4) previous action."""
     episode: Array
-    """() int32, number of the next beginning."""
+    """() int32, index of the next beginning."""
 
 
 class QuickDrones(NamedTuple):
-    """What is drawn once for N drones."""
+    """Random quantities that are drawn once for N drones."""
 
     beginnings: Array
     """(_BEGINNINGS, N, 17) bodies at the beginnings of episodes, see `QuickState`."""
@@ -79,7 +79,7 @@ class QuickHover:
             n: Number of drones.
             parts: Parts of the observation.
             drone: A `Drone`, or the path of a drone's folder.
-            freq: Actions per second, of which each is one step of the integrator.
+            freq: Actions per second, each of which is one step of the integrator.
             cost: Cost of a step.
             mesh: Devices among which the drones are divided; None for one.
 
@@ -98,7 +98,7 @@ class QuickHover:
         self.hover_action = hover_action(drone, self.action)
 
     def begin(self, seed: int, spread: Spread, shards: Sequence[int] = (0,)) -> QuickState:
-        """See `Batch`. The other functions fly the drones that were drawn here last.
+        """The other functions fly the drones that were drawn here last.
 
         Drones and beginnings are not part of the state, because the gradient stores the state of
         each step.
@@ -114,17 +114,14 @@ class QuickHover:
 
     @property
     def drones(self) -> QuickDrones:
-        """See `Batch`."""
         return self._drones
 
     def with_drones(self, drones: QuickDrones) -> Self:
-        """See `Batch`."""
         new = copy(self)
         new._drones = drones
         return new
 
     def axes(self, state: QuickState, drones: QuickDrones) -> tuple[Any, Any]:
-        """See `Batch`."""
         del state
         nominal = jax.tree.leaves(first_principles.Params.create(self.drone))
         params, treedef = jax.tree.flatten(drones.params)
@@ -134,11 +131,10 @@ class QuickHover:
         return of_state, QuickDrones(1, jax.tree.unflatten(treedef, varied))  # type: ignore[arg-type]
 
     def observe(self, state: QuickState) -> Array:
-        """See `Batch`."""
         return self.observation(self._motion(state)) / self.scale
 
     def step(self, state: QuickState, action: Array) -> tuple[QuickState, Step]:
-        """See `Batch`. Lost drones fly on until `ended` is called, which suits gradients better."""
+        """Lost drones fly on until `ended` is called, which suits gradients better."""
         action = jnp.clip(action, -1, 1)
         x = split(state.body)
         body = BodyState(x[:3], x[3:7], x[7:10], x[10:13], x[13:])  # type: ignore[arg-type]
@@ -155,7 +151,7 @@ class QuickHover:
         return after, Step(cost, lost, lost, no, no)
 
     def ended(self, state: QuickState, worlds: Array) -> QuickState:
-        """See `Batch`. These drones and those that are lost begin an episode at once."""
+        """These drones and those that are lost begin an episode at once."""
         begins = (worlds | self._lost(state))[:, None]
         body = jnp.asarray(self._drones.beginnings)[state.episode % _BEGINNINGS]
         return state._replace(

@@ -15,13 +15,13 @@ from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
+from crazyflow_ros.learn.batch import Batch, Spread
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings
 from crazyflow_ros.learn.costs import Approach, Cost, Descent, Passage
 from crazyflow_ros.learn.learner import Learner
 from crazyflow_ros.learn.perception import Perception, PerceptionSettings
 from crazyflow_ros.learn.ppo import Ppo, PpoSettings
 from crazyflow_ros.learn.quick import QuickHover
-from crazyflow_ros.learn.worlds import Batch, Spread
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.policy import Policy
 
@@ -33,7 +33,7 @@ PASSING = ("body_position_error", "body_velocity", "body_goal_velocity", *MOTION
 """Parts of observations. With the previous action a policy can correct a steady error."""
 
 FEELING = ("body_velocity", *MOTION)
-"""What a drone with a flow deck feels, without a goal; without one, it feels `MOTION`."""
+"""What a drone with a flow deck senses, without a goal; without the deck, it senses `MOTION`."""
 
 SPREAD = {
     "rpm2thrust": (0.87, 1.5),
@@ -41,36 +41,35 @@ SPREAD = {
     "rpm2torque": (0.7, 6.0),  # the figure in which models differ most
     "rotor_dyn_coef": (0.8, 2.5),
 }
-"""How much drones in training differ, so that the policy also flies other drones."""
+"""How much drones differ in training, so that the policy also flies other drones."""
 
 _ERRORS = EyeErrors(shift=0.01, turn=0.07, noise=0.06)
-"""How much cameras in training differ."""
+"""How much cameras differ in training."""
 
 _FAR = 20.0  # m, above the floor
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A task and what it needs to be learned."""
+    """A task with the settings for its training."""
 
     task: Callable[..., Task]
-    """Makes the task from a drone and fields of the task."""
+    """Builds the task from a drone and fields of the task."""
     parts: tuple[str, ...] = APPROACHING
     """Parts of the observation."""
     cost: Cost = field(default_factory=Approach)
     spread: Spread = field(default_factory=lambda: SPREAD)
     bptt: Mapping[str, Any] = field(default_factory=dict)
     """Settings other than the defaults."""
-    ppo: Mapping[str, Any] = field(default_factory=dict)
     perception: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the task that differ in training."""
     eye: Eye | None = None
-    """The camera whose pictures are observed."""
+    """Camera whose pictures are observed."""
     teacher: Ready | None = None
-    """What the teacher learns, who knows what the pictures show."""
+    """Training of the teacher, which is told what the pictures show."""
     quick: bool = False
-    """Whether it is learned with `QuickHover`."""
+    """Whether it is trained with `QuickHover`."""
 
     def batch(
         self, num_envs: int, task: Task, drone: AnyDrone, mesh: Mesh | None = None
@@ -89,23 +88,24 @@ class Ready:
         teacher: Policy | None = None,
         **given: Any,
     ) -> Learner:
-        """Return what learns the task.
+        """Return a learner of the task.
 
         Args:
             algorithm: "bptt", "ppo" or "perception".
             task: The task.
             drone: The drone.
             mesh: Devices among which the drones are divided.
-            teacher: The teacher of a perception.
-            **given: Settings of the algorithm, and `worlds`, other than those for this task.
+            teacher: The teacher, for perception.
+            **given: Settings of the algorithm, and `worlds`, in place of those for this task.
 
         Raises:
-            ValueError: A setting is out of range, or there is a teacher for another algorithm, or
-                none for perception.
+            ValueError: A setting is out of range, perception has no teacher, or another algorithm
+                has one.
         """
         if (algorithm == "perception") != (teacher is not None):
             raise ValueError(f"perception needs a teacher, others have none, got {algorithm}")
-        settings = {"spread": self.spread, **getattr(self, algorithm), **given}
+        own = {"bptt": self.bptt, "ppo": {}, "perception": self.perception}[algorithm]
+        settings = {"spread": self.spread, **own, **given}
         worlds = settings.pop("worlds", 512 if algorithm == "ppo" else 96)
         if teacher is not None:
             env = self.environment(worlds, task, drone, mesh=mesh)
@@ -118,10 +118,9 @@ class Ready:
     def environment(
         self, num_envs: int, task: Task, drone: AnyDrone, **options: Any
     ) -> Environment:
-        """Return the environment in which the task is learned.
+        """Return the environment of the training.
 
-        Drones command the speeds of their rotors. There are only two ticks for an action, so that
-        training is fast.
+        Actions are rotor speeds. There are only two ticks per action, so that training is fast.
         """
         given: dict[str, Any] = {
             "freq": 100,
@@ -151,8 +150,7 @@ def _hover(drone: AnyDrone = DEFAULT_DRONE, **fields: Any) -> Recovery:
 def _plain(kind: type[Any], **changes: Any) -> Callable[..., Task]:
     def make(drone: AnyDrone = DEFAULT_DRONE, **fields: Any) -> Task:
         del drone
-        task: Task = kind(**changes | fields)
-        return task
+        return kind(**changes | fields)
 
     return make
 
@@ -168,7 +166,7 @@ _ANYWHERE = {
     "turn": 0.2,
     "limit": 5.0,  # m, so that episodes of drones that have lost their gates end soon
 }
-"""Races in which drones learn to see gates, wherever they are."""
+"""Changes of a race in which drones learn to see gates, wherever these are."""
 
 READY: dict[str, Ready] = {
     "hover": Ready(_hover, quick=True),
@@ -187,12 +185,7 @@ READY: dict[str, Ready] = {
     "figure_eight": Ready(
         _plain(FigureEight), FOLLOWING, Approach(smooth=0.01), bptt={"updates": 1000, "episode": 12}
     ),
-    "race": Ready(
-        _plain(Race),
-        PASSING,
-        Passage(),
-        bptt=_RACING | {"updates": 1600},
-    ),
+    "race": Ready(_plain(Race), PASSING, Passage(), bptt=_RACING | {"updates": 1600}),
     "race_by_depth": Ready(
         _plain(Race),
         FEELING,

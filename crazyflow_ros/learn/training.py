@@ -1,4 +1,4 @@
-"""Training with any algorithm: progress, checkpoints that continue to the bit, curves."""
+"""Training with any algorithm: progress, exact checkpoints, learning curves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,25 +16,29 @@ import numpy as np
 from crazyflow_ros.checks.archive import read_arrays, write_arrays
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file, shown_path
+from crazyflow_ros.extras import extra
 from crazyflow_ros.learn.division import Division, others_answer, whole_array
 from crazyflow_ros.learn.learner import CHUNK, Learner
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.sim.worlds import put
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _MOST_BYTES = 256 * 1024 * 1024  # of a checkpoint
 
 
 class Progress(NamedTuple):
-    """A line of progress."""
+    """Progress after a chunk of updates."""
 
     updates: int
     samples: int
     """Actions of all drones."""
     cost: float
-    """Mean of the chunk."""
+    """Mean cost of a step in the chunk."""
     seconds: float
-    """Since `train` was called, compilation included."""
+    """Time since `train` was called, including compilation."""
 
 
 class Training(NamedTuple):
@@ -58,17 +62,16 @@ def train(
         learner: The algorithm.
         report: Called after each chunk of updates.
         checkpoint: File that is written after each chunk.
-        resume: Continue from that file: the result is the same, to the bit, as without a pause.
+        resume: Continue from that file. The result is bitwise equal to that without a pause.
             Devices and processes may have changed, see `Settings.shards`.
-        compiled: Called before the first update with the seconds that compiling took.
-        what: Everything that the learner depends on besides this package, if the process keeps
-            compiled code: values whose `repr` shows any difference. Without them, the learner is
-            traced to find its code.
+        compiled: Called before the first update with the time that compilation took [s].
+        what: Values whose `repr` tells this learner from any other, by which the cache of compiled
+            code finds its code. Without them, the learner is traced to find it.
 
-    With several processes, all have to make the same call; the first one writes the checkpoint.
+    If there are several processes, all must make the same call; the first writes the checkpoint.
 
     Raises:
-        ValueError: The checkpoint is damaged, or of other settings.
+        ValueError: The checkpoint is damaged, or was written with other settings.
         OSError: The checkpoint cannot be written.
         FloatingPointError: No update of a chunk has a finite cost.
         ConnectionError: Another process has ended, or cannot be reached.
@@ -103,7 +106,7 @@ def train(
 
 
 def policy_of(learner: Learner, network: Network) -> Policy:
-    """Return a policy with a network, for a file."""
+    """Return the policy that flies as a learner does, with a network that it has trained."""
     worlds, scale = learner.worlds, learner.worlds.scale
     mean: Any = np.zeros_like(scale)
     kind, task = type(learner).__name__.lower(), worlds.about["task"]
@@ -120,8 +123,25 @@ def policy_of(learner: Learner, network: Network) -> Policy:
     )
 
 
+def learning_curve(progress: Sequence[Progress], title: str) -> Figure:
+    """Return a plot of the cost over the samples, on a logarithmic axis with plain numbers."""
+    with extra("learn"):
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    drawn = Figure(figsize=(6, 3.5), layout="constrained")
+    axes = drawn.subplots()
+    axes.plot([p.samples / 1e6 for p in progress], [p.cost for p in progress], marker=".")
+    axes.set(xlabel="samples, million", ylabel="mean cost of a step", yscale="log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_title(title)
+    axes.grid(visible=True, which="both", alpha=0.3)
+    return drawn
+
+
 def _about(division: Division) -> str:
-    """Return what must be the same before and after a pause, as far as it can be compared."""
+    """Return what must be the same before and after a pause, as far as that can be compared."""
     learner, worlds = division.learner, division.learner.worlds
     n = (division.n_worlds, division.n_drones)
     about = {
@@ -140,7 +160,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _write(path: str | Path, division: Division, now: Any, progress: list[Progress]) -> None:
-    """Write a checkpoint, the same for any number of processes, in the first of them."""
+    """Write a checkpoint, in the first process; it does not depend on how many there are."""
     leaves = [jax.random.key_data(x) if _is_key(x) else x for x in jax.tree.leaves(now)]
     arrays = {f"{i}": whole_array(x) for i, x in enumerate(leaves)}
     about = np.array(_about(division))

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.doors.commands import Commands, refusal, usable
-from crazyflow_ros.doors.patience import Patience
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep.futex import Futex, fence
 from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING, offset
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.states import of_rotor_velocity
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.door_commands import Commands, refusal, usable
+from crazyflow_ros.runtime.door_patience import Patience
 from crazyflow_ros.scene import Mirror
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 _TRIES = 100  # attempts to copy the commands while none of them changes
 _WORDS = {
@@ -32,8 +32,8 @@ _LOOK = 0.1  # s of wall time between checks whether controllers are still runni
 class SharedMemoryLink:
     """Publishes the state of the drones to controllers and receives their commands.
 
-    A `Door` of the physics thread. In lock-step, each control tick waits for the commands that
-    answer it, see `Patience`.
+    It is a `Door` of the physics thread. In lock-step, each control tick waits for the commands
+    that answer it; see `Patience`.
 
     Attributes:
         memory_name: Name of the shared memory.
@@ -156,7 +156,7 @@ class SharedMemoryLink:
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """Get the commands in force from now on; in lock-step, those for this tick."""
+        """See `Door`; in lock-step, wait for the commands for this tick."""
         if snapshot.epoch != self._epoch:
             self._epoch, self._usual = snapshot.epoch, None
             self._commands.forget()
@@ -211,8 +211,8 @@ class SharedMemoryLink:
     def _slots(self) -> np.ndarray:
         """Copy all slots, as words of 64 bits, such that each latest command is complete.
 
-        Only a controller that writes continuously, instead of once per state, can prevent that; its
-        commands are checked like all others.
+        Only a controller that writes continuously, instead of once per state, can prevent complete
+        copies; its commands are checked like all others.
         """
         for _ in range(_TRIES):
             words = self._words.copy()
@@ -254,7 +254,7 @@ class SharedMemoryLink:
             self._awaited[:] = attached & self._lock_step
 
     def _lose(self, drone: int, process: int, died: bool) -> None:
-        """Do without a controller manager that has died or deactivated its hardware."""
+        """Handle the loss of a controller manager that died or deactivated its hardware."""
         name, what = self._drones[drone], "died" if died else "has disconnected"
         text = f"{name}: its controller manager, process {process}, {what}"
         if died or self._told[drone] != Level.held:
@@ -265,12 +265,12 @@ class SharedMemoryLink:
         self._commands.lose(drone)
 
     def _repair(self) -> None:
-        """Write again what controllers only read, if something else has written over it."""
+        """Restore the memory that controllers may only read, if something has overwritten it."""
         self._awaited[:] = self._attached & self._lock_step
         if self._memory.repair():
             self._logger.warning(
                 f"something has written over the shared memory {self._memory.name!r}, where its "
-                "controllers only read: what it says about the simulator and its drones is restored"
+                "controllers only read: the data of the simulator and its drones is restored"
             )
 
     def _is_usual(self, tick: int, latest: np.ndarray) -> bool:

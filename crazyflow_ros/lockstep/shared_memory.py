@@ -110,9 +110,7 @@ class SharedMemory:
             raise
 
     def publish(self) -> None:
-        """Give the segment its name, in place of one that a dead simulator has left.
-
-        What it says about the simulator is complete.
+        """Give the complete segment its name, replacing one that a dead simulator left.
 
         Raises:
             NameInUse: A running simulator or something else has the name.
@@ -130,7 +128,7 @@ class SharedMemory:
         raise NameInUse(f"other processes keep taking the name {self.name!r}; {_ADVICE}")
 
     def repair(self) -> bool:
-        """Restore what never changes, and return whether something had written over it."""
+        """Restore what never changes; return whether something had overwritten it."""
         if self._constants() == self._constant:
             return False
         header, names = self._constant
@@ -143,7 +141,7 @@ class SharedMemory:
         return self.bytes[:_CONSTANT], self.view["drones"]["name"].tobytes()
 
     def has_controller(self, drone: int) -> bool:
-        """Return whether a process has taken the drone of this index."""
+        """Return whether a process controls the drone of this index."""
         return _is_locked(self._file, 1 + drone)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror, frames
 

@@ -1,16 +1,16 @@
-"""Networks in files of other projects, in HDF5 and ONNX, which nobody vouches for.
+"""Networks in HDF5 and ONNX files of other projects, which are not trusted.
 
-The libraries that read them do not bear hostile files: a changed bit makes HDF5 wait for ever, and
-16 MiB of ONNX become gigabytes. So a process of its own reads them, see `__main__`, with limits on
-memory and processor time and without other files. It gets the content of a file, and answers with
-an archive of arrays, which `policy` checks like its own files:
+The libraries that read them are not safe against hostile files: one changed bit makes HDF5 loop for
+ever, and 16 MiB of ONNX expand to gigabytes. A separate process therefore reads them, see
+`__main__`, with limited memory and processor time and without access to files. It receives the
+content of a file and answers with an archive of arrays, which `policy` checks like its own files:
 
 - `layers`: JSON, a list of kinds and activations;
 - `0.weights` and so on: the arrays of each layer;
-- ONNX: `samples` (n, n_in) and what the network makes of them, `expected` (n, n_out), according to
-  ONNX's own evaluator; `specification`: the text in the metadata, if there is one.
+- for ONNX: `samples` (n, n_in), the outputs `expected` (n, n_out) that ONNX's own evaluator
+  computes for them, and `specification`, the text in the metadata, if there is one.
 
-NumPy only, so that the process starts quickly.
+Nothing here imports JAX, so that the process starts quickly.
 """
 
 MOST_BYTES = 16 * 1024 * 1024
@@ -21,11 +21,11 @@ MOST_NODES = 1000
 MOST_NUMBERS = MOST_BYTES // 4
 """Most weights of a policy, in single precision."""
 MEMORY = 1 << 30
-"""Address space that the process may need beyond its own to read a file [bytes]."""
+"""Address space that the process may use to read a file, beyond that of its start [bytes]."""
 SECONDS = 3
-"""Processor time in which it has to read the file."""
+"""Processor time that it may use to read a file [s]."""
 REFUSED = 3
-"""Exit code of the process after a refusal, whose reason is then on stderr."""
+"""Exit code of the process after a refusal; the reason is on its standard error."""
 
 DENSE = ("weights", "bias")
 """Arrays of a dense layer."""

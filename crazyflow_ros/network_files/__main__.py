@@ -1,6 +1,6 @@
 """Reads a network: `python -m crazyflow_ros.network_files KIND [OUTPUT]`.
 
-The content of the file comes in on the standard input, and an archive goes out on the standard
+It reads the content of the file from the standard input, and writes an archive to the standard
 output, which is a pipe.
 """
 
@@ -24,11 +24,13 @@ def main(kind: str, *options: str) -> None:
 
     Args:
         kind: Name of the module that reads it.
-        options: Of that module.
+        options: Options of that module.
     """
     if kind not in _KINDS:
         raise SystemExit(f"expected one of {', '.join(_KINDS)}, got {kind!r}")
-    read = import_module(f"crazyflow_ros.network_files.{kind}").read  # with all that it needs
+    read = import_module(
+        f"crazyflow_ros.network_files.{kind}"
+    ).read  # before files are out of reach
     content = sys.stdin.buffer.read()
     confine(MEMORY, SECONDS)
     try:

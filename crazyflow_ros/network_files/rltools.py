@@ -1,7 +1,7 @@
-"""Checkpoints of RLtools in HDF5: layers one after the other.
+"""Checkpoints of RLtools in HDF5: sequences of layers.
 
 HDF5 can take data from other files, by links and by external or virtual storage, and can decode
-chunks of any size by filters. Only numbers that lie in the file as they are, are read.
+chunks of any size by filters. Only plain numbers in the file itself are read.
 """
 
 from __future__ import annotations
@@ -19,29 +19,17 @@ from crazyflow_ros.network_files import DENSE, GRU, MOST_LAYERS
 _MOST_NUMBERS = 1_000_000  # of an array, and of a chunk
 _ERRORS = (AttributeError, KeyError, OSError, OverflowError, RuntimeError, TypeError)  # of h5py
 _MOST_TEXT = 100  # bytes of an attribute
-_STORED = {
-    "dense": dict(zip(DENSE, ("weights", "biases"))),
-    "gru": dict(
-        zip(
-            GRU,
-            (
-                "weights_input",
-                "weights_hidden",
-                "biases_input",
-                "biases_hidden",
-                "initial_hidden_state",
-            ),
-        )
-    ),
-}
+_DENSE = ("weights", "biases")
+_GRU = (*(f"{kind}_{of}" for kind in _DENSE for of in ("input", "hidden")), "initial_hidden_state")
+_STORED = {"dense": dict(zip(DENSE, _DENSE)), "gru": dict(zip(GRU, _GRU))}
 """Name in the file of each array of each kind of layer."""
 
 
 def read(content: bytes) -> tuple[list[dict[str, str]], dict[str, np.ndarray]]:
-    """Return kind and activation of each layer, and the arrays of all.
+    """Return the kind and activation of each layer, and all arrays.
 
     Raises:
-        ValueError: It is another kind of file.
+        ValueError: The content is no checkpoint, or not of plain numbers.
     """
     try:
         with h5py.File(io.BytesIO(content), "r") as file:
@@ -71,7 +59,7 @@ def _layer(i: int, group: Any) -> tuple[dict[str, str], dict[str, np.ndarray]]:
 
 
 def _member(group: Any, name: str) -> Any:
-    """Return what is in a group, of this file."""
+    """Return a member of a group that is in this file itself."""
     link = group.get(name, getlink=True)
     if link is None:
         raise ValueError(f"there is no {shown(name)!r} in {shown(group.name)}")

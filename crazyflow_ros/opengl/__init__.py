@@ -17,7 +17,7 @@ _is_late = False  # MuJoCo was imported before MUJOCO_GL was set
 def choose_opengl() -> None:
     """Set MUJOCO_GL to an installed library, unless it is set or there is a display.
 
-    Call it before MuJoCo is imported, which reads the variable; `advice` reports a late call.
+    Call this before importing MuJoCo, which reads the variable; `advice` reports a late call.
     """
     global _is_late
     if "MUJOCO_GL" in os.environ or has_display():

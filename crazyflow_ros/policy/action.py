@@ -1,4 +1,4 @@
-"""Actions: four numbers from -1 to 1, and the command that they mean."""
+"""Actions: four numbers from -1 to 1, and the command that they stand for."""
 
 from __future__ import annotations
 
@@ -23,25 +23,20 @@ Four = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Action:
-    """The meaning of actions: a pure function from an action to the command of a control mode.
+    """A pure function from actions to commands of a control mode: `offset` + `scale` * action.
 
-    The command is `offset` + `scale` * action.
+    Raises:
+        ValueError: The control mode is `state`, or a number is not finite.
     """
 
     control: Control
-    """Meaning of the command; any but `state`."""
+    """Control mode of the command; any but `state`."""
     offset: Four
-    """Command of the action 0, in the units of `Control`."""
+    """Command for an action of 0, in the units of `Control`."""
     scale: Four
-    """Change of the command from the action 0 to the action 1."""
+    """Change of the command as the action rises from 0 to 1."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: The control mode is `state`, or a number is not finite; the message names
-                it.
-        """
         if self.control is Control.state:
             raise ValueError("actions are 4 numbers, but setpoints of control mode state are 16")
         for name in ("offset", "scale"):
@@ -60,20 +55,20 @@ class Action:
         max_rate: float = 10.0,
         thrust_range: float = 0.6,
     ) -> Action:
-        """Return actions that suit a drone.
+        """Return the usual actions of a drone.
 
         - attitude: roll and pitch up to `max_tilt`, yaw up to half a turn, and thrust;
         - body_rate: rates up to `max_rate`, and thrust;
-        - force_torque: thrust, and the torques that the rotors give when they share it equally
-          and differ by `thrust_range`;
+        - force_torque: thrust, and the torques of rotors that differ by up to `thrust_range` of
+          their hover thrust;
         - rotor_vel: each rotor from its slowest to its fastest speed.
 
-        Thrust deviates from the hover thrust by a share of up to `thrust_range`.
+        Thrust differs from the hover thrust by at most the fraction `thrust_range`.
 
         Args:
             drone: A `Drone`, or the path of a drone's folder.
             control: A `Control`, except `state`.
-            dynamics: A `Dynamics`, for the thrust in hover.
+            dynamics: A `Dynamics`, which gives the hover thrust.
             max_tilt: rad, below pi / 2.
             max_rate: rad/s.
             thrust_range: Above 0, at most 1.
@@ -99,9 +94,11 @@ class Action:
             case Control.body_rate:
                 return cls(mode, (0.0, 0.0, 0.0, hover), (max_rate, max_rate, max_rate, lift))
             case Control.force_torque:
-                figures = load_drone(drone)
-                tilting = figures["L"] * lift
-                turning = lift * _torque_per_thrust(drone, hover / 4)
+                figures, share = load_drone(drone), hover / 4
+                k0, k1, k2 = figures["rpm2thrust"]
+                rpm = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - share))) / (2 * k2)
+                drag = float(np.polyval(figures["rpm2torque"][::-1], rpm))
+                tilting, turning = figures["L"] * lift, lift * (drag / share)
                 return cls(mode, (hover, 0.0, 0.0, 0.0), (lift, tilting, tilting, turning))
             case _:
                 params = first_principles.Params.create(drone)
@@ -120,11 +117,3 @@ class Action:
         """
         offset, scale = (jnp.asarray(x, action.dtype) for x in (self.offset, self.scale))
         return jnp.clip(action, -1, 1) * scale + offset
-
-
-def _torque_per_thrust(drone: str, thrust: float) -> float:
-    """Return the drag torque of a rotor over its thrust [m], at some thrust [N]."""
-    figures = load_drone(drone)
-    k0, k1, k2 = figures["rpm2thrust"]
-    rpm = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - thrust))) / (2 * k2)
-    return float(np.polyval(figures["rpm2torque"][::-1], rpm)) / thrust

@@ -1,10 +1,9 @@
-"""Policies that are built from numbers of files, all of which are checked."""
+"""Policies built from the content of files, every value of which is checked."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,7 +11,6 @@ import numpy as np
 
 from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.checks.limits import Limit, shown, text, unknown, vector
-from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.network_files import DENSE, GRU, MOST_LAYERS, MOST_UNITS
 from crazyflow_ros.policy.action import SIZE, Action
@@ -27,20 +25,12 @@ NUMBER = Limit(1e6, "")
 
 _LEAST_STD = 1e-6
 _MOST_TEXT = 100_000  # characters of JSON
-
-
-@dataclass(frozen=True)
-class ActionNumbers:
-    """An `Action`."""
-
-    control: str
-    offset: tuple[float, ...]
-    scale: tuple[float, ...]
-
-    @classmethod
-    def of(cls, action: Action) -> ActionNumbers:
-        """Return the numbers of an action."""
-        return cls(str(action.control), action.offset, action.scale)
+_KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "dense": (Dense, DENSE),
+    "patches": (Patches, DENSE),
+    "gru": (Gru, GRU),
+}
+"""Class and arrays of each kind of layer."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,7 @@ class Specification:
     """All of a `Policy` except its numbers, as in JSON."""
 
     observation: Observation
-    action: ActionNumbers
+    action: Action
     freq: int
     drone: str
     dynamics: str = ""
@@ -57,20 +47,19 @@ class Specification:
     @classmethod
     def of(cls, policy: Policy) -> Specification:
         """Return the specification of a policy."""
-        rest = (policy.freq, policy.drone, policy.dynamics, policy.about)
-        return cls(policy.observation, ActionNumbers.of(policy.action), *rest)
+        return cls(*(getattr(policy, field.name) for field in fields(cls)))
 
     def policy(
         self, layers: tuple[Layer, ...], normalisation: tuple[Any, Any] | None = None
     ) -> Policy:
-        """Return a policy whose layers, which are checked, fit together.
+        """Return the policy with the given layers, whose numbers have been checked.
 
         Args:
             layers: Its layers.
             normalisation: Mean and standard deviation of the observations.
 
         Raises:
-            ValueError: Something does not fit; the message names it.
+            ValueError: The layers do not fit together, or a number is out of range.
         """
         if not 1 <= len(layers) <= MOST_LAYERS:
             raise ValueError(f"expected 1 to {MOST_LAYERS} layers, got {len(layers)}")
@@ -88,26 +77,14 @@ class Specification:
             raise ValueError(f"std must be at least {_LEAST_STD:g}, got {std.min():g}")
         if not 1 <= self.freq <= FASTEST:
             raise ValueError(f"freq must be from 1 to {FASTEST}, got {self.freq}")
+        for name in ("offset", "scale"):
+            vector(f"{name} of the action", getattr(self.action, name), (SIZE,), NUMBER)
         if self.dynamics:
             member(Dynamics, self.dynamics)
-        return Policy(
-            Network(layers),
-            jnp.asarray(mean),
-            jnp.asarray(std),
-            self.observation,
-            self._action(),
-            self.freq,
-            text("drone", self.drone),
-            self.dynamics,
-            text("about", self.about),
-        )
-
-    def _action(self) -> Action:
-        offset, scale = (
-            vector(f"{name} of the action", getattr(self.action, name), (SIZE,), NUMBER).tolist()
-            for name in ("offset", "scale")
-        )
-        return Action(member(Control, self.action.control), tuple(offset), tuple(scale))
+        text("drone", self.drone)
+        text("about", self.about)
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Policy(Network(layers), jnp.asarray(mean), jnp.asarray(std), **own)
 
 
 def plain(value: Any) -> Any:
@@ -129,110 +106,82 @@ def parsed(content: str) -> Any:
         raise ValueError(f"its JSON is nested too deeply: {error}") from None
 
 
-def dense(where: str, weights: Any, bias: Any, activation: str, kept: int = 0) -> Dense:
-    """Return a dense layer whose numbers are checked."""
-    n_out, n_in = _shape(f"{where}.weights", weights)
-    return Dense(
-        jnp.asarray(numbers(f"{where}.weights", weights, (n_out, n_in))),
-        jnp.asarray(numbers(f"{where}.bias", bias, (n_out,))),
-        known_activation(activation),
-        _kept(where, kept, n_in),
-    )
-
-
-def _kept(where: str, kept: int, n_in: int) -> int:
-    """Return how many inputs a layer keeps, a number that is checked."""
-    if not 0 <= kept <= n_in:
-        raise ValueError(f"layer {where} has {n_in} inputs, of which it cannot keep {kept}")
-    return kept
-
-
-def gru(where: str, arrays: Mapping[str, Any], kept: int = 0) -> Gru:
-    """Return a recurrent layer whose numbers are checked."""
-    n_out = _shape(f"{where}.hidden_weights", arrays["hidden_weights"])[1]
-    n_in = _shape(f"{where}.input_weights", arrays["input_weights"])[1]
-    shapes = ((3 * n_out, n_in), (3 * n_out, n_out), (3 * n_out,), (3 * n_out,), (n_out,))
-    checked: dict[str, Any] = {
-        name: jnp.asarray(numbers(f"{where}.{name}", arrays[name], shape))
-        for name, shape in zip(GRU, shapes)
-    }
-    return Gru(**checked, kept=_kept(where, kept, n_in))
-
-
-def patches(where: str, weights: Any, bias: Any, names: LayerNames) -> Patches:
-    """Return a convolution whose numbers are checked."""
-    shape = np.shape(weights) if isinstance(weights, np.ndarray) else ()
-    if len(shape) != 4 or shape[2] != shape[3] or not 0 < np.prod(shape) <= MOST_UNITS**2:
-        expected = "channels out, channels in, and twice the side of the kernel"
-        raise ValueError(f"{where}.weights must have the shape {expected}, got {shown(shape)}")
-    kept, height, width, kernel = names.kept, names.height, names.width, shape[2]
-    if not (0 <= kept <= MOST_UNITS and 0 < height <= MOST_UNITS and 0 < width <= MOST_UNITS):
-        raise ValueError(
-            f"layer {where}: kept, height and width must be up to {MOST_UNITS}, got "
-            f"{shown((kept, height, width))}"
-        )
-    if height % kernel or width % kernel:
-        size = f"{height} x {width}"
-        raise ValueError(f"layer {where}: {size} pixels are no multiples of the kernel, {kernel}")
-    return Patches(
-        jnp.asarray(numbers(f"{where}.weights", weights, shape)),
-        jnp.asarray(numbers(f"{where}.bias", bias, shape[:1])),
-        known_activation(names.activation),
-        kept,
-        height,
-        width,
-    )
-
-
-_ARRAYS = {"dense": DENSE, "patches": DENSE, "gru": GRU}
-
-
 @dataclass(frozen=True)
 class LayerNames:
-    """All of a layer except its numbers, as in JSON."""
+    """All of a layer except its numbers, as in JSON; see `Dense`, `Patches` and `Gru`."""
 
     kind: str
     activation: str = ""
     kept: int = 0
-    """See `Dense`, `Patches` and `Gru`."""
     height: int = 0
-    """See `Patches`."""
     width: int = 0
 
     @classmethod
     def of(cls, layer: Layer) -> LayerNames:
         """Return the names of a layer."""
-        match layer:
-            case Dense():
-                return cls("dense", layer.activation, layer.kept)
-            case Patches():
-                place = layer.kept, layer.height, layer.width
-                return cls("patches", layer.activation, *place)
-            case _:
-                return cls("gru", kept=layer.kept)
+        (kind,) = (name for name, (made, _) in _KINDS.items() if isinstance(layer, made))
+        return cls(kind, **{name: x for name, x in vars(layer).items() if name in _FIXED})
 
     def layer(self, i: int, arrays: dict[str, np.ndarray]) -> Layer:
-        """Return the layer of number `i`, and take its arrays, which are checked.
+        """Return a layer, and remove its arrays from a dictionary.
+
+        Args:
+            i: Number of the layer.
+            arrays: Arrays, whose names begin with the number of their layer.
 
         Raises:
             ValueError: The kind is unknown, or an array is missing or does not fit.
         """
-        if self.kind not in _ARRAYS:
-            raise ValueError(f"layer {i}: {unknown('kind', self.kind, _ARRAYS)}")
-        own = {name: arrays.pop(f"{i}.{name}", None) for name in _ARRAYS[self.kind]}
+        if self.kind not in _KINDS:
+            raise ValueError(f"layer {i}: {unknown('kind', self.kind, _KINDS)}")
+        kind, names = _KINDS[self.kind]
+        own = {name: arrays.pop(f"{i}.{name}", None) for name in names}
         if self.kind == "gru":
-            return gru(str(i), own, self.kept)
-        if self.kind == "patches":
-            return patches(str(i), own["weights"], own["bias"], self)
-        return dense(str(i), own["weights"], own["bias"], self.activation, self.kept)
+            n_out = _shape(f"{i}.hidden_weights", own["hidden_weights"])[1]
+            n_in = _shape(f"{i}.input_weights", own["input_weights"])[1]
+            gates = (3 * n_out,)
+            shapes = [(*gates, n_in), (*gates, n_out), gates, gates, (n_out,)]
+        else:
+            known_activation(self.activation)
+            find = self._kernel if self.kind == "patches" else _shape
+            shape = find(f"{i}.weights", own["weights"])
+            shapes = [shape, shape[:1]]
+        checked = {
+            name: jnp.asarray(numbers(f"{i}.{name}", own[name], shape))
+            for name, shape in zip(names, shapes)
+        }
+        fixed = {name: getattr(self, name) for name in _FIXED if name in kind.__dataclass_fields__}
+        layer: Layer = kind(**checked, **fixed)
+        if not 0 <= self.kept <= layer.n_in:
+            has = f"layer {i} has {layer.n_in} inputs"
+            raise ValueError(f"{has}, of which it cannot keep {self.kept}")
+        return layer
+
+    def _kernel(self, name: str, weights: Any) -> tuple[int, ...]:
+        """Return the shape of the weights of `Patches`, which suits the picture."""
+        shape = np.shape(weights) if isinstance(weights, np.ndarray) else ()
+        if len(shape) != 4 or shape[2] != shape[3] or not 0 < np.prod(shape) <= MOST_UNITS**2:
+            expected = "channels out, channels in, and twice the side of the kernel"
+            raise ValueError(f"{name} must have the shape {expected}, got {shown(shape)}")
+        size, kernel = (self.height, self.width), shape[2]
+        if not (0 <= self.kept <= MOST_UNITS and all(0 < n <= MOST_UNITS for n in size)):
+            sizes = f"kept, height and width must be up to {MOST_UNITS}"
+            raise ValueError(f"{name}: {sizes}, got {shown((self.kept, *size))}")
+        if any(n % kernel for n in size):
+            pixels = f"{self.height} x {self.width} pixels"
+            raise ValueError(f"{name}: {pixels} are no multiples of the kernel, {kernel}")
+        return shape
 
 
-def layer_arrays(layers: Sequence[Layer]) -> dict[str, np.ndarray]:
+_FIXED = tuple(field.name for field in fields(LayerNames)[1:])
+
+
+def layer_arrays(layers: tuple[Layer, ...]) -> dict[str, np.ndarray]:
     """Return the arrays of layers by the names in files."""
     return {
         f"{i}.{name}": np.asarray(getattr(layer, name))
         for i, layer in enumerate(layers)
-        for name in _ARRAYS[LayerNames.of(layer).kind]
+        for name in _KINDS[LayerNames.of(layer).kind][1]
     }
 
 

@@ -11,15 +11,19 @@ from jax import Array
 from crazyflow_ros.checks.limits import unknown
 
 CHANNELS = {"depth": 1, "rgb": 3}
-"""Numbers of a pixel, by kind of picture."""
+"""Numbers per pixel of each kind of picture."""
 
 MOST_PIXELS = 4096
-"""Most pixels of a picture in an observation."""
+"""Largest number of pixels of a picture."""
 
 
 @dataclass(frozen=True)
 class Eye:
-    """A camera of the drone, and what an observation contains of its pictures."""
+    """A camera of the drone, whose pictures are part of the observation.
+
+    Raises:
+        ValueError: A number is out of range, or the kind is unknown.
+    """
 
     kind: str = "depth"
     """"depth" or "rgb"."""
@@ -35,11 +39,6 @@ class Eye:
     """Name of the camera in the drone's drawing, which mounts it."""
 
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ValueError: A number is out of range, or there is no such kind; the message names it.
-        """
         if self.kind not in CHANNELS:
             raise ValueError(unknown("kind of picture", self.kind, CHANNELS))
         if min(self.width, self.height) < 1 or self.width * self.height > MOST_PIXELS:
@@ -52,7 +51,7 @@ class Eye:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Rows, columns and numbers of a pixel."""
+        """Rows, columns, and numbers per pixel."""
         return self.height, self.width, CHANNELS[self.kind]
 
     @property
@@ -62,7 +61,7 @@ class Eye:
         return height * width * channels
 
     def seen(self, picture: Array) -> Array:
-        """Return what an observation contains of a picture, numbers from 0 to 1.
+        """Return a picture as the numbers from 0 to 1 that an observation contains.
 
         Args:
             picture: (..., height, width, 1) depth [m], infinite where there is nothing; or

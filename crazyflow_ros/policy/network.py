@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.struct import Struct, static_field
 
 Product = Callable[[Array, Array], Array]
 """Maps inputs (..., n) and weights (m, n) to (..., m)."""
@@ -22,14 +22,6 @@ Product = Callable[[Array, Array], Array]
 
 def _softplus(x: Array) -> Array:
     return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
-
-
-def _elu(x: Array) -> Array:
-    return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1)
-
-
-def _selu(x: Array) -> Array:
-    return 1.05070102 * jnp.where(x > 0, x, 1.67326324 * (jnp.exp(jnp.minimum(x, 0)) - 1))
 
 
 def _fast_tanh(x: Array) -> Array:
@@ -41,8 +33,10 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "identity": lambda x: x,
     "relu": lambda x: jnp.maximum(x, 0),
     "leaky_relu": lambda x: jnp.where(x >= 0, x, 0.01 * x),
-    "elu": _elu,
-    "selu": _selu,
+    "elu": lambda x: jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1),
+    "selu": lambda x: (
+        1.05070102 * jnp.where(x > 0, x, 1.67326324 * (jnp.exp(jnp.minimum(x, 0)) - 1))
+    ),
     "gelu": lambda x: x * (1 + jax.lax.erf(x * 0.5**0.5)) / 2,
     "softplus": _softplus,
     "mish": lambda x: x * jnp.tanh(_softplus(x)),
@@ -57,12 +51,12 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def matrix_product(inputs: Array, weights: Array) -> Array:
-    """Return the product as a matrix product, which suits large batches and derivatives."""
+    """Return the product by a matrix product, which suits large batches and derivatives."""
     return inputs @ weights.T
 
 
 def column_by_column(inputs: Array, weights: Array) -> Array:
-    """Return the product as a loop of plain arithmetic, which compiles into one kernel.
+    """Return the product by a loop over columns, which compiles into a single kernel.
 
     See `kernels.one_kernel`. The order of summation does not depend on the batch.
     """
@@ -87,7 +81,7 @@ class Dense(Struct):
     activation: str = static_field()
     """Name in `ACTIVATIONS`."""
     kept: int = static_field(default=0)
-    """How many of the inputs, the first ones, the next layer gets as well, before the outputs."""
+    """Number of inputs, counted from the first, that are passed on in front of the outputs."""
 
     @property
     def n_in(self) -> int:
@@ -96,12 +90,12 @@ class Dense(Struct):
 
     @property
     def n_out(self) -> int:
-        """Number of outputs, with the inputs that are kept."""
+        """Number of outputs, including the kept inputs."""
         return self.kept + self.weights.shape[0]
 
     @property
     def memory(self) -> Array:
-        """(0,), as it remembers nothing."""
+        """(0,): the layer has no memory."""
         return self.bias[:0]
 
     def __call__(
@@ -115,9 +109,9 @@ class Dense(Struct):
 
 
 class Patches(Struct):
-    """A convolution whose kernel moves by its own size: each patch of a picture becomes a pixel.
+    """A convolution whose stride is the size of its kernel: each patch becomes a pixel.
 
-    The next layer gets the numbers before the picture, too.
+    The numbers in front of the picture are passed on unchanged.
     """
 
     weights: Array
@@ -127,7 +121,7 @@ class Patches(Struct):
     activation: str = static_field()
     """Name in `ACTIVATIONS`."""
     kept: int = static_field()
-    """Numbers before the picture."""
+    """Number of inputs in front of the picture."""
     height: int = static_field()
     """Rows of the input, a multiple of the kernel."""
     width: int = static_field()
@@ -146,7 +140,7 @@ class Patches(Struct):
 
     @property
     def memory(self) -> Array:
-        """(0,), as it remembers nothing."""
+        """(0,): the layer has no memory."""
         return self.bias[:0]
 
     def __call__(
@@ -188,7 +182,7 @@ class Gru(Struct):
 
     @property
     def n_out(self) -> int:
-        """Number of outputs, with the inputs that are kept."""
+        """Number of outputs, including the kept inputs."""
         return self.kept + self.hidden_weights.shape[1]
 
     @property
@@ -199,7 +193,7 @@ class Gru(Struct):
     def __call__(
         self, inputs: Array, memory: Array, product: Product = matrix_product
     ) -> tuple[Array, Array]:
-        """Return outputs (..., n_out), the inputs that are kept and the new memory, and that."""
+        """Return outputs (..., n_out), which end with the new memory, and the new memory itself."""
         now = jnp.split(product(inputs, self.input_weights) + self.input_bias, 3, axis=-1)
         past = jnp.split(product(memory, self.hidden_weights) + self.hidden_bias, 3, axis=-1)
         reset, update = (ACTIVATIONS["sigmoid"](a + b) for a, b in zip(now[:2], past[:2]))
@@ -213,7 +207,7 @@ Layer = Dense | Patches | Gru
 
 
 class Network(Struct):
-    """Layers one after the other."""
+    """A sequence of layers."""
 
     layers: tuple[Layer, ...]
 
@@ -240,7 +234,7 @@ class Network(Struct):
         Args:
             inputs: (..., n_in).
             memory: (..., k), see `memory`.
-            product: How products with the weights are computed.
+            product: Multiplies inputs by weights.
 
         Returns:
             Outputs (..., n_out), and the new memory.
@@ -254,12 +248,12 @@ class Network(Struct):
         return now, jnp.concatenate(memories, axis=-1)
 
     def in_turn(self, inputs: Array, memory: Array, begins: Array) -> Array:
-        """Evaluate the network for inputs one after the other, as for training.
+        """Evaluate the network on sequences of inputs, as in training.
 
         Args:
             inputs: (T, N, n_in).
-            memory: (N, k) before the first of them.
-            begins: (T, N) bool, the inputs before which the memory is that at the start.
+            memory: (N, k) before the first inputs.
+            begins: (T, N) bool, whether the memory is reset before an input.
 
         Returns:
             (T, N, n_out).
@@ -297,15 +291,15 @@ def mlp(
 ) -> Network:
     """Return a network of dense layers with random orthogonal weights and zero biases.
 
-    As usual for policies (Andrychowicz et al., https://arxiv.org/abs/2006.05990), the last layer is
-    small, so that all actions begin near zero.
+    The last layer is small, as is usual for policies (Andrychowicz et al.,
+    https://arxiv.org/abs/2006.05990), so that all actions start near zero.
 
     Args:
         key: JAX random key.
-        sizes: Numbers of inputs, of each hidden layer, and of outputs.
-        activation: Name in `ACTIVATIONS`, of the hidden layers.
-        output_activation: Name in `ACTIVATIONS`, of the last layer.
-        output_gain: Norm of the rows of the last layer; sqrt(2) of the others.
+        sizes: Number of inputs, units of each hidden layer, and number of outputs.
+        activation: Activation of the hidden layers, a name in `ACTIVATIONS`.
+        output_activation: Activation of the last layer.
+        output_gain: Norm of the rows of the last layer; that of the others is sqrt(2).
 
     Raises:
         ValueError: There are fewer than two sizes, or an activation is unknown.
@@ -323,10 +317,10 @@ def mlp(
 
 
 def known_activation(name: str) -> str:
-    """Return the name of an activation.
+    """Return the name of an activation if it is known.
 
     Raises:
-        ValueError: It is unknown.
+        ValueError: It is not.
     """
     if name not in ACTIVATIONS:
         raise ValueError(unknown("activation", name, ACTIVATIONS))

@@ -1,4 +1,4 @@
-"""Observations: vectors that are assembled from named parts of a drone's motion."""
+"""Observations: vectors assembled from named parts of a drone's motion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_HISTORY = 1000
 
 
 class Motion(NamedTuple):
-    """Everything that an observation can contain. Leading axes are a batch of drones."""
+    """Motion of drones and of their goals. Leading axes are a batch of drones."""
 
     pos: Array
     """(..., 3) centre of mass, world frame, m."""
@@ -43,7 +43,7 @@ class Motion(NamedTuple):
 
 
 def turned(motion: Motion, cos: Array, sin: Array) -> Motion:
-    """Return a motion in level axes with a yaw, given by its cosine and sine (...)."""
+    """Return a motion in level axes turned by a yaw angle, given by its cosine and sine (...)."""
 
     def vector(v: Array) -> Array:
         x, y, z = split(v)
@@ -118,12 +118,16 @@ DEFAULT_PARTS = ("position_error", "velocity_error", "attitude", "body_rates")
 
 @dataclass(frozen=True)
 class Observation:
-    """The composition of an observation: a pure function of motion and previous observation."""
+    """Composition of an observation: a pure function of the motion and the observation before.
+
+    Raises:
+        ValueError: A part is unknown, or a number is out of range.
+    """
 
     parts: tuple[str, ...] = DEFAULT_PARTS
     """Names in `PARTS`, in order."""
     history: int = 1
-    """Number of consecutive frames in an observation, the newest first; 1 is the present one."""
+    """Number of consecutive frames, the newest first; 1 for the current one alone."""
     rotor_range: tuple[float, float] = (0.0, 1.0)
     """Slowest and fastest speed [RPM] for the part `rotor_speeds`, see `of`."""
     largest_errors: tuple[float, float] = (0.0, 0.0)
@@ -131,14 +135,9 @@ class Observation:
     world; larger ones are clipped, so that a policy meets no errors beyond those of its training.
     0: no limit."""
     eye: Eye | None = None
-    """The camera whose present picture follows the frames; None for no picture."""
+    """Camera whose current picture follows the frames; None for no picture."""
 
     def __post_init__(self) -> None:
-        """Check the parts.
-
-        Raises:
-            ValueError: A part is unknown, or a number out of range; the message names it.
-        """
         if not self.parts:
             raise ValueError(f"an observation needs at least one part, from {', '.join(PARTS)}")
         for part in self.parts:
@@ -176,7 +175,7 @@ class Observation:
 
     @property
     def frame_size(self) -> int:
-        """Number of elements of a frame, the parts at one time."""
+        """Number of elements of a frame, which contains all parts at one time."""
         return sum(PARTS[part].size for part in self.parts)
 
     @property
@@ -186,7 +185,7 @@ class Observation:
 
     @property
     def repeated_size(self) -> int:
-        """Number of elements that the next observation repeats, the first ones."""
+        """Number of leading elements that the next observation contains again."""
         return self.motion_size - self.frame_size
 
     @property
@@ -200,16 +199,16 @@ class Observation:
         """Return the observation of a motion.
 
         Args:
-            motion: The present motion.
-            before: (..., size) previous observation, of which only `repeated_size` elements are
-                read, and the others may be left out; None, or zeros, at the start.
-            picture: (..., height, width, channels) present picture of the `eye`, see `Eye.seen`.
+            motion: The current motion.
+            before: (..., size) previous observation, or its first `repeated_size` elements; None or
+                zeros at the start.
+            picture: (..., height, width, channels) current picture of the `eye`, see `Eye.seen`.
 
         Returns:
             (..., size).
 
         Raises:
-            ValueError: There is an eye but no picture, or the other way round.
+            ValueError: There is an eye but no picture, or a picture but no eye.
         """
         return self.with_picture(self.stacked(self.frame(motion), before), picture)
 
@@ -237,7 +236,7 @@ class Observation:
         return jnp.concatenate([frame, past], axis=-1)
 
     def _clipped(self, motion: Motion) -> Motion:
-        """Return the motion with a goal that is not further away than `largest_errors`."""
+        """Return the motion with a goal no farther away than `largest_errors`."""
         far, fast = self.largest_errors
         if far:
             goal = motion.pos + jnp.clip(motion.goal - motion.pos, -far, far)

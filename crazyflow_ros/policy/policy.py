@@ -1,4 +1,4 @@
-"""A policy, from the motion of a drone to its command, with everything that it needs to fly."""
+"""A policy: a network with everything that is needed to fly a drone with it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from crazyflow_ros.dynamics.components import heading, split, stack
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.network import Network, Product, matrix_product
 from crazyflow_ros.policy.observation import Motion, Observation, turned
-from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.xla.struct import Struct, static_field
 
 
 class PolicyState(NamedTuple):
-    """What a policy remembers. Leading axes are a batch of drones."""
+    """State of a policy between actions. Leading axes are a batch of drones."""
 
     observation: Array
-    """(..., n) frames that the next observation repeats, without normalisation; zeros at first."""
+    """(..., n) frames that the next observation contains again, not normalised; zeros at first."""
     action: Array
     """(..., 4) previous action, -1 to 1; zeros at the start."""
     memory: Array
-    """(..., k) memory of recurrent layers."""
+    """(..., k) of the recurrent layers."""
 
 
 class Policy(Struct):
@@ -39,11 +39,11 @@ class Policy(Struct):
     freq: int = static_field()
     """Actions per second."""
     drone: str = static_field()
-    """Model of the drone for which the policy was made."""
+    """Model of the drone that the policy was trained to fly."""
     dynamics: str = static_field()
     """Dynamics with which the policy was trained, empty if unknown."""
     about: str = static_field()
-    """Remark of its author."""
+    """Remark of the author."""
 
     def initial_state(self, lead: tuple[int, ...] = ()) -> PolicyState:
         """Return the state at the start.
@@ -68,10 +68,10 @@ class Policy(Struct):
         """Choose a command.
 
         Args:
-            state: What the policy remembers, from `initial_state` or the previous call.
-            motion: The present motion; its field `action` is ignored.
-            product: How products with the weights are computed.
-            picture: Present picture, if the observation has an `eye`, see `Eye.seen`.
+            state: State from `initial_state` or from the previous call.
+            motion: The current motion; its field `action` is ignored.
+            product: Multiplies inputs by weights.
+            picture: Current picture, if the observation has an `eye`, see `Eye.seen`.
 
         Returns:
             The new state, and the command (..., 4) of the control mode of `action`. The command is

@@ -3,14 +3,12 @@
 MuJoCo's renderers draw one world at a time, outside of compiled functions, and have no derivatives.
 """
 
-from crazyflow_ros.raytracing.chip import Chip
-from crazyflow_ros.raytracing.distortion import Distortion, DistortionModel
-from crazyflow_ros.raytracing.lens import Lens, Optics
 from crazyflow_ros.raytracing.look import Appearance, Lights
-from crazyflow_ros.raytracing.motion import Flow, Motions, Twists
+from crazyflow_ros.raytracing.motions import Flow, Motions, Twists
+from crazyflow_ros.raytracing.optics import Lens, Optics
 from crazyflow_ros.raytracing.painter import Painter
-from crazyflow_ros.raytracing.shutter import Shutter
 from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer
+from crazyflow_ros.sensors.camera_model import Chip, Distortion, DistortionModel, Shutter
 
 __all__ = [
     "Appearance",

@@ -1,8 +1,8 @@
 """Where rays enter shapes of unit size.
 
-A ray is the points `start + t * step` in the coordinates of a shape, in which it has unit size (see
-`shapes`). Each function returns the t at which the ray enters the shape from outside, which may be
-before it starts, and infinity where it does not. MuJoCo culls back faces, too.
+A ray is the points `start + t * step` in the coordinates of a shape, in which it has unit size, see
+`unit_shapes`. Each function returns the t at which the ray enters the shape from outside, which may
+be before it starts, and infinity where it does not. MuJoCo culls back faces, too.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from typing import TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Directions
-from crazyflow_ros.raytracing.shapes import UnitShape
+from crazyflow_ros.raytracing.pixels import Directions, Vector
+from crazyflow_ros.raytracing.unit_shapes import UnitShape
 from crazyflow_ros.scene.renderers import NEAR
 
-Vector: TypeAlias = tuple[Array, Array, Array]
-"""Components of vectors; each is an array of rays."""
 Entry: TypeAlias = Callable[[Vector, Vector, tuple[Array, Array]], Array]
 """Takes start, step and `UnitShapes.extra`."""
 
@@ -115,7 +113,7 @@ def entries(
         step = tuple(b + TINY for b in ahead)
     else:
         start, step = origin, tuple(a + b + TINY for a, b in zip(across, ahead))
-    enter = ENTRIES[kind](start, step, (row[12], row[13]))  # type: ignore[arg-type]
+    enter = ENTRIES[kind](start, step, (row[12], row[13]))
     return jnp.where(enter > (NEAR if near is None else near), enter, jnp.inf)
 
 

@@ -15,8 +15,8 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.shapes import seen
-from crazyflow_ros.raytracing.surface import Vector
+from crazyflow_ros.raytracing.pixels import Vector
+from crazyflow_ros.raytracing.unit_shapes import seen
 from crazyflow_ros.scene.renderers import FAR
 
 _SKY = 0.7 * FAR
@@ -56,8 +56,7 @@ class Haze(NamedTuple):
         thickest = 1.0 - self._thickest
         share = jnp.minimum(place / thickest, (1.0 - place) / (1.0 - thickest))
         share = jnp.where((height >= 0.0) & (down > 0.0), jnp.clip(share, 0.0, 1.0), 0.0)
-        red, green, blue = (a + share * (b - a) for a, b in zip(picture, self.color))
-        return red, green, blue
+        return tuple(a + share * (b - a) for a, b in zip(picture, self.color))
 
     @property
     def _thickest(self) -> float:

@@ -9,8 +9,8 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.shapes import colors_of
 from crazyflow_ros.raytracing.textures import TexturedGeoms
+from crazyflow_ros.raytracing.unit_shapes import colors_of
 
 _SPECULAR, _SHININESS = 0.5, 0.5
 """Of geoms without a material."""
@@ -71,7 +71,7 @@ def look_of(model: mujoco.MjModel, textures: TexturedGeoms) -> Appearance:
     material = model.geom_matid
     values = {"emission": 0.0, "specular": _SPECULAR, "shininess": _SHININESS}
     surfaces = {
-        name: _by_material(getattr(model, f"mat_{name}"), material, default)
+        name: np.append(getattr(model, f"mat_{name}"), default)[material].astype(float)
         for name, default in values.items()
     }
     surfaces["shininess"] *= _SHININESS_UNIT
@@ -87,10 +87,6 @@ def look_of(model: mujoco.MjModel, textures: TexturedGeoms) -> Appearance:
     return Appearance(texture=jnp.asarray(textures.texture[None]), lights=lights, **rows)
 
 
-def _by_material(values: np.ndarray, material: np.ndarray, default: float) -> np.ndarray:
-    return np.append(values, default)[material].astype(float)
-
-
 def _lights_of(model: mujoco.MjModel) -> Lights:
     """Return the directional lights and spot lights; MuJoCo draws no others."""
     data = mujoco.MjData(model)
@@ -99,10 +95,10 @@ def _lights_of(model: mujoco.MjModel) -> Lights:
     mujoco.mj_camlight(model, data)
     drawn = drawn_lights(model)
     if not drawn.size:  # a dark one, because compiled functions have no empty arguments
-        dark = [np.zeros((1, 3)) for _ in range(5)]
-        up, off = np.array([[0.0, 0.0, 1.0]]), np.zeros(1)
-        fields = (dark[0], up, *dark[1:4], np.array([[1.0, 0.0, 0.0]]), off, off, off)
-        return Lights(*(jnp.asarray(field[None], jnp.float32) for field in fields))
+        x, z = np.eye(3)[[0, 2]]
+        dark, off = np.zeros((1, 1, 3)), np.zeros((1, 1))
+        fields = (dark, z[None, None], dark, dark, dark, x[None, None], off, off, off)
+        return Lights(*(jnp.asarray(field, jnp.float32) for field in fields))
     far = model.light_type[drawn] == mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
     # Directional lights are spot lights without a cone.
     attenuation = np.where(far[:, None], [1.0, 0.0, 0.0], model.light_attenuation[drawn])

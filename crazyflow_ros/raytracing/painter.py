@@ -13,10 +13,10 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.haze import haze_of
-from crazyflow_ros.raytracing.lens import Directions, Lens
 from crazyflow_ros.raytracing.look import Appearance, drawn_lights, look_of
-from crazyflow_ros.raytracing.mirror import mirror_of
-from crazyflow_ros.raytracing.pixels import if_any, of_pixels, rows_of
+from crazyflow_ros.raytracing.optics import Lens
+from crazyflow_ros.raytracing.pixels import Directions, Vector, if_any, of_pixels, rows_of
+from crazyflow_ros.raytracing.reflection import mirror_of
 from crazyflow_ros.raytracing.shading import (
     FINISH_ROWS,
     dimmed,
@@ -25,13 +25,14 @@ from crazyflow_ros.raytracing.shading import (
     shade,
     turned_into,
 )
-from crazyflow_ros.raytracing.shadows import ShadowRays
-from crazyflow_ros.raytracing.shapes import Opacity, seen
-from crazyflow_ros.raytracing.surface import SURFACE_ROWS, Vector, smoothed
+from crazyflow_ros.raytracing.shadow_rays import ShadowRays
+from crazyflow_ros.raytracing.surface import SURFACE_ROWS, smoothed
 from crazyflow_ros.raytracing.textures import Textures, textures_of
-from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames
-from crazyflow_ros.struct import pytree
+from crazyflow_ros.raytracing.tracer import Frames, Hits, Tracer, flat_frames, layers_of
+from crazyflow_ros.raytracing.unit_shapes import Opacity
+from crazyflow_ros.sensors.camera_model import Chip
 from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.struct import pytree
 
 _FINISH_END = SURFACE_ROWS + FINISH_ROWS
 
@@ -87,14 +88,12 @@ class Painter:
         self._textures, of_geoms = textures_of(model)
         self._with_textures = textures
         self.look = look_of(model, of_geoms)
-        self._layers = [
-            Tracer(model, lens, groups, opacity)
-            for opacity in (Opacity.opaque, Opacity.transparent)
-            if seen(model, groups, opacity).any()
-        ]
+        self._layers = layers_of(model, lens, groups)
         self._haze = haze_of(model, groups) if self._textures.sky >= 0 else None
         self._mirror = mirror_of(model, groups)
-        self._mirrored = [] if self._mirror is None else self._mirror.tracers(model, lens, groups)
+        self._mirrored = []
+        if self._mirror is not None:
+            self._mirrored = layers_of(model, lens, groups, self._mirror.geom)
         casting = np.flatnonzero(model.light_castshadow[drawn_lights(model)]).tolist()
         self._casting: tuple[int, ...] = tuple(casting)
         self._casters = Tracer(model, lens, groups) if shadows and self._casting else None
@@ -107,8 +106,7 @@ class Painter:
             cameras: See `Tracer.hits`.
             look: Of N worlds, or one row for all; by default that of the scene.
         """
-        painted: Array = _paint(self, geoms, cameras, look or self.look)
-        return painted
+        return _paint(self, geoms, cameras, look or self.look)
 
     def _paint(self, geoms: Frames, cameras: Frames, look: Appearance) -> Array:
         n = len(cameras.pos)
@@ -190,8 +188,7 @@ class Painter:
             over = partial(over, shadows=shadows if is_opaque else None)
             picture = if_any(seen, over, picture, picture, own, layer)
             if is_opaque and self._mirrored and reflected is not None:
-                a, b, c = (part + add for part, add in zip(picture, reflected))
-                picture = a, b, c
+                picture = _sum(picture, reflected)
             nearest = layer.depth
         return picture
 
@@ -221,27 +218,42 @@ class Painter:
         if self._layers[0].tiles.orthographic:
             start, step = across, ahead
         else:
-            start, step = (none,) * 3, _added(across, ahead)
-        red, green, blue = self._textures.of_sky(*step)
+            start, step = (none,) * 3, _sum(across, ahead)
+        sky = self._textures.of_sky(*step)
         if self._haze is None or plane is None:
-            return red, green, blue
-        return self._haze.over((red, green, blue), plane, camera[:3], start, step)
+            return sky
+        return self._haze.over(sky, plane, camera[:3], start, step)
 
 
 # Compiled once for all painters of the same structure, also if they are called without `jax.jit`.
 _paint = jax.jit(Painter._paint)
 
 
+def develop(chip: Chip, colors: Array, keys: Array | None) -> Array:
+    """Return colors as a chip reads them.
+
+    Args:
+        chip: That of the camera.
+        colors: From 0 to 1, (N, height, width, 3).
+        keys: Random keys of the pictures, (N,); only needed for noise.
+    """
+    if chip.is_noisy:
+        normal = jax.vmap(lambda key: jax.random.normal(key, colors.shape[1:]))(keys)
+        electrons = chip.full_well * colors
+        electrons += jnp.sqrt(electrons + chip.read_noise**2) * normal
+        colors = electrons / chip.full_well
+    if chip.is_noisy or chip.gain != 1.0:
+        colors = jnp.clip(chip.gain * colors, 0.0, 1.0)
+    return colors if chip.gamma == 1.0 else colors ** (1.0 / chip.gamma)
+
+
 def _over(below: Vector, above: Vector, share: Array) -> Vector:
-    red, green, blue = (a * share + b * (1 - share) for a, b in zip(above, below))
-    return red, green, blue
+    return tuple(a * share + b * (1 - share) for a, b in zip(above, below))
 
 
 def _turned(axes: Array, vector: Vector) -> Vector:
-    x, y, z = (sum(a * b for a, b in zip(row, vector)) for row in axes)
-    return x, y, z
+    return tuple(sum(a * b for a, b in zip(row, vector)) for row in axes)
 
 
-def _added(a: Vector, b: Vector) -> Vector:
-    x, y, z = (first + second for first, second in zip(a, b))
-    return x, y, z
+def _sum(a: Vector, b: Vector) -> Vector:
+    return tuple(first + second for first, second in zip(a, b))

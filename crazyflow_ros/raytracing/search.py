@@ -18,9 +18,9 @@ from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
 from crazyflow_ros.raytracing.entry import entries
-from crazyflow_ros.raytracing.lens import COLUMNS, ROWS, Directions, Tiles
-from crazyflow_ros.raytracing.shapes import WORD, UnitShape, UnitShapes
-from crazyflow_ros.raytracing.view import (
+from crazyflow_ros.raytracing.pixels import COLUMNS, ROWS, Directions, Tiles
+from crazyflow_ros.raytracing.unit_shapes import WORD, UnitShape, UnitShapes
+from crazyflow_ros.raytracing.visibility import (
     NUMBERS,
     Masks,
     mask_of_tile,
@@ -54,8 +54,7 @@ def search(
         What is found, (N, height, width) of whole tiles.
     """
     args = shapes, tiles, frames, cameras, near
-    found: Found = lax.platform_dependent(*args, cpu=by_tile, default=by_shape)
-    return found
+    return lax.platform_dependent(*args, cpu=by_tile, default=by_shape)
 
 
 @search.def_vmap
@@ -71,20 +70,37 @@ def _(
     return (depth, number), (True, True)
 
 
-def by_tile(
-    shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
-) -> Found:
+def by_tile(*args: Any) -> Found:
     """Return the result of `search` on the CPU."""
-    found: Found = one_kernel(_by_tile)(shapes, tiles, frames, cameras, near)
-    return found
+    return one_kernel(_by_tile)(*args)
 
 
 def by_shape(
     shapes: UnitShapes, tiles: Tiles, frames: Array, cameras: Array, near: Array | None
 ) -> Found:
     """Return the result of `search` on other devices."""
-    seen = jax.vmap(lambda *args: _view(shapes, tiles, *args))(frames, cameras)
-    return _by_shape(shapes, tiles, near, *seen)
+    table, masks = jax.vmap(lambda *args: _view(shapes, tiles, *args))(frames, cameras)
+    in_tiles, entry = (
+        jax.vmap(masks_of_tiles)(masks),
+        partial(entries, orthographic=tiles.orthographic),
+    )
+    size = (*in_tiles.shape[:2], tiles.rays.x.shape[1])
+    nearest = jnp.full(size, jnp.inf, table.dtype), jnp.full(size, -1, jnp.int32)
+    start = 0
+    for kind, n_words in shapes.words:
+
+        def step(shape: Array, nearest: Found, kind: UnitShape = kind) -> Found:
+            depth, found = nearest
+            row = lax.dynamic_index_in_dim(table, shape, 2, keepdims=False)
+            new = entry(kind, row.T[:, :, None, None], tiles.rays, near)
+            mask = lax.dynamic_index_in_dim(in_tiles, shape // WORD, 2, keepdims=False)
+            here = (mask >> (shape % WORD).astype(jnp.uint32)) & 1
+            new = jnp.where(here[..., None] == 1, new, jnp.inf)
+            return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
+
+        nearest = lax.fori_loop(WORD * start, WORD * (start + n_words), step, nearest)
+        start += n_words
+    return tiles.joined(nearest[0]), tiles.joined(nearest[1])
 
 
 def _view(shapes: UnitShapes, tiles: Tiles, frames: Array, camera: Array) -> tuple[Array, Masks]:
@@ -183,29 +199,3 @@ def each_shape(mask: Array, first: Array, step: Callable[[Array, T], T], carry: 
         return mask ^ lowest, step(shape, carry)
 
     return lax.while_loop(lambda state: state[0] != 0, next_shape, (mask, carry))[1]
-
-
-def _by_shape(
-    shapes: UnitShapes, tiles: Tiles, near: Array | None, table: Array, masks: Masks
-) -> Found:
-    in_tiles, entry = (
-        jax.vmap(masks_of_tiles)(masks),
-        partial(entries, orthographic=tiles.orthographic),
-    )
-    size = (*in_tiles.shape[:2], tiles.rays.x.shape[1])
-    nearest = jnp.full(size, jnp.inf, table.dtype), jnp.full(size, -1, jnp.int32)
-    start = 0
-    for kind, n_words in shapes.words:
-
-        def step(shape: Array, nearest: Found, kind: UnitShape = kind) -> Found:
-            depth, found = nearest
-            row = lax.dynamic_index_in_dim(table, shape, 2, keepdims=False)
-            new = entry(kind, row.T[:, :, None, None], tiles.rays, near)
-            mask = lax.dynamic_index_in_dim(in_tiles, shape // WORD, 2, keepdims=False)
-            here = (mask >> (shape % WORD).astype(jnp.uint32)) & 1
-            new = jnp.where(here[..., None] == 1, new, jnp.inf)
-            return jnp.minimum(depth, new), jnp.where(new < depth, shape, found)
-
-        nearest = lax.fori_loop(WORD * start, WORD * (start + n_words), step, nearest)
-        start += n_words
-    return tiles.joined(nearest[0]), tiles.joined(nearest[1])

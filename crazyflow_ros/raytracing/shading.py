@@ -15,11 +15,11 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.raytracing.look import Appearance, Lights
-from crazyflow_ros.raytracing.pixels import if_any
-from crazyflow_ros.raytracing.shadows import ShadowRays
-from crazyflow_ros.raytracing.shapes import UnitShape
-from crazyflow_ros.raytracing.surface import PixelRays, Surface, Vector
+from crazyflow_ros.raytracing.pixels import Vector, if_any
+from crazyflow_ros.raytracing.shadow_rays import ShadowRays
+from crazyflow_ros.raytracing.surface import PixelRays, Surface
 from crazyflow_ros.raytracing.textures import Textures, on_cube_of
+from crazyflow_ros.raytracing.unit_shapes import UnitShape
 from crazyflow_ros.xla.kernels import apart
 
 FINISH_ROWS = 14
@@ -29,7 +29,7 @@ FINISH_ROWS = 14
 class Finish(NamedTuple):
     """What the geoms that are seen are made of, each (R,)."""
 
-    color: tuple[Array, Array, Array, Array]
+    color: tuple[Array, ...]
     """Red, green, blue, opacity."""
     emission: Array
     specular: Array
@@ -38,7 +38,7 @@ class Finish(NamedTuple):
     """Number of the texture, -1 for none."""
     is_cube: Array
     """Whether the texture is that of a cube."""
-    pattern: tuple[Array, Array, Array, Array, Array]
+    pattern: tuple[Array, ...]
     """See `TexturedGeoms.pattern`."""
 
 
@@ -61,18 +61,16 @@ def finish_of(rows: Array) -> Finish:
     Args:
         rows: Those of `finish_rows` that are seen, (FINISH_ROWS, R).
     """
-    red, green, blue, opacity, emission, specular, shininess, texture, cube, *pattern = rows
-    right, down, start, top, density = pattern
-    return Finish(
-        (red, green, blue, opacity), emission, specular, shininess, texture.astype(jnp.int32),
-        cube > 0.0, (right, down, start, top, density),
-    )  # fmt: skip
+    numbers = tuple(rows)
+    emission, specular, shininess, texture, cube = numbers[4:9]
+    single = (emission, specular, shininess, texture.astype(jnp.int32), cube > 0.0)
+    return Finish(numbers[:4], *single, numbers[9:])
 
 
 def dimmed(finish: Finish, share: float) -> Finish:
     """Return what geoms are made of, seen in a mirror that shows a share of their colors."""
-    red, green, blue, opacity = finish.color
-    return finish._replace(color=(red * share, green * share, blue * share, opacity))
+    *color, opacity = finish.color
+    return finish._replace(color=(*(part * share for part in color), opacity))
 
 
 def shade(
@@ -102,17 +100,15 @@ def shade(
     def sampled(surface: Surface, rays: PixelRays, finish: Finish) -> Vector:
         place = apart(partial(_coordinates, textures), surface, finish)
         covered = apart(_covered, surface, rays, finish)
-        red, green, blue = textures.sample(finish.texture, *place, covered)
-        return red, green, blue
+        return textures.sample(finish.texture, *place, covered)
 
-    white = (jnp.ones_like(rays.depth),) * 3
+    white: Vector = (jnp.ones_like(rays.depth),) * 3
     texel = if_any(finish.texture >= 0, sampled, white, surface, rays, finish)
     return _in_range([part * color for part, color in zip(parts, texel)])
 
 
 def _in_range(parts: list[Array]) -> Vector:
-    red, green, blue = (jnp.clip(part, 0.0, 1.0) for part in parts)
-    return red, green, blue
+    return tuple(jnp.clip(part, 0.0, 1.0) for part in parts)
 
 
 def _lit(
@@ -132,8 +128,7 @@ def _lit(
     more = [none] * 3
     for k in range(len(look.lights.pos)):
         one = Lights(*(part[k] for part in look.lights))
-        power, distance, *way = apart(_beam, one, camera, rays)
-        to_light: Vector = way[0], way[1], way[2]
+        power, distance, to_light = apart(_beam, one, camera, rays)
         faces = apart(_reflected, normal, to_light, rays, finish.shininess)
         light = jnp.stack([one.ambient, one.diffuse, one.specular])
         if shadows is None or k not in casting:
@@ -146,7 +141,7 @@ def _lit(
     return [jnp.minimum(part, 1.0) + add for part, add in zip(total, more)]
 
 
-def _beam(light: Lights, camera: Array, rays: PixelRays) -> tuple[Array, ...]:
+def _beam(light: Lights, camera: Array, rays: PixelRays) -> tuple[Array, Array, Vector]:
     """Return how much of a light reaches the ends of rays, its distance [m], and the way to it."""
     where, beam = (turned_into(part, camera) for part in (light.pos - camera[:3], light.dir))
     away = [a - b for a, b in zip(where, rays.ends())]
@@ -159,7 +154,7 @@ def _beam(light: Lights, camera: Array, rays: PixelRays) -> tuple[Array, ...]:
     power = jnp.exp(light.exponent * jnp.log(jnp.maximum(inside, 1e-6)))
     power = power / (near + linear * distance + square * distance * distance)
     power = jnp.where(inside >= jnp.cos(light.cutoff), power, 0.0)
-    return power, jnp.where(parallel, ahead, distance), *to_light
+    return power, jnp.where(parallel, ahead, distance), tuple(to_light)
 
 
 def _added(
@@ -226,8 +221,7 @@ def _direction(surface: Surface, finish: Finish) -> Vector:
     beyond = surface.facing[2]
     on_capsule = jnp.where(beyond == 0.0, z / surface.length, jnp.sign(z) + beyond)
     z = jnp.where(surface.kind == UnitShape.capsule.value, on_capsule, z)
-    a, b, c = (part * factor for part, factor in zip((x, y, z), finish.pattern))
-    return a, b, c
+    return tuple(part * factor for part, factor in zip((x, y, z), finish.pattern))
 
 
 def _around(surface: Surface, u: Array, v: Array) -> tuple[Array, Array]:

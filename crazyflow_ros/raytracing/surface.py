@@ -1,24 +1,21 @@
 """The surface of shapes where rays hit them.
 
-Everything is computed by component, see `view`, for the R pixels of one picture: from a shape's row
-of the table, which says where the camera is in its coordinates.
+Everything is computed by component, see `visibility`, for the R pixels of one picture: from a
+shape's row of the table, which says where the camera is in its coordinates.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Directions
-from crazyflow_ros.raytracing.shapes import UnitShape, UnitShapes
-from crazyflow_ros.raytracing.view import KIND, NUMBERS
-from crazyflow_ros.struct import Struct, static_field
+from crazyflow_ros.raytracing.pixels import Directions, Vector
+from crazyflow_ros.raytracing.unit_shapes import UnitShape, UnitShapes
+from crazyflow_ros.raytracing.visibility import KIND, NUMBERS
 from crazyflow_ros.xla.kernels import apart
-
-Vector: TypeAlias = tuple[Array, Array, Array]
-"""Components of vectors, each (R,)."""
+from crazyflow_ros.xla.struct import Struct, static_field
 
 SURFACE_ROWS = NUMBERS + 1
 """Numbers of a shape that `surface_of` needs."""
@@ -83,8 +80,9 @@ def surface_of(shapes: UnitShapes, rows: Array, rays: PixelRays) -> Surface:
 
     def local(rows: Array, rays: PixelRays) -> Vector:
         ends = rays.ends()
-        x, y, z = (rows[9 + i] + sum(rows[3 * i + j] * ends[j] for j in range(3)) for i in range(3))
-        return x, y, z
+        return tuple(
+            rows[9 + i] + sum(rows[3 * i + j] * ends[j] for j in range(3)) for i in range(3)
+        )
 
     kind = rows[NUMBERS]
     place: Vector = apart(local, rows, rays)
@@ -105,12 +103,12 @@ def _facing(shapes: UnitShapes, kind: Array, local: Vector, length: Array) -> Ve
     side = jnp.sign(z)
     size = [abs(part) for part in local]
     most = jnp.maximum(jnp.maximum(size[0], size[1]), size[2])
-    on_face = [jnp.where(part == most, jnp.sign(at), 0.0) for part, at in zip(size, local)]
+    on_face = tuple(jnp.where(part == most, jnp.sign(at), 0.0) for part, at in zip(size, local))
     round_side = x * x + y * y > z * z
     of_kind: dict[UnitShape, Vector] = {
         UnitShape.ball: local,
         UnitShape.capsule: (x, y, z - jnp.clip(z, -length, length)),
-        UnitShape.box: (on_face[0], on_face[1], on_face[2]),
+        UnitShape.box: on_face,
         UnitShape.cylinder: (
             jnp.where(round_side, x, 0.0), jnp.where(round_side, y, 0.0),
             jnp.where(round_side, 0.0, side),
@@ -120,8 +118,8 @@ def _facing(shapes: UnitShapes, kind: Array, local: Vector, length: Array) -> Ve
     for present, _ in shapes.words:
         if present in of_kind:
             here = kind == present.value
-            a, b, c = (jnp.where(here, own, other) for own, other in zip(of_kind[present], facing))
-            facing = a, b, c
+            pairs = zip(of_kind[present], facing)
+            facing = tuple(jnp.where(here, own, other) for own, other in pairs)
     return facing
 
 
@@ -142,5 +140,5 @@ def smoothed(surface: Surface, rows: Array, corners: Array) -> Surface:
     ]
     is_triangle = surface.kind == UnitShape.triangle.value
     others = *surface.facing, *surface.place
-    a, b, c, u, v, w = (jnp.where(is_triangle, x, y) for x, y in zip(blended, others))
-    return surface._replace(normal=in_camera(rows, (a, b, c)), place=(u, v, w))
+    new = tuple(jnp.where(is_triangle, x, y) for x, y in zip(blended, others))
+    return surface._replace(normal=in_camera(rows, new[:3]), place=new[3:])

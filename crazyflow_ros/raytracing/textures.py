@@ -12,8 +12,8 @@ from jax import Array
 
 from crazyflow_ros.raytracing.triangles import has_coordinates, triangles_of
 from crazyflow_ros.scene.renderers import FLOOR
-from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.struct import Struct, static_field
 
 _LEVELS = 12
 """Most copies of a texture, each half as wide as the one before."""
@@ -204,9 +204,7 @@ def _averaged(image: np.ndarray, edges: np.ndarray, axis: int) -> np.ndarray:
     along = [-1 if i == axis else 1 for i in range(3)]
     part = (edges - low).reshape(along)
     at = np.take(sums, low, axis) + part * np.take(image, low, axis)
-    return np.diff(at, axis=axis) / np.diff(edges).reshape(
-        [-1 if i == axis else 1 for i in range(3)]
-    )
+    return np.diff(at, axis=axis) / np.diff(edges).reshape(along)
 
 
 def _packed(image: np.ndarray) -> np.ndarray:

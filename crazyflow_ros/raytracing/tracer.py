@@ -11,14 +11,14 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.lens import Directions, Lens, Tiles
-from crazyflow_ros.raytracing.pixels import of_pixels, rows_of
+from crazyflow_ros.raytracing.optics import Lens
+from crazyflow_ros.raytracing.pixels import Directions, Tiles, of_pixels, rows_of
 from crazyflow_ros.raytracing.search import Found, search
-from crazyflow_ros.raytracing.shapes import Opacity, UnitShapes, shapes_of
 from crazyflow_ros.raytracing.surface import PixelRays, Surface, surface_of, surface_rows
-from crazyflow_ros.raytracing.view import table_of
-from crazyflow_ros.struct import pytree
+from crazyflow_ros.raytracing.unit_shapes import Opacity, UnitShapes, seen, shapes_of
+from crazyflow_ros.raytracing.visibility import table_of
 from crazyflow_ros.xla.kernels import apart
+from crazyflow_ros.xla.struct import pytree
 
 
 class Frames(NamedTuple):
@@ -99,8 +99,7 @@ class Tracer:
 
         They are zero where nothing is seen.
         """
-        normals: Array = _normals(self, hits, geoms, cameras)
-        return normals
+        return _normals(self, hits, geoms, cameras)
 
     def rows(self, frames: Array, camera: Array) -> Array:
         """Return the numbers of the shapes in one picture, see `surface_rows`."""
@@ -124,6 +123,17 @@ class Tracer:
     def cropped(self, found: Found) -> Hits:
         """Return what is found without what is beyond the edges of the picture."""
         return Hits(*(part[:, : self.tiles.height, : self.tiles.width] for part in found))
+
+
+def layers_of(
+    model: mujoco.MjModel, lens: Lens, groups: Sequence[int], without: int = -1
+) -> list[Tracer]:
+    """Return tracers of what is opaque and of what is not, if there is any; see `Tracer`."""
+    return [
+        Tracer(model, lens, groups, opacity, without)
+        for opacity in (Opacity.opaque, Opacity.transparent)
+        if seen(model, groups, opacity, without).any()
+    ]
 
 
 @jax.custom_jvp

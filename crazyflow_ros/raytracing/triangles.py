@@ -7,6 +7,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.shapes import height_field_points, mesh_corners
+
 _LEAST_AREA = 1e-12  # m², of triangles that are not left out
 _SMOOTH = 0.8  # least cosine between the normals of corner and triangle; else there is an edge
 
@@ -32,7 +34,7 @@ def triangles_of(model: mujoco.MjModel, geom: int) -> Triangles:
     """
     number = int(model.geom_dataid[geom])
     if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH:
-        corners = _mesh(model, number)
+        corners = mesh_corners(model, number)
     else:
         corners = _height_field(model, number)
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -67,12 +69,6 @@ def n_triangles(model: mujoco.MjModel, geom: int) -> int:
     return 2 * (rows - 1) * (columns - 1) + 4 * (rows + columns)
 
 
-def _mesh(model: mujoco.MjModel, number: int) -> np.ndarray:
-    first, n_faces = int(model.mesh_faceadr[number]), int(model.mesh_facenum[number])
-    vertices = model.mesh_vert[int(model.mesh_vertadr[number]) :]
-    return vertices[model.mesh_face[first : first + n_faces]].astype(float)
-
-
 def _of_corners(model: mujoco.MjModel, number: int, what: str) -> np.ndarray:
     """Return the normals or texture coordinates of the corners of a mesh, (n, 3, 3 or 2)."""
     first, n_faces = int(model.mesh_faceadr[number]), int(model.mesh_facenum[number])
@@ -83,14 +79,9 @@ def _of_corners(model: mujoco.MjModel, number: int, what: str) -> np.ndarray:
 
 def _height_field(model: mujoco.MjModel, number: int) -> np.ndarray:
     """Return the triangles of the surface, of the four sides and of the bottom."""
-    rows, columns = int(model.hfield_nrow[number]), int(model.hfield_ncol[number])
-    start = int(model.hfield_adr[number])
-    width, depth, height, base = model.hfield_size[number]
-    data = model.hfield_data[start : start + rows * columns].reshape(rows, columns)
-    x, y = np.meshgrid(np.linspace(-width, width, columns), np.linspace(-depth, depth, rows))
-    top = np.stack([x, y, height * data], axis=-1)
+    top = height_field_points(model, number)
     bottom = top.copy()
-    bottom[..., 2] = -base
+    bottom[..., 2] = -model.hfield_size[number, 3]  # the thickness of its base
     a, b, c, d = top[:-1, :-1], top[:-1, 1:], top[1:, :-1], top[1:, 1:]
     faces = [np.stack([a, b, d], axis=-2), np.stack([a, d, c], axis=-2)]  # as MuJoCo cuts them
     # Counterclockwise from above, along all four sides.

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import shown_path
-from crazyflow_ros.output import in_words, quiet_if_unread
+from crazyflow_ros.checks.program_end import in_words, quiet_if_unread
 
 if TYPE_CHECKING:
     from crazyflow_ros.flight_logs import FlightLog
     from crazyflow_ros.identification.open_loop import OpenLoop
     from crazyflow_ros.reality.closed_loop import Replay
-    from crazyflow_ros.reality.comparison import Comparison
     from crazyflow_ros.reality.firmware_parts import PartErrors
+    from crazyflow_ros.reality.flight_comparison import Comparison
     from crazyflow_ros.reality.recorded import Recorded
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ _SUFFIXES = (".csv", ".csv.xz")  # of flights that are sought in folders
 
 
 def main(words: Sequence[str] | None = None, program: str = "reality") -> int:
-    """Run the program.
+    """Fly recorded flights of real drones again, and compare the paths.
 
     Args:
         words: Words of the command line, by default those of the process.
@@ -89,7 +89,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--lateness",
         type=float,
         default=0.0,
-        help="by how much setpoints in the logs are later than the poses [s], default 0",
+        help="delay of the logged setpoints behind the poses [s], default 0",
     )
     parser.add_argument("--start", type=float, default=0.0, help="start of the part to fly [s]")
     parser.add_argument("--end", type=float, default=math.inf, help="end of that part [s]")
@@ -175,8 +175,8 @@ def _closed_loop(
     logs: Sequence[FlightLog], given: argparse.Namespace, replay: Replay, refused: list[str]
 ) -> list[Comparison]:
     from crazyflow_ros.reality.closed_loop import fly
-    from crazyflow_ros.reality.comparison import between_repetitions, compare, judged_part
-    from crazyflow_ros.reality.pictures import draw
+    from crazyflow_ros.reality.flight_comparison import between_repetitions, compare, judged_part
+    from crazyflow_ros.reality.flight_pictures import draw
     from crazyflow_ros.reality.recorded import recorded
     from crazyflow_ros.reality.report import table
 
@@ -205,11 +205,16 @@ def _closed_loop(
 
 
 def _open_loop(logs: Sequence[FlightLog], replay: Replay, refused: list[str]) -> list[OpenLoop]:
-    from crazyflow_ros.reality.open_loop import open_loop, table
+    from crazyflow_ros.drones import load_drone
+    from crazyflow_ros.flight_logs.motion import in_the_air
+    from crazyflow_ros.identification.open_loop import open_loop_errors, params_of
+    from crazyflow_ros.reality.report import open_loop_table
 
-    found = _each(logs, lambda log: open_loop(log, str(replay.drone), replay.mass), refused)
+    drone = str(replay.drone)
+    params, figures = params_of(drone, replay.mass), load_drone(drone)
+    found = _each(logs, lambda log: open_loop_errors(in_the_air(log), params, figures), refused)
     if found:
-        print(f"\nopen loop: {TABLES['open-loop']}\n\n{table(found)}\n")
+        print(f"\nopen loop: {TABLES['open-loop']}\n\n{open_loop_table(found)}\n")
     return found
 
 

@@ -1,7 +1,7 @@
 """Recorded flights flown again by the simulated drone, with its controllers in the loop.
 
-The simulation begins with the recorded state and gets nothing else of the recording but the
-setpoints, the voltage of the battery and, by choice, the errors of the drone's own estimate.
+The simulation begins with the recorded state. From then on it receives only the setpoints, the
+voltage of the battery and, by choice, the errors of the drone's own estimate.
 """
 
 from __future__ import annotations
@@ -21,14 +21,23 @@ from crazyflow_ros.checks.limits import Limit, number
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.drones.figures import has_battery
+from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
 from crazyflow_ros.dynamics.forces.external import External
-from crazyflow_ros.dynamics.forces.floor import floor_contact, rest_height
+from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight_logs import FlightLog
-from crazyflow_ros.reality.recorded import NO_ERROR, RATE, Recorded
-from crazyflow_ros.reality.stages import ERROR, VOLTAGE, RecordedEstimate, RecordedVoltage
-from crazyflow_ros.sim import Battery, Dynamics, Sim, SimData, functional, pipeline
+from crazyflow_ros.reality.recorded import (
+    ERROR,
+    NO_ERROR,
+    RATE,
+    VOLTAGE,
+    Recorded,
+    RecordedEstimate,
+    RecordedVoltage,
+)
+from crazyflow_ros.sim import Battery, Sim, SimData, functional, pipeline
 
 FREQ = 500
 """Ticks of the physics per second."""
@@ -51,7 +60,7 @@ class KnownState(StrEnum):
     """The estimate of the firmware's Kalman filter with simulated motion capture."""
     recorded = "recorded"
     """The true state plus the error that the real drone's estimate had at that time, where both
-    were logged: what it knew is as wrong as it was."""
+    were logged."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """The controllers, run on the states and setpoints of real flights beside the firmware's.
 
-Same state and setpoint in, same commands out: what is left is due to the log. It has the states at
-100 Hz with gaps, while controllers run at 500 Hz on states of 1 kHz, so commands are judged in the
-`BAND`: above, derivatives are noise; below are the controllers' integrals, which keep the error of
-each gap. A position controller's desired angles have hardly any integral and are judged as they
-are.
+The same states and setpoints should give the same commands, but the log has the states at 100 Hz
+with gaps, while controllers run at 500 Hz on states of 1 kHz. Commands are therefore judged in the
+`BAND`: above it, derivatives are noise; below it are the controllers' integrals, which keep the
+error of each gap. A position controller's desired angles have hardly any integral, and are judged
+at all frequencies.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from jax import Array
 from scipy.signal import butter, sosfiltfilt
 
 from crazyflow_ros.control import Controller, PowerDistribution
-from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.flight_logs.flight_log import PWM_MAX
-from crazyflow_ros.reality import motors
-from crazyflow_ros.reality.motors import in_flight, needed
+from crazyflow_ros.identification.fit import rms
+from crazyflow_ros.reality import duty_cycles
+from crazyflow_ros.reality.duty_cycles import in_flight, needed
 
 ATTITUDE_RATE = 500
 """Rate of the firmware's controllers, Hz."""
@@ -68,12 +68,12 @@ class FirmwareCommands:
 
 @dataclass(frozen=True)
 class ControllerErrors:
-    """Our commands minus the logged ones of a flight, RMS; None for what was not logged."""
+    """RMS differences between our commands and the logged ones; None for what was not logged."""
 
     flight: str
     controller: str
     delay: float
-    """Of the logged motor commands behind the logged states, s, by which ours are shifted."""
+    """Delay of the logged motor commands behind the logged states, s; ours are shifted by it."""
     roll: float | None
     """Desired angles, degrees."""
     pitch: float | None
@@ -83,9 +83,9 @@ class ControllerErrors:
     """Its mean, which is not in the band."""
     thrust_size: float
     """RMS of the logged thrust itself in the band."""
-    torque: tuple[float, float, float]
+    torque: tuple[float, ...]
     """Roll, pitch, yaw in the band, share of 65535."""
-    torque_size: tuple[float, float, float]
+    torque_size: tuple[float, ...]
     """RMS of the logged torque itself in the band."""
     pwm: float
     """All four motors in the band, share of 65535."""
@@ -109,7 +109,7 @@ def replayed(log: FlightLog) -> FirmwareCommands:
     states, commands = estimate.at(times), setpoint.held_at(times)
     states[:, 3:7] /= np.linalg.norm(states[:, 3:7], axis=1, keepdims=True)
     inputs = np.column_stack([states, gyro.at(times), commands])
-    outputs = motors.for_each_row(partial(_run, controller=controller), inputs)
+    outputs = duty_cycles.for_each_row(partial(_run, controller=controller), inputs)
     newton = load_drone(DRONE)["thrust_max"] / load_mellinger(DRONE, "attitude")["pwm_max"]
     lever = 2 * load_drone(DRONE)["L"]
     yaw_lever = 4 * load_mellinger(DRONE, "attitude")["thrust2torque"]
@@ -120,7 +120,7 @@ def replayed(log: FlightLog) -> FirmwareCommands:
 @partial(jax.jit, static_argnames="controller")
 def _run(inputs: Array, controller: Controller) -> Array:
     """Return roll, pitch, yaw [rad], thrust [N] and torque [N m] for each row of the inputs."""
-    cascade, every = CONTROLLERS[controller], ATTITUDE_RATE // POSITION_RATES[controller]
+    cascade, every = controller.cascade, ATTITUDE_RATE // POSITION_RATES[controller]
     outer = cascade.load_params("state", DRONE, POSITION_RATES[controller])
     outer |= {name: jnp.asarray(gain) for name, gain in FIRMWARE_GAINS[controller].items()}
     inner = cascade.load_params("attitude", DRONE, ATTITUDE_RATE)
@@ -164,44 +164,44 @@ def controller_errors(log: FlightLog) -> ControllerErrors:
 
     Args:
         log: A flight with estimate, gyroscope, setpoints, motor commands and voltage, of a drone
-            whose firmware compensates the voltage as `motors.CF21_PLUS`.
+            whose firmware compensates the voltage as `duty_cycles.CF21_PLUS`.
 
     Raises:
         ValueError: See `replayed`; or the flight is too short.
     """
     volts, (start, end) = needed(log, "voltage"), in_flight(log)
-    voltage = TimedValues(volts.time, motors.filtered_voltage(volts)[:, None])
+    voltage = TimedValues(volts.time, duty_cycles.filtered_voltage(volts)[:, None])
     judged = needed(log, "pwm").between(start + _TAKE_OFF, end - _LANDING)
     if judged is None or len(judged.time) < _LEAST:
         raise ValueError(f"{log.name}: expected a flight of {_TAKE_OFF + _LANDING + 1:g} s or more")
     ours = replayed(log)
     times, slow = judged.time, voltage.at(judged.time)[:, 0]
-    logged = _Judged(judged.values, motors.CF21_PLUS.command(judged.values, slow), times)
+    logged = _Judged(judged.values, duty_cycles.command_of(judged.values, slow), times)
 
     def shifted(delay: float) -> _Judged:
         commands = ours.at(times - delay)
-        wanted = motors.distributed(commands.thrust, commands.torque)
-        pwm = motors.capped(motors.CF21_PLUS.duty(wanted, slow))
-        return _Judged(pwm, motors.CF21_PLUS.command(pwm, slow), times)
+        wanted = duty_cycles.distributed(commands.thrust, commands.torque)
+        pwm = duty_cycles.capped(duty_cycles.duty_of(wanted, slow))
+        return _Judged(pwm, duty_cycles.command_of(pwm, slow), times)
 
-    delay = float(min(_DELAYS, key=lambda d: _rms(shifted(d).thrust - logged.thrust)))
+    delay = float(min(_DELAYS, key=lambda d: rms(shifted(d).thrust - logged.thrust)))
     found = shifted(delay)
     angles: tuple[float | None, float | None] = (None, None)
     if log.position_output is not None:
         off = np.degrees(ours.at(times - delay).rpy - log.position_output.at(times)[:, :3])
-        angles = _rms(off[:, 0]), _rms(off[:, 1])
+        angles = rms(off[:, 0]), rms(off[:, 1])
     return ControllerErrors(
         log.name,
         log.controller or "",
         delay,
         *angles,
-        _rms(found.thrust - logged.thrust),
+        rms(found.thrust - logged.thrust),
         found.mean_thrust - logged.mean_thrust,
-        _rms(logged.thrust),
-        _each(found.torque - logged.torque),
-        _each(logged.torque),
-        _rms(found.pwm - logged.pwm),
-        _rms(logged.pwm),
+        rms(logged.thrust),
+        tuple(map(rms, (found.torque - logged.torque).T)),
+        tuple(map(rms, logged.torque.T)),
+        rms(found.pwm - logged.pwm),
+        rms(logged.pwm),
     )
 
 
@@ -210,17 +210,8 @@ class _Judged:
 
     def __init__(self, pwm: np.ndarray, commands: np.ndarray, times: np.ndarray) -> None:
         band = butter(2, BAND, "bandpass", fs=1 / np.median(np.diff(times)), output="sos")
-        thrust, torque = motors.gathered(commands / PWM_MAX)
+        thrust, torque = duty_cycles.gathered(commands / PWM_MAX)
         self.mean_thrust = float(thrust.mean())
         self.thrust, self.torque, self.pwm = (
             sosfiltfilt(band, values, axis=0) for values in (thrust, torque, pwm / PWM_MAX)
         )
-
-
-def _each(values: np.ndarray) -> tuple[float, float, float]:
-    x, y, z = (_rms(part) for part in values.T)
-    return (x, y, z)
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))

@@ -1,8 +1,8 @@
 """The Kalman filter, run on the sensors and poses of real flights beside the firmware's.
 
-Same readings and poses in, same estimate out. That needs the poses that arrived at the drone: its
-SD card logs them. What a motion capture recorded beside the drone's log is another thing: the radio
-loses poses, and delays others.
+The same readings and poses should give the same estimate. This needs the poses that arrived at the
+drone, which its SD card logs. Those that a motion capture recorded are others: the radio loses some
+of them, and delays others.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from crazyflow_ros.estimation import kalman
 from crazyflow_ros.estimation.estimate import EXTERNAL_POS_STD, EXTERNAL_QUAT_STD
 from crazyflow_ros.estimation.kalman import Belief
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
-from crazyflow_ros.reality.motors import for_each_row, in_flight, needed
+from crazyflow_ros.identification.fit import rms
+from crazyflow_ros.reality.duty_cycles import for_each_row, in_flight, needed
 
 
 class Trust(NamedTuple):
-    """Errors that the firmware is told to expect of poses: its parameters of `locSrv`."""
+    """Errors that the firmware expects of poses: its parameters of `locSrv`."""
 
     pos_std: float
     """m."""
@@ -44,14 +45,14 @@ class Trust(NamedTuple):
 
 
 IGNORED = 1e3
-"""rad, with which an attitude has no effect."""
+"""An error [rad] so large that attitudes have no effect."""
 TRUSTS = {
     "firmware": Trust(EXTERNAL_POS_STD, EXTERNAL_QUAT_STD),
     "firmware, positions alone": Trust(EXTERNAL_POS_STD, IGNORED),
     "crazyswarm2": Trust(1e-3, 5e-2),
     "crazyswarm2, positions alone": Trust(1e-3, IGNORED),
 }
-"""Usual ones, by whose they are; logs do not tell."""
+"""The usual ones, by their origin; logs do not say which were set."""
 _DT = 1 / kalman.PREDICTION_RATE
 _QUEUED = 0.002  # s until the filter's task takes what has arrived, and the log shows it
 _AT_ONCE = 4  # poses that a prediction can be followed by
@@ -63,13 +64,13 @@ _SAME = (0.005, np.radians(0.5))  # m and rad that weigh the same where one of `
 
 @dataclass(frozen=True)
 class EstimateErrors:
-    """Estimates in a flight compared, RMS; distances in m, angles in degrees."""
+    """RMS differences between estimates of a flight, in m and degrees."""
 
     flight: str
     trust: str
-    """Which of `TRUSTS` explains the logged estimate best."""
+    """The one of `TRUSTS` that explains the logged estimate best."""
     delay: float
-    """Of the logged estimate, s, by which ours is shifted."""
+    """Delay of the logged estimate, s; ours is shifted by it."""
     position: float
     """Our estimate minus the logged one."""
     tilt: float
@@ -233,5 +234,4 @@ def _differences(
     off = np.linalg.norm(ours.values[:, :3] - other[:, :3], axis=1)
     turn = Rotation.from_quat(ours.values[:, 3:7]).inv() * Rotation.from_quat(other[:, 3:7])
     x, y, z = turn.as_rotvec().T
-    position, tilt, yaw = (float(np.sqrt(np.mean(np.square(v)))) for v in (off, np.hypot(x, y), z))
-    return position, tilt, yaw
+    return rms(off), rms(np.hypot(x, y)), rms(z)

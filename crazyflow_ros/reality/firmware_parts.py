@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from crazyflow_ros.flight_logs import FlightLog
-from crazyflow_ros.reality.battery import BatteryErrors, battery_errors
+from crazyflow_ros.reality.battery_errors import BatteryErrors, battery_errors
 from crazyflow_ros.reality.controllers import ControllerErrors, controller_errors
 from crazyflow_ros.reality.estimates import EstimateErrors, estimate_errors
 from crazyflow_ros.reality.report import markdown

@@ -1,15 +1,26 @@
-"""What a recorded flight gives to the simulation that repeats it."""
+"""What a recorded flight gives to the simulation that repeats it: samples, and stages of `Sim`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.checks.limits import Limit, number
+from crazyflow_ros.dynamics.components import (
+    rotation_matrix,
+    split,
+    stack,
+    transform,
+    transpose,
+    vector,
+)
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.flight_logs.motion import motion_of
+from crazyflow_ros.sim import Battery, SimData
 
 RATE = 100
 """Rate at which setpoints, voltages and errors of estimates are handed over [Hz]."""
@@ -18,7 +29,9 @@ LONGEST = 3600.0
 RISEN = 0.2
 """Height over the floor from which on a drone counts as flying [m]."""
 NO_ERROR = np.array([0, 0, 0, 0, 0, 0, 1, 0, 0, 0.0])
-"""Of an estimate, see `Recorded.error`."""
+"""The error of an exact estimate, see `Recorded.error`."""
+ERROR, VOLTAGE = "estimate_error", "voltage"
+"""Plugins that take the recorded values: (N, M, 10), see `Recorded.error`, and (N, M, 1) V."""
 
 _SHORTEST = 1.0  # s
 _LATENESS = Limit(1, "s")
@@ -144,3 +157,49 @@ def _error_of_estimate(
     errors[:, 3:7] = Rotation.from_rotvec(turned - np.median(turned, axis=0)).as_quat()
     errors[:, 7:] = estimate[:, 7:] - vel
     return errors
+
+
+class RecordedEstimate:
+    """Takes the place of the estimator: the true state plus the recorded error of the estimate."""
+
+    def begin(self, data: SimData) -> SimData:
+        """Return the data without errors."""
+        none = jnp.asarray(NO_ERROR, data.states.pos.dtype)
+        errors = jnp.broadcast_to(none, (*data.states.pos.shape[:2], 10))
+        return data.replace(plugins=data.plugins | {ERROR: errors})
+
+    def __call__(self, data: SimData) -> SimData:
+        """Write the estimate."""
+        assert data.estimate is not None
+        state, error = data.states, data.plugins[ERROR]
+        (x, y, z, w), (i, j, k, r) = split(state.quat), split(error[..., 3:7])
+        quat = (  # their product
+            w * i + x * r + y * k - z * j,
+            w * j - x * k + y * r + z * i,
+            w * k + x * j - y * i + z * r,
+            w * r - x * i - y * j - z * k,
+        )
+        velocity = vector(state.vel + error[..., 7:])
+        estimate = data.estimate.replace(
+            pos=state.pos + error[..., :3],
+            quat=stack(quat),
+            body_vel=stack(transform(transpose(rotation_matrix(quat)), velocity)),
+        )
+        return data.replace(estimate=estimate)
+
+
+@dataclass(frozen=True)
+class RecordedVoltage:
+    """Takes the place of the battery: rotors are as fast as they get with the recorded voltage."""
+
+    battery: Battery
+
+    def begin(self, data: SimData) -> SimData:
+        """Return the data with a full battery."""
+        volts = jnp.full((*data.states.pos.shape[:2], 1), self.battery.full, data.states.pos.dtype)
+        data = data.replace(plugins=data.plugins | {VOLTAGE: volts})
+        return self.battery.limited(data, volts[..., 0])
+
+    def __call__(self, data: SimData) -> SimData:
+        """Limit the rotors."""
+        return self.battery.limited(data, data.plugins[VOLTAGE][..., 0])

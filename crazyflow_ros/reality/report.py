@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.reality.comparison import Comparison
+from crazyflow_ros.identification.open_loop import SHOWN, OpenLoop
+from crazyflow_ros.reality.flight_comparison import Comparison
 
 _HEAD = (
     "flight",
@@ -29,12 +30,29 @@ _HEAD = (
 
 def table(found: Sequence[Comparison]) -> str:
     """Return a row for each flight, then median and worst of each controller."""
-    rows = [_row(each) for each in found]
-    for controller in _controllers(found):
-        own = [each for each in found if each.controller == controller]
+    rows = [
+        _row(c.name, [c], np.max, f"{c.begin:.1f} to {c.end:.1f}", f"{1e3 * c.shift:.0f}")
+        for c in found
+    ]
+    for own in _by_controller(found).values():
+        count = f"{len(own)} flight{'s' if len(own) > 1 else ''}"
         for name, pick in (("median", np.nanmedian), ("worst", np.nanmax)):
-            rows.append(_summary_row(f"**{name}**", controller, own, pick))
+            rows.append(_row(f"**{name}**", own, pick, count))
     return markdown(_HEAD, rows)
+
+
+def open_loop_table(found: Sequence[OpenLoop]) -> str:
+    """Return a row for each flight, then the medians of those with the same source."""
+    head = [f"after {seconds:g} s, {unit}" for unit in ("cm", "rad") for seconds in SHOWN]
+    groups = [(each.name, each.source, [each]) for each in found]
+    for source in dict.fromkeys(each.source for each in found):
+        groups.append(("**median**", source, [each for each in found if each.source == source]))
+    rows = []
+    for name, source, own in groups:
+        errors = np.median([[each.at(seconds) for seconds in SHOWN] for each in own], axis=0)
+        cells = [*(f"{100 * far:.2f}" for far in errors[:, 0]), *(f"{x:.3f}" for x in errors[:, 1])]
+        rows.append([name, source, *cells])
+    return markdown(["flight", "from", *head], rows)
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -57,9 +75,8 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def summary(found: Sequence[Comparison]) -> dict[str, dict[str, float]]:
     """Return number of flights, median and worst errors [m] by controller."""
     result = {}
-    for controller in _controllers(found):
-        own = [each for each in found if each.controller == controller]
-        rmse, shifted = ([getattr(each, name) for each in own] for name in _JUDGED)
+    for controller, own in _by_controller(found).items():
+        rmse, shifted = [each.rmse for each in own], [each.shifted_rmse for each in own]
         result[controller] = {
             "flights": len(own),
             "falls": sum(each.fall is not None for each in own),
@@ -90,26 +107,11 @@ def as_json(
     return json.dumps(_finite(content), indent=1) + "\n"
 
 
-_JUDGED = ("rmse", "shifted_rmse")
+def _row(
+    name: str, own: Sequence[Comparison], pick: Any, judged: str, shift: str = ""
+) -> list[str]:
+    """Return what `pick` makes of the errors of flights with one controller."""
 
-
-def _row(c: Comparison) -> list[str]:
-    return [
-        c.name,
-        c.controller,
-        f"{c.begin:.1f} to {c.end:.1f}",
-        _cm(c.rmse),
-        ", ".join(map(_cm, c.rmse_axes)),
-        _cm(c.worst),
-        _cm(c.shifted_rmse),
-        f"{1e3 * c.shift:.0f}",
-        f"{np.degrees(c.attitude_rmse):.1f}",
-        _cm(c.real_from_setpoint),
-        "" if c.repetitions is None else _cm(c.repetitions),
-    ]
-
-
-def _summary_row(name: str, controller: str, own: Sequence[Comparison], pick: Any) -> list[str]:
     def cm(field: str) -> str:
         return _cm(float(pick([getattr(each, field) for each in own])))
 
@@ -117,21 +119,24 @@ def _summary_row(name: str, controller: str, own: Sequence[Comparison], pick: An
     axes = pick(np.array([each.rmse_axes for each in own]), axis=0)
     return [
         name,
-        controller,
-        f"{len(own)} flight{'s' if len(own) > 1 else ''}",
+        own[0].controller,
+        judged,
         cm("rmse"),
         ", ".join(map(_cm, axes)),
         cm("worst"),
         cm("shifted_rmse"),
-        "",
+        shift,
         f"{np.degrees(pick([each.attitude_rmse for each in own])):.1f}",
         cm("real_from_setpoint"),
         _cm(float(pick(pairs))) if pairs else "",
     ]
 
 
-def _controllers(found: Sequence[Comparison]) -> list[str]:
-    return list(dict.fromkeys(each.controller for each in found))
+def _by_controller(found: Sequence[Comparison]) -> dict[str, list[Comparison]]:
+    groups: dict[str, list[Comparison]] = {}
+    for each in found:
+        groups.setdefault(each.controller, []).append(each)
+    return groups
 
 
 def _cm(metres: float) -> str:

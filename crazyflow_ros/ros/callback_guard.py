@@ -9,7 +9,7 @@ from __future__ import annotations
 import array
 import inspect
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -19,10 +19,10 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.memory import advice
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.ros.memory_limit import advice
+from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.runtime import InvalidState
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 SERVICE_QOS = QoSProfile(depth=1000)
 """Queue for pending calls; rclpy's default loses the eleventh."""
@@ -47,9 +47,6 @@ class Refusal(ValueError):
 class CallbackGuard:
     """A guard around callbacks, which logs what it refuses.
 
-    Args:
-        logger: Logger of the warnings.
-
     Attributes:
         refused: Number of messages and requests refused so far.
         failed: Number of callbacks that raised anything other than a refusal so far.
@@ -72,19 +69,15 @@ class CallbackGuard:
 
         def receive(data: bytes) -> None:
             try:
-                if len(data) > limits.MESSAGE_BYTES:
-                    expected = f"at most {limits.MESSAGE_BYTES} bytes"
-                    raise ValueError(f"expected {expected}, got {len(data)}")
                 callback(_read(data, kind))
             except Exception as error:
-                text = self.explain(error, topic)
-                self._logger.warning(f"{topic} is ignored: {text}")
+                self._logger.warning(f"{topic} is ignored: {self.explain(error, topic)}")
 
         return receive
 
     def on_request(
         self, callback: Callable[[Any, Any], Any], name: str
-    ) -> Callable[[Any, Any], Any]:
+    ) -> Callable[[Any, Any], Awaitable[Any]]:
         """Wrap a service callback so that the service always responds.
 
         Args:
@@ -93,28 +86,21 @@ class CallbackGuard:
             name: Name of the service.
         """
 
-        def refuse(request: Any, response: Any, error: Exception) -> Any:
-            text = self.explain(error, name)
-            if not _refuse(request, response, text, getattr(error, "code", None)):
-                # The response cannot carry the reason.
-                self._logger.warning(f"{name} is refused: {text}")
-            return response
-
         async def answer(request: Any, response: Any) -> Any:
             try:
                 check_request(request)
-                return _succeed(response, await callback(request, response))
+                returned = callback(request, response)
+                if inspect.isawaitable(returned):
+                    returned = await returned
+                return _succeed(response, returned)
             except Exception as error:
-                return refuse(request, response, error)
+                text = self.explain(error, name)
+                if not _refuse(request, response, text, getattr(error, "code", None)):
+                    # The response cannot carry the reason.
+                    self._logger.warning(f"{name} is refused: {text}")
+                return response
 
-        def answer_at_once(request: Any, response: Any) -> Any:
-            try:
-                check_request(request)
-                return _succeed(response, callback(request, response))
-            except Exception as error:
-                return refuse(request, response, error)
-
-        return answer if inspect.iscoroutinefunction(callback) else answer_at_once
+        return answer
 
     def on_timer(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Wrap a timer callback; exceptions are logged."""
@@ -179,8 +165,11 @@ def _read(data: bytes, kind: Any) -> Any:
     """Return a message.
 
     Raises:
-        ValueError: The bytes are none of its type.
+        ValueError: The bytes are too many, or none of its type.
     """
+    if len(data) > limits.MESSAGE_BYTES:
+        expected = f"at most {limits.MESSAGE_BYTES} bytes"
+        raise ValueError(f"expected {expected}, got {len(data)}")
     cause: Exception | None = None
     if len(data) > _HEADER:  # or Fast CDR might read on, whatever is behind it in memory
         try:

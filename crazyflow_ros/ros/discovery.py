@@ -1,11 +1,11 @@
-"""What the ROS graph says about simulators."""
+"""Simulators in the ROS graph."""
 
 from __future__ import annotations
 
 from rclpy.node import Node, NodeNameNonExistentError
 
 _OWN_SERVICE = "/get_simulator_features"
-"""How the names of services end by which simulators are found."""
+"""End of the names of the services by which simulators are found."""
 
 
 def simulators(node: Node) -> list[str]:

@@ -1,8 +1,8 @@
-"""Which drones have topics and services of their own, and since when somebody looks for them.
+"""Which drones have topics and services of their own, and since when other nodes look for them.
 
-Some 45 topics and services of a drone take the middleware 50 ms for one among a hundred drones, and
-twenty times as long for one among a thousand: Fast DDS compares each new one with all that there
-are. Many drones therefore share those of the swarm, and get their own on demand.
+The middleware takes 50 ms to create the 45 topics and services of one drone among a hundred, and
+twenty times as long among a thousand, because Fast DDS compares each new endpoint with all others.
+Large swarms therefore share topics, and their drones get their own on demand.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.listeners import Listeners
@@ -55,9 +55,6 @@ class DroneInterfaces:
         rule: As given; may be changed, see `adapt`.
         always: As given; may be changed, see `check` and `adapt`.
         drones: The drones that have them, in the order of the simulation.
-
-    Raises:
-        ValueError: There is no such drone.
     """
 
     def __init__(
@@ -118,13 +115,13 @@ class DroneInterfaces:
         return drone if drone in self._present else ""
 
     def is_without(self, drone: str) -> bool:
-        """Return whether a drone has none, and will get none however many look for it."""
+        """Return whether a drone has none and will not get any on demand."""
         return drone not in self.drones and not self._is_wanted(drone)
 
     def adapt(self) -> None:
-        """Give drones topics and services, and take them away, for as long as that may take.
+        """Create and remove topics and services of drones, for a limited time.
 
-        Call it after changes of `rule` and `always`; the rest follows in regular calls.
+        Call it after a change of `rule` or `always`; regular calls do the rest.
         """
         unwanted = [drone for drone in self.drones if not self._is_wanted(drone)]
         wanted = [drone for drone in self._missing() if self._is_wanted(drone)]
@@ -158,7 +155,7 @@ class DroneInterfaces:
         wanted: Sequence[str],
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Take topics and services away from drones, and give them to others until it is over."""
+        """Remove topics and services of some drones, and create others until `is_over`."""
         node, has = self._node, set(self.drones).difference(unwanted)
         for drone in unwanted:
             prefix = f"{self._namespace}{drone}/"

@@ -1,58 +1,63 @@
 """The features of the node `crazyflow`, in the order in which the physics thread serves them.
 
-The clock comes first, then stamped messages. A feature returns what others need. One whose message
-package is missing is off, with a warning.
+The clock comes first, then stamped messages. A feature is a function or a class that takes the node
+and what else it needs. One whose message package is missing is off, with a warning.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from crazyflow_ros.ros import crazyflie_link, robot_description, silent_mistakes, viewer
-from crazyflow_ros.ros.commands import command_topics, swarm_commands
-from crazyflow_ros.ros.controllers import gamepad, topic_hardware
+from crazyflow_ros.ros import mujoco_viewer, robot_description
+from crazyflow_ros.ros.commands.command_topics import CommandTopics
+from crazyflow_ros.ros.commands.swarm_commands import SwarmCommands
+from crazyflow_ros.ros.controllers.opened_door import add_gamepad
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.equipment import Equipment
-from crazyflow_ros.ros.external_features import add_external_features
+from crazyflow_ros.ros.extensions import add_external_features
 from crazyflow_ros.ros.host import Host
-from crazyflow_ros.ros.message_packages import if_installed, is_on
-from crazyflow_ros.ros.sensors import sensor_threads
-from crazyflow_ros.ros.services import checkpoint, time_control, wind
-from crazyflow_ros.ros.topics import clock, display, plan, reset_event, scene, states, status
+from crazyflow_ros.ros.optional_features import if_installed, is_on
+from crazyflow_ros.ros.services.checkpoint_services import CheckpointServices
+from crazyflow_ros.ros.services.time_services import TimeControlServices
+from crazyflow_ros.ros.services.wind_parameters import WindParameters
+from crazyflow_ros.ros.silent_mistakes import SilentMistakes
+from crazyflow_ros.ros.topics import drone_states
+from crazyflow_ros.ros.topics.clock import ClockTopic
+from crazyflow_ros.ros.topics.diagnostics import ResetEventTopic, StatusTopic
+from crazyflow_ros.ros.topics.display import DisplayTopics, PlanTopics, SceneTopic
 from crazyflow_ros.ros.topics.state_topics import StateTopics
 
 with if_installed("tf"):
     from crazyflow_ros.ros.topics import tf
 with if_installed("flight_services"):
-    from crazyflow_ros.ros.commands import flight_services
+    from crazyflow_ros.ros.commands.flight_services import FlightServices
 with if_installed("disturbances"):
-    from crazyflow_ros.ros.services import disturbances
+    from crazyflow_ros.ros.services.disturbance_services import DisturbanceServices
 with if_installed("named_drones"):
-    from crazyflow_ros.ros.services import named_drones
+    from crazyflow_ros.ros.services.named_drones import NamedDrones
 with if_installed("mujoco_ros2_control"):
-    from crazyflow_ros.ros.services import mujoco_ros2_control
+    from crazyflow_ros.ros.services.mujoco_ros2_control import MujocoServices
 with if_installed("simulation_interfaces"):
     from crazyflow_ros.ros import simulation_interfaces
-with if_installed("topic_sensors"):
-    from crazyflow_ros.ros.controllers import topic_sensors
 
 
 def add_features(host: Host, equipment: Equipment) -> None:
     """Add all features of the node."""
     door, sensors = equipment.door, equipment.sensors
-    clock.declare(host)
+    ClockTopic(host)
     topics = StateTopics(host)
     if is_on("tf", host.log):
         host.for_all_drones(partial(tf.declare, host, topics, sensors))
-    states.declare(host, topics)
-    display.declare(host)
+    drone_states.declare(host, topics)
+    DisplayTopics(host)
     robot_description.declare(host, door)
     add_reports(host, equipment)
-    command_topics.declare(host, equipment.recorded)
-    swarm_commands.declare(host, equipment.recorded)
+    CommandTopics(host, equipment.record_command)
+    SwarmCommands(host, equipment.record_command)
     if is_on("flight_services", host.log):
-        flight_services.declare(host)
-    crazyflie_link.declare(host)
+        FlightServices(host)
+    for extension in equipment.extensions:
+        extension.add(host)
     add_control(host, equipment)
     add_external_features(host)
 
@@ -60,31 +65,43 @@ def add_features(host: Host, equipment: Equipment) -> None:
 def add_reports(host: Host, equipment: Equipment) -> None:
     """Add topics about the simulation."""
     recorder = equipment.recorder
-    status.declare(host, equipment.door, recorder.status if recorder else None)
-    reset_event.declare(host)
-    scene.declare(host)
-    plan.declare(host, is_recorded=recorder is not None)
+    StatusTopic(host, equipment.door, recorder.status if recorder else None)
+    ResetEventTopic(host)
+    SceneTopic(host)
+    PlanTopics(host, is_recorded=recorder is not None)
 
 
 def add_control(host: Host, equipment: Equipment) -> None:
-    """Add sensors, services that control the simulation, and topics through which others fly."""
+    """Add sensors, services that control the simulation, and topics to fly drones through."""
     door = equipment.door
-    sensor_threads.declare(host, equipment.sensors)
-    time_control.declare(host)
+    if equipment.sensors:
+        from crazyflow_ros.ros.sensors import sensor_threads
+
+        sensor_threads.declare(host, equipment.sensors)
+    TimeControlServices(host)
     if is_on("disturbances", host.log):
-        disturbances.declare(host)
+        DisturbanceServices(host)
     if is_on("named_drones", host.log):
-        named_drones.declare(host)
-    checkpoint.declare(host, wind.declare(host))
+        NamedDrones(host)
+    CheckpointServices(host, WindParameters(host))
     world = (
         simulation_interfaces.declare(host) if is_on("simulation_interfaces", host.log) else None
     )
     if is_on("mujoco_ros2_control", host.log):
-        mujoco_ros2_control.declare(host, world.put_keyframe if world else None)
-    viewer.declare(host)
-    silent_mistakes.declare(host)
-    gamepad.declare(host, door)
+        MujocoServices(host, world.put_keyframe if world else None)
+    mujoco_viewer.declare(host)
+    SilentMistakes(host)
+    add_gamepad(host, door)
     if isinstance(door, TopicSource):
-        topic_hardware.declare(host, door)
-        if is_on("topic_sensors", host.log):
-            topic_sensors.declare(host, door)
+        add_topic_hardware(host, door)
+
+
+def add_topic_hardware(host: Host, door: TopicSource) -> None:
+    """Add the topics of stock plugins of ros2_control, which few simulators have."""
+    from crazyflow_ros.ros.controllers import topic_hardware
+
+    with if_installed("topic_sensors"):
+        from crazyflow_ros.ros.controllers import topic_sensors
+    topic_hardware.declare(host, door)
+    if is_on("topic_sensors", host.log):
+        topic_sensors.SensorTopics(host, door)

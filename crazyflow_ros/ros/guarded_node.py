@@ -1,4 +1,4 @@
-"""A node whose callbacks may refuse and fail, and whose messages can be tapped and recorded."""
+"""A node whose callbacks may refuse or fail, and whose messages can be tapped and recorded."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallba
 from rclpy.logging import get_logger
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.ros.callback_guard import SERVICE_QOS, CallbackGuard
-from crazyflow_ros.ros.calls.deleted_services import Retirement
-from crazyflow_ros.ros.calls.repeated_replies import Answers
-from crazyflow_ros.ros.calls.waiting import Waiting
 from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
+from crazyflow_ros.ros.messages.times import STEADY
 from crazyflow_ros.ros.parameters.declaration import ParameterNode
 from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
-from crazyflow_ros.ros.steady_clock import STEADY
-from crazyflow_ros.throttled_logger import ThrottledLogger
+from crazyflow_ros.ros.service_answers import Answers, Retirement, Waiting
 
 
 class GuardedNode(ParameterNode):
-    """A node that nothing from outside ends.
+    """A node that no message or request can end.
 
     Its topics and services are created and destroyed in the executor's thread. They have no event
     handlers: an executor walks over these whenever it wakes up.

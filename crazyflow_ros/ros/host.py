@@ -12,17 +12,16 @@ from typing import Any, Protocol, TypeVar
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.ros.callback_guard import CallbackGuard
-from crazyflow_ros.ros.calls.repeated_replies import Answers
-from crazyflow_ros.ros.calls.waiting import Waiting
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.regular_calls import RegularCalls
+from crazyflow_ros.ros.service_answers import Answers, Waiting
 from crazyflow_ros.runtime import PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 S = TypeVar("S")
 
@@ -35,6 +34,7 @@ class Host(Protocol):
     Attributes:
         physics: The running simulation.
         parameters: Parameter values at the start.
+        owns: Whether this simulator commands a drone; others may own some.
         drones: Names of the drones for which there are rows in the messages of all drones.
         interfaces: Knows which of them have topics and services of their own.
         log: Logger, which says the same thing only now and then.
@@ -55,6 +55,7 @@ class Host(Protocol):
 
     physics: PhysicsThread
     parameters: Parameters
+    owns: Callable[[str], bool]
     drones: tuple[str, ...]
     interfaces: DroneInterfaces
     log: ThrottledLogger
@@ -122,14 +123,14 @@ class Host(Protocol):
     def for_each_drone(self, add: Callable[[str], None]) -> None:
         """Call a function for each drone with topics and services of its own, now and later.
 
-        It adds those of a feature; they go with the drone, or when nobody looks for them.
+        It adds those of a feature; they are removed with the drone, or when nobody uses them.
         """
 
     def for_all_drones(self, add: Callable[[], None]) -> None:
-        """Call a function now and whenever `drones` has changed, for what has a row for each."""
+        """Call a function now and whenever `drones` has changed, for messages with a row each."""
 
     def follow_drones(self) -> None:
-        """Adapt topics and services to the present drones at once, not with the next look."""
+        """Adapt topics and services to the present drones at once, not at the next regular call."""
 
     def on_close(self, close: Callable[[], None]) -> None:
         """Call a function at the end, once time stands still."""

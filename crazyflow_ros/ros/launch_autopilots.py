@@ -1,4 +1,4 @@
-"""What the launch files of autopilots share. Needs `launch`, which PyPI does not have."""
+"""Common parts of the launch files of autopilots. Needs `launch`, which is not on PyPI."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class LaunchedAutopilot:
     door: str
     """Name of its door."""
     build: str
-    """What its build is."""
+    """Kind of its build."""
     first_port: int
     """Port of instance 0; 0 if there is only one instance."""
     ports: int = 1
-    """From one instance to the next."""
+    """Number of ports from one instance to the next."""
 
 
 def autopilot_description(
@@ -91,7 +91,6 @@ def autopilot_description(
 
 
 def _configure(autopilot: LaunchedAutopilot, given: dict[str, str]) -> None:
-    """Derive the arguments of `sim.launch.py`."""
     settings: dict[str, Any] = {}
     if autopilot.first_port:
         settings["port"] = autopilot.first_port + autopilot.ports * whole(given, "instance", 0)

@@ -1,4 +1,4 @@
-"""Nodes and actions that launch files share. Needs `launch`, which PyPI does not have."""
+"""Nodes and actions that launch files share. Needs `launch`, which is not on PyPI."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from crazyflow_ros.ros.middleware import DISCOVERY
 
 
 def end(event: ProcessExited, context: LaunchContext) -> Shutdown:
-    """Shut down when the simulator ends, and fail if it failed: launch itself ignores that.
+    """Shut down when the simulator ends, and fail if it failed, which launch itself ignores.
 
     Raises:
         RuntimeError: The simulator failed.

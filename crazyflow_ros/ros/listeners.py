@@ -1,12 +1,12 @@
-"""Publishers by topic, and which of them have subscribers: only these are worth computing for.
+"""Publishers by topic, and which of them have subscribers: nothing is computed for the others.
 
 Subscriptions are counted five times a second; with 600 publishers that takes 2 ms of the
-interpreter's lock. The middleware would report changes, by an event handler of each publisher: an
-executor walks over all of them whenever it wakes up, which takes longer.
+interpreter's lock. The middleware would report changes by an event handler of each publisher, but
+an executor checks all handlers whenever it wakes up, which takes longer.
 
-A count stays the same if one subscription goes as another one comes. That matters only while time
-stands still, when nothing else is sent: then the subscriptions themselves are compared, which takes
-40 us for each topic that has some.
+The count does not change if one subscription replaces another. That matters only while time stands
+still, when nothing else is sent. Then the subscriptions themselves are compared, which takes 40 us
+for each topic that has any.
 """
 
 from __future__ import annotations
@@ -26,11 +26,6 @@ _SHARE = 0.05  # of the executor's time; with many topics, subscriptions are com
 
 class Listeners:
     """Creates publishers and counts their subscriptions. Used in the executor's thread.
-
-    Args:
-        node: The node.
-        regular_calls: Its calls at intervals.
-        is_paused: Returns whether time stands still.
 
     Attributes:
         newly_heard: Topics that got a new subscription between the last two looks.

@@ -36,11 +36,7 @@ def stay_on_this_machine() -> None:
 
 
 def who_finds_it(middleware: str) -> str:
-    """Say who can find the nodes of this process, and how to change that.
-
-    Args:
-        middleware: Name of ROS's middleware.
-    """
+    """Return a text about who can find nodes of this process with a middleware."""
     chosen, peers = os.environ.get(DISCOVERY) or "SUBNET", os.environ.get("ROS_STATIC_PEERS")
     if os.environ.get(_FILE, "").endswith(_LOCAL_PROFILE):
         chosen = _LOCAL
@@ -81,8 +77,8 @@ def unconnected_endpoints() -> Iterator[None]:
 
     Fast DDS compares each new one with all others of its process, also with those of services, so
     that their time grows with the square of their number: those of 120 drones took 9 s instead of
-    1. The simulator hears nothing that it says. Programs that it starts may, so that for them the
-    configuration is the other one again.
+    1. The simulator subscribes to none of its own topics. Programs that it starts may, so the
+    previous configuration is restored for them.
 
     It works for the first node of a process.
     """

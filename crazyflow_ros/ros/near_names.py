@@ -1,4 +1,4 @@
-"""Names of topics and services that resemble ours, to tell a misspelt one from somebody else's."""
+"""Names that resemble our topics and services: tells typos from names of other programs."""
 
 from __future__ import annotations
 
@@ -38,12 +38,7 @@ class NearNames:
         self._like: dict[str, list[str]] = {}
 
     def meant(self, name: str, kind: str) -> str:
-        """Return the name that was probably meant; empty for one that is ours or somebody else's.
-
-        Args:
-            name: Full name of a topic or service.
-            kind: Its type.
-        """
+        """Return the name probably meant; empty for one that is ours or somebody else's."""
         if name in self._ours:
             return ""
         owner, _, last = name.rpartition("/")

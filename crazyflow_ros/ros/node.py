@@ -14,31 +14,27 @@ from rclpy.parameter import Parameter
 from rclpy.utilities import get_rmw_implementation_identifier
 
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.hosts import SharedThread
 from crazyflow_ros.ros.controllers.opened_door import opened_door
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
-from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features
-from crazyflow_ros.ros.external_features import PREFIXES
+from crazyflow_ros.ros.equipment import Blueprint, Equipment, Features, new_recorder, sensors_of
+from crazyflow_ros.ros.extensions import PREFIXES, configured, declared_extensions
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.memory import MemoryWatch, limit_memory
+from crazyflow_ros.ros.memory_limit import MemoryWatch, limit_memory
 from crazyflow_ros.ros.messages.tapped_publisher import Tap
 from crazyflow_ros.ros.middleware import who_finds_it
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import declare
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.parameters.policy import described
-from crazyflow_ros.ros.recorded_rotors import record_rotors
-from crazyflow_ros.ros.recording.set_up import new_recorder
-from crazyflow_ros.ros.sensors import sensors_file
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 from crazyflow_ros.runtime import Door, PhysicsThread
 from crazyflow_ros.runtime.worker import Worker
+from crazyflow_ros.sim.policies import policy_of
 from crazyflow_ros.xla.start_up import StartUp, process_age
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.commands.command_topics import RecordedCommands
+    from crazyflow_ros.ros.commands.command_topics import RecordCommand
     from crazyflow_ros.ros.recording.recorder import Recorder
 
 S = TypeVar("S")
@@ -55,9 +51,6 @@ class SimulatorNode(GuardedNode):
         read: Declares and reads the parameters; says what kind of simulator they make.
         tap: Called before each message is published, in any thread.
 
-    Attributes:
-        physics: See `Host`, as all others.
-
     Raises:
         ValueError: A parameter has an invalid value; the message names the parameter and the
             allowed values.
@@ -67,6 +60,7 @@ class SimulatorNode(GuardedNode):
         self, name: str, read: Callable[[SimulatorNode], Blueprint], tap: Tap | None = None
     ) -> None:
         self.worker = Worker("worker")
+        self.owns: Callable[[str], bool] = lambda _: True
         self.recorder: Recorder | None = None
         self._on_destroy: list[Callable[[], None]] = []  # needed when a parameter is refused
         super().__init__(name, tap)
@@ -77,9 +71,9 @@ class SimulatorNode(GuardedNode):
         if (name := self.get_name()) in self.drones:
             raise ParameterError("drones", f"{name!r} is the name of this node")
         self._refuse_sim_time()
-        door, self._autopilots = opened_door(self, p)
+        door, self._autopilots = opened_door(self, p, blueprint.config)
         if p.record:
-            self.recorder = new_recorder(p, self.log)
+            self.recorder = new_recorder(p, blueprint.extensions, self.log)
             self.record = self.recorder.tap
         self.physics, features = self._started_up(blueprint, door)
         self.on_quit: Callable[[], None] = lambda: None
@@ -96,10 +90,15 @@ class SimulatorNode(GuardedNode):
                 f"creating the topics and services of {len(self.drones)} drones; with "
                 f"-p interfaces:={Interfaces.swarm} drones get their own when a node looks for them"
             )
-        recorded = self._recorded_commands()
-        features(self, Equipment(blueprint.sensors, door, self.recorder, recorded))
-        if self.recorder is not None:
-            record_rotors(self, self.recorder)
+        record_command = self._recorded_effects()
+        extensions = tuple(blueprint.extensions.values())
+        features(
+            self, Equipment(blueprint.sensors, door, self.recorder, record_command, extensions)
+        )
+        if self.recorder is not None and p.publish_rates.joint_states:
+            from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+
+            RotorTransforms(self, self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
 
@@ -121,25 +120,29 @@ class SimulatorNode(GuardedNode):
 
         Thread(target=load, name="imports", daemon=True).start()
         with StartUp.of_cache(self.log.info).compiling(*p.compiled_for(config)):
-            if p.hosts.name:
-                physics: PhysicsThread = SharedThread(config, p.drones, p.hosts, self.log)
+            for extension in blueprint.extensions.values():
+                physics = extension.physics(config, p.drones, self.log)
+                if physics is not None:
+                    self.owns = getattr(physics, "owns", self.owns)
+                    break
             else:
                 physics = PhysicsThread(config, p.drones, door, self.log, p.by_door or None)
         return physics, features.result()
 
-    def _recorded_commands(self) -> RecordedCommands | None:
+    def _recorded_effects(self) -> RecordCommand | None:
         """Record commands and changes, if the node records."""
         if self.recorder is None:
             return None
         from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 
         effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
-        return effects.with_messages
+        return effects.record_command
 
     @property
     def own_drones(self) -> tuple[str, ...]:
         """Those of `drones` that can have topics and services of their own."""
-        return tuple(name for name in self.physics.own_drones if name in self.drones)
+        present = self.physics.snapshot.names
+        return tuple(name for name in present if name in self.drones and self.owns(name))
 
     @property
     def node(self) -> Node:
@@ -154,7 +157,7 @@ class SimulatorNode(GuardedNode):
         self.physics.start()
         self._start_autopilots()
         if file := self.physics.config.policy:
-            self.log.info(described(file, self.parameters.drone_model))
+            self.log.info(policy_of(file, self.parameters.drone_model).description)
         self.log.info(who_finds_it(get_rmw_implementation_identifier()))
         p, names = self.parameters, ", ".join(self.drones[:4])
         names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""
@@ -191,10 +194,10 @@ class SimulatorNode(GuardedNode):
     def follow_drones(self) -> None:
         """Create and remove topics and services to match the present drones.
 
-        Called in the executor's thread. After a change of drones, messages with a row for each
-        drone are published only once this has run.
+        Call it in the executor's thread. After a change of drones, messages with a row for each
+        drone are published only after this.
         """
-        before, self.drones = self.drones, self.physics.names
+        before, self.drones = self.drones, self.physics.snapshot.names
         if before == self.drones:
             return
         for add in self._for_all_drones:
@@ -258,10 +261,10 @@ class SimulatorNode(GuardedNode):
 
 
 def _read(node: SimulatorNode) -> Blueprint:
-    """Read the parameters of the node `crazyflow`."""
     parameters = declare(node, Parameters, others=PREFIXES)
-    sensors = sensors_file.read(parameters)
-    return Blueprint(parameters, parameters.simulation_config(), sensors, _features)
+    extensions = declared_extensions(node)
+    config = configured(parameters.simulation_config(), parameters, extensions)
+    return Blueprint(parameters, config, sensors_of(parameters), _features, extensions)
 
 
 def _features() -> Features:

@@ -18,7 +18,7 @@ _SHARE = 0.01  # of the executor's time; with many other nodes, they are read le
 _OF_EVERY_NODE = ("/rosout", "/parameter_events")
 
 TWIN = "_twist"
-"""What the second node of a simulator is called after its name."""
+"""Suffix of the name of a simulator's second node."""
 
 
 class End(NamedTuple):
@@ -33,17 +33,7 @@ class End(NamedTuple):
 
 
 class OtherNodes:
-    """Reads publishers, subscriptions and clients of other nodes. Used in the executor's thread.
-
-    Args:
-        node: The node.
-        regular_calls: Its calls at intervals.
-
-    Attributes:
-        publishers: Publishers of other nodes.
-        subscriptions: Subscriptions of other nodes.
-        clients: Clients of services in other nodes.
-    """
+    """Reads publishers, subscriptions and clients of other nodes. Used in the executor's thread."""
 
     def __init__(self, node: GuardedNode, regular_calls: RegularCalls) -> None:
         self._node, self._share = node, Share(_SHARE)
@@ -60,7 +50,7 @@ class OtherNodes:
     def look(self) -> None:
         """Read the graph, and run the callbacks of `follow`.
 
-        Where a program has told names that are none, rclpy reads no graph, and all stays as it was.
+        If another program has invalid names, rclpy cannot read the graph, and nothing changes.
         """
         node, found = self._node, (list[End](), list[End](), list[End]())
         own = node.get_fully_qualified_name()

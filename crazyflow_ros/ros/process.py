@@ -1,6 +1,6 @@
 """The program `simulator`: starts the node and ends it on a signal or a failure.
 
-The main thread only waits, so that it handles a signal at once whatever the other threads do. One
+The main thread only waits, so it handles signals at once whatever the other threads do. One
 thread builds the node and then runs its callbacks; the physics thread advances the simulation.
 """
 
@@ -18,15 +18,16 @@ import threading
 import traceback
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import rclpy
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
-from crazyflow_ros.end_signals import on_end
-from crazyflow_ros.ros.memory import advice
+from crazyflow_ros.checks.entry_points import load
+from crazyflow_ros.checks.program_end import on_end
+from crazyflow_ros.ros.memory_limit import advice
 from crazyflow_ros.ros.middleware import configure_middleware, unconnected_endpoints
 from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 from crazyflow_ros.ros.serving import ServingExecutor
@@ -34,8 +35,7 @@ from crazyflow_ros.ros.serving import ServingExecutor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from crazyflow_ros.lockstep.script import Script
-    from crazyflow_ros.ros.lock_step import Published
+    from crazyflow_ros.ros.host import Host
     from crazyflow_ros.ros.node import SimulatorNode
     from crazyflow_ros.xla.compiled_files import CompiledFiles
 
@@ -43,8 +43,9 @@ STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
 
 LOCK_STEP = "--lock-step"
-"""Argument after which the last ones are a program that lives in simulated time."""
+"""Option that runs the program after `--` in simulated time."""
 
+_PROGRAMS = "crazyflow_ros.programs"  # group of the entry points
 _STOP_TIMEOUT = 0.6  # s for each of the other threads
 _LAST_RESORT = 10.0  # s for all of them
 _SPIN_PERIOD = 0.5  # s after which the node's thread checks whether it should stop
@@ -104,7 +105,7 @@ def main(
 
 
 def _split(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments of ROS, and the program that is to live in simulated time, if any.
+    """Return the arguments of ROS, and the program that runs in simulated time, if any.
 
     Raises:
         ValueError: The program is missing.
@@ -155,13 +156,35 @@ def _ensure_log_folder() -> None:
     print(f"simulator: cannot write logs to {folder!r}, using {other}", file=sys.stderr)
 
 
+class TimedProgram(Protocol):
+    """A program that runs in simulated time; the process ends with it.
+
+    An entry point of the group `crazyflow_ros.programs`, `ros`, builds it from its command.
+    """
+
+    def note(self, publisher: Any, message: bytes) -> None:
+        """Note a message before the node publishes it. From any thread."""
+
+    def start(self, simulator: Host) -> None:
+        """Start it, in the thread of the node, all of whose services exist.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+
+    def run(self) -> int:
+        """Wait for its end, in a thread of its own, and return its exit code."""
+
+    def stop(self) -> None:
+        """End it, if it has been started. From any thread."""
+
+
 class _Process:
     """Threads of the process and its shutdown."""
 
     def __init__(self, node: str, command: Sequence[str]) -> None:
         self._node, self._command = node, command
-        self._script: Script | None = None
-        self._published: Published | None = None
+        self._program: TimedProgram | None = None
         self._simulator: SimulatorNode | None = None
         self._cache: CompiledFiles | None = None
         self._exit_code = STOPPED
@@ -183,13 +206,12 @@ class _Process:
             os.write(self._waker, b"\0")
 
     def run(self) -> int:
-        """Run until `end` is called, and return the exit code."""
         self._worker.start()
         while not self._ended.is_set():
             os.read(self._wakes, 1)
         may_compile = False
-        if self._script is not None:
-            self._script.stop()
+        if self._program is not None:
+            self._program.stop()
         if self._simulator is not None:
             self._simulator.waiting.wake()
             try:
@@ -206,7 +228,6 @@ class _Process:
         return self._exit_code
 
     def _work(self) -> None:
-        """Build the node and run its callbacks."""
         try:
             get_logger("crazyflow").info("importing JAX and MuJoCo")
             # Imported here because it takes seconds.
@@ -219,14 +240,14 @@ class _Process:
                 get_logger("crazyflow").fatal(str(error))
                 self.end(WRONG_USAGE)
                 return
-            simulator.physics.on_failure(self._fail)
+            simulator.physics.news.on_failure(self._fail)
             simulator.on_quit = lambda: self.end(STOPPED)
             gc.freeze()
             gc.enable()
             self._cache.postpone()
             simulator.start()
-            if self._published is not None:
-                self._start_script(simulator, self._published)
+            if self._program is not None:
+                self._run_beside(self._program, simulator)
             executor = ServingExecutor(self._fail)
             executor.add_node(simulator)
             simulator.waiting.wake = executor.wake
@@ -250,25 +271,19 @@ class _Process:
             self._fail(error)
 
     def _build(self) -> SimulatorNode:
-        """Build the node."""
         build: Callable[..., SimulatorNode] = import_module(self._node).build
         if self._command:
-            from crazyflow_ros.ros.lock_step import Published
-
-            self._published = Published()
+            self._program = load(_PROGRAMS, "ros", "program in simulated time")(self._command)
         with unconnected_endpoints():
-            return build() if self._published is None else build(self._published.note)
+            return build() if self._program is None else build(self._program.note)
 
-    def _start_script(self, simulator: SimulatorNode, published: Published) -> None:
-        """Start the program that lives in simulated time, with which the process ends."""
-        from crazyflow_ros.ros.lock_step import RosLockStep, start_script
-
-        lock_step = RosLockStep(simulator, published)
-        self._script = script = start_script(self._command, simulator)
+    def _run_beside(self, program: TimedProgram, simulator: SimulatorNode) -> None:
+        """Start the program that runs in simulated time; the process ends with it."""
+        program.start(simulator)
 
         def run() -> None:
             try:
-                self.end(lock_step.run(script))
+                self.end(program.run())
             except BaseException as error:
                 self._fail(error)
 

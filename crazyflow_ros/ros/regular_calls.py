@@ -46,11 +46,7 @@ class RegularCalls:
 
 
 class Share:
-    """When to do again what may take only a share of a thread's time.
-
-    Args:
-        share: The share, of wall time.
-    """
+    """Limits repeated work to a share of wall time in a thread."""
 
     def __init__(self, share: float) -> None:
         self._share, self._due = share, 0.0
@@ -62,7 +58,7 @@ class Share:
 
     @contextmanager
     def spent(self) -> Iterator[None]:
-        """Count what the context computes; on a busy machine much more wall time passes."""
+        """Count the CPU time of the context; on a busy machine much more wall time passes."""
         begin = time.thread_time()
         yield
         self._due = time.monotonic() + (time.thread_time() - begin) / self._share

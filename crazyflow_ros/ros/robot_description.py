@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 NAME = "__name__"
-"""In place of the name of a drone; no drone's name has two underscores in a row."""
+"""Placeholder for the name of a drone, whose name never has two underscores in a row."""
 
 
 def declare(simulator: Host, door: Door | None) -> None:
@@ -48,8 +48,8 @@ def describe_each(simulator: Host, description: Callable[[str], str], name: str)
 
     Args:
         simulator: The node.
-        description: Returns the URDF of a drone; to make it takes several milliseconds.
-        name: What it has in place of the name of the drone.
+        description: Returns the URDF of a drone; making it takes several milliseconds.
+        name: Replaces the name of the drone.
     """
 
     def add(drone: str) -> None:
@@ -60,7 +60,6 @@ def describe_each(simulator: Host, description: Callable[[str], str], name: str)
 
 
 def _hardware(simulator: Host, door: Door | None) -> tuple[Hardware, dict[str, str]]:
-    """Return the hardware and its parameters for the controller manager."""
     match door:
         case SharedMemoryLink(memory_name=name):
             return Hardware.native, {"shared_memory": name}

@@ -19,21 +19,22 @@ _JOIN = 1.0  # s
 
 
 class ServingExecutor(SingleThreadedExecutor):
-    """Runs one callback at a time, and goes on with all of them after anything has failed.
+    """Runs one callback at a time, and continues with all others after any failure.
 
     rclpy builds a wait set of all entities before each wait, which takes 13 us for each of them: of
     the topics and services of a hundred drones, 30 ms of the interpreter's lock. Therefore:
 
     - Timers have a thread of their own, which wakes up without a wait set.
-    - While messages come again and again, only the topics that they come to are waited for, and all
-      other entities get their turn as often as a tenth of the time allows. This is not so for calls
-      that come again and again: these would always overtake messages that were sent before.
+    - While messages arrive in quick succession, it waits for their topics only, and spends a tenth
+      of the time on all other entities. It does not do so for service calls, which would always
+      overtake messages that were sent before.
 
-    Where rclpy cannot take a request, as when there is no memory for it, its own executors never
-    look at that service again.
+    Executors of rclpy never serve a service again once taking a request has failed, for example for
+    lack of memory.
 
     Args:
-        fail: Called with what ends the thread of the timers, whose callbacks have to raise nothing.
+        fail: Called with the exception that ends the thread of the timers; callbacks of timers must
+            not raise any.
         context: As in rclpy.
     """
 
@@ -53,7 +54,7 @@ class ServingExecutor(SingleThreadedExecutor):
         self._timers.start()
 
     def can_execute(self, entity: Any) -> bool:
-        """Return whether to wait for an entity now; this thread, which asks, is not serving it."""
+        """Return whether to wait for an entity now; the calling thread is not serving it."""
         if isinstance(entity, Timer) or not (self._looks_at_all or entity in self._busy):
             return False
         group = entity.callback_group
@@ -64,11 +65,11 @@ class ServingExecutor(SingleThreadedExecutor):
 
         Args:
             seconds: Wall time for which to wait for it.
-            ends: Tells whether not to wait any longer, after `wake`.
+            ends: Returns, after `wake`, whether to stop waiting.
 
         Raises:
             MemoryError: There is no memory for what has arrived.
-            Exception: The callback has raised it, or rclpy before.
+            Exception: The callback or rclpy has raised it.
         """
         self._ends, self._round_began = ends, 0.0
         timeout = seconds if self._looks_at_all else self._pause
@@ -99,7 +100,7 @@ class ServingExecutor(SingleThreadedExecutor):
         return bool(super().shutdown(timeout_sec))
 
     def _breaks_off(self) -> bool:
-        """Tell rclpy, which asks before it builds a wait set, whether not to."""
+        """Return to rclpy, which asks before it builds a wait set, whether to stop instead."""
         if self._ends() or self._all_are_due() != self._looks_at_all:
             return True
         self._round_began = time.thread_time()
@@ -109,7 +110,7 @@ class ServingExecutor(SingleThreadedExecutor):
         return not self._busy or time.monotonic() >= self._all_due
 
     def _look_at_all_again_after(self, cost: float) -> None:
-        """Look at the busy ones alone for a while, after a wait set that cost some time [s]."""
+        """Wait for the busy topics alone for a while, after a wait set that took some time [s]."""
         now = time.monotonic()
         self._pause = cost / _SHARE
         self._all_due = now + self._pause
@@ -117,7 +118,6 @@ class ServingExecutor(SingleThreadedExecutor):
         self._busy &= self._heard.keys()
 
     def _note(self, entity: Any) -> None:
-        """An entity is served."""
         if isinstance(entity, Subscription):
             if entity in self._heard:
                 self._busy.add(entity)

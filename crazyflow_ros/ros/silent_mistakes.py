@@ -1,22 +1,23 @@
-"""Warnings of names that nobody has, and of types and qualities of service that do not fit.
+"""Warnings about unknown names, and about types and qualities of service that do not match.
 
-A publisher on a misspelt topic, or with another type than that of the topic, is connected to
-nothing, in silence. So is the client of a service that does not exist: it waits for ever. Of
-qualities of service that do not fit rclpy warns by event handlers of each topic, which cost too
-much (see `GuardedNode`).
+A publisher on a misspelt topic, or of a wrong type, is silently connected to nothing. So is the
+client of a service that does not exist, which waits forever. rclpy warns about incompatible
+qualities of service by an event handler of each topic, which would be too slow (see `GuardedNode`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
-from crazyflow_ros.ros.commands import twists
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.commands.command_topics import TWIST
+from crazyflow_ros.ros.commands.setpoint_messages import VELOCITY
+from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.near_names import NearNames
 from crazyflow_ros.ros.other_nodes import End
 
@@ -27,16 +28,11 @@ _PATIENCE = 2.0  # s of wall time for the other side to start
 _LISTED = 5  # drones in a message
 
 Kinds = Mapping[str, Collection[str]]
-"""Types that are taken, by the full name of a topic or service."""
+"""Accepted types, by the full name of a topic or service."""
 
 
 class SilentMistakes:
-    """Compares what other nodes publish and call with the topics and services of this node.
-
-    Args:
-        simulator: The node.
-        clock: Wall time [s].
-    """
+    """Compares what other nodes publish and call with the topics and services of this node."""
 
     def __init__(self, simulator: Host, clock: Callable[[], float] = time.monotonic) -> None:
         self._host, self._node, self._clock = simulator, simulator.node, clock
@@ -70,7 +66,7 @@ class SilentMistakes:
         self._topics = {
             each.topic_name: [
                 type_name(each.msg_type),
-                *([twists.KIND] if each.topic_name.endswith(f"/{twists.TOPIC}") else []),
+                *([TWIST] if each.topic_name.endswith(f"/{VELOCITY.topic}") else []),
             ]
             for each in node.subscriptions
         }
@@ -81,11 +77,11 @@ class SilentMistakes:
         self._near_services = NearNames(self._services, names, own)
 
     def _mistakes(self) -> Iterator[tuple[End, str]]:
-        """Yield the ends that are connected to nothing, and what is wrong with them."""
+        """Yield the endpoints that are connected to nothing, and the reason."""
         nodes = self._host.other_nodes
         for ends, examine in (
             (nodes.publishers, self._publisher),
-            (nodes.subscriptions, self._subscription),
+            (nodes.subscriptions, partial(self._quality, self._subscription_quality)),
             (nodes.clients, self._client),
         ):
             for end in ends:
@@ -109,7 +105,6 @@ class SilentMistakes:
         )
 
     def _publisher(self, end: End) -> str:
-        """Return what is wrong with a publisher; empty if nothing is."""
         kinds = self._topics.get(end.name)
         if kinds is None:
             meant = self._near_topics.meant(end.name, end.kind)
@@ -120,7 +115,7 @@ class SilentMistakes:
                 f"did you mean {meant}?{self._drones_if_unknown(end.name)}"
             )
         if end.kind in kinds:
-            return self._quality(end, self._publisher_quality)
+            return self._quality(self._publisher_quality, end)
         if self._is_received(end):
             return ""
         return (
@@ -128,11 +123,7 @@ class SilentMistakes:
             f"the topic takes {' or '.join(kinds)}"
         )
 
-    def _subscription(self, end: End) -> str:
-        """Return what is wrong with a subscription; empty if nothing is."""
-        return self._quality(end, self._subscription_quality)
-
-    def _quality(self, end: End, examine: Callable[[End], str]) -> str:
+    def _quality(self, examine: Callable[[End], str], end: End) -> str:
         """Return what `examine` says of the quality of service of an end, examined once."""
         if end not in self._unheard:
             self._unheard[end] = examine(end)
@@ -161,7 +152,6 @@ class SilentMistakes:
         return ""
 
     def _client(self, end: End) -> str:
-        """Return what is wrong with the client of a service; empty if nothing is."""
         kinds = self._services.get(end.name)
         if kinds is None:
             meant = self._near_services.meant(end.name, end.kind)
@@ -179,7 +169,6 @@ class SilentMistakes:
         )
 
     def _is_received(self, end: End) -> bool:
-        """Return whether a subscription to the topic has the type of a publisher."""
         found = self._node.get_subscriptions_info_by_topic(end.name)
         return any(info.topic_type == end.kind for info in found)
 
@@ -192,13 +181,7 @@ class SilentMistakes:
         return f" The drones are {', '.join(drones[:_LISTED])}{others}."
 
 
-def declare(simulator: Host) -> None:
-    """Watch the ROS graph."""
-    SilentMistakes(simulator)
-
-
 def _is_of(info: TopicEndpointInfo, end: End) -> bool:
-    """Return whether an endpoint belongs to the node of an end."""
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}" == end.node
 
 

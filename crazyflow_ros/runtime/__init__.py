@@ -11,6 +11,7 @@ from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.door import Door, DoorStatus, OnLoss
+from crazyflow_ros.runtime.extension import Extension
 from crazyflow_ros.runtime.health import Failure, Statistics
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
@@ -27,6 +28,7 @@ __all__ = [
     "DoorStatus",
     "DroneLives",
     "DroneState",
+    "Extension",
     "Failure",
     "InvalidState",
     "Level",
@@ -45,3 +47,17 @@ __all__ = [
     "TimedWrench",
     "Wind",
 ]
+
+MODULES = (
+    "checkpoint_content",
+    "door_commands",
+    "door_patience",
+    "door_settings",
+    "drone_commands",
+    "mirror_inputs",
+    "requests",
+    "state_changes",
+    "steps",
+    "wrenches",
+)
+"""Modules that extensions may import, with all their public names."""

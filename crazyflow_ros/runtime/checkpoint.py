@@ -44,7 +44,7 @@ _OLDER_NAMES = {"state/controls.state.pos_err_i": f"state/controls.state.memory.
         ("prev_ang_vel_des", RATES),
     )
 }
-"""Names of Mellinger's memory before it was like that of other controllers."""
+"""Present names of Mellinger's memory, by the fields in which older versions stored it."""
 # Settings that may differ between the simulation and the checkpoint.
 _FREE = (
     *("initial_poses", "real_time_factor", "start_paused", "watchdog_timeout", "max_drones"),
@@ -120,11 +120,11 @@ class Checkpoint:
             config: Configuration of the simulation.
             control: Its control mode.
             names: Names of its drones.
-            arrays: Its own `arrays`.
+            arrays: The `arrays` that a checkpoint of the simulation has now.
             by_door: Names of its drones that a door flies.
 
         Raises:
-            ValueError: It cannot; the message names the first difference.
+            ValueError: The simulation cannot; the message names the first difference.
         """
         self._check_head()
         flown = self.about.get("by_door", by_door)  # older versions store none
@@ -182,9 +182,9 @@ def _renamed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _with_levels(inputs: np.ndarray) -> np.ndarray:
-    """Return inputs in state control with levels, where there was 1 for an armed drone.
+    """Return inputs in state control with levels, where older versions had 1 for an armed drone.
 
-    In its command, attitudes had no quaternion. In other control modes any positive level serves.
+    Their attitude commands had no quaternion. In other control modes any positive level serves.
     """
     column, quat, inputs = _STATE_INPUTS["level"].start, inputs[:, 9:13], inputs.copy()
     given = np.where(quat.any(axis=1), Level.state, Level.attitude)
@@ -196,7 +196,7 @@ def _check_is_one(path: Path) -> None:
     """Check that a file is a checkpoint, of any version.
 
     Raises:
-        ValueError: It is not.
+        ValueError: The file is something else.
     """
     try:
         with open_file(path, MOST_BYTES) as file:

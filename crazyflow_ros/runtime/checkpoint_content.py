@@ -61,7 +61,7 @@ class _Kept:
     gusts: bool
     wrenches: tuple[_KeptWrench, ...]
     gains: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    """Of each drone, by controller; older checkpoints have none."""
+    """Gains of each drone, by controller; older checkpoints have none."""
 
 
 def check_kept(about: Mapping[str, Any], freq: int) -> None:
@@ -93,7 +93,7 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
             where = f"wrenches: the end of one on {wrench.name}"
             _check_tick(where, wrench.end, -LATEST * freq, 2 * LATEST * freq)
     for name, tuned in kept.gains.items():
-        _check_known(f"gains.{name}", tuned, "controller", list(Controller))
+        _check_known(f"gains.{name}", tuned, "controller", Controller.known())
         for controller, gains in tuned.items():
             _check_gains(f"gains.{name}", Controller(controller), gains)
 
@@ -118,10 +118,10 @@ def _check_tick(name: str, tick: float, low: int, high: int) -> None:
 
 
 def check_orders(about: Mapping[str, Any], control: Control, rules: Rules, time_ns: int) -> None:
-    """Check that drones in a control mode can follow the orders that `check_kept` let pass.
+    """Check that drones in a control mode can follow the orders that `check_kept` has accepted.
 
     Raises:
-        ValueError: They cannot.
+        ValueError: A drone cannot follow its order.
     """
     for name, values in about["orders"].items():
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class DoorStatus:
     """Who flies the drones through a door, and how well commands arrive."""
 
     attached: tuple[str, ...]
-    """Those of its drones with an active controller."""
+    """Drones of the door with an active controller."""
     cycles: int
     """Control periods in which all answers were in time, in lock-step."""
     timeouts: int
@@ -52,7 +52,7 @@ class Door(Protocol):
     name, and time runs on with the last commands.
 
     Attributes:
-        name: In messages.
+        name: Name of the door in messages.
         period: Ticks between two control ticks, which are its multiples.
     """
 
@@ -87,9 +87,9 @@ class Door(Protocol):
             interrupted: Whether the thread has something else to do, such as a pause.
 
         Returns:
-            False if it was interrupted, or has not got them yet: it is called again, after requests
-            such as a pause. If it waits for long, it returns False ten times a second, for the
-            watchdog to see that it does not hang.
+            False if the wait was interrupted, or commands are missing: `collect` is called again,
+            after requests such as a pause. A long wait returns False ten times a second, to show
+            the watchdog that it does not hang.
         """
 
     def forget(self, drones: np.ndarray) -> None:
@@ -108,10 +108,23 @@ class Door(Protocol):
         """Return the state of the controllers. From any thread."""
 
 
+@runtime_checkable
+class TakesGamepad(Protocol):
+    """A door that a gamepad flies."""
+
+    def take_gamepad(self, axes: Sequence[float], buttons: Sequence[int]) -> None:
+        """Take the state of the gamepad. From any thread.
+
+        Raises:
+            ValueError: The gamepad lacks an axis or button that the settings name, or a value is
+                not in its range.
+        """
+
+
 class DoorGuard:
     """Lets a door fly its drones, and no others.
 
-    What the door raises is logged under its name: no door ends the physics thread.
+    Exceptions of the door are logged under its name, so that no door ends the physics thread.
 
     Args:
         door: The door.
@@ -126,7 +139,7 @@ class DoorGuard:
         flies_all: Whether it flies all drones, so that none can be added.
 
     Raises:
-        ValueError: It flies no drone, or one that does not exist, or one twice.
+        ValueError: The door flies no drone, one that does not exist, or one twice.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
@@ -11,21 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.engine.levels import Level, rows
+from crazyflow_ros.engine.levels import Level, attitude_row, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
 from crazyflow_ros.flight.commander import Commander, FlightStatus
+from crazyflow_ros.flight.courses import Courses
 from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.fleet_observation import Ability, FleetObservation
 from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
-from crazyflow_ros.flight.supervisor import Ability, FleetObservation, Supervisor
-from crazyflow_ros.flight.surroundings import Surroundings
-from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
+from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime.health import Health
-
-CommandCallback = Callable[[str, Setpoint, int], None]
-"""Takes the drone, its setpoint, and the tick from which the drone follows the setpoint."""
-EventCallback = Callable[[FlightEvent], None]
+from crazyflow_ros.runtime.news import News
+from crazyflow_ros.runtime.roster import Roster
 
 
 class Response(NamedTuple):
@@ -43,12 +42,21 @@ class DroneCommands:
     Args:
         rules: Limits and figures of all drones.
         control: Control mode of the commands.
-        period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, only at
-            its multiples; how often `take` is called in between depends on the callers.
-        health: Logs failed callbacks, drones that fell, and doubtful setpoints.
+        period: Ticks between runs of the controllers; courses end, and setpoints lapse, only there.
+        news: Tells others of setpoints that take effect, and of flight events.
+        health: Logs drones that fell, and doubtful setpoints.
         ability: Returns what the drones can do.
         neighbour: Takes a state and the row of a drone that touches something, and names it.
-        surroundings: Returns the obstacles of the world.
+        roster: Holds the obstacles of the world.
+
+    Attributes:
+        posted: The setpoints for the next `take`.
+        moving: Drones whose command changes with time.
+        felt: (M,) largest contact of each drone since controllers ran [N]; None if none moves.
+        changes_ns: Simulated time until which commands depend on time alone [ns].
+        stopped: Drones whose rotors are to stop; the caller stops them and empties the set.
+        failed: Drones to take out of service because their setpoint failed, and why; likewise.
+        states: States of the drones that were commanded; a new dictionary after each change.
     """
 
     def __init__(
@@ -56,35 +64,26 @@ class DroneCommands:
         rules: Rules,
         control: Control,
         period: int,
+        news: News,
         health: Health,
         ability: Callable[[Snapshot], Ability],
         neighbour: Callable[[Snapshot, int], str],
-        surroundings: Callable[[], Surroundings],
+        roster: Roster,
     ) -> None:
-        self.rules, self._period, self._health = rules, period, health
-        self._ability, self._neighbour, self._surroundings = ability, neighbour, surroundings
+        self.rules, self._period, self._news, self._health = rules, period, news, health
+        self._ability, self._neighbour, self._roster = ability, neighbour, roster
         self._supervisor = Supervisor(rules)
         self._idle = Commander(rules).flight
-        self._commanders: dict[str, Commander] = {}
+        self._commanders = defaultdict[str, Commander](partial(Commander, rules))
         self._lock = threading.Lock()  # guards what is posted
-        self._posted: dict[str, Setpoint] = {}
-        self.callbacks: list[CommandCallback] = []
-        """Called when a setpoint takes effect."""
-        self.event_callbacks: list[EventCallback] = []
-        """Called when something happened to a drone."""
-        self._felt = np.zeros(0)  # largest contact of each drone since controllers ran [N]
-        self._failed: dict[str, str] = {}
-        self._stopped: set[str] = set()
-        self._courses, self._level = Courses(control), Level[control.name]
+        self.posted: dict[str, Setpoint] = {}
+        self.felt: np.ndarray | None = None
+        self._courses = courses = Courses(rules.drag)
+        self._control, self._width, self.moving = control, control.sizes[0] + 1, courses.changes
         self.changes_ns: float = 0
-        """Simulated time until which commands depend on time alone [ns]."""
+        self.stopped: set[str] = set()
+        self.failed: dict[str, str] = {}
         self.states: dict[str, FlightState] = {}
-        """States of the drones that were commanded; a new dictionary after each change."""
-
-    @property
-    def moving(self) -> bool:
-        """Whether some command changes with time."""
-        return bool(self._courses.changes)
 
     def flights(self, names: Sequence[str]) -> list[FlightStatus]:
         """Return how drones fly now."""
@@ -94,26 +93,178 @@ class DroneCommands:
     def post(self, setpoints: Mapping[str, Setpoint]) -> None:
         """Post setpoints, by drone; the latest one wins. From any thread."""
         with self._lock:
-            self._posted.update(setpoints)
+            self.posted.update(setpoints)
+
+    # What each tick does, in order; then requests, and changes of the state.
+
+    def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
+        """Put the posted setpoints into force. Call it if there are any, or `moving` drones.
+
+        Returns:
+            The drones with a new command that does not change with time, and these commands with
+            their levels, one row per drone.
+        """
+        with self._lock:
+            posted, self.posted = self.posted, {}
+        sight = None
+        if posted:
+            sight, row_of = self._sight(now), {name: row for row, name in enumerate(now.names)}
+            for name, setpoint in posted.items():
+                if name in row_of:  # else it was removed meanwhile
+                    self._start(name, setpoint, sight.start(row_of[name]), now.tick)
+            self._show_states()
+        self.feel([now])
+        if now.time_ns < self.changes_ns:
+            return [], np.zeros((0, 0))
+        constant, changes, commanders = {}, self._courses.changes, self._commanders
+        if due := [name for name, change in changes.items() if change <= now.time_ns]:
+            sight = sight or self._sight(now)
+            states = [commanders[name].state for name in due]
+            found = [(name, self._look_at(name, now, sight)) for name in due]
+            constant = {name: command for name, command in found if command is not None}
+            if states != [commanders[name].state for name in due]:
+                self._show_states()
+        self.changes_ns = min(changes.values(), default=inf)
+        return list(constant), np.array(list(constant.values()))
+
+    def _start(self, name: str, setpoint: Setpoint, start: StartState, tick: int) -> None:
+        """Put a setpoint into force."""
+        try:
+            plan = self._commanders[name].command(setpoint, start)
+        except ValueError as error:
+            self._health.warn(f"{name} ignores {setpoint.title}: {error}")
+        except Exception as error:  # of this drone alone
+            self._fail(name, error)
+        else:
+            if plan is not None and plan.note:
+                self._health.inform(f"{name} {plan.note}")
+            self._note(name, setpoint, plan, tick)
+
+    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, tick: int) -> None:
+        """Report that a setpoint has taken effect, and warn if it is doubtful."""
+        if plan is not None:
+            self._follow(name)
+            self._health.doing = what = "check of a setpoint"
+            try:
+                if (order := self._commanders[name].order) is not None:
+                    for doubt in doubts(order, self.rules, self._roster.surroundings):
+                        self._health.warn(f"{name}: {doubt}")
+            except Exception as error:
+                self._health.note_failure(what, error)
+        if self._news.on_command.callbacks:
+            self._news.on_command.tell(name, setpoint, tick)
+
+    def _look_at(self, name: str, now: Snapshot, sight: FleetObservation) -> np.ndarray | None:
+        """Look up the present piece of a drone's course, and how long it holds.
+
+        Return the command with its level if it does not change from now on.
+        """
+        commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
+        try:
+            if now.tick % self._period == 0:
+                text = commander.update(time_ns, lambda: sight.start(now.names.index(name)))
+                if text:
+                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
+        except Exception as error:  # of this drone alone
+            self._fail(name, error)
+            return None
+        if (order := commander.order) is None:
+            self._follow(name)
+            return None
+        change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
+        constant = None
+        if order.plan.command is not None:
+            constant = rows(Level[self._control.name], order.plan.command)
+        elif change == inf:
+            constant = rows(Level.state, courses.commands([time_ns], name)[1][0, 0])
+        if change == inf:
+            courses.rest(name)
+        else:
+            courses.changes[name] = change
+        return constant
+
+    def _follow(self, name: str) -> None:
+        """Look at a commander in the next `take`."""
+        if self._commanders[name].order is None:
+            self._courses.drop(name)
+            self.stopped.add(name)
+        else:
+            self._courses.changes[name] = -inf
+            self.stopped.discard(name)
+        self.changes_ns = 0
+
+    def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
+        """Compute the commands of `moving` drones, after `take`, at times (n,) [ns].
+
+        Only the first time may be later than `changes_ns`.
+
+        Returns:
+            The names of these drones, and their commands (n, m, k + 1) with levels.
+        """
+        (names, numbers), attitudes = self._courses.commands(times_ns), self._courses.attitudes
+        n_courses, control = len(names), self._control
+        found = np.empty((len(times_ns), n_courses + len(attitudes), self._width))
+        if names:
+            found[:, :n_courses, :-1], found[:, :n_courses, -1] = numbers, Level.state
+        for i, order in enumerate(attitudes.values(), n_courses):
+            assert order.plan.attitude is not None
+            held = [order.plan.attitude.command(order.seconds(time)) for time in times_ns]
+            found[:, i] = [attitude_row(attitude, control) for attitude in held]
+        return [*names, *attitudes], found
+
+    def feel(self, seen: Sequence[Snapshot]) -> None:
+        """Record what drones touch, each time their controllers run."""
+        if not self.moving:
+            self.felt = None
+            return
+        for now in seen:
+            felt = np.zeros(0) if self.felt is None else self.felt
+            same = len(felt) == len(now.names)  # otherwise drones came or went
+            self.felt = felt = np.maximum(felt, now.impact) if same else now.impact
+            if now.tick % self._period == 0:
+                impact = np.maximum(felt, np.abs(now.contact[:, :3]).max(axis=1))
+                self._supervisor.note_contacts(
+                    impact, now.names, now.pos, self._commanders, partial(self._neighbour, now)
+                )
+                self.felt = np.zeros(len(now.names))
+
+    def supervise(self, now: Snapshot) -> None:
+        """Detect drones that fell, and restart the courses of drones that lost them."""
+        commanders, neighbour = self._commanders, partial(self._neighbour, now)
+        before = {name: commander.order for name, commander in commanders.items()}
+        if not any(before.values()):
+            return
+        sight = self._sight(now)
+        courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
+        for event in self._supervisor.check(sight, commanders, courses, neighbour):
+            self._announce(event)
+        changed = [name for name, order in before.items() if commanders[name].order is not order]
+        for name in changed:  # not all changes are events
+            self._follow(name)
+        if changed:
+            self._show_states()
+
+    def _announce(self, event: FlightEvent) -> None:
+        self._health.warn(f"{event.drone}: {event.text}")
+        self._news.on_flight_event.tell(event)
 
     def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""
-        response, sight, places = Response([], []), self._sight(now), _places(now)
+        response, sight = Response([], []), self._sight(now)
         for name, setpoint in setpoints.items():
-            if name not in places:  # it was removed meanwhile
+            if name not in now.names:  # it was removed meanwhile
                 response.refused.append(f"{name} has gone")
                 continue
-            commander = self._commander(name)
             try:
-                plan = commander.command(setpoint, sight.start(places[name]))
+                plan = self._commanders[name].command(setpoint, sight.start(now.names.index(name)))
             except ValueError as error:
                 response.refused.append(f"{name}: {error}")
                 continue
             if plan is not None and plan.note:
                 response.notes.append(f"{name} {plan.note}")
             with self._lock:
-                self._posted.pop(name, None)  # it was posted before
-            self._note(name, setpoint, plan, now)
+                self.posted.pop(name, None)  # it was posted before
+            self._note(name, setpoint, plan, now.tick)
         self._show_states()
         return response
 
@@ -121,19 +272,19 @@ class DroneCommands:
         """Drop commands of drones, including posted ones: they were meant for the flight so far."""
         with self._lock:
             for name in names:
-                self._posted.pop(name, None)
+                self.posted.pop(name, None)
                 self._commanders.pop(name, None)
                 self._courses.drop(name)
-                self._stopped.discard(name)
+                self.stopped.discard(name)
         self._show_states()
 
     def rewind(self, time_ns: int) -> None:
         """Move the clock back: setpoints in force continue, posted ones are dropped."""
         with self._lock:
-            self._posted.clear()
+            self.posted.clear()
         for commander in self._commanders.values():
             commander.rewind(time_ns)
-        self._courses.rewind()
+        self._courses.look_at(list(self.moving))
         self.changes_ns = 0
 
     def capture(self) -> dict[str, Any]:
@@ -143,234 +294,55 @@ class DroneCommands:
             ValueError: A setpoint is of a class that cannot be stored.
         """
         return {
-            name: from_commander(commander, moving=name in self._courses.changes)
+            name: from_commander(commander, moving=name in self.moving)
             for name, commander in self._commanders.items()
         }
 
     def restore(self, orders: Mapping[str, Any]) -> None:
         """Follow the result of `capture`, and nothing else."""
         with self._lock:
-            self._posted.clear()
+            self.posted.clear()
         self.clear(list(self._commanders))
         for name, values in orders.items():
             self._commanders[name] = to_commander(values, self.rules)
-            if values["moving"]:
-                self._courses.add(name)
+        self._courses.look_at(name for name, values in orders.items() if values["moving"])
         self.changes_ns = 0
         self._show_states()
-
-    def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
-        """Put the posted setpoints into force.
-
-        Returns:
-            The drones with a new command that does not change with time, and these commands with
-            their levels, one row per drone.
-        """
-        if not self._posted and not self.moving:
-            return [], NO_COMMANDS
-        with self._lock:
-            posted, self._posted = self._posted, {}
-        if posted:
-            sight, places = self._sight(now), _places(now)
-            for name, setpoint in posted.items():
-                if name in places:  # else it was removed meanwhile
-                    start = partial(sight.start, places[name])
-                    self._put_into_force(name, setpoint, start, now)
-            self._show_states()
-        self.feel([now])
-        if now.time_ns < self.changes_ns:
-            return [], NO_COMMANDS
-        constant = self._refresh(now)
-        return list(constant), np.array(list(constant.values()))
-
-    def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
-        """Compute the commands that change with time, after `take`.
-
-        Args:
-            times_ns: (n,) simulated times [ns]; only the first may be later than `changes_ns`.
-
-        Returns:
-            The names of these drones, and their commands (n, m, k + 1) with levels.
-        """
-        if not self.moving:
-            return [], NO_COMMANDS
-        return self._courses.commands(times_ns, self.rules.drag)
-
-    def tell(self, name: str, setpoint: Setpoint, now: Snapshot) -> None:
-        """Tell everyone that a setpoint has taken effect."""
-        for callback in self.callbacks:
-            self._health.call("command callback", callback, name, setpoint, now.tick)
-
-    def feel(self, seen: Sequence[Snapshot]) -> None:
-        """Record what drones touch, each time their controllers run."""
-        if not self.moving:
-            self._felt = np.zeros(0)
-            return
-        for now in seen:
-            same = len(self._felt) == len(now.names)  # otherwise drones came or went
-            self._felt = np.maximum(self._felt, now.impact) if same else now.impact
-            if now.tick % self._period == 0:
-                impact = np.maximum(self._felt, np.abs(now.contact[:, :3]).max(axis=1))
-                neighbour = partial(self._neighbour, now)
-                contacts = (impact, now.names, now.pos)
-                self._supervisor.note_contacts(*contacts, self._commanders, neighbour)
-                self._felt = np.zeros(len(now.names))
-
-    def take_failed(self) -> dict[str, str]:
-        """Return the drones whose setpoint failed, and why, each once."""
-        failed, self._failed = self._failed, {}
-        return failed
-
-    def take_stopped(self) -> set[str]:
-        """Return the drones whose rotors are to stop, each once."""
-        stopped, self._stopped = self._stopped, set()
-        return stopped
 
     def lose(self, lost: Mapping[str, str]) -> None:
         """Drop the setpoints of drones that are out of service, each with a reason."""
         for name, why in lost.items():
-            if (commander := self._commander(name)).state is not FlightState.lost:
+            if (commander := self._commanders[name]).state is not FlightState.lost:
                 commander.stop(FlightState.lost, why)
                 self._courses.drop(name)
         self._show_states()
 
     def moved(self, names: Iterable[str], now: Snapshot) -> None:
         """Restart the courses of drones that were put elsewhere, where they are now."""
-        sight, places = self._sight(now), _places(now)
+        sight = self._sight(now)
         for name in names:
             commander = self._commanders.get(name)
-            if commander is not None and commander.restart(sight.start(places[name])):
+            if commander is not None and commander.restart(sight.start(now.names.index(name))):
                 self._follow(name)
-
-    def supervise(self, now: Snapshot) -> None:
-        """Detect drones that fell, and restart the courses of drones that lost them."""
-        before = {name: commander.order for name, commander in self._commanders.items()}
-        if not any(before.values()):
-            return
-        sight, neighbour = self._sight(now), partial(self._neighbour, now)
-        courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
-        for event in self._supervisor.check(sight, self._commanders, courses, neighbour):
-            self._announce(event)
-        changed = [
-            name for name, order in before.items() if self._commanders[name].order is not order
-        ]
-        for name in changed:  # not all changes are events
-            self._follow(name)
-        if changed:
-            self._show_states()
-
-    def _announce(self, event: FlightEvent) -> None:
-        self._health.warn(f"{event.drone}: {event.text}")
-        for callback in self.event_callbacks:
-            self._health.call("flight event callback", callback, event)
-
-    def _commander(self, name: str) -> Commander:
-        if name not in self._commanders:
-            self._commanders[name] = Commander(self.rules)
-        return self._commanders[name]
-
-    def _put_into_force(
-        self, name: str, setpoint: Setpoint, start: Callable[[], StartState], now: Snapshot
-    ) -> None:
-        try:
-            plan = self._commander(name).command(setpoint, start())
-        except ValueError as error:
-            self._health.warn(f"{name} ignores {setpoint.title}: {error}")
-        except Exception as error:  # of this drone alone
-            self._fail(name, error)
-        else:
-            if plan is not None and plan.note:
-                self._health.inform(f"{name} {plan.note}")
-            self._note(name, setpoint, plan, now)
-
-    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, now: Snapshot) -> None:
-        """Report that a setpoint has taken effect."""
-        if plan is not None:
-            self._follow(name)
-            self._health.call("check of a setpoint", self._doubt, name)
-        self.tell(name, setpoint, now)
-
-    def _doubt(self, name: str) -> None:
-        """Warn if the setpoint that a drone follows now is doubtful."""
-        order = self._commanders[name].order
-        if order is not None:
-            for doubt in doubts(order, self.rules, self._surroundings()):
-                self._health.warn(f"{name}: {doubt}")
-
-    def _follow(self, name: str) -> None:
-        """Look at a commander in the next `take`."""
-        if self._commanders[name].order is None:
-            self._courses.drop(name)
-            self._stopped.add(name)
-        else:
-            self._courses.add(name)
-            self._stopped.discard(name)
-        self.changes_ns = 0
-
-    def _refresh(self, now: Snapshot) -> dict[str, np.ndarray]:
-        """Look up the pieces of the courses that change, from now on, and how long they hold.
-
-        Returns:
-            Commands that do not change with time from now on, by drone.
-        """
-        constant: dict[str, np.ndarray] = {}
-        if due := self._courses.due(now.time_ns):
-            sight, places = self._sight(now), _places(now)
-            states = [self._commanders[name].state for name in due]
-            for name in due:
-                self._look_at(name, now, partial(sight.start, places[name]), constant)
-            if states != [self._commanders[name].state for name in due]:
-                self._show_states()
-        self.changes_ns = min(self._courses.changes.values(), default=inf)
-        return constant
-
-    def _look_at(
-        self,
-        name: str,
-        now: Snapshot,
-        motion: Callable[[], StartState],
-        constant: dict[str, np.ndarray],
-    ) -> None:
-        """Look up the present piece of a drone's course; see `_refresh`."""
-        commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
-        try:
-            is_due = now.tick % self._period == 0
-            if is_due and (text := commander.update(time_ns, motion)):
-                self._announce(FlightEvent(time_ns, name, "no setpoint", text))
-        except Exception as error:  # of this drone alone
-            self._fail(name, error)
-            return
-        if (order := commander.order) is None:
-            courses.drop(name)
-            self._stopped.add(name)
-            return
-        change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
-        if order.plan.command is not None:
-            constant[name] = rows(self._level, order.plan.command)
-        elif change == inf:
-            constant[name] = courses.command(name, time_ns, self.rules.drag)
-        if change == inf:
-            courses.rest(name)
-        else:
-            courses.changes[name] = change
 
     def _fail(self, name: str, error: Exception) -> None:
         self._health.note_failure(f"the setpoint of {name}", error)
         self._commanders[name].stop(FlightState.crashed, "its setpoint failed")
         self._courses.drop(name)
-        self._failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
+        self.failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
 
     def _sight(self, now: Snapshot) -> FleetObservation:
         return FleetObservation(
-            *(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery),
-            None if now.believed is None else now.believed[:3],
-            self._ability(now),
+            now.time_ns,
+            now.names,
+            now.pos,
+            now.quat,
+            now.vel,
+            now.contact,
+            battery=now.battery,
+            believed=now.believed and now.believed[:3],
+            ability=self._ability(now),
         )
 
     def _show_states(self) -> None:
         self.states = {name: commander.state for name, commander in self._commanders.items()}
-
-
-def _places(now: Snapshot) -> dict[str, int]:
-    """Return the row of each drone."""
-    return {name: i for i, name in enumerate(now.names)}

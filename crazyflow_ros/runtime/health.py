@@ -1,4 +1,4 @@
-"""A log of the failures in a thread that must go on, and a watchdog for the thread."""
+"""A log of the failures in a thread that must go on, its callbacks, and a watchdog for it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVarTuple
 
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+
+Ts = TypeVarTuple("Ts")
 
 _LOOKS = 4  # in each period without progress after which the thread counts as hanging
 
@@ -127,3 +129,31 @@ class Health:
             elif not unchanged and self.stalled:
                 self._logger.info(f"progress again, after hanging in: {self.stalled}")
                 self.stalled = ""
+
+
+class Callbacks(Generic[*Ts]):
+    """Functions that the physics thread calls; call this object with a function to add it.
+
+    Functions are added before the thread starts, and must not wait for a request. If one fails, the
+    failure is logged and the others are still called.
+
+    Args:
+        what: What these functions are, in messages.
+        health: Logs failures.
+
+    Attributes:
+        callbacks: The functions.
+    """
+
+    def __init__(self, what: str, health: Health) -> None:
+        self._what, self._health = what, health
+        self.callbacks: list[Callable[[*Ts], object]] = []
+
+    def __call__(self, callback: Callable[[*Ts], object]) -> None:
+        """Add a function."""
+        self.callbacks.append(callback)
+
+    def tell(self, *news: *Ts) -> None:
+        """Call all functions. Physics thread."""
+        for callback in self.callbacks:
+            self._health.call(self._what, callback, *news)

@@ -4,24 +4,50 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from functools import partial
+from typing import Protocol
 
-from crazyflow_ros.runtime.door import DoorGuard
-from crazyflow_ros.runtime.health import Health
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState, Requests
 from crazyflow_ros.runtime.schedule import Pacer
 from crazyflow_ros.runtime.simulation import Simulation
-from crazyflow_ros.runtime.steps import StepQueue, Steps
-from crazyflow_ros.runtime.turns import Turns
-
-T = TypeVar("T")
+from crazyflow_ros.runtime.steps import Steps
 
 _IDLE_CHECK = 0.5  # s, after which a waiting thread checks for work without having been woken
-_TURN_CHECK = 0.1  # s, the same while other simulators have to answer
 _ENDED = "the simulation has ended"
+
+
+class Driver(Protocol):
+    """Advances a simulation once everything that its next ticks need is there. Physics thread.
+
+    `Simulation` drives itself: it takes the posted commands, and waits for its door.
+    """
+
+    def advance(self, due: float, limit: float) -> int:
+        """Advance to the next event, and perhaps to some more, and call their callbacks.
+
+        Args:
+            due: The tick up to which events are due.
+            limit: Largest number of ticks, at least 1; after it, all callbacks are called.
+
+        Returns:
+            Number of ticks; 0 if something is missing, or a request has interrupted the wait for
+            it. `advance` is called again after requests, and must not wait for longer than a
+            fraction of a second, so that the watchdog sees that it does not hang.
+        """
+
+    def take_up(self) -> None:
+        """Put posted commands into force from the present tick on, unless others decide on them."""
+
+    def idle(self) -> None:
+        """Called before the thread waits for a request or for the next tick to be due."""
+
+    def close(self) -> None:
+        """Close at the end of the simulation. From any thread, possibly more than once."""
 
 
 class Loop:
@@ -31,40 +57,35 @@ class Loop:
 
     Args:
         simulation: The simulation to advance.
-        show: Publishes the first state; called once, in the thread.
+        requests: What other threads ask for.
+        preparation: Those of their requests that take long to prepare.
         pacer: The schedule of the ticks.
-        door: Through which others fly the drones; None if the users of the thread do.
-        health: Records failures, and watches the thread.
-        paused: Whether time stands still initially.
 
     Attributes:
+        driver: Decides when the simulation goes on; by default the simulation. Set before the
+            start.
+        requests: As given.
         pacer: As given.
-        preparation: Makes changes that take long to prepare.
-        turns: Asked before time goes on; None if nobody else has a say. Set before the start.
+        preparation: As given.
         paused: Time stands still.
+        held: Why the simulation must not run; empty if it may.
         failed: The exception that ended the thread, if one did.
-        failure_callbacks: Called with that exception.
     """
 
     def __init__(
         self,
         simulation: Simulation,
-        show: Callable[[], None],
+        requests: Requests,
+        preparation: Preparation,
         pacer: Pacer,
-        door: DoorGuard | None,
-        health: Health,
-        *,
-        paused: bool,
     ) -> None:
-        self._simulation, self._show, self._door = simulation, show, door
-        self._health, self.pacer, self.paused = health, pacer, paused
-        self._held = ""  # why time must not run
-        self.turns: Turns | None = None
+        self.requests, self.preparation, self.pacer = requests, preparation, pacer
+        self._simulation, self._health = simulation, simulation.health
+        self.paused = simulation.config.start_paused
+        self.held = ""
+        self.driver: Driver = simulation
         self.failed: BaseException | None = None
-        self.failure_callbacks: list[Callable[[BaseException], None]] = []
-        self._steps = StepQueue()
-        self._requests = Requests(health.note_failure)
-        self.preparation = Preparation(self.ask)
+        self._steps: deque[Steps] = deque()  # the first ones are under way
         self._thread = threading.Thread(target=self._main, name="physics", daemon=True)
 
     # From any thread.
@@ -85,8 +106,7 @@ class Loop:
         Raises:
             TimeoutError: The thread did not end within `timeout` [s].
         """
-        self._requests.stop()
-        self._interrupt_door()
+        self.requests.stop()
         if not self.started:
             self._close()
             return
@@ -94,34 +114,37 @@ class Loop:
         if self._thread.is_alive():
             raise TimeoutError(f"the physics thread did not end within {timeout} s")
 
-    def ask(self, action: Callable[[], T]) -> Future[T]:
-        """Carry out `action` between two ticks; the future has its result."""
-        future = self._requests.ask(action)
-        self._interrupt_door()
-        return future
+    def change(self, action: Callable[[], object]) -> Future[Snapshot]:
+        """Carry out `action` between two ticks; the future has the state after it."""
+
+        def carry_out() -> Snapshot:
+            action()
+            return self._simulation.snapshot
+
+        return self.requests.ask(carry_out)
 
     def enqueue(self, steps: Steps) -> None:
         """Carry out steps after those that were requested before."""
-        self._requests.put(lambda: self._add(steps), steps)
-        self._interrupt_door()
+        self.requests.put(partial(self._add, steps), steps)
 
     @property
     def busy(self) -> bool:
         """Whether requests, or changes that take long to prepare, are under way."""
-        return self._requests.open or bool(self.preparation.under_way())
+        return self.requests.open or self.preparation.under_way
 
     # In the physics thread, called by requests.
 
     @property
     def stepping(self) -> bool:
         """Whether steps are under way."""
-        return self._steps.current() is not None
+        return bool(self._steps)
 
     def pause(self) -> None:
         """Stop time, and abort steps under way."""
-        self._steps.abort("the simulation was paused")
-        self._set_paused(True)
-        self.pacer.pause()
+        self._abort_steps("the simulation was paused")
+        self.paused = True
+        self._simulation.set_paused(True)
+        self.pacer.restart(self._simulation.snapshot.tick)
 
     def resume(self) -> None:
         """Let time run, and abort steps under way.
@@ -129,118 +152,99 @@ class Loop:
         Raises:
             InvalidState: `hold` forbids it.
         """
-        if self._held:
-            raise InvalidState(self._held)
-        self._steps.abort("the simulation was resumed")
-        self._set_paused(False)
-        self._anchor()
+        if self.held:
+            raise InvalidState(self.held)
+        self._abort_steps("the simulation was resumed")
+        self.paused = False
+        self._simulation.set_paused(False)
+        self.pacer.anchor(self._simulation.snapshot.tick)
 
     def hold(self, reason: str) -> None:
-        """Pause, and refuse to resume and to step for a reason; an empty one allows both again."""
+        """Pause, and refuse to resume or step, with a reason; an empty reason ends the refusal."""
         if reason:
-            self._steps.abort(reason)
+            self._abort_steps(reason)
             self.pause()
-        self._held = reason
+        self.held = reason
 
     def drop(self, steps: Steps) -> None:
         """Cancel steps, if they are not done."""
-        self._steps.drop(steps)
+        if steps in self._steps:
+            self._steps.remove(steps)
+            steps.drop()
 
     def jump(self, reason: str) -> None:
         """Record that the state, and perhaps the tick, has changed; steps are aborted."""
-        self._steps.abort(reason)
+        self._abort_steps(reason)
         self.pacer.restart(self._simulation.snapshot.tick)
 
     def set_factor(self, factor: float) -> None:
         """Change the real-time factor."""
         self.pacer.factor = factor
-        self._anchor()
+        self.pacer.anchor(self._simulation.snapshot.tick)
 
     # The thread itself.
 
     def _main(self) -> None:
+        health, requests = self._health, self.requests
         try:
-            self._show()
-            self._anchor()
-            if self._door is not None:
-                self._door.set_paused(self.paused)
-            health = self._health
-            while not self._requests.stopping:
+            self._simulation.show()
+            self.pacer.anchor(self._simulation.snapshot.tick)
+            self._simulation.set_paused(self.paused)
+            while not requests.stopping:
                 health.doing, health.beats = "a request", health.beats + 1
-                self._requests.serve()
-                if steps := self._steps.current():
-                    self._advance_steps(steps)
+                requests.serve()
+                if self._steps:
+                    self._advance_steps(self._steps[0])
                 elif self.paused:
-                    if self.turns is not None:
-                        self.turns.turn(due=False, paused=True)
-                    health.doing = ""
-                    self._requests.sleep(_IDLE_CHECK)
+                    self._wait(_IDLE_CHECK)
                 else:
                     self._advance()
         except BaseException as error:
             self.failed = error
-            for callback in self.failure_callbacks:
-                callback(error)
+            self._simulation.news.on_failure.tell(error)
         finally:
-            self._steps.abort(_ENDED)
-            self._requests.close(_ENDED)
-            self._health.stop()
+            self._abort_steps(_ENDED)
+            requests.close(_ENDED)
+            health.stop()
             self._close()
 
     def _close(self) -> None:
         self.preparation.close(_ENDED)
-        if self._door is not None:
-            self._door.close()
-        if self.turns is not None:
-            self.turns.close()
+        self.driver.close()
 
     def _advance(self) -> None:
-        simulation = self._simulation
-        wait = self.pacer.wait(simulation.next_event()) if self.pacer.factor else 0.0
-        if wait > 0:
-            if self.turns is not None:
-                self.turns.turn(due=False, paused=False)
-            self._health.doing = ""
-            # At a small factor the next event may be hours away, longer than a thread can wait.
-            if not self._requests.sleep(min(wait, _IDLE_CHECK)) or wait > _IDLE_CHECK:
-                return
-        if self._may_advance():
-            n_ticks = simulation.advance(self.pacer.due())
-            self.pacer.done(simulation.snapshot.tick, n_ticks)
+        simulation, pacer = self._simulation, self.pacer
+        wait = pacer.wait(simulation.event_after(simulation.snapshot.tick)) if pacer.factor else 0.0
+        # At a small factor the next event may be hours away, longer than a thread can wait.
+        if wait > 0 and (not self._wait(min(wait, _IDLE_CHECK)) or wait > _IDLE_CHECK):
+            return
+        if n_ticks := self.driver.advance(pacer.due(), math.inf):
+            pacer.done(simulation.snapshot.tick, n_ticks)
 
     def _advance_steps(self, steps: Steps) -> None:
-        if not self._may_advance():
+        n_ticks = self.driver.advance(math.inf, steps.ticks - steps.ticks_done)
+        if n_ticks == 0:
             return
-        n_ticks = self._simulation.advance(math.inf, steps.left)
         steps.ticks_done += n_ticks
         if steps.progress is not None:
             self._health.call("progress of a step", steps.progress, steps.ticks_done)
-        self._steps.settle(self._simulation.snapshot)
+        if steps.ticks_done == steps.ticks:
+            self._steps.popleft().set_result(self._simulation.snapshot)
 
-    def _may_advance(self) -> bool:
-        """Collect all that the next ticks depend on; return False if it is not there yet."""
-        if self.turns is not None and not self.turns.turn(due=True, paused=False):
-            self._health.doing = f"waiting for {self.turns.waiting_for}"
-            self._requests.sleep(_TURN_CHECK)
-            return False
-        return self._simulation.collect(self._requests.pending)
+    def _wait(self, timeout: float) -> bool:
+        if self.driver is not self._simulation:
+            self.driver.idle()
+        self._health.doing = ""
+        return self.requests.sleep(timeout)
 
     def _add(self, steps: Steps) -> None:
-        if self._held:
-            steps.set_exception(InvalidState(self._held))
+        if self.held:
+            steps.set_exception(InvalidState(self.held))
         elif not self.paused:
             steps.set_exception(InvalidState("the simulation is not paused"))
         else:
-            self._steps.add(steps)
+            self._steps.append(steps)
 
-    def _set_paused(self, paused: bool) -> None:
-        self.paused = paused
-        if self._door is not None:
-            self._door.set_paused(paused)
-
-    def _interrupt_door(self) -> None:
-        if self._door is not None:
-            self._door.interrupt()
-
-    def _anchor(self) -> None:
-        self.pacer.anchor(self._simulation.snapshot.tick)
+    def _abort_steps(self, reason: str) -> None:
+        while self._steps:
+            self._steps.popleft().abort(reason)

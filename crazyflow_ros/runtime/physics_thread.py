@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
 
-from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.checks.throttled_logger import Logger
+from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
-from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.flight import FlightState, Setpoint
+from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.attitude_setpoints import AttitudeSetpoint, AttitudeThrust
-from crazyflow_ros.flight.commander import FlightStatus
-from crazyflow_ros.runtime.changes import Changes, StateEdit
+from crazyflow_ros.runtime import former_names
 from crazyflow_ros.runtime.door import Door, DoorGuard
-from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response
+from crazyflow_ros.runtime.drone_commands import Response
+from crazyflow_ros.runtime.drone_firmware import DroneFirmware
 from crazyflow_ros.runtime.health import Health, Statistics
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.mirror_inputs import MirrorInputs
 from crazyflow_ros.runtime.news import News
-from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.runtime.resets import Life
+from crazyflow_ros.runtime.preparation import Preparation
+from crazyflow_ros.runtime.requests import InvalidState, Requests
 from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.schedule import Pacer, SnapshotCallback
 from crazyflow_ros.runtime.simulation import Simulation
+from crazyflow_ros.runtime.state_changes import StateChanges
 from crazyflow_ros.runtime.steps import Progress, Steps
-from crazyflow_ros.runtime.wrenches import TimedWrench, WrenchCallback
-from crazyflow_ros.scene import Controls, Mirror, MirrorState
-from crazyflow_ros.throttled_logger import Logger
+from crazyflow_ros.runtime.world_changes import WorldChanges
+from crazyflow_ros.runtime.wrenches import TimedWrench
 
 
-class PhysicsThread(Changes):
+class PhysicsThread:
     """The running simulation, for all other threads.
 
     They post commands, queue requests, which the thread carries out between two ticks, and read
@@ -44,7 +44,7 @@ class PhysicsThread(Changes):
     Args:
         config: The simulation.
         names: Names of the drones.
-        door: Through which others fly drones, instead of `command`.
+        door: Door through which others fly drones, instead of `command`.
         logger: Logs failures; by default Python's.
         door_drones: Names of the drones that the door flies, in its order; by default all, and then
             none can be added.
@@ -54,9 +54,17 @@ class PhysicsThread(Changes):
         freq: Ticks per simulated second.
         control: The control mode of all drones.
         control_period: Ticks between two runs of the outermost controller.
-
-    Raises:
-        ValueError: The configuration or a name is not usable; the message says which.
+        mirror: The MuJoCo side, written before each event.
+        news: Adds callbacks for all that happens besides ticks; for ticks see `every`.
+        state: Sets, resets, stores and restores the state of the drones.
+        world: Adds and removes drones; changes scene, obstacles, wind and controller.
+        firmware: Restarts drones, and changes what they know: gains and estimates.
+        commands: How the drones fly.
+        lives: How often each drone was reset, and when.
+        masters: Who flies a drone in place of the users of this thread, by the drone's name.
+        simulation: What the thread owns, for programs that run in it.
+        loop: The thread itself.
+        health: What has failed, and the log.
     """
 
     def __init__(
@@ -68,34 +76,41 @@ class PhysicsThread(Changes):
         door_drones: Sequence[str] | None = None,
     ) -> None:
         pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
-        health = Health(logger or logging.getLogger("crazyflow_ros"), config.watchdog_timeout)
-        scene = Roster.checked_scene(config)
-        guard = None
+        logger = logger or logging.getLogger("crazyflow_ros")
+        self.health = health = Health(logger, config.watchdog_timeout)
+        self.news = News(health)
+        scene, guard = Roster.checked_scene(config), None
         if door is not None:
             flown = names if door_drones is None else door_drones
             guard = DoorGuard(door, flown, names, health)
-        n_slots = 0 if guard and guard.flies_all else config.max_drones
         by_door = guard.drones if guard else ()
+        n_slots = 0 if guard and guard.flies_all else config.max_drones
         engine = Engine(config, names, n_slots=n_slots, by_door=by_door)
         roster = Roster(config, names, engine, health, scene)
-        simulation = Simulation(
-            config, engine, roster.mirror, guard, health, lambda: roster.surroundings
+        requests = Requests(health.note_failure, guard)
+        self.simulation = simulation = Simulation(
+            config, engine, roster, guard, self.news, health, requests.pending
         )
-        news = News(simulation, health)
-        loop = Loop(simulation, news.show, pacer, guard, health, paused=config.start_paused)
-        super().__init__(config, simulation, engine, roster, loop, guard, health, news)
-        self.freq = config.freq
+        preparation = Preparation(roster, simulation, requests)
+        self.loop = Loop(simulation, requests, preparation, pacer)
+        self.world = WorldChanges(simulation, roster, preparation)
+        self.state = StateChanges(simulation, roster, self.world, self.loop)
+        self.firmware = DroneFirmware(simulation, requests)
+        self.config, self.freq = config, config.freq
         self.control: Control = simulation.control
         self.control_period = simulation.control_period
-        self._inputs = MirrorInputs(simulation, health)
-        self.mirror.requests = self
+        self.commands, self.lives = simulation.commands, simulation.lives
+        self.masters: Mapping[str, str] = {}
+        if guard is not None:
+            self.masters = dict.fromkeys(guard.drones, f"the door {guard.name}")
+        self.mirror = simulation.mirror
+        self.mirror.requests = MirrorInputs(simulation, self.state, requests)
 
     # The thread.
 
     def start(self) -> None:
         """Start the thread, after the compilation."""
-        self._simulation.add_supervisor()
-        self._loop.start()
+        self.loop.start()
 
     def stop(self, timeout: float = 2.0) -> None:
         """End the thread. Open requests fail.
@@ -103,16 +118,16 @@ class PhysicsThread(Changes):
         Raises:
             TimeoutError: The thread did not end within `timeout` [s].
         """
-        self._loop.stop(timeout)
+        self.loop.stop(timeout)
 
     @property
     def failed(self) -> BaseException | None:
         """The exception that ended the thread, if one did."""
-        return self._loop.failed
+        return self.loop.failed
 
     def statistics(self) -> Statistics:
         """Speed and failures of the simulation, now."""
-        pacer, latest = self._loop.pacer, self.snapshot
+        pacer, latest = self.loop.pacer, self.snapshot
         return Statistics(
             requested_factor=pacer.factor,
             achieved_factor=0.0 if self.paused else pacer.achieved_factor(),
@@ -120,88 +135,19 @@ class PhysicsThread(Changes):
             stalls=pacer.stalls,
             tick=latest.tick,
             time_ns=latest.time_ns,
-            epoch=self.epoch,
+            epoch=self.simulation.epoch,
             paused=self.paused,
-            faults=self._health.faults,
-            failures=self._health.failures,
-            stalled=self._health.stalled,
+            faults=self.health.faults,
+            failures=self.health.failures,
+            stalled=self.health.stalled,
         )
 
-    # The state.
+    # The state at each tick.
 
     @property
     def snapshot(self) -> Snapshot:
         """The latest state."""
-        return self._simulation.snapshot
-
-    @property
-    def mirror(self) -> Mirror:
-        """The MuJoCo side, written before each event."""
-        return self._simulation.mirror
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the drones."""
-        return self._simulation.snapshot.names
-
-    @property
-    def own_drones(self) -> tuple[str, ...]:
-        """Names of the drones that users see here; other simulators may have others."""
-        return self.names
-
-    @property
-    def paused(self) -> bool:
-        """Whether time stands still."""
-        return self._loop.paused
-
-    @property
-    def busy(self) -> bool:
-        """Whether requests of other threads, or changes for them, are still to be carried out."""
-        return self._loop.busy
-
-    @property
-    def stepping(self) -> bool:
-        """Whether a step is under way. Physics thread only."""
-        return self._loop.stepping
-
-    @property
-    def epoch(self) -> int:
-        """Number of resets so far."""
-        return self._simulation.epoch
-
-    @property
-    def lives(self) -> Mapping[str, Life]:
-        """How often each drone was reset, and when; a new mapping after each change."""
-        return self._simulation.lives.current
-
-    @property
-    def flight_states(self) -> Mapping[str, FlightState]:
-        """States of the drones that were commanded; the others are idle."""
-        return self._simulation.commands.states
-
-    def flights(self) -> list[FlightStatus]:
-        """Return how the drones of `snapshot` fly.
-
-        In threads other than the physics thread, a state may be of a later tick than its order.
-        """
-        return self._simulation.commands.flights(self.snapshot.names)
-
-    @property
-    def obstacles(self) -> Obstacles | None:
-        """Obstacles of the drones, besides the floor z = 0 and each other."""
-        return self._simulation.obstacles
-
-    @property
-    def controller(self) -> Controller:
-        """Position and attitude controller of all drones."""
-        return self._simulation.controller
-
-    @property
-    def wind(self) -> Wind:
-        """The present wind."""
-        return self._simulation.wind
-
-    # Callbacks.
+        return self.simulation.snapshot
 
     def every(
         self, rate_hz: int, callback: SnapshotCallback, name: str, *, observes: bool = False
@@ -222,25 +168,17 @@ class PhysicsThread(Changes):
         Raises:
             ValueError: The rate does not divide `freq`; the message uses `name`.
         """
-        if self._loop.started:
+        if self.loop.started:
             raise InvalidState(f"{name} has to be added before the simulation starts")
-        self._simulation.events.add(rate_hz, callback, name, observes=observes)
+        self.simulation.events.add(rate_hz, callback, name, observes=observes)
 
-    def on_flight_event(self, callback: EventCallback) -> None:
-        """Call `callback` at each `FlightEvent`, such as a crash or a hit."""
-        self._simulation.commands.event_callbacks.append(callback)
+    def show_to(self, callback: SnapshotCallback) -> Future[Snapshot]:
+        """Call `callback` once between two ticks, with the state that the mirror also has."""
 
-    def on_command(self, callback: CommandCallback) -> None:
-        """Call `callback` when a setpoint takes effect."""
-        self._simulation.commands.callbacks.append(callback)
+        def carry_out() -> None:
+            self.health.call("callback that is shown the state", callback, self.snapshot)
 
-    def on_wrench(self, callback: WrenchCallback) -> None:
-        """Call `callback` when the external forces on the drones change."""
-        self._simulation.wrenches.callbacks.append(callback)
-
-    def on_failure(self, callback: Callable[[BaseException], None]) -> None:
-        """Call `callback` when an exception ends the thread."""
-        self._loop.failure_callbacks.append(callback)
+        return self.loop.change(carry_out)
 
     # Commands.
 
@@ -261,10 +199,8 @@ class PhysicsThread(Changes):
                 door flies it.
         """
         self._check_commands(setpoints, setpoints.values())
-        for name in setpoints:
-            if master := self._master(name):
-                raise ValueError(f"{name} obeys {master} alone")
-        self._simulation.commands.post(setpoints)
+        self.check_own(setpoints)
+        self.commands.post(setpoints)
 
     def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Response]:
         """Command several drones between the same two ticks; the result names those that refused.
@@ -272,17 +208,27 @@ class PhysicsThread(Changes):
         Raises:
             ValueError: There is no such drone, or its control mode cannot follow the setpoint.
         """
-        masters = {name: master for name in setpoints if (master := self._master(name))}
-        free = {name: x for name, x in setpoints.items() if name not in masters}
+        masters = self.masters
+        refused = [f"{name} obeys {masters[name]} alone" for name in setpoints if name in masters]
+        free = {name: setpoint for name, setpoint in setpoints.items() if name not in masters}
         self._check_commands(setpoints, free.values())
-        refused = [f"{name} obeys {master} alone" for name, master in masters.items()]
-        commands = self._simulation.commands
 
         def carry_out() -> Response:
-            response = commands.command(free, self.snapshot)
+            response = self.commands.command(free, self.snapshot)
             return Response(refused + response.refused, response.notes)
 
-        return self._loop.ask(carry_out)
+        return self.loop.requests.ask(carry_out)
+
+    def check_own(self, names: Iterable[str]) -> None:
+        """Check that nobody else flies drones, see `masters`.
+
+        Raises:
+            ValueError: Somebody else flies one; the message says who.
+        """
+        masters = self.masters
+        for name in names:
+            if name in masters:
+                raise ValueError(f"{name} obeys {masters[name]} alone")
 
     def apply_wrench(self, name: str, wrench: TimedWrench, key: Hashable = None) -> Future[None]:
         """Apply an external force and torque to a drone from the next tick on.
@@ -294,51 +240,32 @@ class PhysicsThread(Changes):
 
         Returns:
             Done when the wrench has ended. Fails with `InvalidState` if a reset ends it.
+            Cancelling it ends the wrench.
 
         Raises:
             ValueError: There is no such drone.
         """
-        self._simulation.known([name])
-        return self._simulation.wrenches.post(name, wrench, object() if key is None else key)
+        self.simulation.known([name])
+        return self.simulation.wrenches.post(name, wrench, object() if key is None else key)
 
     def end_wrench(self, key: Hashable) -> None:
         """End the wrench with a key, see `apply_wrench`, before the next tick."""
-        self._simulation.wrenches.end(key)
-
-    def apply_controls(self, names: Sequence[str], controls: Controls) -> None:
-        """Apply rotor speeds and wrenches, see `Mirror.apply_control_data`.
-
-        Raises:
-            ValueError: A wrench is beyond its limits; the message names the drone.
-            InvalidState: Too many wrenches are active already.
-        """
-        self._inputs.post(names, controls)
-        self._take_rotors()
-
-    def controls(self, names: Sequence[str]) -> Controls:
-        """Return the inputs of drones, see `Mirror.copy_physics_data`."""
-        return self._inputs.latest(names)
-
-    def set_state(self, state: MirrorState, controls: Controls | None = None) -> Future[Snapshot]:
-        """Set the state of all drones, and apply control inputs, if there are any."""
-        names = self.names
-
-        def plan() -> StateEdit:
-            if controls is not None:
-                self.apply_controls(names, controls)
-            return lambda _: state
-
-        return self.edit_state(plan)
+        self.simulation.wrenches.end(key)
 
     # Time.
 
+    @property
+    def paused(self) -> bool:
+        """Whether time stands still."""
+        return self.loop.paused
+
     def pause(self) -> Future[Snapshot]:
         """Stop time. No tick follows the completion of the future; steps under way are aborted."""
-        return self._request(self._loop.pause)
+        return self.loop.change(self.loop.pause)
 
     def resume(self) -> Future[Snapshot]:
         """Let time run; steps that are not done yet fail."""
-        return self._request(self._loop.resume)
+        return self.loop.change(self.loop.resume)
 
     def switch(self, *, paused: bool) -> Future[tuple[bool, Snapshot]]:
         """Pause or resume; the result also says whether this changed anything."""
@@ -346,20 +273,20 @@ class PhysicsThread(Changes):
         def carry_out() -> tuple[bool, Snapshot]:
             changes = self.paused != paused
             if paused:
-                self._loop.pause()
+                self.loop.pause()
             elif changes:
-                self._loop.resume()
+                self.loop.resume()
             return changes, self.snapshot
 
-        return self._loop.ask(carry_out)
+        return self.loop.requests.ask(carry_out)
 
     def hold(self, reason: str) -> Future[Snapshot]:
         """Pause, and refuse to resume and to step, with a reason, until `release`."""
-        return self._request(lambda: self._loop.hold(reason))
+        return self.loop.change(lambda: self.loop.hold(reason))
 
     def release(self) -> Future[Snapshot]:
         """Allow what `hold` refused; the simulation stays paused."""
-        return self._request(lambda: self._loop.hold(""))
+        return self.loop.change(lambda: self.loop.hold(""))
 
     def step(self, n_ticks: int, progress: Progress | None = None) -> Steps:
         """Advance by exactly `n_ticks`, at full speed. Only while paused.
@@ -377,10 +304,10 @@ class PhysicsThread(Changes):
         """
 
         def cancel(steps: Steps) -> None:
-            self._request(lambda: self._loop.drop(steps))
+            self.loop.change(lambda: self.loop.drop(steps))
 
         steps = Steps(n_ticks, progress, cancel)
-        self._loop.enqueue(steps)
+        self.loop.enqueue(steps)
         return steps
 
     def set_real_time_factor(self, factor: float) -> Future[Snapshot]:
@@ -390,20 +317,15 @@ class PhysicsThread(Changes):
             ValueError: Negative, NaN or infinite.
         """
         factor = check_real_time_factor(factor)
-        return self._request(lambda: self._loop.set_factor(factor))
+        return self.loop.change(lambda: self.loop.set_factor(factor))
 
-    def _take_rotors(self) -> None:
-        """Put rotor speeds that were posted into force before the next tick."""
-        if self._simulation.rotors_obey:
-            self._loop.ask(self._inputs.take)
+    if not TYPE_CHECKING:
 
-    def _master(self, name: str) -> str:
-        """Return who commands a drone in place of the users of this thread; empty if nobody."""
-        by_door = self._door is not None and name in self._door.drones
-        return f"the door {self._door.name}" if self._door and by_door else ""
+        def __getattr__(self, name: str) -> Any:
+            return former_names.found(self, name)
 
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
-        self._simulation.known(names)
+        self.simulation.known(names)
         for setpoint in setpoints:
             setpoint.check(self.control)
             if self.config.policy and isinstance(setpoint, AttitudeSetpoint):

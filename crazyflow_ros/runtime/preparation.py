@@ -1,4 +1,4 @@
-"""Changes that take long to prepare, in a worker, while the simulation flies on.
+"""Changes of the roster that take long to prepare, in a worker, while the simulation flies on.
 
 The physics thread tries a change. If it is not ready, the worker prepares it, and the physics
 thread tries again; a preparation that has become outdated is repeated. Changes are prepared one
@@ -10,72 +10,77 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, field
 
-from crazyflow_ros.runtime.requests import InvalidState
+from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.runtime.requests import InvalidState, Requests
+from crazyflow_ros.runtime.roster import PreparedRoster, Roster, RosterPlan
+from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.worker import Worker
 
-T = TypeVar("T")
-Ask = Callable[[Callable[[], bool]], Future[bool]]
-Result = TypeVar("Result", covariant=True)
 
+@dataclass(eq=False)
+class _Change:
+    """A change under way."""
 
-class Change(Protocol[Result]):
-    """A change. Each method may refuse with ValueError or `InvalidState`."""
-
-    def is_ready(self) -> bool:
-        """Whether the change can be carried out now. Physics thread."""
-
-    def prepare(self) -> None:
-        """Prepare the change for the present state. In the worker."""
-
-    def carry_out(self) -> Result:
-        """Carry out the change, quickly. Physics thread, directly after `is_ready`."""
-
-    def finish(self) -> None:
-        """Free objects that are no longer needed, which may take long. In the worker."""
+    wanted: Callable[[], RosterPlan]
+    then: Callable[[PreparedRoster], object]
+    future: Future[Snapshot] = field(default_factory=Future)
+    prepared: PreparedRoster | None = None
+    """The wanted roster, perhaps for another state than the present one."""
 
 
 class Preparation:
-    """Prepares changes, and lets the physics thread carry them out.
+    """Prepares changes of a roster, and lets the physics thread carry them out.
 
     Args:
-        ask: Runs a function in the physics thread, between two ticks.
+        roster: The roster.
+        simulation: The simulation that changes with it.
+        requests: The queue of requests.
     """
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask, self._worker = ask, Worker("preparation")
+    def __init__(self, roster: Roster, simulation: Simulation, requests: Requests) -> None:
+        self._roster, self._simulation, self._requests = roster, simulation, requests
+        self._worker = Worker("preparation")
         self._lock = threading.Lock()  # guards the two below
-        self._open: set[Future[Any]] = set()
+        self._open: set[Future[Snapshot]] = set()
         self._closed = ""
 
-    def put(self, change: Change[T]) -> Future[T]:
+    def put(
+        self, wanted: Callable[[], RosterPlan], then: Callable[[PreparedRoster], object]
+    ) -> Future[Snapshot]:
         """Make a change. From any thread.
 
+        Args:
+            wanted: Returns the wanted roster, given the present one. May refuse; any thread.
+            then: Changes to the prepared roster, quickly. May refuse; physics thread.
+
         Returns:
-            A future; cancelling it before the change is carried out drops the change.
+            A future of the state after it; cancelling it before the change is carried out drops the
+            change.
         """
-        future: Future[T] = Future()
+        change = _Change(wanted, then)
         with self._lock:
             if self._closed:
-                future.set_exception(InvalidState(self._closed))
-                return future
-            self._open.add(future)
+                change.future.set_exception(InvalidState(self._closed))
+                return change.future
+            self._open.add(change.future)
 
         def prepare_if_need_be(tried: Future[bool]) -> None:
             if error := tried.exception():
-                self._fail(future, error)
+                self._fail(change.future, error)
             elif not tried.result():
-                self._worker.ask(lambda: self._prepare(change, future))
+                self._worker.ask(lambda: self._prepare(change))
 
-        tried = self._ask(lambda: self._try(change, future, at_once=True))
+        tried = self._requests.ask(lambda: self._try(change, at_once=True))
         tried.add_done_callback(prepare_if_need_be)
-        return future
+        return change.future
 
-    def under_way(self) -> tuple[Future[Any], ...]:
-        """Futures of the changes that are not made yet. From any thread."""
+    @property
+    def under_way(self) -> bool:
+        """Whether changes are not made yet. From any thread."""
         with self._lock:
-            return tuple(self._open)
+            return bool(self._open)
 
     def close(self, reason: str) -> None:
         """Refuse open changes, and all later ones."""
@@ -84,34 +89,39 @@ class Preparation:
         for future in refused:
             self._fail(future, InvalidState(reason))
 
-    def _prepare(self, change: Change[T], future: Future[T]) -> None:
+    def _prepare(self, change: _Change) -> None:
         """Prepare a change until it is carried out or refused. In the worker."""
         try:
-            while not future.done():
-                change.prepare()
-                if self._ask(lambda: self._try(change, future)).result():
+            while not change.future.done():
+                change.prepared = self._roster.prepare(change.wanted(), change.prepared)
+                if self._requests.ask(lambda: self._try(change)).result():
                     break
         except Exception as error:
-            self._fail(future, error)
+            self._fail(change.future, error)
         finally:
-            change.finish()
+            # Here, because it may take long to free them.
+            change.prepared = None
+            self._roster.retired.clear()
             with self._lock:
-                self._open.discard(future)  # of a change that was cancelled before its turn
+                self._open.discard(change.future)  # if it was cancelled before its turn
 
-    def _try(self, change: Change[T], future: Future[T], *, at_once: bool = False) -> bool:
+    def _try(self, change: _Change, *, at_once: bool = False) -> bool:
         """Carry out a change if it is ready; return False if it has to be prepared. Physics thread.
 
         Args:
             change: The change.
-            future: Its future.
             at_once: The change may overtake others. If it is refused now, it may be possible after
                 them, so it is tried again.
         """
+        future = change.future
         try:
-            if not (future.cancelled() or change.is_ready()):
+            if future.cancelled():
+                return not self._take(future)
+            if (ready := self._ready(change)) is None:
                 return False
             if self._take(future):
-                future.set_result(change.carry_out())
+                change.then(ready)
+                future.set_result(self._simulation.snapshot)
         except (InvalidState, ValueError) as refusal:
             if at_once and not future.running() and len(self._open) > 1:
                 return False
@@ -121,13 +131,22 @@ class Preparation:
             raise
         return True
 
-    def _take(self, future: Future[Any]) -> bool:
+    def _ready(self, change: _Change) -> PreparedRoster | None:
+        """Return the roster wanted now, if it is prepared or can be at once."""
+        plan = change.wanted()
+        if change.prepared is not None and change.prepared.plan.is_like(plan):
+            return change.prepared
+        if at_once := self._roster.at_once(plan):
+            change.prepared = at_once
+        return at_once
+
+    def _take(self, future: Future[Snapshot]) -> bool:
         """Whether the caller is the one to complete a future."""
         with self._lock:
             mine = future in self._open
             self._open.discard(future)
         return mine and future.set_running_or_notify_cancel()
 
-    def _fail(self, future: Future[Any], error: BaseException) -> None:
+    def _fail(self, future: Future[Snapshot], error: BaseException) -> None:
         if self._take(future) or future.running():
             future.set_exception(error)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from crazyflow_ros.runtime.door import DoorGuard
+
 T = TypeVar("T")
 
 
@@ -21,13 +23,16 @@ class Requests:
     Args:
         note_failure: Called when an action fails with an exception that is not a refusal. The
             thread goes on.
+        door: Door for whose commands the thread waits while there are no requests; or None.
 
     Attributes:
         stopping: Whether the thread is to end.
     """
 
-    def __init__(self, note_failure: Callable[[str, Exception], None]) -> None:
-        self._note_failure = note_failure
+    def __init__(
+        self, note_failure: Callable[[str, Exception], None], door: DoorGuard | None = None
+    ) -> None:
+        self._note_failure, self._door = note_failure, door
         self._wake = threading.Condition()  # guards the four below
         self._queue: deque[tuple[Callable[[], None], Future[Any]]] = deque()
         self._serving = False
@@ -67,6 +72,8 @@ class Requests:
             else:
                 self._queue.append((action, future))
                 self._wake.notify_all()
+        if self._door is not None:
+            self._door.interrupt()
 
     @property
     def open(self) -> bool:
@@ -79,6 +86,8 @@ class Requests:
         with self._wake:
             self.stopping = True
             self._wake.notify_all()
+        if self._door is not None:
+            self._door.interrupt()
 
     # In the thread that serves.
 
@@ -100,7 +109,9 @@ class Requests:
     def sleep(self, timeout: float) -> bool:
         """Wait until a request arrives; return True if the timeout [s] has expired."""
         with self._wake:
-            return not self._wake.wait_for(self.pending, timeout)
+            if not (self._queue or self.stopping):
+                self._wake.wait(timeout)
+            return not (self._queue or self.stopping)
 
     def close(self, reason: str) -> None:
         """Refuse open requests, and all later ones."""

@@ -32,7 +32,7 @@ class ResetEvent:
     drones: tuple[str, ...]
     """Drones whose state was reset."""
     charged: bool | None = None
-    """Whether drones that were restarted where they are, see `Changes.restart`, had their batteries
+    """Whether drones that were restarted in place, see `DroneFirmware.restart`, had their batteries
     charged; None for drones that returned to their initial state."""
 
 

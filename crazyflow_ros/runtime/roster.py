@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,23 +15,22 @@ import numpy as np
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.blocks import slots_for
 from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.flight.surroundings import Surroundings
-from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
+from crazyflow_ros.scene.collision_shapes import obstacles_of
 from crazyflow_ros.scene.description import Description
 from crazyflow_ros.scene.kept_model import kept_model
-from crazyflow_ros.scene.mirror import MirroredModel
-from crazyflow_ros.scene.obstacles import obstacles_of
+from crazyflow_ros.scene.mirrored_model import MirroredModel
 from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
+_NEVER = 1_000_000_000  # collections of the younger generations before one of the oldest
 _MIN_SLOTS = 32  # for shapes, as soon as there is one
 
 
@@ -54,7 +55,7 @@ class SceneSource:
 
 @dataclass(frozen=True)
 class RosterPlan:
-    """A wanted roster, and the version that it is to follow."""
+    """A wanted roster, and the version of the roster that it is to replace."""
 
     version: int
     """Version of the present roster."""
@@ -128,12 +129,9 @@ class Roster:
     ) -> None:
         self._drone_model, self._engine, self._health = config.drone_model, engine, health
         self.retired: list[object] = []
-        self._plan = RosterPlan(
-            *(0, self.poses(), SceneSource(scene)),
-            gusts=engine.world.gusts,
-            controller=engine.world.controller,
-        )
-        self.start = self._plan.poses
+        self.start, source, now = self.poses(), SceneSource(scene), engine.world
+        gusts, controller = now.gusts, now.controller
+        self._plan = RosterPlan(0, self.start, source, gusts=gusts, controller=controller)
         poses = np.array(list(self.start.values()))
         model = kept_model(config.drone_model, names, scene, poses)
         self.mirror = Mirror(model, names)
@@ -155,7 +153,8 @@ class Roster:
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
-        return dict(zip(self._engine.names, self._engine.initial_poses()))
+        engine = self._engine
+        return dict(zip(engine.names, engine.initial.poses(engine.slots_of(engine.names))))
 
     def plan(self) -> RosterPlan:
         """The present roster as a plan."""
@@ -238,7 +237,7 @@ class Roster:
             if (world.n_drones, world.gusts, world.controller) == wanted:
                 return world
         self._health.warn(f"{what}, time goes on")
-        with short_collections(), telling("compiling", self._health.inform):
+        with _short_collections(), telling("compiling", self._health.inform):
             return engine.other_world(n_slots, gusts=plan.gusts, controller=plan.controller)
 
     def _program(
@@ -253,7 +252,7 @@ class Roster:
         if obstacles is not None and obstacles.n_slots != self._room:
             n_slots = obstacles.n_slots
             self._health.warn(f"compiling collisions with up to {n_slots} shapes, time goes on")
-        with short_collections(), telling("compiling collisions", self._health.inform):
+        with _short_collections(), telling("compiling collisions", self._health.inform):
             return world.program(obstacles)
 
     @property
@@ -277,10 +276,10 @@ class Roster:
     def _seen(
         self, model: mujoco.MjModel, *, at_start: bool = False
     ) -> tuple[Obstacles | None, tuple[str, ...], Surroundings]:
-        """Find the obstacles in a model, why other objects are none, and their names.
+        """Return the obstacles in a model, why other objects are none, and obstacles by name.
 
         Raises:
-            ValueError: There are too many.
+            ValueError: There are too many obstacles.
         """
         room = 0 if at_start else self._room
 
@@ -301,40 +300,21 @@ class Roster:
         self._ignored = ignored
 
 
-@dataclass
-class RosterChange:
-    """A change of the roster, a `preparation.Change`.
+@contextmanager
+def _short_collections() -> Iterator[None]:
+    """Avoid long collections while many lasting objects are made, for example by tracing.
 
-    Args:
-        roster: The roster to change.
-        wanted: Returns the wanted roster, for the present one. May refuse.
-        then: Carries out the prepared change, and returns the state after it.
+    The collector stops all threads for as long as it walks through objects. Meanwhile only young
+    objects are collected. If the process has frozen its first objects
+    (`gc.freeze`), as the node does, the new ones are also frozen at the end. Frozen objects are
+    still freed when nothing refers to them.
     """
-
-    roster: Roster
-    wanted: Callable[[], RosterPlan]
-    then: Callable[[PreparedRoster], Snapshot]
-    _prepared: PreparedRoster | None = field(default=None, init=False)
-
-    def is_ready(self) -> bool:
-        """Whether the prepared roster is the one wanted now. Physics thread."""
-        plan = self.wanted()
-        if self._prepared is None or not self._prepared.plan.is_like(plan):
-            at_once = self.roster.at_once(plan)
-            self._prepared = at_once or self._prepared
-            return at_once is not None
-        return True
-
-    def prepare(self) -> None:
-        """Prepare the roster wanted now. In the worker."""
-        self._prepared = self.roster.prepare(self.wanted(), self._prepared)
-
-    def carry_out(self) -> Snapshot:
-        """Make the change, and return the state after it. Physics thread."""
-        assert self._prepared is not None
-        return self.then(self._prepared)
-
-    def finish(self) -> None:
-        """Free the objects that were replaced. In the worker."""
-        self._prepared = None
-        self.roster.retired.clear()
+    before = gc.get_threshold()
+    gc.set_threshold(*before[:2], _NEVER)
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count():
+            gc.collect(1)
+            gc.freeze()
+        gc.set_threshold(*before)

@@ -38,7 +38,7 @@ class Pacer:
         self._anchor_tick, self._anchor_time = tick, time.monotonic()
 
     def restart(self, tick: int) -> None:
-        """Restart the schedule and the measurement, after a jump of the tick."""
+        """Restart the schedule and the measurement, at a pause, or after a jump of the tick."""
         self._history.clear()
         self.anchor(tick)
 
@@ -73,10 +73,6 @@ class Pacer:
         elif late > n_ticks * period:
             self.overruns += 1
 
-    def pause(self) -> None:
-        """Drop the measured speed; time does not run."""
-        self._history.clear()
-
     def achieved_factor(self) -> float:
         """Simulated seconds per second over the last two seconds; 0 while time stands still."""
         history = list(self._history)
@@ -96,7 +92,8 @@ class Events:
 
     def __init__(self, freq: int, health: Health) -> None:
         self._freq, self._health = freq, health
-        self._events: list[tuple[int, SnapshotCallback, str]] = []
+        self.callbacks: list[tuple[int, SnapshotCallback, str]] = []
+        """Period, function and name of each."""
         self.periods: set[int] = set()
         """Ticks between two calls, for all callbacks."""
         self.acting: set[int] = set()
@@ -111,18 +108,13 @@ class Events:
             ValueError: The rate does not divide `freq`; the message uses `name`.
         """
         period = ticks_per_period(self._freq, rate_hz, name)
-        self._events.append((period, callback, name))
+        self.callbacks.append((period, callback, name))
         self.periods.add(period)
         if not observes:
             self.acting.add(period)
 
     def fire(self, snapshot: Snapshot, *, every: bool = False) -> None:
         """Call the callbacks that are due, or all, in the order in which they were added."""
-        health = self._health
-        for period, callback, name in self._events:
+        for period, callback, name in self.callbacks:
             if every or snapshot.tick % period == 0:
-                health.doing = name
-                try:
-                    callback(snapshot)
-                except Exception as error:
-                    health.note_failure(name, error)
+                self._health.call(name, callback, snapshot)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -69,38 +68,7 @@ class Steps(Future[Snapshot]):
         super().cancel()
         self.set_running_or_notify_cancel()
 
-
-class StepQueue:
-    """Steps in the order in which they were requested. For one thread."""
-
-    def __init__(self) -> None:
-        self._queue: deque[Steps] = deque()
-
-    def add(self, steps: Steps) -> None:
-        """Add steps after all others."""
-        self._queue.append(steps)
-
-    def drop(self, steps: Steps) -> None:
-        """Cancel steps, if they are not done."""
-        if steps in self._queue:
-            self._queue.remove(steps)
-            steps.drop()
-
-    def current(self) -> Steps | None:
-        """The steps under way."""
-        return self._queue[0] if self._queue else None
-
-    def settle(self, snapshot: Snapshot) -> None:
-        """Complete the current steps, if no ticks are left."""
-        if self._queue[0].left == 0:
-            self._queue.popleft().set_result(snapshot)
-
     def abort(self, reason: str) -> None:
-        """Fail all steps."""
-        while self._queue:
-            steps = self._queue.popleft()
-            steps.set_exception(
-                StepAborted(
-                    f"step aborted: {reason}, after {steps.ticks_done} of {steps.ticks} ticks"
-                )
-            )
+        """Fail the future. Physics thread only."""
+        text = f"step aborted: {reason}, after {self.ticks_done} of {self.ticks} ticks"
+        self.set_exception(StepAborted(text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.runtime.health import Health
+from crazyflow_ros.runtime.health import Callbacks
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.scene.frames import body_to_world
 
@@ -23,9 +23,6 @@ _MOST = 1000  # maximum number of wrenches at a time
 
 MIRROR = "mirror"
 """Beginning of the keys of the wrenches that are applied to the mirror; drone and part follow."""
-
-WrenchCallback = Callable[[Snapshot, np.ndarray], None]
-"""Takes a snapshot, and the forces and torques from then on, as `Wrenches.take` returns them."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,14 @@ def _end(future: Future[None], error: Exception | None = None) -> None:
         future.set_exception(error)
 
 
-class _Active(NamedTuple):
+class ActiveWrench(NamedTuple):
+    """A wrench that acts on a drone."""
+
     name: str
+    """Name of the drone."""
     wrench: TimedWrench
-    end: float  # tick, or infinity
+    end: float
+    """Tick at which it ends, or infinity."""
     future: Future[None]
 
 
@@ -86,37 +87,26 @@ class Wrenches:
 
     Args:
         freq: Ticks per simulated second.
-        health: Logs failed callbacks.
+        told: Called when forces or torques change, see `News.on_wrench`.
+
+    Attributes:
+        active: Wrenches that act, by key.
+        posted: Wrenches that begin or, with None, end at the next `take`, by key.
     """
 
-    def __init__(self, freq: int, health: Health) -> None:
-        self._freq, self._health = freq, health
+    def __init__(self, freq: int, told: Callbacks[Snapshot, np.ndarray]) -> None:
+        self._freq, self._told = freq, told
         self._lock = threading.Lock()  # guards the two below
-        self._active: dict[Hashable, _Active] = {}  # only the physics thread changes it
-        self._posted: dict[Hashable, tuple[str, TimedWrench | None, Future[None]]] = {}
-        self.callbacks: list[WrenchCallback] = []
-        """Called when forces or torques change."""
+        self.active: dict[Hashable, ActiveWrench] = {}  # only the physics thread changes it
+        self.posted: dict[Hashable, tuple[str, TimedWrench | None, Future[None]]] = {}
 
     @property
     def next_end(self) -> float:
         """Tick at which the next wrench ends; infinity if none does."""
-        return min((active.end for active in self._active.values()), default=math.inf)
-
-    def __bool__(self) -> bool:
-        """Whether any wrench is active."""
-        return bool(self._active)
+        return min((active.end for active in self.active.values()), default=math.inf)
 
     def post(self, name: str, wrench: TimedWrench, key: Hashable) -> Future[None]:
-        """Apply a wrench from the next tick on, instead of the one with the same key.
-
-        Args:
-            name: Name of the drone.
-            wrench: Force and torque.
-            key: Identifies the wrench.
-
-        Returns:
-            Done when the wrench has ended. Fails with `InvalidState` if a reset ends it.
-            Cancelling it ends the wrench.
+        """See `PhysicsThread.apply_wrench`; the key identifies the wrench.
 
         Raises:
             InvalidState: Too many wrenches are active already.
@@ -145,26 +135,26 @@ class Wrenches:
         others = {key for beginning in instead_of for key in self.group(*beginning)}
         wrenches = dict.fromkeys(others, ("", None)) | dict(wrenches)
         n_added = sum(
-            wrench is not None and key not in self._posted and key not in self._active
+            wrench is not None and key not in self.posted and key not in self.active
             for key, (_, wrench) in wrenches.items()
         )
-        if n_added and len(self._posted) + len(self._active) + n_added > _MOST:
+        if n_added and len(self.posted) + len(self.active) + n_added > _MOST:
             raise InvalidState(f"{_MOST} external wrenches act already")
         posted: dict[Hashable, tuple[str, TimedWrench | None, Future[None]]]
         posted = {key: (name, wrench, Future()) for key, (name, wrench) in wrenches.items()}
         with self._lock:
-            replaced = [self._posted[key] for key in posted if key in self._posted]
-            self._posted |= posted
+            replaced = [self.posted[key] for key in posted if key in self.posted]
+            self.posted |= posted
         for _, _, future in replaced:
             _end(future)
         return [future for _, _, future in posted.values()]
 
     def group(self, *beginning: Hashable) -> dict[tuple[Any, ...], TimedWrench]:
-        """Return the wrenches, posted or active, whose keys are tuples that begin so."""
+        """Return the wrenches, posted or active, whose keys are tuples with this beginning."""
         latest: dict[Hashable, TimedWrench | None]
         with self._lock:
-            latest = {key: active.wrench for key, active in self._active.items()}
-            latest |= {key: wrench for key, (_, wrench, _) in self._posted.items()}
+            latest = {key: active.wrench for key, active in self.active.items()}
+            latest |= {key: wrench for key, (_, wrench, _) in self.posted.items()}
         return {
             key: wrench
             for key, wrench in latest.items()
@@ -174,10 +164,10 @@ class Wrenches:
     def clear(self, names: Collection[str]) -> None:
         """End all wrenches on some drones, including posted ones."""
         with self._lock:
-            posted = [key for key, (name, _, _) in self._posted.items() if name in names]
-            ended = [self._posted.pop(key)[2] for key in posted]
-            active = [key for key, active in self._active.items() if active.name in names]
-            ended += [self._active.pop(key).future for key in active]
+            posted = [key for key, (name, _, _) in self.posted.items() if name in names]
+            ended = [self.posted.pop(key)[2] for key in posted]
+            active = [key for key, active in self.active.items() if active.name in names]
+            ended += [self.active.pop(key).future for key in active]
         for future in ended:
             _end(future, InvalidState("the simulation was reset"))
 
@@ -190,47 +180,44 @@ class Wrenches:
                 "end": active.end,
                 "key": key if isinstance(key, tuple) else None,
             }
-            for key, active in self._active.items()
+            for key, active in self.active.items()
         ]
 
     def restore(self, wrenches: Sequence[Mapping[str, Any]]) -> None:
         """Apply the result of `capture`, and nothing else."""
-        self.clear([active.name for active in self._active.values()])
+        self.clear([active.name for active in self.active.values()])
         with self._lock:
-            posted = [name for name, _, _ in self._posted.values()]
+            posted = [name for name, _, _ in self.posted.values()]
         self.clear(posted)
-        restored: dict[Hashable, _Active] = {}
+        restored: dict[Hashable, ActiveWrench] = {}
         for entry in wrenches:
             key = object() if entry["key"] is None else tuple(entry["key"])
             wrench = TimedWrench(**entry["wrench"])
-            restored[key] = _Active(entry["name"], wrench, entry["end"], Future())
+            restored[key] = ActiveWrench(entry["name"], wrench, entry["end"], Future())
         with self._lock:
-            self._active = restored
+            self.active = restored
 
     def rewind(self, n_ticks: int) -> None:
         """Move the clock back; active wrenches continue."""
-        for key, active in self._active.items():
-            self._active[key] = active._replace(end=active.end - n_ticks)
+        for key, active in self.active.items():
+            self.active[key] = active._replace(end=active.end - n_ticks)
 
-    def take(self, now: Snapshot) -> np.ndarray | None:
-        """Apply posted wrenches, and end those that are over.
+    def take(self, now: Snapshot) -> np.ndarray:
+        """Apply posted wrenches, and end those that are over. Has to be called if there are any.
 
         Returns:
-            (M, 6) force [N] and torque [N m] at the centres of mass, in world axes, from now on;
-            or None if no wrench was active since the last call.
+            (M, 6) force [N] and torque [N m] at the centres of mass, in world axes, from now on.
         """
-        if not self._posted and not self._active:
-            return None
         ended: list[tuple[Future[None], Exception | None]] = []
         with self._lock:
-            posted, self._posted = self._posted, {}
+            posted, self.posted = self.posted, {}
             over = {
                 key
-                for key, active in self._active.items()
+                for key, active in self.active.items()
                 if not active.end > now.tick or active.future.cancelled()
             }
-            for key in over | (posted.keys() & self._active.keys()):
-                ended.append((self._active.pop(key).future, None))
+            for key in over | (posted.keys() & self.active.keys()):
+                ended.append((self.active.pop(key).future, None))
             for key, (name, wrench, future) in posted.items():
                 if wrench is None or future.cancelled():
                     continue
@@ -239,18 +226,17 @@ class Wrenches:
                     continue
                 ticks = max(1.0, wrench.duration * self._freq)
                 end = now.tick + round(ticks) if math.isfinite(ticks) else ticks
-                self._active[key] = _Active(name, wrench, end, future)
+                self.active[key] = ActiveWrench(name, wrench, end, future)
         for future, error in ended:
             _end(future, error)
         total = np.zeros((len(now.names), 6))
-        for active in self._active.values():
+        for active in self.active.values():
             i = now.names.index(active.name)
             total[i] += self._at(active, now.tick, now.quat[i])
-        for callback in self.callbacks:
-            self._health.call("wrench callback", callback, now, total)
+        self._told.tell(now, total)
         return total
 
-    def _at(self, active: _Active, tick: int, quat: np.ndarray) -> np.ndarray:
+    def _at(self, active: ActiveWrench, tick: int, quat: np.ndarray) -> np.ndarray:
         """Force and torque (6,) of a wrench at a tick."""
         wrench = active.wrench
         force, torque = np.asarray(wrench.force), np.asarray(wrench.torque)

@@ -11,11 +11,11 @@ from crazyflow_ros.lazy import lazy
 
 if TYPE_CHECKING:
     from crazyflow_ros.scene.assembly import build_spec, read_scene, scene_path, scenes, unweld
+    from crazyflow_ros.scene.collision_shapes import obstacles_of
     from crazyflow_ros.scene.controls import Controls
     from crazyflow_ros.scene.mirror import Mirror, PhysicsRequests
-    from crazyflow_ros.scene.obstacles import obstacles_of
+    from crazyflow_ros.scene.mirror_state import MirrorState
     from crazyflow_ros.scene.renderers import RenderingUnavailable
-    from crazyflow_ros.scene.state import MirrorState
 
 __all__ = [
     "Controls",
@@ -36,14 +36,17 @@ __getattr__ = lazy(
     {
         "Controls": "controls",
         "Mirror": "mirror",
-        "MirrorState": "state",
+        "MirrorState": "mirror_state",
         "PhysicsRequests": "mirror",
         "RenderingUnavailable": "renderers",
         "build_spec": "assembly",
-        "obstacles_of": "obstacles",
+        "obstacles_of": "collision_shapes",
         "read_scene": "assembly",
         "scene_path": "assembly",
         "scenes": "assembly",
         "unweld": "assembly",
     },
 )
+
+MODULES = ("assembly", "frames", "intrinsics", "renderers", "shapes", "view")
+"""Modules that extensions may import, with all their public names."""

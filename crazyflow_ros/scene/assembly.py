@@ -1,9 +1,8 @@
 """Assembly of the scene: any number of drones in a world, as a MuJoCo specification.
 
 The drawing in a drone's folder holds shapes, frames and sensors; masses, inertias and limits come
-from the figures there. Every element of the drone called cf0 has the suffix
-":cf0". The drones share their materials, which carry the drone model's name as a prefix; only LEDs
-have materials of their own.
+from the figures there. Every element of the drone called cf0 has the suffix ":cf0". Drones share
+their materials, which carry the drone model's name as a prefix; only LEDs have their own materials.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from crazyflow_ros.checks.limits import shown_path, unknown
 from crazyflow_ros.drones import AnyDrone, drawing_of, load_drone, model_name, resolve
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.description import Description, NotADescription, read
-from crazyflow_ros.scene.drone import LED, DroneMjcf, load_drawing, numbers
+from crazyflow_ros.scene.drone_mjcf import LED, DroneMjcf, load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
 _PER_DRONE = {"worldbody", "sensor", "actuator"}  # drones share the other sections of the drawing
@@ -53,10 +52,10 @@ def build_spec(
 
     Args:
         drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of a
-            drone's folder; or one of each drone.
+            drone's folder; or one for each drone.
         names: Names of the drones: letters, digits and underscores.
-        scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF or URDF file; or what was read
-            from one before.
+        scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF or URDF file; or a description
+            that was read before.
         mocap: See above.
         fused: Draw a drone as one box, which saves memory in MJX; only with `mocap`.
         poses: Initial position [m] and attitude (xyzw) in the world, shape (len(names), 7), as
@@ -154,11 +153,11 @@ def read_scene(scene: str | Path | Description) -> Description:
 
 
 def unweld(model: mujoco.MjModel, names: Sequence[str]) -> None:
-    """Let MJX report contacts of mocap drones, and none between parts of the scenery.
+    """Make MJX report contacts of mocap drones, but none between parts of the scenery.
 
-    MuJoCo treats mocap bodies as parts of the world, which does not collide with itself, and MJX
-    some of them as bodies of their own. This function gives each drone a weld id of its own, and
-    other mocap bodies that of the world, in place; call it before `mjx.put_model`.
+    MuJoCo treats mocap bodies as parts of the world, which does not collide with itself; MJX treats
+    some of them as separate bodies. This function changes the model in place: each drone gets its
+    own weld id, other mocap bodies get that of the world. Call it before `mjx.put_model`.
     """
     roots = np.asarray(model.body_rootid)
     model.body_weldid[model.body_mocapid[roots] >= 0] = 0
@@ -168,10 +167,10 @@ def unweld(model: mujoco.MjModel, names: Sequence[str]) -> None:
 
 
 def _confine_settings(spec: mujoco.MjSpec) -> None:
-    """Let settings for all bodies and geoms of the world act on the world, not on drones in it."""
+    """Keep the world's settings for all bodies and geoms from acting on drones in it."""
     compiler = spec.compiler
     if compiler.discardvisual or compiler.fusestatic:
-        spec.compile()  # removes from the specification what they remove
+        spec.compile()  # applies both settings to the specification
         compiler.discardvisual = compiler.fusestatic = False
     compiler.settotalmass = -1.0  # nothing in the world moves
 
@@ -211,10 +210,10 @@ def _checked_poses(poses: ArrayLike, n_drones: int) -> np.ndarray:
 
 
 def _swarms(drawing: DroneMjcf, names: Sequence[str], poses: np.ndarray) -> list[mujoco.MjSpec]:
-    """Return specifications of some of the drones each, to be attached with the same prefix.
+    """Return specifications of up to `_GROUP` drones, to be attached with the same prefix.
 
-    MuJoCo lists all elements of a specification anew for each element that it reads, so that the
-    time for a single specification grows with the square of the number of drones.
+    MuJoCo lists all elements of a specification anew for each element that it reads, so the time
+    for a single specification would grow with the square of the number of drones.
 
     Raises:
         ValueError: MuJoCo refuses the drawing.
@@ -244,7 +243,7 @@ def _swarms(drawing: DroneMjcf, names: Sequence[str], poses: np.ndarray) -> list
 def _templates(drawing: ET.Element) -> tuple[list[ET.Element], str]:
     """Return the sections that all drones share, and the MJCF of the others as a template.
 
-    Its places are `name`, `position` and `attitude`. The drawing is changed.
+    The template's fields are `name`, `position` and `attitude`. This changes the drawing.
     """
     body = drawing.find("worldbody/body")
     assert body is not None
@@ -281,7 +280,7 @@ def _fit_to_mjx(spec: mujoco.MjSpec, n_drones: int) -> None:
 
 def _drop_prefix(spec: mujoco.MjSpec, prefix: str) -> None:
     """Remove the prefix from the names of the drones' elements; shared materials keep it."""
-    # MuJoCo walks over the whole world for each next one of spec.geoms, but not of body.geoms.
+    # For each step through spec.geoms MuJoCo walks over the whole world, unlike for body.geoms.
     bodies = list(spec.bodies)
     geoms = [geom for body in bodies for geom in body.geoms]
     others = (part for body in bodies for part in (*body.joints, *body.sites, *body.cameras))

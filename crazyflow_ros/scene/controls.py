@@ -8,7 +8,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.state import DroneIndex
+from crazyflow_ros.scene.mirror_state import DroneIndex
 
 _FORCE, _TORQUE, _FIRST_BODY = 0, 1, 2  # parts of a drone, see `Load`
 
@@ -18,14 +18,14 @@ class Load(NamedTuple):
 
     drone: str
     part: int
-    """Where MuJoCo has them: 0 and 1 are force and torque on the free joint, from 2 on the bodies
-    of the drone."""
+    """Where MuJoCo stores the load: 0 and 1 are force and torque on the free joint, 2 and above are
+    the bodies of the drone."""
     force: np.ndarray
     """(3,) N."""
     torque: np.ndarray
     """(3,) N m, in addition to the torque of the force."""
     in_body: bool
-    """Whether both are in the axes of the drone, and turn with it, or in those of the world."""
+    """Whether force and torque are in the drone's axes and turn with it, or in the world's."""
     point: np.ndarray
     """(3,) where the force acts [m], from the centre of mass in the axes of the drone."""
 
@@ -64,7 +64,7 @@ class ControlReader:
         self._others = np.ones(index.model.nu, dtype=bool)
         self._others[index.ctrl] = False
         self._scenery = index.model.body_weldid > 0
-        self._scenery[self._bodies] = False  # otherwise moved by joints, which the physics lacks
+        self._scenery[self._bodies] = False  # the rest has joints, which the physics lacks
         frames = mujoco.MjData(index.model)
         mujoco.mj_kinematics(index.model, frames)
         arms = frames.xipos[self._bodies] - frames.xpos[index.body][:, None]

@@ -28,7 +28,7 @@ class Intrinsics(NamedTuple):
 
     @classmethod
     def from_fovy(cls, fovy: float, width: int, height: int) -> Intrinsics:
-        """Intrinsics with square pixels and a centred principal point, as in MuJoCo.
+        """Return intrinsics with square pixels and a centred principal point, as in MuJoCo.
 
         Raises:
             ValueError: The size or the field of view is invalid.
@@ -40,7 +40,7 @@ class Intrinsics(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: Sequence[float], width: int, height: int) -> Intrinsics:
-        """Intrinsics from a matrix fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels].
+        """Return the intrinsics of a matrix fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels].
 
         Raises:
             ValueError: The matrix does not have this form.
@@ -55,34 +55,30 @@ class Intrinsics(NamedTuple):
 
     @classmethod
     def of_camera(
-        cls, model: mujoco.MjModel, name: str, width: int | None = None, height: int | None = None
+        cls,
+        model: mujoco.MjModel,
+        name: str | int,
+        width: int | None = None,
+        height: int | None = None,
     ) -> Intrinsics:
-        """Intrinsics of a camera in a model, by default at its own resolution.
+        """Return the intrinsics of a camera in a model, by default at its own resolution.
+
+        Args:
+            model: The model.
+            name: Name or id of the camera.
+            width: Pixels in a row.
+            height: Pixels in a column.
 
         Raises:
             ValueError: The model has no camera of this name, or it is orthographic.
         """
-        number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
-        if number < 0:
-            raise ValueError(f"the model has no camera {name!r}")
-        return cls.of_number(model, number, width, height, name)
-
-    @classmethod
-    def of_number(
-        cls,
-        model: mujoco.MjModel,
-        number: int,
-        width: int | None = None,
-        height: int | None = None,
-        name: str | None = None,
-    ) -> Intrinsics:
-        """Intrinsics of the camera with an id.
-
-        Raises:
-            ValueError: The camera is orthographic.
-        """
+        number = name
+        if isinstance(name, str):
+            number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
+            if number < 0:
+                raise ValueError(f"the model has no camera {name!r}")
         if model.cam_projection[number] == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
-            raise ValueError(f"camera {name or number!r} is orthographic: it has no focal length")
+            raise ValueError(f"camera {name!r} is orthographic: it has no focal length")
         own_width, own_height = map(int, model.cam_resolution[number])
         width, height = width or own_width, height or own_height
         sensor_width, sensor_height = map(float, model.cam_sensorsize[number])
@@ -100,7 +96,7 @@ class Intrinsics(NamedTuple):
         )._checked()
 
     def directions(self) -> np.ndarray:
-        """Unit vectors through the pixels, shape (height, width, 3), in MuJoCo's camera frame."""
+        """Return unit vectors through the pixels, (height, width, 3), in MuJoCo's camera frame."""
         column, row = np.arange(self.width), np.arange(self.height)
         x, y = np.meshgrid((column - self.cx) / self.fx, (self.cy - row) / self.fy)
         vectors = np.stack([x, y, np.full_like(x, -1.0)], axis=-1)

@@ -1,4 +1,4 @@
-"""The model of a scene with many drones, in a file from which the next start loads it.
+"""The model of a scene with many drones, kept in a file that the next start loads.
 
 MuJoCo takes seconds to read and compile a thousand drones, and a tenth of a second to load them.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from crazyflow_ros.drones import resolve
 from crazyflow_ros.scene.assembly import build_spec
 from crazyflow_ros.scene.description import Description
-from crazyflow_ros.scene.drone import load_drawing
+from crazyflow_ros.scene.drone_mjcf import load_drawing
 from crazyflow_ros.xla import compiled_files
 
 _MANY = 64  # drones, below which compiling takes some 0.1 s
@@ -26,16 +26,16 @@ _MANY = 64  # drones, below which compiling takes some 0.1 s
 def kept_model(
     drone_model: str, names: Sequence[str], scene: Description, poses: np.ndarray
 ) -> mujoco.MjModel:
-    """Return `build_spec(...).compile()`, of many drones from a file of an earlier start.
+    """Return `build_spec(...).compile()`; for many drones, from a file of an earlier start.
 
     Args:
-        drone_model: As for `build_spec`, also the three below.
+        drone_model: As for `build_spec`, like the other arguments.
         names: Names of the drones.
         scene: The scene.
         poses: (M, 7) initial poses.
 
     Raises:
-        ValueError: It does not compile with these drones.
+        ValueError: The scene does not compile with these drones.
     """
 
     def compiled() -> mujoco.MjModel:

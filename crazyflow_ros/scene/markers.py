@@ -1,4 +1,4 @@
-"""Shapes that are drawn on top of a scene, which no sensor sees."""
+"""Shapes that are drawn on top of a scene; sensors do not see them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Marker(NamedTuple):
     """A sphere, or a shape between two points."""
 
     kind: mujoco.mjtGeom
-    """`mjGEOM_SPHERE`, `mjGEOM_LINE`, `mjGEOM_CAPSULE` or `mjGEOM_CYLINDER`."""
+    """`mjGEOM_SPHERE`, `mjGEOM_LINE`, `mjGEOM_CAPSULE`, `mjGEOM_CYLINDER` or `mjGEOM_ARROW`."""
     width: float
-    """Radius [m]; of a line its width [pixels]."""
+    """Radius [m]; for a line, its width [pixels]."""
     start: np.ndarray
     """(3,) centre of a sphere, otherwise one end, world frame, m."""
     end: np.ndarray
@@ -33,11 +33,17 @@ def add_markers(scene: mujoco.MjvScene, markers: Iterable[Marker]) -> None:
         RuntimeError: The scene has no room for them.
     """
     for marker in markers:
-        if scene.ngeom >= scene.maxgeom:
+        if not has_put(scene, marker):
             raise RuntimeError(f"a picture has room for {scene.maxgeom} shapes, markers included")
-        geom = scene.geoms[scene.ngeom]
-        size, rgba = np.full(3, marker.width), np.asarray(marker.rgba, np.float32)
-        mujoco.mjv_initGeom(geom, marker.kind, size, marker.start, _UPRIGHT, rgba)
-        if marker.kind != mujoco.mjtGeom.mjGEOM_SPHERE:
-            mujoco.mjv_connector(geom, marker.kind, marker.width, marker.start, marker.end)
-        scene.ngeom += 1
+
+
+def has_put(scene: mujoco.MjvScene, marker: Marker) -> bool:
+    """Add a marker to a scene if there is room for it; return whether there is."""
+    if scene.ngeom >= scene.maxgeom:
+        return False
+    geom, rgba = scene.geoms[scene.ngeom], np.asarray(marker.rgba, np.float32)
+    mujoco.mjv_initGeom(geom, marker.kind, np.full(3, marker.width), marker.start, _UPRIGHT, rgba)
+    if marker.kind != mujoco.mjtGeom.mjGEOM_SPHERE:
+        mujoco.mjv_connector(geom, marker.kind, marker.width, marker.start, marker.end)
+    scene.ngeom += 1
+    return True

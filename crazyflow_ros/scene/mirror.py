@@ -1,7 +1,7 @@
 """The mirror: the physics as a MuJoCo model and data, for any thread.
 
-The physics thread only records its latest state. Most states are never read, so frames and MuJoCo's
-sensors are computed by the reader, in its own copy: the lock is held only to look up the state, and
+The physics thread only records its latest state. Most states are never read, so readers compute
+frames and MuJoCo's sensors, each in its own copy: they hold the lock only to look up the state, and
 the physics waits for no reader. Velocities and accelerations of the physics are also written, so
 MuJoCo's own sensors are exact without MuJoCo's dynamics.
 
@@ -15,21 +15,19 @@ import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.controls import ControlReader, Controls
+from crazyflow_ros.scene.collision_shapes import neighbour
+from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
-from crazyflow_ros.scene.neighbours import neighbour
-from crazyflow_ros.scene.rangefinder import Rangefinder
-from crazyflow_ros.scene.state import DroneIndex, MirrorState
+from crazyflow_ros.scene.mirror_state import MirrorState
+from crazyflow_ros.scene.mirrored_model import MirroredModel
 
-_DRONE = "drone:"  # prefix of the bodies of drones
 _TIMEOUT = 10.0  # s for a request to the physics thread
 
 ResetCallback = Callable[[bool], None]
@@ -37,18 +35,18 @@ ResetCallback = Callable[[bool], None]
 
 
 class PhysicsRequests(Protocol):
-    """What the mirror asks of the physics thread; each future is done when the request is."""
+    """Requests of the mirror to the physics thread; each future is done when its request is."""
 
     def apply_controls(self, names: Sequence[str], controls: Controls) -> None:
         """Apply the inputs of these drones from the next tick on, instead of earlier ones."""
 
     def controls(self, names: Sequence[str]) -> Controls:
-        """Return the inputs of these drones: what was applied last, and other rotor commands."""
+        """Return the inputs of these drones: those applied last, and rotor commands of others."""
 
     def set_state(self, state: MirrorState, controls: Controls) -> Future[Any]:
         """Set the state of all drones between two ticks, except time and accelerations.
 
-        The inputs are applied there, too.
+        The inputs are applied at the same time.
         """
 
     def capture_initial_state(self) -> Future[Any]:
@@ -59,40 +57,6 @@ class PhysicsRequests(Protocol):
 
     def notify_reset(self) -> Future[Any]:
         """Call `Mirror.notify_reset(False)` between two ticks."""
-
-
-class MirroredModel:
-    """A model for `Mirror.use`. Building it takes long, and may be done in any thread.
-
-    Args:
-        model: Compiled from `build_spec(..., mocap=False)`; not modified.
-        names: Names of the drones; they give the order of all arrays.
-
-    Raises:
-        ValueError: The model lacks a part of a drone, or another body has the name of one.
-    """
-
-    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
-        self.index = DroneIndex(model, names)
-        _check_bodies(model, names)
-        self.rangefinder = Rangefinder(model, names)
-        self.data = data = mujoco.MjData(model)
-        """Scratch data of the physics thread."""
-        self.initial = self.index.read(data.qpos, data.qvel, data.qacc, data.time)
-
-    @cached_property
-    def controls(self) -> ControlReader:
-        """Reader of control inputs."""
-        return ControlReader(self.index)
-
-    def kinematics(self, state: MirrorState) -> mujoco.MjData:
-        """Return data with the frames of bodies, geoms and sites in a state. Physics thread only.
-
-        They are valid until the next call.
-        """
-        self.index.write(state, self.data)
-        mujoco.mj_kinematics(self.index.model, self.data)
-        return self.data
 
 
 class Mirror:
@@ -139,17 +103,14 @@ class Mirror:
         return self._latest[0].index.names
 
     @property
-    def mutex(self) -> AbstractContextManager[None]:
-        """The lock. All reads while holding it are of the same instant; other readers wait.
+    @contextmanager
+    def mutex(self) -> Iterator[None]:
+        """The lock. All reads while it is held are of the same instant; other readers wait.
 
-        Only control inputs are always the latest, so that one who holds the lock can read, modify
+        Only control inputs are always the latest, so that the holder of the lock can read, modify
         and apply them. The physics waits for the lock only to change the model and to run the reset
         callback.
         """
-        return self._holding()
-
-    @contextmanager
-    def _holding(self) -> Iterator[None]:
         with self._lock:
             before = self._held
             self._held = before or self._latest
@@ -161,7 +122,7 @@ class Mirror:
     # For the physics thread.
 
     def write(self, state: MirrorState) -> None:
-        """Mirror a state, which must not change any more. Physics thread only."""
+        """Mirror a state, whose arrays must not change afterwards. Physics thread only."""
         self._latest = self._latest[0], state
 
     def range(self, names: Sequence[str] | None = None) -> np.ndarray:
@@ -193,7 +154,7 @@ class Mirror:
         return np.column_stack((around, below))
 
     def neighbour(self, state: MirrorState, drone: str, *, drones: bool) -> str | None:
-        """Return the name of what a drone touches, see `neighbours.neighbour`.
+        """Return the name of what a drone touches, see `collision_shapes.neighbour`.
 
         Args:
             state: A state of the drones of this mirror.
@@ -229,9 +190,9 @@ class Mirror:
     def copy_physics_data(self, destination: mujoco.MjData | None = None) -> mujoco.MjData:
         """Copy the data, with accelerations, frames and sensors; by default to new data.
 
-        Control inputs are what `apply_control_data` was given last, also if no tick has followed,
-        so that whoever changes some of them and applies the copy leaves the others as they are;
-        `ctrl` is what the rotors are commanded, by whomever. Forces of others are not in the copy.
+        Control inputs are those of the last `apply_control_data`, even if no tick has followed, so
+        that a caller can change some of them, apply the copy and leave the others as they are.
+        `ctrl` has the rotors' commands from any source; forces from elsewhere are not in the copy.
 
         Raises:
             ValueError: `destination` is of another model.
@@ -257,7 +218,7 @@ class Mirror:
 
         Later calls replace earlier ones. Rotor speeds (ctrl) need the control mode `rotor_vel`; in
         others the drones' controllers command the rotors, and ctrl has no effect. Forces last until
-        a reset; they act where MuJoCo has them, beside those of others.
+        a reset; they act where MuJoCo stores them, and add to forces from elsewhere.
 
         Raises:
             ValueError: An entry is not finite or beyond its limit, or acts on a part of the world
@@ -281,8 +242,8 @@ class Mirror:
     def apply_keyframe(self, name: str) -> bool:
         """Continue the physics with the drones of a keyframe; return whether it exists.
 
-        Rotors are commanded what the keyframe has as ctrl, and the forces of `apply_control_data`
-        end. Bodies of the scene stay where they are.
+        The keyframe's ctrl commands the rotors, and the forces of `apply_control_data` end. Bodies
+        of the scene stay where they are.
         """
         state = self.keyframe(name)
         if state is None:
@@ -351,13 +312,3 @@ class Mirror:
                     "release the mirror's lock before sending a request to the physics"
                 )
         return self._connected()
-
-
-def _check_bodies(model: mujoco.MjModel, names: Sequence[str]) -> None:
-    """Refuse bodies that would be neither drones nor scenery."""
-    drones = {f"{_DRONE}{name}" for name in names}
-    for i in np.flatnonzero(model.body_parentid == 0).tolist():
-        name = model.body(i).name
-        if name.startswith(_DRONE) and name not in drones:
-            rule = f"only drones may have names that begin with {_DRONE!r}"
-            raise ValueError(f"{rule}, the scene has a body {name!r}")

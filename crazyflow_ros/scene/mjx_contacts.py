@@ -1,8 +1,8 @@
 """Contacts of MJX, exact for balls, and for boxes with capsules and boxes: the shapes of drones.
 
-MJX descends to contacts with cylinders and ellipsoids step by step, and may stop before. On meshes
-it looks for the nearest point on one face. Of boxes it measures the depth at a corner, and it
-misses some capsules that touch an edge.
+MJX finds contacts with cylinders and ellipsoids by descent, and may stop too early. It searches one
+face of a mesh for the nearest point. It measures the depth of boxes at a corner, and misses some
+capsules that touch an edge.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import mujoco
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.dynamics.obstacles import Shape, signed_distance
 from crazyflow_ros.extras import extra
-from crazyflow_ros.scene.surfaces import APART, Surface, cylinder, ellipsoid, polytope
 
 with extra("mjx"):
     from mujoco import mjx
 
     from crazyflow_ros.scene.mjx_internals import contacts, geom_pairs, with_contacts
 
-_LEAST = 1e-10  # of numbers that others are divided by
-_PARALLEL = 1e-3  # rad, edges whose common perpendicular is not known well enough
+_APART = 1e-6  # m; places that are nearer to each other differ by rounding
+_HALVINGS = 40  # of the interval of a root, on a logarithmic scale
+_LEAST = 1e-10  # of divisors, and of coordinates in semi-axes
+_PARALLEL = 1e-3  # rad between edges, below which their common perpendicular is inaccurate
 
 _PLANE, _FIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = (
     int(getattr(mujoco.mjtGeom, f"mjGEOM_{name}"))
@@ -60,10 +62,13 @@ class _Slots(NamedTuple):
 
 Law: TypeAlias = Callable[[_Geom, _Geom, _Slots], _Slots]
 """Corrects the contacts that MJX found."""
+Surface: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
+"""Takes a point [m] (3,) and the size of the shape as in MuJoCo [m] (3,); returns the distance [m],
+negative inside, and the outward unit normal (3,), which may be zero where all are equally near."""
 
 
 def collision(model: mjx.Model, data: mjx.Data) -> mjx.Data:
-    """Return the data of one world, whose frames are up to date, with its contacts."""
+    """Add the contacts to the data of one world, whose frames must be up to date."""
     data = mjx.collision(model, data)
     if not any(_law(model, g1, g2) for g1, g2, _ in geom_pairs(model)):
         return data
@@ -88,7 +93,6 @@ def is_exact(shapes: tuple[int, int]) -> bool:
 
 
 def _law(model: mjx.Model, geom1: int, geom2: int) -> Law | None:
-    """Return the law of two geoms, if there is one."""
     shapes = int(model.geom_type[geom1]), int(model.geom_type[geom2])
     if shapes == _BALL_AND_MESH:
         return _sphere_and(_hull(model, int(model.geom_dataid[geom2])))
@@ -96,7 +100,7 @@ def _law(model: mjx.Model, geom1: int, geom2: int) -> Law | None:
 
 
 def _groups(model: mjx.Model, data: mjx.Data) -> Iterator[tuple[tuple[int, int], slice, int]]:
-    """Yield geoms, slots for pairs like these, which are neighbours, and the slots of each pair."""
+    """Yield two geoms, the neighbouring slots of pairs like these, and the slots for each pair."""
     with jax.ensure_compile_time_eval():
         zeros = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), (model, data))
         geoms = np.asarray(_geoms_of_slots(*zeros))
@@ -128,10 +132,10 @@ def _ball(
 
     Args:
         pos: (3,) centre of the ball.
-        radius: Its radius.
+        radius: Radius of the ball.
         other: The other geom.
-        distance: That of the centre from its surface.
-        outwards: (3,) unit normal there, in its axes; zero if all are as near.
+        distance: Distance of the centre from the surface of `other`.
+        outwards: (3,) unit normal there, in the axes of `other`; zero if all are equally near.
     """
     outwards = jnp.where((outwards == 0).all(), jnp.array([1.0, 0, 0]), outwards)
     normal = -other.axes @ outwards
@@ -155,19 +159,19 @@ def _hull(model: mjx.Model, mesh: int) -> Surface:
     graph = model.mesh_graph[model.mesh_graphadr[mesh] :]
     n_vertices, n_faces = graph[:2]
     faces = graph[2 + 3 * (n_vertices + n_faces) :][: 3 * n_faces].reshape(-1, 3)
-    return polytope(model.mesh_vert[model.mesh_vertadr[mesh] + faces])
+    return _polytope(model.mesh_vert[model.mesh_vertadr[mesh] + faces])
 
 
 def _gap(half: Array, centre: Array, axes: Array, other_half: Array) -> tuple[Array, Array]:
     """Return the gap between boxes along the axis that separates them best, and that axis.
 
-    The gap is negative where they overlap, and then minus the shortest way apart.
+    Where the boxes overlap, the gap is minus the shortest way apart.
 
     Args:
         half: (3,) half sides of the first box, in whose axes the results are.
         centre: (3,) centre of the second one.
-        axes: (3, 3) its axes, in columns.
-        other_half: (3,) its half sides; zero in all directions but one for a line.
+        axes: (3, 3) axes of the second box, in columns.
+        other_half: (3,) half sides of the second box; only one is not zero for a line.
     """
     edges = jnp.cross(jnp.eye(3)[:, None], axes.T).reshape(9, 3)
     square = (edges**2).sum(axis=1)
@@ -200,7 +204,7 @@ def _capsule_and_box(capsule: _Geom, box: _Geom, slots: _Slots) -> _Slots:
     nearest = jnp.interp(0.0, jax.vmap(outside)(places) @ line, places)
     way = outside(nearest)
     square = way @ way
-    is_apart = square > APART**2
+    is_apart = square > _APART**2
     distance = jnp.sqrt(jnp.where(is_apart, square, 1.0))
     gap, axis = _gap(half, centre, axes, jnp.array([0.0, 0, 1]) * length)
     deepest = -length * jnp.sign(axis @ line)
@@ -223,7 +227,7 @@ def _box_and_box(first: _Geom, second: _Geom, slots: _Slots) -> _Slots:
 
 
 def _with_deepest(slots: _Slots, distance: Array, pos: Array, frame: Array) -> _Slots:
-    """Replace the deepest contact; none of the others is deeper."""
+    """Replace the deepest contact, and raise others so that none is deeper."""
     deepest = jnp.argmin(slots.distance)
     return _Slots(
         jnp.maximum(slots.distance, distance).at[deepest].set(distance),
@@ -232,9 +236,82 @@ def _with_deepest(slots: _Slots, distance: Array, pos: Array, frame: Array) -> _
     )
 
 
+def _cylinder(point: Array, size: Array) -> tuple[Array, Array]:
+    """See `signed_distance`."""
+    x, y, z = point
+    radius, length, _ = size
+    shape = jnp.asarray(Shape.cylinder)
+    distance, normal = signed_distance(shape, (radius, length, length), (x, y, z))
+    return distance, jnp.stack(normal)
+
+
+def _ellipsoid(point: Array, size: Array) -> tuple[Array, Array]:
+    """Return distance and outward unit normal of a point.
+
+    After D. Eberly, "Distance from a point to an ellipse, an ellipsoid, or a hyperellipsoid"
+    (2013): the nearest point follows from the root of a falling function of one variable.
+    """
+    sign, least = jnp.where(point < 0, -1.0, 1.0), size.min()
+    ratios = (size / least) ** 2 - 1
+    reach = jnp.maximum(jnp.abs(point) / size, _LEAST) * (ratios + 1)
+
+    def foot(root: Array) -> Array:
+        """Return the nearest point, divided by the semi-axes; it has length 1 for the root."""
+        return reach / (root + ratios)
+
+    def halved(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = jnp.sqrt(low * high)
+        is_low = (foot(middle) ** 2).sum() > 1
+        return jnp.where(is_low, middle, low), jnp.where(is_low, high, middle)
+
+    ends = reach[jnp.argmin(ratios)], jnp.linalg.norm(reach)
+    low, high = jax.lax.stop_gradient(jax.lax.fori_loop(0, _HALVINGS, halved, ends))
+    # One step of Newton's method, which has the derivatives of the root.
+    start = jnp.sqrt(low * high)
+    square = foot(start) ** 2
+    step = (square.sum() - 1) / (2 * (square / (start + ratios)).sum())
+    nearest = foot(jnp.maximum(start + step, start / 2))
+    nearest = sign * nearest / jnp.linalg.norm(nearest)
+    normal = nearest / size
+    normal = normal / jnp.linalg.norm(normal)
+    return normal.dot(point - nearest * size), normal
+
+
+def _polytope(corners: np.ndarray) -> Surface:
+    """Return the surface of a convex polytope, which ignores the size.
+
+    Args:
+        corners: (F, 3, 3) corners of its triangles [m], counter-clockwise seen from outside.
+    """
+    sides = np.roll(corners, -1, axis=1) - corners
+    normals = np.cross(sides[:, 0], sides[:, 1])
+    area = np.linalg.norm(normals, axis=1)
+    corners, sides, normals = (x[area > 0] for x in (corners, sides, normals))
+    normals = normals / area[area > 0, None]
+    inwards = np.cross(normals[:, None], sides)
+
+    def surface(point: Array, _: Array) -> tuple[Array, Array]:
+        arms = point - corners
+        heights = (arms[:, 0] * normals).sum(axis=1)
+        # Outside, the nearest point is below the point, on a face, or on a side.
+        is_over = ((arms * inwards).sum(axis=2) >= 0).all(axis=1) & (heights > 0)
+        share = ((arms * sides).sum(axis=2) / (sides**2).sum(axis=2)).clip(0, 1)
+        ways = (arms - share[..., None] * sides).reshape(-1, 3)
+        way = ways[jnp.argmin((ways**2).sum(axis=1))]
+        square = way @ way
+        by_face = is_over.any() | (heights.max() <= 0) | (square < _APART**2)
+        face = jnp.argmax(jnp.where(is_over.any(), is_over, heights))
+        length = jnp.sqrt(jnp.where(by_face, 1.0, square))
+        distance = jnp.where(by_face, heights[face], length)
+        return distance, jnp.where(by_face, jnp.asarray(normals)[face], way / length)
+
+    return surface
+
+
 _LAWS: dict[tuple[int, int], Law] = {
-    (_SPHERE, _ELLIPSOID): _sphere_and(ellipsoid),
-    (_SPHERE, _CYLINDER): _sphere_and(cylinder),
+    (_SPHERE, _ELLIPSOID): _sphere_and(_ellipsoid),
+    (_SPHERE, _CYLINDER): _sphere_and(_cylinder),
     (_CAPSULE, _BOX): _capsule_and_box,
     (_BOX, _BOX): _box_and_box,
 }

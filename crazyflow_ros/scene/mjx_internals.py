@@ -1,4 +1,4 @@
-"""What this package uses of MJX though MJX does not export it.
+"""Parts of MJX that this package uses although MJX does not export them.
 
 If another version of MJX lacks a part, test/scene/test_mjx_internals.py says which.
 """
@@ -33,7 +33,7 @@ def with_contacts(data: mjx.Data, dist: Array, pos: Array, frame: Array) -> mjx.
 
 
 def contact_forces(model: mjx.Model, data: mjx.Data) -> Array:
-    """Force and torque of each contact in its axes, (C, 6); zero where the solver has none.
+    """Return force and torque of each contact in its axes, (C, 6); zero where the solver has none.
 
     Raises:
         NotImplementedError: This version of MJX does not provide them.

@@ -1,4 +1,4 @@
-"""The scene as MJX takes it: without what MJX lacks, and contacts and depth do not need."""
+"""The scene for MJX, without the parts that MJX lacks and that contacts and depth do not need."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def fitted_to_mjx(
     What MJX lacks is changed as follows:
 
     - Solver, integrator and flags become those that MJX has.
-    - Actuators, if it lacks the type of one, and constraints are switched off.
-    - Sensors measure nothing.
+    - If it lacks the type of an actuator, all actuators are switched off; likewise constraints.
+    - Sensors that it lacks measure nothing.
     - Flexes, and contacts between shapes for which it has no function, are left out, with a
-      warning; another one names the shapes for which its function is approximate.
+      warning. A second warning names the shapes for which its function is approximate.
 
     Args:
         spec: The specification of the model, which stays as it is.
@@ -146,10 +146,10 @@ def _collide(shapes: np.ndarray) -> bool:
 
 
 def _leave_out_pairs(model: mujoco.MjModel, meeting: Sequence[tuple[int, int, int]]) -> list[str]:
-    """Let no geoms meet for which MJX has no function; return their shapes.
+    """Exclude contacts between geoms for which MJX has no function; return their shapes.
 
-    Each combination of shape, contype and conaffinity gets a bit, and the bits of those that it
-    meets.
+    Each combination of shape, contype and conaffinity gets a bit as its contype, and the bits of
+    the combinations that it meets as its conaffinity.
     """
     missing = [
         (g1, g2) for g1, g2, pair in meeting if pair < 0 and not _collide(model.geom_type[[g1, g2]])
@@ -178,7 +178,7 @@ def _pair_name(model: mujoco.MjModel, g1: int, g2: int) -> str:
 
 
 def _keep_all_contacts(model: mujoco.MjModel) -> None:
-    """Let MJX choose no contacts by its own distances."""
+    """Keep MJX from choosing among contacts by its own distances."""
     limit = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "max_contact_points")
     if limit >= 0:
         model.numeric_data[model.numeric_adr[limit]] = -1

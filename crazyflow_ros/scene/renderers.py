@@ -42,8 +42,8 @@ class Renderers:
 
     Args:
         model: The scene.
-        most: Number of renderers that are kept, of the latest sizes. With software rendering, a
-            renderer takes some 150 MB, 64 of them for shadows. None keeps all.
+        most: Number of renderers to keep, those used last; None keeps all. With software rendering,
+            a renderer takes some 150 MB, 64 of them for shadows.
         max_geom: Room for shapes in a picture.
         floor: Distance up to which infinite planes are drawn [m].
     """
@@ -61,7 +61,7 @@ class Renderers:
         _open.add(self)
 
     def get(self, width: int, height: int, *, shadows: bool = True) -> mujoco.Renderer:
-        """Return the renderer for images of a size [pixels], which can draw shadows or cannot.
+        """Return the renderer for images of a size [pixels], with or without shadows.
 
         Raises:
             ValueError: The size is not positive.
@@ -89,8 +89,8 @@ class Renderers:
     ) -> None:
         """Fill the scene of one of the renderers as a camera sees it, from `NEAR` to `FAR`.
 
-        The headlight is at the camera. MuJoCo alone places it at the camera of the previous
-        picture, so that pictures depend on their order.
+        The headlight is at the camera. MuJoCo's own update leaves it at the camera of the previous
+        picture, so that pictures would depend on their order.
         """
         with _planes(self.model, self._floor):
             mujoco.mjv_updateCamera(self.model, data, camera, renderer.scene)
@@ -131,7 +131,7 @@ class Renderers:
 
 
 def opengl_device() -> str:
-    """Return what OpenGL calls the device that it draws with.
+    """Return OpenGL's name of the device that it draws with.
 
     Raises:
         RenderingUnavailable: OpenGL is not available.
@@ -155,8 +155,8 @@ def reach(model: mujoco.MjModel) -> float:
 def set_planes(model: mujoco.MjModel, far: float) -> None:
     """Set the planes of all cameras of a model to `NEAR` and to a distance [m].
 
-    MuJoCo's are multiples of its extent: cameras would look through what is near in a large world,
-    and would not see what is far in a small one.
+    MuJoCo's planes are multiples of the model's extent: in a large world, cameras would look
+    through near things, and in a small one they would not see far ones.
     """
     model.vis.map.znear, model.vis.map.zfar = NEAR / model.stat.extent, far / model.stat.extent
 

@@ -18,7 +18,7 @@ _UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
 
 class ShapeForm(StrEnum):
-    """What a shape is: a primitive about its centre, or triangles."""
+    """Form of a shape: a primitive about its centre, or triangles."""
 
     BOX = auto()
     SPHERE = auto()
@@ -34,7 +34,7 @@ class VisibleShape:
 
     form: ShapeForm
     position: np.ndarray
-    """Of its centre in the frame of the body or the world [m], shape (3,)."""
+    """Position of the centre in the frame of the body or the world [m], shape (3,)."""
     attitude: np.ndarray
     """Quaternion xyzw, shape (4,)."""
     size: np.ndarray
@@ -74,7 +74,7 @@ def body_shapes(model: mujoco.MjModel, body: str) -> list[VisibleShape]:
 def moved(
     shapes: Iterable[VisibleShape], position: np.ndarray, attitude: np.ndarray
 ) -> Iterator[VisibleShape]:
-    """Express shapes of one frame in another one, in which the first has this pose."""
+    """Express shapes in another frame, in which their own frame has the given pose."""
     rotation = rotation_matrix(attitude)
     for shape in shapes:
         yield replace(
@@ -121,34 +121,38 @@ def _shapes(
             below = position - rotation_matrix(attitude)[:, 2] * _THIN / 2  # its top is the plane
             yield replace(shape(ShapeForm.BOX, np.append(extents, _THIN)), position=below)
         case mujoco.mjtGeom.mjGEOM_MESH | mujoco.mjtGeom.mjGEOM_SDF:
-            yield shape(ShapeForm.MESH, np.ones(3), _mesh(model, model.geom_dataid[geom]))
+            yield shape(ShapeForm.MESH, np.ones(3), mesh_corners(model, model.geom_dataid[geom]))
         case mujoco.mjtGeom.mjGEOM_HFIELD:
             yield shape(ShapeForm.MESH, np.ones(3), _height_field(model, model.geom_dataid[geom]))
 
 
-def _mesh(model: mujoco.MjModel, mesh: int) -> np.ndarray:
+def mesh_corners(model: mujoco.MjModel, mesh: int) -> np.ndarray:
+    """Return the corners of the triangles of a mesh in its frame [m], (n, 3, 3)."""
     vertices, faces = model.mesh_vertadr[mesh], model.mesh_faceadr[mesh]
     corners = model.mesh_face[faces : faces + model.mesh_facenum[mesh]]
     return np.asarray(model.mesh_vert[vertices + corners], float)
 
 
-def _height_field(model: mujoco.MjModel, field: int) -> np.ndarray:
-    """Return the upper surface of a height field, two triangles for each cell."""
+def height_field_points(model: mujoco.MjModel, field: int) -> np.ndarray:
+    """Return the points of the surface of a height field in its frame [m], (rows, columns, 3)."""
     rows, columns = int(model.hfield_nrow[field]), int(model.hfield_ncol[field])
     first = model.hfield_adr[field]
     half_x, half_y, height, _ = model.hfield_size[field]
-    y, x = np.meshgrid(
-        np.linspace(-half_y, half_y, rows), np.linspace(-half_x, half_x, columns), indexing="ij"
-    )
-    z = height * model.hfield_data[first : first + rows * columns].reshape(rows, columns)
-    points = np.stack([x, y, z], axis=-1)
+    x, y = np.meshgrid(np.linspace(-half_x, half_x, columns), np.linspace(-half_y, half_y, rows))
+    data = model.hfield_data[first : first + rows * columns].reshape(rows, columns)
+    return np.stack([x, y, height * data], axis=-1)
+
+
+def _height_field(model: mujoco.MjModel, field: int) -> np.ndarray:
+    """Return the upper surface of a height field, two triangles for each cell."""
+    points = height_field_points(model, field)
     near, far = points[:-1], points[1:]
     a, b, c, d = near[:, :-1], near[:, 1:], far[:, 1:], far[:, :-1]
     return np.stack([np.stack([a, b, c], 2), np.stack([a, c, d], 2)], 2).reshape(-1, 3, 3)
 
 
 def _rgba(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """Return the colour of a geom; that of a texture is its mean."""
+    """Return the colour of a geom; a texture counts with its mean colour."""
     material = model.geom_matid[geom]
     if material < 0:
         return np.clip(model.geom_rgba[geom].astype(float), 0, 1)

@@ -1,4 +1,4 @@
-"""From where a picture is taken."""
+"""The views from which pictures are taken."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def camera_id(model: mujoco.MjModel, camera: int | str) -> int:
 
 
 def move(view: mujoco.MjvCamera, there: mujoco.MjvCamera) -> None:
-    """Change a view in place to another one."""
+    """Change `view` in place to the view `there`."""
     for name in _PLAIN:
         setattr(view, name, getattr(there, name))
     view.lookat[:] = there.lookat

@@ -1,8 +1,8 @@
 """Sensors of mjlab's kind, on plain MuJoCo: built-in sensors, contacts, rays, cameras.
 
 Each sensor is a pair: a configuration, and the sensor it builds, see `Sensor` and `SensorSet`.
-They read from a back end, such as `MujocoBackend`. The other back ends, and what needs `Sim`, are
-imported on first use, because MJX takes a second.
+Sensors read from a back end, such as `MujocoBackend`. The other back ends, and everything that
+needs `Sim`, are imported on first use, because importing MJX takes a second.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.lazy import lazy
 from crazyflow_ros.scene.intrinsics import Intrinsics
-from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.barometer import BarometerData, BarometerSensor, BarometerSensorCfg
 from crazyflow_ros.sensors.builtin import BuiltinSensor, BuiltinSensorCfg
 from crazyflow_ros.sensors.camera import CameraSensor, CameraSensorCfg, CameraSensorData
-from crazyflow_ros.sensors.contact.contact import ContactData, ContactSensor, ContactSensorCfg
-from crazyflow_ros.sensors.contact.match import ContactMatch
+from crazyflow_ros.sensors.contact import ContactData, ContactSensor, ContactSensorCfg
+from crazyflow_ros.sensors.contact_match import ContactMatch
 from crazyflow_ros.sensors.context import SensorContext
 from crazyflow_ros.sensors.gnss import GnssData, GnssSensor, GnssSensorCfg
 from crazyflow_ros.sensors.imu import ImuData, ImuSensor, ImuSensorCfg
@@ -32,6 +31,7 @@ from crazyflow_ros.sensors.motion_capture import (
     MotionCaptureSensor,
     MotionCaptureSensorCfg,
 )
+from crazyflow_ros.sensors.mujoco_backend import MirrorBackend, MujocoBackend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.optical_flow import (
@@ -65,12 +65,10 @@ from crazyflow_ros.sensors.visualizer import (
 )
 
 if TYPE_CHECKING:
-    from crazyflow_ros.sensors.backends.mirror import MirrorBackend
-    from crazyflow_ros.sensors.backends.mjx import MjxBackend
-    from crazyflow_ros.sensors.backends.sim import SimBackend
-    from crazyflow_ros.sensors.backends.state import StateBackend
     from crazyflow_ros.sensors.battery import BatteryData, BatterySensor, BatterySensorCfg
-    from crazyflow_ros.sensors.sim_pictures import SimPictures
+    from crazyflow_ros.sensors.mjx_backend import MjxBackend
+    from crazyflow_ros.sensors.sim_backend import SimBackend
+    from crazyflow_ros.sensors.state_backend import StateBackend
 
 __all__ = [
     "EXACT",
@@ -148,10 +146,22 @@ __getattr__ = lazy(
         "BatteryData": "battery",
         "BatterySensor": "battery",
         "BatterySensorCfg": "battery",
-        "MirrorBackend": "backends.mirror",
-        "MjxBackend": "backends.mjx",
-        "SimBackend": "backends.sim",
-        "SimPictures": "sim_pictures",
-        "StateBackend": "backends.state",
+        "MjxBackend": "mjx_backend",
+        "SimBackend": "sim_backend",
+        "SimPictures": "crazyflow_ros.raytracing.sim_pictures",
+        "StateBackend": "state_backend",
     },
 )
+
+MODULES = (
+    "backend",
+    "barometer",
+    "camera",
+    "camera_model",
+    "gnss",
+    "noise",
+    "rendering",
+    "sampled",
+    "state_backend",
+)
+"""Modules that extensions may import, with all their public names."""

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from crazyflow_ros.drones.instruments import NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 
-# The international standard atmosphere up to 20 km, ISO 2533.
-SEA_LEVEL_PRESSURE = 101_325.0
-"""Pa."""
-_SEA_LEVEL_TEMPERATURE = 288.15  # K
-_LAPSE_RATE = 0.0065  # K/m
+# The international standard atmosphere up to 20 km, ISO 2533: Pa, K and K/m.
+SEA_LEVEL_PRESSURE, SEA_LEVEL_TEMPERATURE, LAPSE_RATE = 101_325.0, 288.15, 0.0065
 _TROPOPAUSE = 11_000.0  # m, above which the temperature is constant
 _LOWEST, _HIGHEST = -2_000.0, 20_000.0  # m, limits of the modelled layers
 BMP388 = NoiseCfg(std=1.2, bias=8.0)
@@ -28,7 +25,7 @@ _AIR = 9.80665 * 0.0289644 / 8.31446261815324  # g M / R, K/m
 def standard_altitude(pressure: np.ndarray) -> np.ndarray:
     """Return the altitudes [m] of pressures [Pa] in the standard atmosphere, up to 11 km."""
     ratio = np.maximum(pressure, 1.0) / SEA_LEVEL_PRESSURE
-    return _SEA_LEVEL_TEMPERATURE / _LAPSE_RATE * (1 - ratio ** (_LAPSE_RATE / _AIR))
+    return SEA_LEVEL_TEMPERATURE / LAPSE_RATE * (1 - ratio ** (LAPSE_RATE / _AIR))
 
 
 @dataclass(kw_only=True)
@@ -82,8 +79,8 @@ class BarometerSensor(FrameSensor[BarometerSensorCfg, BarometerData]):
     def _measure(self, dt: float) -> np.ndarray:
         height = np.asarray(self.backend.frame(self.cfg.frame)[0])[:, 2:] + self.cfg.altitude
         below = np.minimum(height, _TROPOPAUSE)
-        temperature = _SEA_LEVEL_TEMPERATURE - _LAPSE_RATE * below
-        ratio = (temperature / _SEA_LEVEL_TEMPERATURE) ** (_AIR / _LAPSE_RATE)
+        temperature = SEA_LEVEL_TEMPERATURE - LAPSE_RATE * below
+        ratio = (temperature / SEA_LEVEL_TEMPERATURE) ** (_AIR / LAPSE_RATE)
         ratio *= np.exp(-_AIR * (height - below) / temperature)
         return self._errors.apply(self.cfg.sea_level_pressure * ratio, dt)
 

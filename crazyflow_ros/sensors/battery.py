@@ -8,10 +8,10 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.drones.instruments import NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.backends.state import StateBackend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.state_backend import StateBackend
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import Battery
 
@@ -98,7 +98,7 @@ class BatterySensor(SampledSensor[BatterySensorCfg, BatteryData]):
         self._sim = sim
 
     def _of_sim(self) -> np.ndarray:
-        """Voltage, current and charge drawn in all worlds, shape (B, 3)."""
+        """Return voltage, current and drawn charge in all worlds, shape (B, 3)."""
         data, drone = self._sim.data, self.cfg.drone
         volts, current = self.cfg.battery.under_load(data)
         columns = (volts[..., None], current[..., None], data.plugins["battery"])

@@ -8,7 +8,7 @@ from typing import Literal
 import mujoco
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.sensors.backends.backend import Array, Backend
+from crazyflow_ros.sensors.backend import Array, Backend
 from crazyflow_ros.sensors.objects import MUJOCO_TYPES, ObjRef
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg
 
@@ -125,17 +125,26 @@ class BuiltinSensor(Sensor[Array]):
 
     def initialize(self, backend: Backend) -> None:
         """Find the sensor in sensordata."""
-        model = backend.model
-        number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SENSOR, self.name)
-        if number < 0:
-            raise ValueError(f"the model has no sensor {self.name!r}")
-        backend.check_sensor(number)
-        start = model.sensor_adr[number]
-        self._slice = slice(start, start + model.sensor_dim[number])
+        self._columns = columns_of(backend, self.name)
         super().initialize(backend)
 
     def _compute_data(self) -> Array:
-        return self.backend.sensordata()[:, self._slice]
+        return self.backend.sensordata()[:, self._columns]
+
+
+def columns_of(backend: Backend, name: str) -> slice:
+    """Return the columns of a sensor of the model in `Backend.sensordata`.
+
+    Raises:
+        ValueError: The model has no such sensor, or the back end cannot read it.
+    """
+    model = backend.model
+    number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SENSOR, name)
+    if number < 0:
+        raise ValueError(f"the model has no sensor {name!r}")
+    backend.check_sensor(number)
+    start = model.sensor_adr[number]
+    return slice(start, start + model.sensor_dim[number])
 
 
 def add_sensor(
@@ -143,7 +152,7 @@ def add_sensor(
     name: str,
     sensor_type: mujoco.mjtSensor,
     obj: ObjRef | None,
-    ref: ObjRef | None,
+    ref: ObjRef | None = None,
 ) -> mujoco.MjsSensor:
     """Add a sensor to a specification.
 

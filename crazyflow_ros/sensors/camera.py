@@ -6,32 +6,30 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Protocol, get_args
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 
+from crazyflow_ros.checks.entry_points import names
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.raytracing import (
-    Chip,
-    Distortion,
-    DistortionModel,
-    Frames,
-    Motions,
-    Optics,
-    Shutter,
-    Twists,
-)
 from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.scene.renderers import opengl_device
-from crazyflow_ros.sensors.backends.backend import Array, Backend
+from crazyflow_ros.sensors.backend import Array, Backend
+from crazyflow_ros.sensors.camera_model import Chip, Distortion, DistortionModel, Shutter
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.ray_pictures import RayCamera
-from crazyflow_ros.sensors.renderer_choice import Renderer, RendererChoice, choose
-from crazyflow_ros.sensors.rendering import DataType, View, draw
+from crazyflow_ros.sensors.rendering import (
+    RENDERERS,
+    DataType,
+    RendererChoice,
+    Room,
+    View,
+    choose,
+    draw,
+)
 from crazyflow_ros.sensors.sensor import SensorCfg, WorldIds
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
@@ -81,22 +79,22 @@ class CameraSensorCfg(SensorCfg):
     """Orthographic instead of perspective projection."""
     clone_data: bool = False
     """Whether to copy the pictures at each access, so that they can be changed in place."""
-    renderer: Renderer | Literal["auto"] = "opengl"
-    """What takes the pictures: OpenGL, world by world, or rays, in all worlds at once and without
-    OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else rays if they can draw the scene,
-    see `CameraSensor.choice`. OpenGL has none of the following."""
+    renderer: str = "opengl"
+    """Renderer of the pictures: "opengl", world by world, or "rays", in all worlds at once and
+    without OpenGL; see docs/sensors.md. "auto" is OpenGL with a GPU, else rays if they can draw the
+    scene, see `CameraSensor.choice`. OpenGL has none of the following."""
     distortion_model: DistortionModel = "plumb_bob"
     """Model of the lens, as in sensor_msgs/CameraInfo."""
     distortion: tuple[float, ...] = ()
-    """Its coefficients in the order of OpenCV, see `Distortion`; by default there is none. Focal
+    """Coefficients of this model in OpenCV's order, see `Distortion`; none by default. Focal
     lengths stay those of `fovy` or `intrinsic_matrix`. Where an "equidistant" fisheye sees more
     than 85 degrees from its axis, depth is the distance along the rays."""
     intrinsic_matrix: tuple[float, ...] | None = None
     """fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels] instead of `fovy`, as in sensor_msgs/CameraInfo; the
     centre of the first pixel is at 0, 0."""
     exposure: float = 0.0
-    """Time for which each row of "rgb" is exposed [s]: what moves is blurred. Other pictures show
-    the middle of it."""
+    """Time for which each row of "rgb" is exposed [s]: moving objects blur. Other pictures show the
+    middle of the exposure."""
     readout: float = 0.0
     """Time of a rolling shutter from the first row to the last [s]. The moment of the picture is
     that of its middle row."""
@@ -105,9 +103,9 @@ class CameraSensorCfg(SensorCfg):
     gain: float = 1.0
     """Factor of the brightness of "rgb", noise included."""
     gamma: float = 1.0
-    """Then brightness is raised to the power 1 / gamma."""
+    """After the gain, brightness is raised to the power 1 / gamma."""
     full_well: float = 0.0
-    """Electrons of a pixel of brightness 1, of which shot noise is the square root; 0: no noise."""
+    """Electrons of a pixel of brightness 1; shot noise is their square root. 0 means no noise."""
     read_noise: float = 0.0
     """Standard deviation of the noise of reading [electrons]."""
     seed: int = 0
@@ -119,11 +117,13 @@ class CameraSensorCfg(SensorCfg):
         if not chosen or not chosen <= set(kinds) or len(chosen) < len(self.data_types):
             rule = f"different ones of {', '.join(kinds)}"
             raise ValueError(f"{self.name}: data_types must be {rule}, got {self.data_types}")
-        if self.renderer not in (known := (*get_args(Renderer), "auto")):
+        own = ("opengl", "auto")
+        if self.renderer not in own and self.renderer not in (others := names(RENDERERS)):
+            known = "opengl", *others, "auto"
             raise ValueError(f"{self.name}: {unknown('renderer', self.renderer, known)}")
         if self.seed < 0:
             raise ValueError(f"{self.name}: seed must not be negative, got {self.seed}")
-        for part in (self._distortion, self._shutter, self._chip):
+        for part in (self.lens, self.shutter, self.chip):
             try:
                 part.check()
             except ValueError as error:
@@ -147,27 +147,16 @@ class CameraSensorCfg(SensorCfg):
 
     @property
     def lacking_in_opengl(self) -> str:
-        """What OpenGL cannot do of this, or nothing."""
+        """The first thing in this configuration that OpenGL lacks; empty if it lacks nothing."""
         lacks = {
             "takes no normals": "normals" in self.data_types,
             "takes no flow": "flow" in self.data_types,
             "has no distortion": bool(self.distortion),
             "has no intrinsic_matrix": self.intrinsic_matrix is not None,
-            "has no exposure and readout": not self._shutter.is_instant,
-            "has no gain, gamma and noise": self._chip != Chip(),
+            "has no exposure and readout": not self.shutter.is_instant,
+            "has no gain, gamma and noise": self.chip != Chip(),
         }
         return next((lack for lack, is_asked in lacks.items() if is_asked), "")
-
-    def ray_camera(self, model: mujoco.MjModel, number: int) -> RayCamera:
-        """Return what takes the pictures of a camera in a model by rays."""
-        if self.own_intrinsics is not None:
-            optics = Optics(self.own_intrinsics, distortion=self._distortion)
-        else:
-            optics = Optics.of_camera(model, number, self.width, self.height, self._distortion)
-        return RayCamera(
-            optics, self.enabled_geom_groups, self.data_types, self.use_textures, self.use_shadows,
-            self._shutter, self._chip,
-        )  # fmt: skip
 
     def _check_matrix(self) -> None:
         if self.fovy is not None or self.orthographic:
@@ -180,26 +169,29 @@ class CameraSensorCfg(SensorCfg):
 
     @property
     def own_intrinsics(self) -> Intrinsics | None:
-        """Those of `intrinsic_matrix`, if it is given."""
+        """Intrinsics of `intrinsic_matrix`; None if no matrix is given."""
         if self.intrinsic_matrix is None:
             return None
         matrix = tuple(map(float, self.intrinsic_matrix))
         return Intrinsics.from_matrix(matrix, self.width, self.height)
 
     @property
-    def _distortion(self) -> Distortion:
+    def lens(self) -> Distortion:
+        """The distortion of the lens."""
         return Distortion(self.distortion_model, tuple(self.distortion))
 
     @property
-    def _shutter(self) -> Shutter:
+    def shutter(self) -> Shutter:
+        """When rows are exposed."""
         return Shutter(self.exposure, self.readout, self.instants)
 
     @property
-    def _chip(self) -> Chip:
+    def chip(self) -> Chip:
+        """Brightness and noise."""
         return Chip(self.gain, self.gamma, self.full_well, self.read_noise)
 
     def keys(self, worlds: Sequence[Sequence[int]]) -> jax.Array:
-        """Return the random keys of pictures, (B,), by numbers that tell worlds and pictures."""
+        """Return the random keys of pictures, (B,), from numbers of world and picture."""
         seeds = [(self.seed, self.name, *map(int, numbers)) for numbers in worlds]
         hashes = np.array([zlib.crc32(repr(seed).encode()) for seed in seeds], np.uint32)
         return jax.vmap(jax.random.key)(jnp.asarray(hashes))
@@ -225,8 +217,8 @@ class CameraSensorData:
     """Unit normals of the surfaces seen, world axes, shape (B, height, width, 3), float32; zero
     where nothing is seen."""
     flow: Array | None = None
-    """How fast what is seen moves to the right and downwards in the picture [pixels/s], shape
-    (B, height, width, 2), float32; where nothing is seen, of what is far away."""
+    """Velocity of the surfaces seen, to the right and downwards in the picture [pixels/s], shape
+    (B, height, width, 2), float32; where nothing is seen, that of a point far away."""
 
 
 jax.tree_util.register_dataclass(
@@ -239,8 +231,8 @@ class CameraSensor(ContextSensor[CameraSensorData]):
 
     is_camera = True
     choice: RendererChoice | None = None
-    """What takes the pictures, and why. With "auto" it is None before the first pictures; give that
-    of another sensor like this one to leave out the trial."""
+    """The renderer, and why it was chosen. With "auto" it is None before the first pictures; assign
+    the choice of a similar sensor to skip the trial."""
 
     def __init__(self, cfg: CameraSensorCfg) -> None:
         super().__init__()
@@ -328,7 +320,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         self._taken[slice(None) if ids is None else ids, 1] = 0
 
     def number_pictures(self, number: int) -> None:
-        """Give the next pictures a number, which decides their noise. By default they count."""
+        """Set the number that decides the noise of the next pictures; by default it counts up."""
         self._number = number
 
     def debug_vis(self, visualizer: Visualizer) -> None:
@@ -343,41 +335,31 @@ class CameraSensor(ContextSensor[CameraSensorData]):
                 end = position[world] + _EDGE_LENGTH * size * edge
                 visualizer.add_arrow(position[world], end, _EDGE_COLOR, 0.1 * size)
 
-    def _sense(self) -> CameraSensorData:
-        if self.choice is None:
-            self.choice = self._choose()
-        return self._drawn() if self.choice.renderer == "opengl" else self._traced()
-
-    def _choose(self) -> RendererChoice:
-        if lack := self.cfg.lacking_in_opengl:
-            return RendererChoice("rays", f"OpenGL {lack}")
-        return choose(opengl_device, self._traced)
-
-    def _traced(self) -> CameraSensorData:
-        backend = self.backend
-        camera = self.cfg.ray_camera(backend.model, self.camera_idx)
-        take = self.context.tracers.get(camera)
-        frames = Frames(*backend.geoms()), Frames(*backend.frame(self.frames[0]))
-        motions = self._motions() if camera.needs_motions else None
-        taken = take(*frames, motions, self._keys() if camera.needs_keys else None)
-        data = CameraSensorData(**taken)
-        in_numpy: CameraSensorData = jax.tree.map(np.array, data)
-        return in_numpy if backend.xp is np else data
-
-    def _motions(self) -> Motions:
-        model, backend = self.backend.model, self.backend
-        own = backend.motions(model.cam_bodyid[[self.camera_idx]])
-        return Motions(
-            Twists(*backend.motions(model.geom_bodyid)), Twists(*(part[:, 0] for part in own))
-        )
-
-    def _keys(self) -> jax.Array:
+    def next_keys(self) -> jax.Array:
+        """Return the random keys of the next pictures, (B,), and count the pictures."""
         worlds = self.backend.keys or [(world,) for world in range(self.backend.n_worlds)]
         if self._number is not None:
             return self.cfg.keys([(*world, self._number) for world in worlds])
         keys = self.cfg.keys([(*world, *taken) for world, taken in zip(worlds, self._taken)])
         self._taken[:, 1] += 1
         return keys
+
+    def _sense(self) -> CameraSensorData:
+        if self.choice is None:
+            self.choice = self._choose()
+        renderer = self.choice.renderer
+        return self._drawn() if renderer == "opengl" else self._taken_by(renderer)
+
+    def _choose(self) -> RendererChoice:
+        if lack := self.cfg.lacking_in_opengl:
+            return RendererChoice("rays", f"OpenGL {lack}")
+        return choose(opengl_device, lambda: self._taken_by("rays"))
+
+    def _taken_by(self, name: str) -> CameraSensorData:
+        renderer: CameraRenderer = self.context.renderer(name)
+        data = CameraSensorData(**renderer.take(self))
+        in_numpy: CameraSensorData = jax.tree.map(np.array, data)
+        return in_numpy if self.backend.xp is np else data
 
     def _drawn(self) -> CameraSensorData:
         taken: dict[DataType, np.ndarray] = {}
@@ -390,3 +372,23 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         if "depth" in taken:
             taken["depth"] = taken["depth"][..., None]
         return CameraSensorData(**taken)
+
+
+class CameraRenderer(Protocol):
+    """Takes the pictures of the cameras of a scene in all worlds at once.
+
+    An entry point of `RENDERERS` names its class.
+
+    Args:
+        model: The scene.
+        room: Sizes to compile for; by default those of this scene.
+    """
+
+    def __init__(self, model: mujoco.MjModel, room: Room | None) -> None: ...
+
+    def take(self, sensor: CameraSensor) -> dict[DataType, Array]:
+        """Return the pictures of a camera that its configuration asks for, see `CameraSensorData`.
+
+        Raises:
+            ValueError: The renderer cannot draw the scene.
+        """

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import mujoco
 import numpy as np
 
+from crazyflow_ros.checks.entry_points import load
 from crazyflow_ros.scene.renderers import Renderers
-from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.ray_pictures import Room, Tracers
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.rendering import RENDERERS, Room
 from crazyflow_ros.sensors.sensor import Sensor
 
 T = TypeVar("T")
@@ -38,10 +39,20 @@ class ContextSensor(Sensor[T]):
         self._sensed: T | None = None
         self._context: SensorContext | None = None
 
+    @property
+    def data(self) -> T:
+        """The readings of the last `sense`.
+
+        Raises:
+            RuntimeError: The sensor has not sensed yet.
+        """
+        if self._sensed is None:
+            raise RuntimeError("nothing sensed yet: call sense() first")
+        return self._sensed
+
     def sense(self) -> None:
         """Take the readings of this moment."""
         self._sensed = self._sense()
-        self._cached = None
 
     def set_context(self, context: SensorContext) -> None:
         """Use the resources of a context."""
@@ -49,10 +60,10 @@ class ContextSensor(Sensor[T]):
 
     @property
     def context(self) -> SensorContext:
-        """The context, which it shares with others.
+        """The context, which the sensor shares with others.
 
         Raises:
-            RuntimeError: It has joined no context.
+            RuntimeError: The sensor has joined no context.
         """
         if self._context is None:
             raise RuntimeError(f"{type(self).__name__}: call set_context() first")
@@ -60,12 +71,7 @@ class ContextSensor(Sensor[T]):
 
     @abstractmethod
     def _sense(self) -> T:
-        """The readings of this moment."""
-
-    def _compute_data(self) -> T:
-        if self._sensed is None:
-            raise RuntimeError("nothing sensed yet: call sense() first")
-        return self._sensed
+        """Return the readings of this moment."""
 
 
 class SensorContext:
@@ -74,20 +80,19 @@ class SensorContext:
     Cameras draw with OpenGL, whose context belongs to the thread that has called `sense` first.
 
     Args:
-        backend: Back end that they read from.
+        backend: Back end that the sensors read from.
         sensors: Sensors. Those that need a context join this one.
-        room: Is shared by contexts of which one follows another; see `Room`.
+        room: Shared by contexts that replace one another; see `Room`.
     """
 
     def __init__(
         self, backend: Backend, sensors: Iterable[Sensor[Any]], room: Room | None = None
     ) -> None:
         self._sensors = [sensor for sensor in sensors if isinstance(sensor, ContextSensor)]
-        self._sizes = _sizes(backend.model)
+        self._model, self._room = backend.model, room
+        self._others: dict[str, Any] = {}
         self.renderers = Renderers(backend.model)
-        """The renderer of the pictures."""
-        self.tracers = Tracers(backend.model, room)
-        """What takes pictures by rays."""
+        """The renderer of the pictures with OpenGL."""
         for sensor in self._sensors:
             sensor.set_context(self)
 
@@ -100,6 +105,19 @@ class SensorContext:
         for sensor in self._sensors:
             sensor.sense()
 
+    def renderer(self, name: str) -> Any:
+        """Return a `CameraRenderer`, another renderer than OpenGL; all cameras share it.
+
+        Args:
+            name: Name of an entry point of `RENDERERS`.
+
+        Raises:
+            ValueError: No package offers it, or it cannot be loaded.
+        """
+        if name not in self._others:
+            self._others[name] = load(RENDERERS, name, "renderer")(self._model, self._room)
+        return self._others[name]
+
     @property
     def has_cameras(self) -> bool:
         """Whether some of the sensors draw."""
@@ -111,7 +129,7 @@ class SensorContext:
         return any(not sensor.is_camera for sensor in self._sensors)
 
     def get_rgb(self, cam_idx: int) -> np.ndarray:
-        """The pictures of a camera, shape (B, height, width, 3), uint8.
+        """Return the pictures of a camera, shape (B, height, width, 3), uint8.
 
         Args:
             cam_idx: Its id in the model.
@@ -122,11 +140,11 @@ class SensorContext:
         return self._pictures("rgb", cam_idx)
 
     def get_depth(self, cam_idx: int) -> np.ndarray:
-        """The depth images of a camera [m], shape (B, height, width, 1), float32; see `get_rgb`."""
+        """Return depth images [m], shape (B, height, width, 1), float32; see `get_rgb`."""
         return self._pictures("depth", cam_idx)
 
     def get_segmentation(self, cam_idx: int) -> np.ndarray:
-        """The segmentations of a camera, shape (B, height, width, 2), int32; see `get_rgb`."""
+        """Return segmentations, shape (B, height, width, 2), int32; see `get_rgb`."""
         return self._pictures("segmentation", cam_idx)
 
     def _pictures(self, kind: str, cam_idx: int) -> np.ndarray:
@@ -147,13 +165,13 @@ class SensorContext:
             mj_model: The model of the back end, or one like it.
 
         Raises:
-            ValueError: It is another one: then the sensors have to be initialised anew.
+            ValueError: The model has other sizes; the sensors have to be initialised anew.
         """
-        if _sizes(mj_model) != self._sizes:
-            raise ValueError(f"the model must have the sizes {self._sizes}, got {_sizes(mj_model)}")
+        if (sizes := _sizes(mj_model)) != (own := _sizes(self._model)):
+            raise ValueError(f"the model must have the sizes {own}, got {sizes}")
         self.renderers.close()
+        self._model, self._others = mj_model, {}
         self.renderers = Renderers(mj_model)
-        self.tracers = Tracers(mj_model, self.tracers.room)
 
     def close(self) -> None:
         """Free the renderer."""

@@ -22,29 +22,29 @@ __all__ = [
 
 
 def imu(drone: str, seed: int = 0) -> ImuSensorCfg:
-    """The BMI088 of a Crazyflie 2.1."""
+    """Configure the BMI088 of a Crazyflie 2.1."""
     return ImuSensorCfg(name=f"{drone}/imu", frame=_site(drone), seed=seed)
 
 
 def barometer(drone: str, seed: int = 0) -> BarometerSensorCfg:
-    """The BMP388 of a Crazyflie 2.1."""
+    """Configure the BMP388 of a Crazyflie 2.1."""
     return BarometerSensorCfg(
         name=f"{drone}/barometer", frame=_site(drone), noise=BMP388, seed=seed
     )
 
 
 def z_ranger(drone: str, seed: int = 0) -> RangerSensorCfg:
-    """The VL53L1X of the Z-ranger and Flow decks, which looks down."""
+    """Configure the VL53L1X of the Z-ranger and Flow decks, which looks down."""
     return RangerSensorCfg(name=f"{drone}/z_ranger", frame=_site(drone), directions=DOWN, seed=seed)
 
 
 def multi_ranger(drone: str, seed: int = 0) -> RangerSensorCfg:
-    """The five VL53L1X of the Multi-ranger deck: front, back, left, right, up."""
+    """Configure the five VL53L1X of the Multi-ranger deck: front, back, left, right, up."""
     return RangerSensorCfg(name=f"{drone}/multi_ranger", frame=_site(drone), seed=seed)
 
 
 def flow_deck(drone: str, seed: int = 0) -> tuple[OpticalFlowSensorCfg, RangerSensorCfg]:
-    """The PMW3901 and the VL53L1X of the Flow deck."""
+    """Configure the PMW3901 and the VL53L1X of the Flow deck."""
     flow = OpticalFlowSensorCfg(
         name=f"{drone}/flow",
         frame=_site(drone),

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from crazyflow_ros.drones.instruments import NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 
@@ -88,7 +88,7 @@ class GnssSensor(FrameSensor[GnssSensorCfg, GnssData]):
 def enu_to_geodetic(
     enu: np.ndarray, latitude: float, longitude: float, altitude: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Latitude, longitude [degrees] and altitude [m] of points in axes east, north, up.
+    """Convert points in axes east, north, up to latitude, longitude [degrees] and altitude [m].
 
     Args:
         enu: Points (N, 3) [m], from the origin of the axes.
@@ -117,7 +117,7 @@ def _tangent_plane(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return origin (3,) [m] and axes (3, 3), rows, of a flat world, from the centre of the earth.
 
-    They are not to be written to.
+    Callers must not write to them.
     """
     phi, lam = math.radians(latitude), math.radians(longitude)
     east = np.array([-math.sin(lam), math.cos(lam), 0.0])

@@ -8,13 +8,17 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.drones.instruments import BMI088_ACCELEROMETER, BMI088_GYRO, NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.builtin import BuiltinSensorCfg
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.builtin import add_sensor, columns_of
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
 from crazyflow_ros.sensors.visualizer import Visualizer, draw_vector
 
 _G = 9.80665  # m/s^2
+_KINDS = {
+    "gyro": mujoco.mjtSensor.mjSENS_GYRO,
+    "accelerometer": mujoco.mjtSensor.mjSENS_ACCELEROMETER,
+}
 
 
 @dataclass(kw_only=True)
@@ -71,10 +75,6 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
         super().__init__(cfg)
         on_body = cfg.frame.type != "site"
         self._site = ObjRef("site", f"{cfg.name}/frame") if on_body else cfg.frame
-        self._gyro, self._accelerometer = (
-            BuiltinSensorCfg(name=f"{cfg.name}/{kind}", sensor_type=kind, obj=self._site).build()
-            for kind in ("gyro", "accelerometer")
-        )
 
     @property
     def frames(self) -> tuple[ObjRef, ...]:
@@ -82,21 +82,21 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
         return (self._site,)
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """Add the sensors, and a site if it is on a body."""
+        """Add MuJoCo's sensors, and a site if it is on a body."""
         cfg = self.cfg
         if self._site is not cfg.frame:
             body = spec.body(cfg.frame.prefixed_name())
             if body is None:
                 raise ValueError(f"{cfg.name}: there is no body {cfg.frame.prefixed_name()!r}")
             body.add_site(name=self._site.name, pos=cfg.pos, quat=cfg.quat)
-        self._gyro.edit_spec(spec)
-        self._accelerometer.edit_spec(spec)
+        for kind, sensor_type in _KINDS.items():
+            add_sensor(spec, f"{cfg.name}/{kind}", sensor_type, self._site)
 
     def initialize(self, backend: Backend) -> None:
-        """Find the sensors."""
+        """Find MuJoCo's sensors."""
         super().initialize(backend)
-        self._gyro.initialize(backend)
-        self._accelerometer.initialize(backend)
+        self._rates, self._forces = (columns_of(backend, f"{self.cfg.name}/{k}") for k in _KINDS)
+        self._sensordata = backend.sensordata
         self._gyro_noise = self._noise(self.cfg.gyro, 3)
         self._accelerometer_noise = self._noise(self.cfg.accelerometer, 3)
 
@@ -109,12 +109,10 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
                 draw_vector(visualizer, position[world], force, (1.0, 0.5, 0.0, 1.0))
 
     def _measure(self, dt: float) -> np.ndarray:
-        self._gyro.update(dt)
-        self._accelerometer.update(dt)
-        rates, forces = np.asarray(self._gyro.data), np.asarray(self._accelerometer.data)
-        sample = np.empty((len(rates), 6))
-        sample[:, :3] = self._gyro_noise.apply(rates, dt)
-        sample[:, 3:] = self._accelerometer_noise.apply(forces, dt)
+        read = np.asarray(self._sensordata())
+        sample = np.empty((len(read), 6))
+        sample[:, :3] = self._gyro_noise.apply(read[:, self._rates], dt)
+        sample[:, 3:] = self._accelerometer_noise.apply(read[:, self._forces], dt)
         return sample
 
     def _decode(self, sample: np.ndarray, dt: float) -> ImuData:

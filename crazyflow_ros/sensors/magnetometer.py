@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crazyflow_ros.drones.instruments import NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 from crazyflow_ros.sensors.visualizer import Visualizer, draw_vector

@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.scene.frames import multiply, quat_from_matrix, rotation_matrix
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 from crazyflow_ros.sensors.visualizer import Color, Visualizer, draw_vector

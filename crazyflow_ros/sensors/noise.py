@@ -79,7 +79,7 @@ class Noise:
 
         Args:
             other: The other noise, which must not be used any more.
-            worlds: Their numbers there by their numbers here.
+            worlds: Numbers of these worlds in `other`, by their numbers here.
         """
         self._next = other._next
         for world in range(len(self._resets)):
@@ -132,8 +132,13 @@ class Noise:
             dt: Time between two moments.
         """
         truth = values.reshape(-1, *self._bias.shape)
-        normal = self._draw(len(truth))
-        self._use(dt)
+        start, end = self._next, self._next + len(truth)
+        if end <= _DRAWN_AT_ONCE:
+            self._next, normal = end, self._numbers[start:end]
+        else:
+            normal = self._drawn_anew(len(truth))
+        if dt != self._dt:
+            self._use(dt)
         bias = self._bias
         if self._walks:
             steps = self._step * normal[:, :, 0]
@@ -151,22 +156,18 @@ class Noise:
 
     def variance(self, dt: float) -> np.ndarray:
         """Return the variance of the white noise at a sampling period [s], (n_axes,), read-only."""
-        self._use(dt)
+        if dt != self._dt:
+            self._use(dt)
         return self._variance
 
     def _use(self, dt: float) -> None:
-        if dt != self._dt:
-            self._dt, self._variance = dt, self.cfg.variance(dt, self._axes)
-            self._variance.flags.writeable = False
-            self._white = np.sqrt(self._variance)
-            self._step = np.multiply(self.cfg.random_walk, math.sqrt(dt))
+        self._dt, self._variance = dt, self.cfg.variance(dt, self._axes)
+        self._variance.flags.writeable = False
+        self._white = np.sqrt(self._variance)
+        self._step = np.multiply(self.cfg.random_walk, math.sqrt(dt))
 
-    def _draw(self, n_samples: int) -> np.ndarray:
-        """Random numbers of the next samples, shape (n_samples, B, up to 2, n_axes)."""
-        start, end = self._next, self._next + n_samples
-        if end <= _DRAWN_AT_ONCE:
-            self._next = end
-            return self._numbers[start:end]
+    def _drawn_anew(self, n_samples: int) -> np.ndarray:
+        """Return the random numbers of the next samples, (n_samples, B, up to 2, n_axes)."""
         parts: list[np.ndarray] = []
         while n_samples:
             if self._next == _DRAWN_AT_ONCE:

@@ -23,6 +23,8 @@ MUJOCO_TYPES: dict[str, mujoco.mjtObj] = {
     "tendon": _OBJ.mjOBJ_TENDON,
     "camera": _OBJ.mjOBJ_CAMERA,
 }
+_PREFIXES = {"geom": "geom", "site": "site", "camera": "cam"}
+"""Prefixes of MuJoCo's arrays of objects that are on bodies."""
 
 
 class Mount(NamedTuple):
@@ -52,7 +54,7 @@ class ObjRef:
     """Drone that the object belongs to, for example "cf0"."""
 
     def prefixed_name(self) -> str:
-        """Name in the model: "imu:cf0" for the site "imu" of entity "cf0".
+        """Return the name in the model: "imu:cf0" for the site "imu" of entity "cf0".
 
         The entity comes last, as everywhere in this package (in mjlab it is a prefix).
         """
@@ -61,7 +63,7 @@ class ObjRef:
     @property
     def frame_prefix(self) -> str:
         """Prefix of MuJoCo's arrays with the object's frame, such as "site_x" of site_xpos."""
-        return {"body": "x", "xbody": "x", "camera": "cam_x"}.get(self.type, f"{self.type}_x")
+        return f"{_PREFIXES[self.type]}_x" if self.type in _PREFIXES else "x"
 
     def check(self, field: str, allowed: tuple[str, ...]) -> None:
         """Raise a ValueError that begins with `field` unless the type is one of `allowed`."""
@@ -70,7 +72,7 @@ class ObjRef:
             raise ValueError(f"{field} {self.name!r} must be a {kinds}, not a {self.type}")
 
     def id(self, model: mujoco.MjModel) -> int:
-        """Id in the model.
+        """Return the id in the model.
 
         Raises:
             ValueError: The model has no such object.
@@ -82,22 +84,15 @@ class ObjRef:
         return number
 
     def body(self, model: mujoco.MjModel) -> int:
-        """Id of the body that a body, geom, site or camera is part of."""
-        number = self.id(model)
-        if self.type in ("body", "xbody"):
-            return number
-        owners = {
-            "geom": model.geom_bodyid,
-            "site": model.site_bodyid,
-            "camera": model.cam_bodyid,
-        }
-        return int(owners[self.type][number])
+        """Return the id of the body that a body, geom, site or camera is part of."""
+        number, prefix = self.id(model), _PREFIXES.get(self.type)
+        return number if prefix is None else int(getattr(model, f"{prefix}_bodyid")[number])
 
     def mount(self, model: mujoco.MjModel) -> Mount:
-        """The place of a body (which is its own mount), geom, site or camera on its body."""
+        """Return the place of a geom, site or camera on its body; a body is its own mount."""
         number, body = self.id(model), self.body(model)
         name = model.body(body).name
-        prefix = {"geom": "geom", "site": "site", "camera": "cam"}.get(self.type)
+        prefix = _PREFIXES.get(self.type)
         if prefix is None:
             return Mount(name, np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
         pos, quat = (getattr(model, f"{prefix}_{part}")[number] for part in ("pos", "quat"))
@@ -105,7 +100,7 @@ class ObjRef:
 
 
 def subtree(model: mujoco.MjModel, body: int) -> list[int]:
-    """A body and all bodies below it, by id."""
+    """Return a body and all bodies below it, by id."""
     members = {body}
     for child in range(body + 1, model.nbody):  # parents come before their children
         if model.body_parentid[child] in members:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import mujoco
 import numpy as np
@@ -67,7 +67,7 @@ class GridPatternCfg:
         return along_y, along_x
 
     def generate_rays(self, model: mujoco.MjModel) -> Rays:
-        """The rays; `model` is not used."""
+        """See `PatternCfg`."""
         del model
         row, column = np.indices(self.shape).reshape(2, -1)
         points = [-length / 2 + self.resolution * n for length, n in zip(self.size, (column, row))]
@@ -116,12 +116,12 @@ class RingPatternCfg:
         include_center: bool = True,
         direction: Vector = (0.0, 0.0, -1.0),
     ) -> RingPatternCfg:
-        """One ring."""
+        """Make a pattern of one ring."""
         rings = ((radius, num_samples),)
         return cls(rings=rings, include_center=include_center, direction=direction)
 
     def generate_rays(self, model: mujoco.MjModel) -> Rays:
-        """The rays; `model` is not used."""
+        """See `PatternCfg`."""
         del model
         points = [np.zeros((1, 2))] if self.include_center else []
         for radius, count in self.rings:
@@ -183,7 +183,7 @@ class PinholeCameraPatternCfg:
         return self.height, self.width
 
     def generate_rays(self, model: mujoco.MjModel) -> Rays:
-        """The rays.
+        """Return the rays.
 
         Raises:
             ValueError: The model has no camera of this name, or it is orthographic.
@@ -242,13 +242,13 @@ class LidarPatternCfg:
         return tuple(self.elevations) == (0.0,)
 
     def azimuths(self) -> np.ndarray:
-        """Azimuth of each sample of a channel [rad], shape (samples,)."""
+        """Return the azimuth of each sample of a channel [rad], shape (samples,)."""
         low, high = np.radians(self.azimuth_range)
         full_turn = math.isclose(high - low, math.tau)
         return np.linspace(low, high, self.samples, endpoint=not full_turn)
 
     def generate_rays(self, model: mujoco.MjModel) -> Rays:
-        """The rays; `model` is not used."""
+        """See `PatternCfg`."""
         del model
         elevation, azimuth = np.meshgrid(
             np.radians(self.elevations), self.azimuths(), indexing="ij"
@@ -262,6 +262,9 @@ class LidarPatternCfg:
             axis=-1,
         ).reshape(-1, 3)
         return Rays(np.zeros_like(directions), directions)
+
+
+Pattern: TypeAlias = GridPatternCfg | RingPatternCfg | PinholeCameraPatternCfg | LidarPatternCfg
 
 
 def _check_number(pattern: str, n_rays: int) -> None:

@@ -4,51 +4,105 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import mujoco
 import numpy as np
 
-from crazyflow_ros.drones.instruments import VL53L1X, NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.drones.instruments import (
+    MULTI_RANGER,
+    VL53L1X,
+    VL53L1X_MAX_RANGE,
+    VL53L1X_MIN_RANGE,
+    NoiseCfg,
+)
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.patterns import Rays, Vector
-from crazyflow_ros.sensors.raycast import RayCastSensorCfg
+from crazyflow_ros.sensors.raycast import COLLISIONS, RayCastSensorCfg
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 from crazyflow_ros.sensors.visualizer import Visualizer
 
 DOWN: tuple[Vector, ...] = ((0.0, 0.0, -1.0),)
 """Direction of the Z-ranger and Flow decks."""
-MULTI_RANGER: tuple[Vector, ...] = (
-    (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0),
-)  # fmt: skip
-"""Directions of the Multi-ranger deck: front, back, left, right, up."""
+
+B = TypeVar("B", bound="BeamSensorCfg")
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
-class RangerSensorCfg(FrameSensorCfg):
-    """Distance sensors on a drone, by default a Multi-ranger deck of VL53L1x.
+class BeamSensorCfg(FrameSensorCfg):
+    """Base configuration of sensors that sample what beams from their frame hit.
 
     Raises:
         ValueError: The ranges are not an interval.
     """
 
+    min_range: float = 0.0
+    """Shortest distance at which something is measured [m]."""
+    max_range: float = 10.0
+    """Longest distance [m]."""
+    include_geom_groups: tuple[int, ...] | None = COLLISIONS
+    """Geom groups that beams hit: the world, and the collision shapes of drones."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.min_range < self.max_range:
+            rule = f"from 0 to less than max_range, {self.max_range:g} m"
+            raise ValueError(f"{self.name}: min_range must be {rule}, got {self.min_range:g}")
+
+
+class BeamSensor(FrameSensor[B, T]):
+    """A sensor that samples beams; the reading of a beam is that of the ray in its centre.
+
+    Args:
+        cfg: The configuration.
+        directions: Directions of the n beams in the axes of the frame.
+    """
+
+    def __init__(self, cfg: B, directions: Sequence[Vector]) -> None:
+        super().__init__(cfg)
+        self._rays = RayCastSensorCfg(
+            name=cfg.name,
+            frame=cfg.frame,
+            pattern=_Beams(directions),
+            max_distance=cfg.max_range,
+            include_geom_groups=cfg.include_geom_groups,
+            debug_vis=cfg.debug_vis,
+            viz=RayCastSensorCfg.VizCfg(show_rays=True),
+        ).build()
+
+    def initialize(self, backend: Backend) -> None:
+        """Prepare the beams."""
+        super().initialize(backend)
+        self._rays.initialize(backend)
+
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw the beams of the last `update`."""
+        self._rays.debug_vis(visualizer)
+
+    def _distances(self) -> np.ndarray:
+        """Cast the rays; return distances [m], (B, n), -1 where nothing is hit."""
+        self._rays.sense()
+        return np.asarray(self._rays.data.distances)
+
+
+@dataclass(kw_only=True)
+class RangerSensorCfg(BeamSensorCfg):
+    """Distance sensors on a drone, by default a Multi-ranger deck of VL53L1x."""
+
     directions: tuple[Vector, ...] = MULTI_RANGER
     """Directions of the n beams in the axes of the frame."""
-    min_range: float = 0.04
-    """Shortest range [m]; that of the VL53L1X is from the manual named at `VL53L1X`."""
-    max_range: float = 4.0
-    """Longest range [m]; that of the VL53L1X is from its datasheet, in the dark."""
+    min_range: float = VL53L1X_MIN_RANGE
+    """Shortest range [m]."""
+    max_range: float = VL53L1X_MAX_RANGE
+    """Longest range [m]."""
     noise: NoiseCfg = VL53L1X
     """Errors of a distance [m]."""
-    include_geom_groups: tuple[int, ...] | None = (0, 1, 3)
-    """Geom groups that beams hit: the world, and the collision shapes of drones."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.directions:
             raise ValueError(f"{self.name}: directions is empty")
-        if not 0.0 <= self.min_range < self.max_range:
-            rule = f"from 0 to less than max_range, {self.max_range:g} m"
-            raise ValueError(f"{self.name}: min_range must be {rule}, got {self.min_range:g}")
         self.noise.check(f"{self.name}: noise", 1)
 
     def build(self) -> RangerSensor:
@@ -67,37 +121,19 @@ class RangerData:
     """Variance of the white noise [m²]."""
 
 
-class RangerSensor(FrameSensor[RangerSensorCfg, RangerData]):
-    """Samples all beams at once. They start from the frame.
-
-    The reading of a beam is that of the ray in its centre.
-    """
+class RangerSensor(BeamSensor[RangerSensorCfg, RangerData]):
+    """Samples all beams at once. They start from the frame."""
 
     def __init__(self, cfg: RangerSensorCfg) -> None:
-        super().__init__(cfg)
-        self._rays = RayCastSensorCfg(
-            name=cfg.name,
-            frame=cfg.frame,
-            pattern=_Beams(cfg.directions),
-            max_distance=cfg.max_range,
-            include_geom_groups=cfg.include_geom_groups,
-            debug_vis=cfg.debug_vis,
-            viz=RayCastSensorCfg.VizCfg(show_rays=True),
-        ).build()
+        super().__init__(cfg, cfg.directions)
 
     def initialize(self, backend: Backend) -> None:
-        """Prepare the beams."""
+        """Prepare the beams and the noise."""
         super().initialize(backend)
-        self._rays.initialize(backend)
         self._errors = self._noise(self.cfg.noise, len(self.cfg.directions))
 
-    def debug_vis(self, visualizer: Visualizer) -> None:
-        """Draw the beams of the last `update`."""
-        self._rays.debug_vis(visualizer)
-
     def _measure(self, dt: float) -> np.ndarray:
-        self._rays.sense()
-        truth = np.asarray(self._rays.data.distances)
+        truth = self._distances()
         ranges = self._errors.apply(truth, dt)
         ranges[(truth < 0.0) | (ranges > self.cfg.max_range)] = np.inf
         ranges[ranges < self.cfg.min_range] = -np.inf

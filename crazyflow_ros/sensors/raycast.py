@@ -10,15 +10,19 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.scene.frames import quat_from_matrix, xyzw_to_wxyz
-from crazyflow_ros.sensors.backends.backend import Array, Backend
+from crazyflow_ros.sensors.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
+from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.objects import ObjRef, subtree
 from crazyflow_ros.sensors.patterns import GridPatternCfg, PatternCfg
 from crazyflow_ros.sensors.sensor import SensorCfg
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
 RayAlignment = Literal["base", "yaw", "world"]
+COLLISIONS = (0, 1, 3)
+"""Geom groups of the world, and of the collision shapes of drones."""
 
 _FRAMES = ("body", "xbody", "site", "geom", "camera")
 _LEVEL = 0.1  # projection of the x axis on the horizontal plane, below which it gives no heading
@@ -98,6 +102,51 @@ class RayCastSensorCfg(SensorCfg):
     def build(self) -> RayCastSensor:
         """Build the sensor."""
         return RayCastSensor(self)
+
+
+@dataclass(kw_only=True)
+class RaysCfg(RayCastSensorCfg):
+    """Rays from a drone, with the noise and the shortest range of a real sensor.
+
+    Raises:
+        ValueError: The distances are not an interval, or the noise is not white.
+    """
+
+    include_geom_groups: tuple[int, ...] | None = COLLISIONS
+    min_distance: float = 0.0
+    """Shortest distance that is measured [m]."""
+    noise: NoiseCfg = EXACT
+    """White noise of the distances [m]: its `std`."""
+    seed: int = 0
+    """Seed of the noise, together with the names of sensor and drone, and the time."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.min_distance < self.max_distance:
+            rule = f"from 0 to less than max_distance, {self.max_distance:g} m"
+            raise ValueError(f"{self.name}: min_distance must be {rule}, got {self.min_distance:g}")
+        self.noise.check(f"{self.name}: noise", 1)
+        if self.noise != NoiseCfg(std=self.noise.std):
+            raise ValueError(f"{self.name}: noise of rays may have a std only, got {self.noise}")
+        if self.seed < 0:
+            raise ValueError(f"{self.name}: seed must not be negative, got {self.seed}")
+
+    def ranges(self, distances: np.ndarray, drone: str, tick: int) -> np.ndarray:
+        """Convert distances (n,) [m], negative where nothing is hit, to readings at a tick.
+
+        Returns:
+            Readings as in REP 117: infinite where nothing is hit, negative infinite where something
+            is too near.
+        """
+        missed = distances < 0.0
+        if self.noise.std:
+            seed = (self.seed, tick, *f"{self.name}:{drone}".encode())
+            distances = distances + np.multiply(
+                self.noise.std, np.random.default_rng(seed).standard_normal(len(distances))
+            )
+        ranges = np.where(distances < self.min_distance, -np.inf, distances)
+        ranges[missed | (ranges > self.max_distance)] = np.inf
+        return ranges
 
 
 @dataclass(frozen=True)
@@ -236,7 +285,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
                     visualizer.add_arrow(hit, tip, viz.normal_color, 0.1 * size)
 
     def _aligned(self, attitude: Array) -> Array:
-        """Axes of the pattern (B, F, 3, 3), given those of the frames."""
+        """Return the axes of the pattern (B, F, 3, 3), given those of the frames."""
         xp = self.backend.xp
         if self.cfg.ray_alignment == "base":
             return attitude

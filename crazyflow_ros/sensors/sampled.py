@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.drones.instruments import NoiseCfg
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import Noise
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds
@@ -30,7 +30,7 @@ class SampledSensorCfg(SensorCfg):
     seed: int = 0
     """Seed of the noise, together with the sensor's name."""
     delay: float = 0.0
-    """Age of a reading when it is reported [s]; at first the oldest one is reported."""
+    """Age of a reading when it is reported [s]; at the start, the oldest reading is reported."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.delay < math.inf:
@@ -61,33 +61,36 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         self.cfg = cfg
         self._noises: list[Noise] = []
         self._samples: deque[_Sample] = deque()  # with a delay, those not yet reported
-        self._reported: np.ndarray | None = None
         self._dt = math.nan
-        self._ages = np.zeros((1, 1))
+        self._data: T | None = None
+        self.ages = np.zeros((1, 1))
+        """Age in each world at each of T moments [s], shape (T, B)."""
 
     def initialize(self, backend: Backend) -> None:
         """Read from `backend` from now on."""
         super().initialize(backend)
         self._fresh = np.ones(backend.n_worlds, bool)
-        self._count = np.zeros(backend.n_worlds, int)
+        self.n_samples = np.zeros(backend.n_worlds, int)
+        """Number of samples since the last reset, including skipped ones, shape (B,)."""
 
     @property
     def age(self) -> float:
         """Age of the readings in `data` [s]: `delay` in whole samples, less at the beginning.
 
-        It is that of the world with the oldest readings.
+        If worlds differ, the greatest age counts.
         """
-        return float(self._ages[-1].max())
+        return float(self.ages[-1].max())
 
     @property
-    def ages(self) -> np.ndarray:
-        """Age in each world at each of T moments [s], shape (T, B)."""
-        return self._ages
+    def data(self) -> T:
+        """The readings of the last `update`.
 
-    @property
-    def n_samples(self) -> np.ndarray:
-        """Number of samples since the last reset, including skipped ones, shape (B,)."""
-        return self._count
+        Raises:
+            RuntimeError: The sensor has taken no sample yet.
+        """
+        if self._data is None:
+            raise RuntimeError(f"{self.cfg.name}: no sample yet: call update() first")
+        return self._data
 
     def update(self, dt: float) -> None:
         """Sample, a sampling period `dt` [s] after the last sample.
@@ -95,22 +98,22 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         Raises:
             ValueError: The period is not positive, or differs from that of delayed samples.
         """
-        super().update(dt)
         if not dt > 0.0 or (self.cfg.delay and len(self._samples) > 1 and dt != self._dt):
             text = f"the sampling period must stay {self._dt:g} s, got {dt:g} s"
             raise ValueError(f"{self.cfg.name}: {text}")
         self._dt = dt
-        rows, n_worlds = self._measure(dt), self.backend.n_worlds
+        rows, n_worlds = self._measure(dt), len(self.n_samples)
         moments = len(rows) // n_worlds
-        first, self._count = self._count, self._count + moments
-        if not self.cfg.delay:
-            self._reported, self._ages = rows, np.zeros((moments, n_worlds))
-            return
-        numbers = first + np.arange(moments)[:, None]
-        samples = zip(rows.reshape(moments, n_worlds, -1), numbers.copy())
-        reported = [self._delayed(_Sample(*sample)) for sample in samples]
-        self._ages = (numbers - [sample.numbers for sample in reported]) * dt
-        self._reported = np.stack([sample.values for sample in reported]).reshape(rows.shape)
+        first, self.n_samples = self.n_samples, self.n_samples + moments
+        if self.cfg.delay:
+            numbers = first + np.arange(moments)[:, None]
+            samples = zip(rows.reshape(moments, n_worlds, -1), numbers.copy())
+            reported = [self._delayed(_Sample(*sample)) for sample in samples]
+            self.ages = (numbers - [sample.numbers for sample in reported]) * dt
+            rows = np.stack([sample.values for sample in reported]).reshape(rows.shape)
+        else:
+            self.ages = np.zeros((moments, n_worlds))
+        self._data = self._decode(rows, dt)
 
     def _delayed(self, sample: _Sample) -> _Sample:
         """Queue a sample; return the one that is reported now."""
@@ -126,20 +129,18 @@ class SampledSensor(Sensor[T], Generic[C, T]):
 
     def reset(self, ids: WorldIds = None) -> None:
         """Restart in worlds, with new biases; earlier readings are not reported any more."""
-        super().reset(ids)
         self._forget(slice(None) if ids is None else ids)
         for noise in self._noises:
             noise.reset(ids)
 
     def begin(self, world: int, resets: int) -> None:
         """Restart in a world, as after this number of resets."""
-        super().reset([world])
         self._forget(world)
         for noise in self._noises:
             noise.begin(world, resets)
 
     def _forget(self, worlds: int | slice | Sequence[int] | np.ndarray) -> None:
-        self._fresh[worlds], self._count[worlds] = True, 0
+        self._fresh[worlds], self.n_samples[worlds] = True, 0
 
     def skip(self, counts: np.ndarray, dt: float) -> None:
         """Skip samples: later ones have the same errors as if these had been taken.
@@ -150,7 +151,7 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         """
         for noise in self._noises:
             noise.skip(counts, dt)
-        self._count = self._count + counts
+        self.n_samples = self.n_samples + counts
         self._fresh |= counts > 0  # delayed samples are too old
 
     def take_over(self, other: SampledSensor[C, T], worlds: Mapping[int, int]) -> None:
@@ -158,13 +159,13 @@ class SampledSensor(Sensor[T], Generic[C, T]):
 
         Args:
             other: The other sensor, which must not be used any more.
-            worlds: Their numbers there by their numbers here.
+            worlds: Numbers of these worlds in `other`, by their numbers here.
         """
         for noise, others in zip(self._noises, other._noises):
             noise.take_over(others, worlds)
         here, there = list(worlds), list(worlds.values())
         self._dt, n_worlds = other._dt, self.backend.n_worlds
-        self._count[here], self._fresh[here] = other._count[there], other._fresh[there]
+        self.n_samples[here], self._fresh[here] = other.n_samples[there], other._fresh[there]
         for sample in other._samples:
             own = _Sample(*(np.zeros((n_worlds, *part.shape[1:]), part.dtype) for part in sample))
             for part, others_part in zip(own, sample):
@@ -184,12 +185,7 @@ class SampledSensor(Sensor[T], Generic[C, T]):
 
     @abstractmethod
     def _decode(self, sample: np.ndarray, dt: float) -> T:
-        """Convert a sample to data."""
-
-    def _compute_data(self) -> T:
-        if self._reported is None:
-            raise RuntimeError(f"{self.cfg.name}: no sample yet: call update() first")
-        return self._decode(self._reported.copy(), self._dt)
+        """Convert a sample, which nobody else uses, to data."""
 
 
 @dataclass(kw_only=True)
@@ -201,7 +197,7 @@ class FrameSensorCfg(SampledSensorCfg):
     """
 
     frame: ObjRef
-    """Body, site or geom that it is fixed to."""
+    """Body, site or geom that the sensor is fixed to."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.visualizer import Visualizer
 
@@ -57,7 +57,7 @@ class Sensor(ABC, Generic[T]):
         """Add what the sensor needs to the specification.
 
         Raises:
-            ValueError: It names something that does not exist, or its name is taken.
+            ValueError: The sensor refers to a missing object, or its name is taken.
         """
 
     def initialize(self, backend: Backend) -> None:
@@ -101,9 +101,9 @@ class Sensor(ABC, Generic[T]):
             self._cached = self._compute_data()
         return self._cached
 
-    @abstractmethod
     def _compute_data(self) -> T:
-        """The readings of this moment."""
+        """Return the readings of this moment, unless the sensor has `data` of its own."""
+        raise NotImplementedError
 
     def update(self, dt: float) -> None:
         """Handle an advance of the simulation by `dt` [s]."""

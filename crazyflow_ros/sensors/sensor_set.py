@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.builtin import BuiltinSensor
 from crazyflow_ros.sensors.context import SensorContext
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds
@@ -30,7 +30,7 @@ class SensorSet(Mapping[str, Sensor[Any]]):
         up = sensors["up"].data
 
     Args:
-        configurations: Of the sensors to add.
+        configurations: Configurations of the sensors to add.
     """
 
     def __init__(self, configurations: Iterable[SensorCfg]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.sensors.backends.backend import Array, Backend
+from crazyflow_ros.sensors.backend import Array, Backend
 from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
 
 Reduction = Literal["min", "max", "mean", "none"]
@@ -50,9 +50,6 @@ class TerrainHeightSensor(RayCastSensor):
     """Measures heights whenever it senses."""
 
     cfg: TerrainHeightSensorCfg
-
-    def __init__(self, cfg: TerrainHeightSensorCfg) -> None:
-        super().__init__(cfg)
 
     def initialize(self, backend: Backend) -> None:
         """Prepare the rays.

@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.markers import Marker, has_put
+
 Color: TypeAlias = tuple[float, float, float, float]
 """Red, green, blue and opacity, 0 to 1."""
 
@@ -102,20 +104,10 @@ class SceneVisualizer:
 
     def add_sphere(self, center: np.ndarray, radius: float, color: Color) -> None:
         """Draw a sphere of a radius [m]."""
-        if (geom := self._next()) is not None:
-            kind, size = mujoco.mjtGeom.mjGEOM_SPHERE, np.full(3, radius)
-            rgba = np.array(color, np.float32)
-            mujoco.mjv_initGeom(geom, kind, size, center, np.eye(3).ravel(), rgba)
+        rgba = np.array(color)
+        has_put(self._scene, Marker(mujoco.mjtGeom.mjGEOM_SPHERE, radius, center, center, rgba))
 
     def add_arrow(self, start: np.ndarray, end: np.ndarray, color: Color, width: float) -> None:
         """Draw an arrow whose shaft has a width [m]."""
-        if (geom := self._next()) is not None:
-            kind, rgba = mujoco.mjtGeom.mjGEOM_ARROW, np.array(color, np.float32)
-            mujoco.mjv_initGeom(geom, kind, np.zeros(3), np.zeros(3), np.eye(3).ravel(), rgba)
-            mujoco.mjv_connector(geom, kind, width, start, end)
-
-    def _next(self) -> mujoco.MjvGeom | None:
-        if self._scene.ngeom >= self._scene.maxgeom:
-            return None
-        self._scene.ngeom += 1
-        return self._scene.geoms[self._scene.ngeom - 1]
+        rgba = np.array(color)
+        has_put(self._scene, Marker(mujoco.mjtGeom.mjGEOM_ARROW, width, start, end, rgba))

@@ -1,25 +1,55 @@
 """Batched, differentiable quadrotor simulation in JAX: `Sim`, and stages of its pipelines."""
 
+from typing import TYPE_CHECKING
+
 import jax
 
 from crazyflow_ros.dynamics import Dynamics as Dynamics  # where Crazyflow's programs look for it
-from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure, WeakMotors
-from crazyflow_ros.sim.compile.programs import Composed
-from crazyflow_ros.sim.data import SimData
-from crazyflow_ros.sim.integration import Integrator
-from crazyflow_ros.sim.policy import follow_policy
-from crazyflow_ros.sim.randomize import (
-    randomize_ang_vel,
-    randomize_attitude,
-    randomize_inertia,
-    randomize_mass,
-    randomize_param,
-    randomize_pos,
-    randomize_vel,
+from crazyflow_ros.lazy import lazy
+
+if TYPE_CHECKING:
+    from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure, WeakMotors
+    from crazyflow_ros.sim.compile.programs import Composed
+    from crazyflow_ros.sim.data import SimData
+    from crazyflow_ros.sim.integrator import Integrator
+    from crazyflow_ros.sim.randomize import (
+        randomize_ang_vel,
+        randomize_attitude,
+        randomize_inertia,
+        randomize_mass,
+        randomize_param,
+        randomize_pos,
+        randomize_vel,
+    )
+    from crazyflow_ros.sim.sim import Sim, sync_sim2mjx, use_box_collision
+    from crazyflow_ros.sim.stages import move_obstacles
+    from crazyflow_ros.sim.wind import Dryden
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "ActionDelay": "actuation",
+        "Battery": "actuation",
+        "Composed": "compile.programs",
+        "Dryden": "wind",
+        "Integrator": "integrator",
+        "MotorFailure": "actuation",
+        "Sim": "sim",
+        "SimData": "data",
+        "WeakMotors": "actuation",
+        "move_obstacles": "stages",
+        "randomize_ang_vel": "randomize",
+        "randomize_attitude": "randomize",
+        "randomize_inertia": "randomize",
+        "randomize_mass": "randomize",
+        "randomize_param": "randomize",
+        "randomize_pos": "randomize",
+        "randomize_vel": "randomize",
+        "sync_sim2mjx": "sim",
+        "use_box_collision": "sim",
+    },
+    {"follow_policy": "crazyflow_ros.policy"},
 )
-from crazyflow_ros.sim.sim import Sim, sync_sim2mjx, use_box_collision
-from crazyflow_ros.sim.stages import move_obstacles
-from crazyflow_ros.sim.wind import Dryden
 
 __all__ = [
     "ActionDelay",
@@ -31,7 +61,6 @@ __all__ = [
     "Sim",
     "SimData",
     "WeakMotors",
-    "follow_policy",
     "move_obstacles",
     "randomize_ang_vel",
     "randomize_attitude",
@@ -46,3 +75,21 @@ __all__ = [
 
 # On a CPU, computing few worlds takes less time than handing the work to another thread.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+MODULES = (
+    "actuation",
+    "arguments",
+    "compile",
+    "controls",
+    "data",
+    "functional",
+    "integration",
+    "leaves",
+    "pipeline",
+    "policies",
+    "randomize",
+    "sim",
+    "stages",
+    "worlds",
+)
+"""Modules that extensions may import, with all their public names."""

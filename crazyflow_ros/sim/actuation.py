@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.drones import AnyDrone, load_battery
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.components import split, stack
-from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.elementwise import exp, maximum, sqrt
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.data import SimData
@@ -215,7 +216,7 @@ class Battery:
         """
         source = self.voltage(drawn)
         # V = E - R I with I = P / V; at most half of E drops in the resistance.
-        least = 1e-6 * self.full**2  # so that the root has a derivative
+        least = 1e-6 * self.full**2  # keeps the root differentiable
         root = sqrt(maximum(source * source - 4 * self.resistance * power, least))
         volts = (source + root) / 2
         return volts, power / maximum(volts, 1e-3 * self.full)
@@ -246,7 +247,7 @@ class Battery:
         return data.replace(plugins=data.plugins | {"battery": drawn[..., None]})
 
     def limited(self, data: SimData, volts: Array) -> SimData:
-        """Return data whose rotors are as fast as they get with a voltage (N, M) under load."""
+        """Limit the rotors to the speeds that they reach at a voltage (N, M) under load."""
         params = _rotor_params(data, "Battery")
         share = jnp.minimum(volts / self.fastest_from, 1.0)
         fastest = params.rotor_vel_limits[..., 1] * share

@@ -12,8 +12,9 @@ from jax.typing import ArrayLike
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.control import Control
-from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.control.rates import DEFAULT_RATE, DEFAULT_RATES, ticks_per_period
 from crazyflow_ros.drones import AnyDrone, resolve
+from crazyflow_ros.dynamics.forces import force_of
 from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
@@ -30,7 +31,7 @@ def whole(name: str, value: Any) -> int:
         value: The count; 2.0 is accepted as 2.
 
     Raises:
-        ValueError: It is not an integer, or less than 1.
+        ValueError: The count is not an integer, or is less than 1.
     """
     try:
         number = int(value)
@@ -48,7 +49,7 @@ def steps_of(n_steps: Any) -> int:
     """Return the number of ticks of a step as an int.
 
     Raises:
-        ValueError: It is not an integer from 1 to `MAX_STEPS`.
+        ValueError: `n_steps` is not an integer from 1 to `MAX_STEPS`.
     """
     if type(n_steps) is not int or n_steps < 1:
         n_steps = whole("n_steps", n_steps)
@@ -63,10 +64,10 @@ def mask_of(mask: ArrayLike, n_worlds: int, name: str = "mask") -> np.ndarray:
     Args:
         mask: The mask.
         n_worlds: Number of worlds.
-        name: Its name in the error message.
+        name: Name of the mask in the error message.
 
     Raises:
-        ValueError: It has another shape or dtype.
+        ValueError: The mask has another shape or dtype.
     """
     mask = np.asarray(mask)
     if mask.shape != (n_worlds,):
@@ -95,11 +96,6 @@ def models_of(drone: AnyDrone | Sequence[AnyDrone], n_drones: int | None) -> tup
     if len(models) != n_drones:
         raise ValueError(f"drone names {len(models)} drones, but n_drones is {n_drones}")
     return models
-
-
-DEFAULT_RATES = {Control.state: 100}
-"""Default rates [Hz] of the controllers for which it is not `DEFAULT_RATE`."""
-DEFAULT_RATE = 500  # Hz
 
 
 def rates_of(
@@ -141,7 +137,7 @@ def check_mesh(mesh: Any, device: Any) -> None:
     """Check that a mesh is a JAX mesh, and the only argument that names devices.
 
     Raises:
-        ValueError: It is not.
+        ValueError: `mesh` is something else, or `device` is given, too.
     """
     if mesh is not None and not hasattr(mesh, "devices"):
         raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
@@ -150,7 +146,7 @@ def check_mesh(mesh: Any, device: Any) -> None:
 
 
 def device_of(device: Any, array: jax.Array) -> jax.Device:
-    """Return a device.
+    """Return the device that an argument of `Sim` names.
 
     Args:
         device: A device, a platform for its first device, or None.
@@ -177,7 +173,7 @@ def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
     """Check that obstacles have an effect.
 
     Raises:
-        ValueError: They are not `Obstacles`, or no force lets drones collide with them.
+        ValueError: The value is not `Obstacles`, or no force lets drones collide with them.
     """
     if obstacles is None:
         return
@@ -195,11 +191,14 @@ def forces_of(forces: Any, models: tuple[str, ...], freq: int) -> tuple[External
     """Return the external forces if they match these drones and this step frequency.
 
     Raises:
-        ValueError: They are not functions, or were built for other drones.
+        ValueError: A force is neither a function nor the name of one, or is for other drones.
     """
-    if not isinstance(forces, Sequence) or not all(map(callable, forces)):
-        raise ValueError(f"forces must be a tuple of functions, got {forces!r}")
-    for force in forces:
+    if isinstance(forces, str) or not isinstance(forces, Sequence):
+        raise ValueError(f"forces must be a tuple of functions or names, got {forces!r}")
+    built = [force_of(x)(models, freq) if isinstance(x, str) else x for x in forces]
+    if not all(map(callable, built)):
+        raise ValueError(f"forces must be a tuple of functions or names, got {forces!r}")
+    for force in built:
         if isinstance(force, DroneForce | DroneContact):
             force.check(models, freq)
-    return tuple(forces)
+    return tuple(built)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.sim import stages
-from crazyflow_ros.sim.stages import Stage
 
 
 def modes_of(controller: Controller, dynamics: Dynamics) -> tuple[Control, ...]:
@@ -23,38 +21,13 @@ def check_controller(controller: Controller, control: Control, dynamics: Dynamic
     """Check that commands of a control mode pass through the controller.
 
     Raises:
-        ValueError: They do not.
+        ValueError: Commands of this mode bypass the controller.
     """
     if control not in (modes := modes_of(controller, dynamics)):
         raise ValueError(
             f"controller={controller} needs control={' or '.join(modes)} with dynamics={dynamics}, "
             f"got {control}"
         )
-
-
-def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:
-    """Return the controllers of a control mode, from the command to the input of the model.
-
-    Raises:
-        ValueError: The model does not accept such commands.
-    """
-    if not dynamics.has_rotors:
-        fitted: dict[Control, tuple[Stage, ...]] = {
-            Control.state: (stages.control_state, stages.commit_attitude, stages.limit_thrust),
-            Control.attitude: (stages.commit_attitude, stages.limit_thrust),
-        }
-        if control not in fitted:
-            known = f"dynamics={dynamics} takes {' or '.join(fitted)}"
-            raise ValueError(f"control={control} needs dynamics=first_principles, {known}")
-        return fitted[control]
-    cascade: dict[Control, tuple[Stage, ...]] = {
-        Control.state: (stages.control_state, stages.control_attitude, stages.control_force_torque),
-        Control.attitude: (stages.control_attitude, stages.control_force_torque),
-        Control.body_rate: (stages.control_body_rate, stages.control_force_torque),
-        Control.force_torque: (stages.control_force_torque,),
-        Control.rotor_vel: (),
-    }
-    return (*cascade[control], stages.limit_rotor_vel)
 
 
 def levels(control: Control, dynamics: Dynamics) -> tuple[Control, ...]:

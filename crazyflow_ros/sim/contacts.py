@@ -39,7 +39,7 @@ class ContactSlots(NamedTuple):
     touching: Array
     """(N, K) bool."""
     distance: Array
-    """(N, K) m; negative where geoms overlap, of others some positive number."""
+    """(N, K) m; negative where geoms overlap, otherwise any positive number."""
     pos: Array
     """(N, K, 3) world frame, m."""
     normal: Array
@@ -62,7 +62,7 @@ class ContactQuery:
 
         Args:
             model: Shared by all worlds.
-            mjx_data: Batched over worlds; gives everything except the poses of the drones.
+            mjx_data: Batched over worlds; provides everything except the poses of the drones.
             pos: (N, M, 3) of drones, for shape and dtype.
             quat: (N, M, 4) xyzw, likewise.
             ids: (M,) mocap ids of the drones.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -18,26 +17,10 @@ from crazyflow_ros.dynamics.components import (
     rotate_quat,
     scale,
 )
+from crazyflow_ros.sim.integrator import Integrator as Integrator  # as in Crazyflow
 
-DerivativeFn = Callable[[BodyState], BodyDerivative]
-IntegratorFn = Callable[[BodyState, DerivativeFn, float], BodyState]
-
-
-class Integrator(StrEnum):
-    """Integration scheme."""
-
-    euler = "euler"
-    """Explicit Euler, order 1."""
-    symplectic_euler = "symplectic_euler"
-    """Semi-implicit Euler, order 1: positions advance with the new velocities."""
-    rk4 = "rk4"
-    """Runge-Kutta on the rotation group, order 4."""
-    default = "euler"
-
-    @property
-    def fn(self) -> IntegratorFn:
-        """The integrator as a function of state, derivative and step in s."""
-        return {"euler": euler, "symplectic_euler": symplectic_euler, "rk4": rk4}[self.value]
+if TYPE_CHECKING:
+    from crazyflow_ros.sim.integrator import DerivativeFn
 
 
 def _advance(state: BodyState, rate: BodyDerivative, dt: float | Array) -> BodyState:

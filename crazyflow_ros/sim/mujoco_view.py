@@ -37,7 +37,7 @@ class _Shown(NamedTuple):
 
 
 class MujocoView:
-    """The scene of a simulation; it is built when it is first needed, as rendering alone needs it.
+    """The scene of a simulation, built when it is first needed: steps do not need it.
 
     Args:
         drone: The drones of a world, see `Sim.drone`.
@@ -45,9 +45,9 @@ class MujocoView:
         n_drones: Number of drones in each world.
         scene: Name or path of the MJCF scene.
         fused: Whether a drone is drawn as one box.
-        sharding: That of the drones' positions, (n_worlds, n_drones, 3).
-        renumbered: Called with the mocap ids of the drones, (n_drones,) int32, where the compiled
-            scene has others than before; at first these are 0, 1 and so on.
+        sharding: Sharding of the drones' positions, (n_worlds, n_drones, 3).
+        renumbered: Called with the mocap ids of the drones, (n_drones,) int32, when a compilation
+            of the scene changes them; initially they are 0, 1 and so on.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class MujocoView:
             markers: What is drawn besides the scene.
             max_markers: Maximum number of markers of renderers that are created now.
         """
-        from crazyflow_ros.scene.state import compute_frames
+        from crazyflow_ros.scene.mirror_state import compute_frames
         from crazyflow_ros.sim.pictures import Pictures
 
         assert self._shown is not None

@@ -23,7 +23,7 @@ from crazyflow_ros.sim.data import SimData
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
 
 ResetStage = Callable[[SimData, SimData, Array | None], SimData]
-"""Changes reset data. Its arguments are the data, the default data and the mask of reset worlds."""
+"""A stage after a reset: a function of data, default data and the mask of the reset worlds."""
 
 
 def randomize_pos(spread: ArrayLike) -> ResetStage:
@@ -81,7 +81,7 @@ def _per_axis(field: str, spread: ArrayLike) -> np.ndarray:
     """Return the spread of a vector.
 
     Raises:
-        ValueError: It is not finite, or neither one number nor three.
+        ValueError: The spread is not finite, or neither one number nor three.
     """
     array = np.asarray(spread, float)
     if array.shape not in ((), (1,), (3,)) or not np.isfinite(array).all():

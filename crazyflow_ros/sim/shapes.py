@@ -55,7 +55,7 @@ class Shapes:
         """Return the leading axes of a parameter.
 
         Raises:
-            ValueError: They are not axes of drones or worlds.
+            ValueError: The leading axes are not axes of drones or worlds.
         """
         lead = leaf.shape[: leaf.ndim - self._figure_ndim(path, leaf)]
         pairs = zip(lead[::-1], self.sizes[::-1])
@@ -96,7 +96,7 @@ class Shapes:
         return data.replace(**put) if put else data
 
     def _on_device(self, device: Any, name: GetAttrKey, path: Path, leaf: Any) -> Any:
-        """Return numbers as an array of JAX. What is none stays as it is, and is refused."""
+        """Return numbers as an array of JAX, and anything else unchanged, to be refused later."""
         first = self._first.get(path := (name, *path))
         is_number = isinstance(leaf, bool | int | float | np.generic)
         if is_number and first is not None:
@@ -146,7 +146,7 @@ class Shapes:
 
 
 def is_param(path: Path) -> bool:
-    """Return whether the leaf is a parameter.
+    """Return whether a leaf is a parameter.
 
     Worlds and drones share parameters that have no leading axes.
     """

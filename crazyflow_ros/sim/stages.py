@@ -15,29 +15,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.control import Control, mellinger
-from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.control.memory import Memory
-from crazyflow_ros.dynamics import first_principles, so_rpy
+from crazyflow_ros.dynamics import Dynamics, first_principles, so_rpy
 from crazyflow_ros.dynamics.components import (
-    BodyDerivative,
-    BodyState,
-    Wrench,
-    add,
-    add_wrenches,
-    cross,
-    matrix_rows,
-    rotation_matrix,
-    scale,
     split,
     stack,
-    subtract,
-    transform,
-    vector,
 )
-from crazyflow_ros.dynamics.forces.external import DroneContact, External
-from crazyflow_ros.estimation.readings import PoseReading
-from crazyflow_ros.sim.data import SimControls, SimData, SimState
-from crazyflow_ros.sim.integration import Integrator
+from crazyflow_ros.estimation.instrument_readings import PoseReading
+from crazyflow_ros.sim.controls import SimControls
+from crazyflow_ros.sim.data import SimData, SimState
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
 Stage = Callable[[SimData], SimData]
@@ -144,7 +130,7 @@ def position_controller(data: SimData) -> SimControls:
     assert level is not None and attitude is not None
     cmd = level.cmd
     setpoint = tuple(split(cmd[..., i : i + n]) for i, n in ((0, 3), (3, 3), (6, 3), (9, 4)))
-    rpy, thrust, memory = CONTROLLERS[level.controller].state2attitude(
+    rpy, thrust, memory = level.controller.cascade.state2attitude(
         measured(data).components,
         setpoint,  # type: ignore[arg-type]
         _components(level.memory),
@@ -171,7 +157,7 @@ def control_attitude(data: SimData) -> SimData:
         controls, level, mixer = data.controls, data.controls.attitude, data.controls.force_torque
         assert level is not None and mixer is not None
         roll, pitch, yaw, thrust = split(level.cmd)
-        force, torque, memory = CONTROLLERS[level.controller].attitude2force_torque(
+        force, torque, memory = level.controller.cascade.attitude2force_torque(
             measured(data).components,
             ((roll, pitch, yaw), split(level.ang_vel_des), thrust),  # type: ignore[arg-type]
             _components(level.memory),
@@ -264,92 +250,29 @@ def _actuated(data: SimData, actuators: tuple[Array, ...]) -> SimData:
     return data.replace(controls=data.controls.replace(actuators=stack(actuators)))
 
 
-def derivative(data: SimData, state: BodyState, forces: tuple[External, ...]) -> BodyDerivative:
-    """Return the time derivative at a state, under the commands, wrench and parameters of `data`.
+def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:
+    """Return the controllers of a control mode, from the command to the input of the model.
 
-    Args:
-        data: Commands, external wrench and parameters.
-        state: The state, which may differ from that of `data`.
-        forces: External forces besides `data.states.force` and `torque`.
+    Raises:
+        ValueError: The model does not accept such commands.
     """
-    return with_contacts(data, state, free_derivative(data, state, forces), forces)
-
-
-def free_derivative(
-    data: SimData, state: BodyState, forces: tuple[External, ...]
-) -> BodyDerivative:
-    """Return the `derivative` without the contacts among the forces."""
-    external = Wrench(split(data.states.force), split(data.states.torque))  # type: ignore[arg-type]
-    for force in forces:
-        if not isinstance(force, DroneContact):
-            external = add_wrenches(external, force(state, data.params))
-    command = split(data.controls.actuators)
-    return data.params.derivative(state, command, external)  # type: ignore[arg-type]
-
-
-def with_contacts(
-    data: SimData, state: BodyState, rate: BodyDerivative, forces: tuple[External, ...]
-) -> BodyDerivative:
-    """Return the `derivative` from the one without contacts."""
-    for contact in forces:
-        if isinstance(contact, DroneContact):
-            rate = data.params.pushed(state, rate, contact(state, rate, data.params))
-    return rate
-
-
-def contact_wrench(data: SimData, forces: tuple[External, ...]) -> Array:
-    """Return the wrench (N, M, 6) of the contacts among `forces`, see `Sim.contact_wrench`."""
-    params, rate = data.params, data.states_deriv
-    free = free_derivative(data, data.states.components, forces)
-    force = scale(subtract(vector(rate.acc), free.acc), params.mass[..., 0])
-    turned = subtract(vector(rate.ang_acc), free.ang_acc)
-    turn = rotation_matrix(data.states.components.quat)
-    torque = transform(turn, transform(matrix_rows(params.J), turned))
-    return stack((*force, *torque))
-
-
-def as_impulses(
-    data: SimData, state: BodyState, free: BodyDerivative, rate: BodyDerivative
-) -> BodyDerivative:
-    """Return the derivative for a step of explicit Euler that keeps what a collision must keep.
-
-    A contact acts as an impulse where the drone is. Free drones then advance with the velocities
-    and turn in the axes from before it, but two that collide would change their angular momentum.
-    So drones in contact advance with the velocity after the step, and the moment of the impulse is
-    in the axes that they have then.
-
-    Args:
-        data: Parameters and step frequency.
-        state: The state at which the derivatives are.
-        free: Derivative without contacts.
-        rate: Derivative with contacts.
-    """
-    dt = 1 / data.core.freq
-    moved, turned = subtract(rate.acc, free.acc), subtract(rate.ang_acc, free.ang_acc)
-    touches = reduce(jnp.logical_or, (a != 0 for a in (*moved, *turned)))
-    x, y, z = (jnp.where(touches, v + a * dt, v) for v, a in zip(state.vel, rate.acc))
-    moment = transform(matrix_rows(data.params.J), turned)
-    turn = scale(cross(moment, state.ang_vel), dt)
-    turn = add(turn, scale(cross(turn, state.ang_vel), dt / 2))
-    change = transform(matrix_rows(data.params.J_inv), turn)
-    return rate._replace(vel=(x, y, z), ang_acc=add(rate.ang_acc, change))
-
-
-def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
-    """Return the stage that advances the state by one tick."""
-    contacts = any(isinstance(force, DroneContact) for force in forces)
-    impulsive = contacts and integrator is Integrator.euler
-
-    def integrate(data: SimData) -> SimData:
-        def rate_at(state: BodyState) -> BodyDerivative:
-            free = free_derivative(data, state, forces)
-            rate = with_contacts(data, state, free, forces)
-            return as_impulses(data, state, free, rate) if impulsive else rate
-
-        state = integrator.fn(data.states.components, rate_at, 1 / data.core.freq)
-        return data.replace(states=data.states.with_components(state))
-
-    return integrate
+    if not dynamics.has_rotors:
+        fitted: dict[Control, tuple[Stage, ...]] = {
+            Control.state: (control_state, commit_attitude, limit_thrust),
+            Control.attitude: (commit_attitude, limit_thrust),
+        }
+        if control not in fitted:
+            known = f"dynamics={dynamics} takes {' or '.join(fitted)}"
+            raise ValueError(f"control={control} needs dynamics=first_principles, {known}")
+        return fitted[control]
+    cascade: dict[Control, tuple[Stage, ...]] = {
+        Control.state: (control_state, control_attitude, control_force_torque),
+        Control.attitude: (control_attitude, control_force_torque),
+        Control.body_rate: (control_body_rate, control_force_torque),
+        Control.force_torque: (control_force_torque,),
+        Control.rotor_vel: (),
+    }
+    return (*cascade[control], limit_rotor_vel)
 
 
 def move_obstacles(data: SimData) -> SimData:

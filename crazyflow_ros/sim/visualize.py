@@ -1,7 +1,7 @@
 """Lines, points and capsules in the pictures of a `Sim`, and colours of LEDs.
 
-What is drawn appears in the next picture, or in the window until `Sim.render` updates it, and then
-has to be drawn again. Sensors do not see it.
+Shapes appear in the next picture only, and in the window until `Sim.render` updates it; draw them
+again for the next one. Sensors do not see them.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, factorial
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,9 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import Vec3, split, stack
-from crazyflow_ros.sim.data import SimData
+
+if TYPE_CHECKING:
+    from crazyflow_ros.sim.data import SimData
 
 N_FILTERS = 5
 """Number of states of the gusts' shaping filters, and of random numbers that they need."""

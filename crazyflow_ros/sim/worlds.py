@@ -35,7 +35,7 @@ class Worlds:
         self.mesh = mesh and inferring(mesh)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether what is compiled for these worlds is right for the others."""
+        """Return whether code that is compiled for these worlds also serves the others."""
         return isinstance(other, Worlds) and (self.mesh, self.shapes) == (other.mesh, other.shapes)
 
     def __hash__(self) -> int:
@@ -99,8 +99,8 @@ class Worlds:
         Devices do not wait for each other.
 
         Args:
-            fn: From a list of such arrays and one of arrays that all worlds share, to another list
-                of such arrays.
+            fn: Function of a list of such arrays and a list of arrays that all worlds share, which
+                returns a list of such arrays.
         """
         if self.mesh is None:
             return fn
@@ -137,7 +137,7 @@ def each_of(n: int, mesh: Mesh | None, name: str) -> int:
     """Return how many of `n` worlds each device has.
 
     Raises:
-        ValueError: They cannot be divided evenly; the message calls them `name`.
+        ValueError: The worlds cannot be divided evenly; the message calls them `name`.
     """
     size = 1 if mesh is None else mesh.size
     if n % size:

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.checks.program_end import in_words, on_end, quiet_if_unread
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
-from crazyflow_ros.end_signals import on_end
 from crazyflow_ros.extras import extra
-from crazyflow_ros.output import in_words, quiet_if_unread
 from crazyflow_ros.ros.middleware import stay_on_this_machine
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page
-    from crazyflow_ros.view.recording import Recording
-    from crazyflow_ros.view.replay.page import RecordingPage
+    from crazyflow_ros.view.replay.recording_page import RecordingPage
+
+_PATIENCE = 2.0  # s of wall time in which an open tab of an earlier page connects again
 
 
 def main(
     arguments: Sequence[str] | None = None, program: str = "python -m crazyflow_ros.view"
 ) -> int:
-    """Serve the page until a signal arrives, and return the exit code.
+    """Show and steer the simulator, or a recording, in a browser.
+
+    The page is served until a signal arrives.
 
     Args:
         arguments: Command line, by default that of the process.
         program: Name of the program in its help.
+
+    Returns:
+        Exit code.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--ros-args" in given:  # launch adds them; this program does not need them
@@ -44,52 +52,39 @@ def main(
         return 1
     from crazyflow_ros.client.errors import SimulationError
     from crazyflow_ros.ros.middleware import configure_middleware
-    from crazyflow_ros.view.opening import is_wanted, open_later
 
     configure_middleware()
     try:
-        recordings = _recordings(options)
-    except (OSError, ValueError, ModuleNotFoundError) as error:
-        print(f"view: {in_words(error)}", file=sys.stderr)
-        return 1
-    try:
-        with _page(options, recordings) as page:
+        with _page(options) as page:
             on_end(page.close)
             print(f"The page is at {page.viewer.url}", flush=True)
             is_terminal = sys.stdout.isatty() and sys.stderr.isatty()
             if is_wanted(options.browser, is_terminal=is_terminal):
                 open_later(page.viewer.url, lambda: page.viewer.shell.has_tabs)
             page.run()
-    except (OSError, ValueError, SimulationError) as error:
-        print(f"there is no page: {in_words(error)}", file=sys.stderr)
+    except (OSError, ValueError, ModuleNotFoundError, SimulationError) as error:
+        what = "there is no page" if options.recording is None else "view"
+        print(f"{what}: {in_words(error)}", file=sys.stderr)
         return 1
     return 0
 
 
-def _recordings(options: argparse.Namespace) -> list[Recording]:
-    """Return the one or two recordings to show, or none.
+@contextmanager
+def _page(options: argparse.Namespace) -> Iterator[Page | RecordingPage]:
+    """Open the page of one or two recordings, or of a simulator.
 
     Raises:
-        OSError: A file cannot be read.
+        OSError: A file cannot be read, or the address does not belong to this machine.
         ValueError: A file is not a recording of a simulator, or is damaged.
     """
-    paths = [path for path in (options.recording, options.other) if path is not None]
-    if not paths:
-        return []
-    from crazyflow_ros.view.recording import Recording
-
-    return [Recording(path) for path in paths]
-
-
-@contextmanager
-def _page(
-    options: argparse.Namespace, recordings: list[Recording]
-) -> Iterator[Page | RecordingPage]:
     place = options.address, options.port
-    if recordings:
-        from crazyflow_ros.view.replay.page import RecordingPage
+    if options.recording is not None:
+        from crazyflow_ros.view.recording import Recording
+        from crazyflow_ros.view.replay.recording_page import RecordingPage
 
-        yield RecordingPage(recordings[0], *place, *recordings[1:])
+        first = Recording(options.recording)
+        others = [] if options.other is None else [Recording(options.other)]
+        yield RecordingPage(first, *place, *others)
         return
     from crazyflow_ros.view.follower import Follower
     from crazyflow_ros.view.page import Page
@@ -131,6 +126,50 @@ def _folder(text: str) -> Path:
     if not Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
     return Path(text)
+
+
+def has_display(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> bool:
+    """Return whether a browser can open a window: others would take over the terminal."""
+    if platform in ("darwin", "win32"):
+        return "SSH_CONNECTION" not in environment
+    if environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
+        return True
+    # Without WSLg, the browser is Windows', which users name in this variable.
+    return bool(environment.get("WSL_DISTRO_NAME") and environment.get("BROWSER"))
+
+
+def is_wanted(
+    choice: bool | None, *, is_terminal: bool, environment: Mapping[str, str] = os.environ
+) -> bool:
+    """Return whether a browser is to be opened.
+
+    Args:
+        choice: What the user asked for; None if nothing.
+        is_terminal: Whether a person reads what the program prints.
+        environment: Environment variables.
+    """
+    by_hand = is_terminal and not environment.get("CI")
+    return has_display(environment) and (by_hand if choice is None else choice)
+
+
+def open_later(
+    url: str, is_seen: Callable[[], bool], show: Callable[[str], object] = webbrowser.open
+) -> threading.Thread:
+    """Open an address in a browser, in a thread, unless a tab is open already.
+
+    Args:
+        url: The address.
+        is_seen: Returns whether a tab shows the page.
+        show: Opens an address.
+    """
+
+    def work() -> None:
+        if not threading.Event().wait(_PATIENCE) and not is_seen():
+            show(url)
+
+    thread = threading.Thread(target=work, name="browser", daemon=True)
+    thread.start()
+    return thread
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is wrong with a simulation, from when on and until when, and what helps."""
+"""Alarms of a simulation: what is wrong, since when, until when, and what helps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST = 300  # characters of a kind
 
 
 class Alarm(NamedTuple):
-    """The same that is wrong with one part or several: drones, or parts of the simulator."""
+    """The same trouble of one or several drones, or parts of the simulator."""
 
     kind: str
     """What is wrong; no other alarm has the same."""
@@ -75,7 +75,7 @@ class Alarms:
         self._lock = threading.Lock()
 
     def note_event(self, time_ns: int, drone: str, kind: str, text: str) -> None:
-        """Note a message of ~/flight_events; a crash says what has led to it."""
+        """Note a message of ~/flight_events."""
         with self._lock:
             if kind == _CRASHED and len(self._crashes) < _MOST_KEPT:
                 self._crashes[drone] = _Trouble(drone, kind, time_ns, text, RESET)
@@ -132,7 +132,7 @@ class Alarms:
         return _Trouble(name, kind, known.time_ns if known and is_same else since, kind, remedy)
 
     def note_reset(self, drones: Collection[str]) -> None:
-        """Note that drones were reset: what was wrong with them is over."""
+        """Note a reset of drones, which ends their alarms."""
         with self._lock:
             for drone in drones:
                 self._crashes.pop(drone, None)
@@ -141,7 +141,7 @@ class Alarms:
                 del self._fleeting[key]
 
     def now(self) -> list[Alarm]:
-        """Return what is wrong, the worst first: at most a few, the last one with the number."""
+        """Return the alarms, the worst first; the last of many counts the others."""
         oldest = self._clock() - _LASTING
         with self._lock:
             for key in [key for key, (_, time) in self._fleeting.items() if time < oldest]:

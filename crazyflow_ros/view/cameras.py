@@ -1,10 +1,11 @@
-"""Cameras of the tabs: with all drones, with one of them, or where a user puts it."""
+"""Cameras of the tabs, which follow all drones or one of them, or are moved by their users."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import deque
+from contextlib import suppress
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -13,20 +14,14 @@ import viser
 
 from crazyflow_ros.scene.frames import body_to_world
 from crazyflow_ros.scene.frames import yaw as yaw_of
-from crazyflow_ros.view import drawn_size
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.ground import Ground
 from crazyflow_ros.view.lens import FOV, CameraView, Look, Picture, axes_of, depth, direction, fit
+from crazyflow_ros.view.shown import needed_size
 from crazyflow_ros.view.tabs import Tabs
 
-ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE = (
-    "all drones",
-    "beside the drone",
-    "behind the drone",
-    "in its nose",
-    "from above",
-    "free",
-)
+ALL, BESIDE, BEHIND = "all drones", "beside the drone", "behind the drone"
+NOSE, ABOVE, FREE = "in its nose", "from above", "free"
 MODES = ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE
 _UP, _AHEAD = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
 _OBLIQUE = direction(math.radians(-78), math.radians(20))  # drones that look east are seen from
@@ -53,7 +48,7 @@ _DEPTHS = 0.7, 1.4  # of its first distance, between which it is kept
 
 
 class Sight(NamedTuple):
-    """What there is to see."""
+    """What the cameras have to show."""
 
     frame: Frame
     row: int
@@ -69,7 +64,7 @@ class Cameras:
 
     Args:
         server: The page's server.
-        tabs: The page's tabs, which tell how large their pictures are, and when users turn them.
+        tabs: The page's tabs, which tell the sizes of their pictures, and when users turn cameras.
 
     Attributes:
         goes_along: Whether free cameras follow the selected drone, because somebody flies it.
@@ -97,17 +92,11 @@ class Cameras:
         self._cameras.pop(client.client_id, None)
 
     def _see(self, client: viser.ClientHandle, content: Any) -> None:
-        camera = self._cameras.get(client.client_id)
-        try:
-            picture = Picture.read(content)
-        except ValueError:
-            return
-        if camera is not None:
-            camera.see(picture)
+        with suppress(KeyError, ValueError):  # a tab that has closed, a content that is no picture
+            self._cameras[client.client_id].see(Picture.read(content))
 
     def _release(self, client: viser.ClientHandle, _: Any) -> None:
-        camera = self._cameras.get(client.client_id)
-        if camera is not None:
+        if (camera := self._cameras.get(client.client_id)) is not None:
             camera.touch()
 
     def follow(self) -> None:
@@ -115,12 +104,8 @@ class Cameras:
         for camera in self._known():
             camera.follow()
 
-    def choose(self, client: viser.ClientHandle, mode: str) -> None:
-        """Choose one of `MODES` for a tab."""
-        self._cameras[client.client_id].choose(mode)
-
     def look(self, frame: Frame, selected: str, radii: np.ndarray, ground: Ground) -> None:
-        """Note what there is to see.
+        """Note what the cameras have to show.
 
         Args:
             frame: The drones.
@@ -138,10 +123,10 @@ class Cameras:
             self._scene = Sight(frame, row, radii, self._points(frame, ground))
 
     def needed_sizes(self, size: float) -> list[float]:
-        """Return how large drones have to be drawn in each tab, as multiples of their real size.
+        """Return the drawn size of the drones that each tab needs, as a multiple of the real size.
 
         Args:
-            size: As what multiple of it they are drawn now.
+            size: Their present drawn size, as a multiple of the real size.
         """
         if self._scene is None:
             return []
@@ -149,7 +134,7 @@ class Cameras:
         return [min(size, self._largest) for size in needed]
 
     def move(self, size: float) -> None:
-        """Move all cameras; drones are drawn `size` times as large as they are."""
+        """Move all cameras; drones are drawn `size` times as large as in reality."""
         if self._scene is None:
             return
         for camera in self._known():
@@ -160,11 +145,11 @@ class Cameras:
         return [camera for camera in list(self._cameras.values()) if camera.is_known()]
 
     def looks(self) -> list[tuple[viser.ClientHandle, Look]]:
-        """Return the tabs and how their cameras look."""
+        """Return the tabs with the views of their cameras."""
         return [(camera.client, camera.look()) for camera in self._known()]
 
     def _points(self, frame: Frame, ground: Ground) -> np.ndarray:
-        """Return where the drones were lately, and what is below, (K, 3) [m]."""
+        """Return recent positions of the drones and of what is below them, (K, 3) [m]."""
         now = time.monotonic()
         while self._places and now - self._places[0][0] > _MEMORY:
             self._places.popleft()
@@ -209,12 +194,8 @@ class TabCamera:
             self._view = None  # a camera jumps with the picture
         self._picture = picture
 
-    def choose(self, mode: str) -> None:
-        """Choose one of `MODES`."""
-        self._choice.value = mode
-
     def follow(self) -> None:
-        """Go to the selected drone, unless the camera is there."""
+        """Go to the selected drone, unless the camera is there already."""
         if self._choice.value not in (BESIDE, BEHIND, NOSE):
             self._choice.value = BESIDE
 
@@ -225,16 +206,15 @@ class TabCamera:
             self._choice.value = FREE
 
     def is_known(self) -> bool:
-        """Return whether the size of the picture is known; at last what viser knows of it."""
+        """Return whether the size of the picture is known; after some seconds viser tells it."""
         if self._picture is None and time.monotonic() - self._since > _PATIENCE:
             camera = self.client.camera
-            self._picture = Picture.uncovered(
-                max(camera.image_width, 1), max(camera.image_height, 1)
-            )
+            size = max(camera.image_width, 1), max(camera.image_height, 1)
+            self._picture = Picture.uncovered(*size)
         return self._picture is not None
 
     def look(self) -> Look:
-        """Return how the camera looks, where a user has turned it, too."""
+        """Return the camera's view, also after a user has turned it."""
         assert self._picture is not None
         camera = self.client.camera
         return Look(CameraView(camera.position, camera.look_at), camera.fov, self._picture)
@@ -246,14 +226,14 @@ class TabCamera:
         if self._choice.value in (ALL, ABOVE):
             view = self._fitted(scene, size)
             far = float(depth(frame.position, view).max())
-            return drawn_size.needed(diameter, far, self._picture.focal(FOV))
+            return needed_size(diameter, far, self._picture.focal(FOV))
         if self._choice.value in (BESIDE, BEHIND, NOSE):
             return _CLOSE_UP  # the camera is as near as it has to be
         camera = self.client.camera
         depths = depth(frame.position, CameraView(camera.position, camera.look_at))
         seen = depths[depths > 0]
         near = float(seen.min()) if len(seen) else 0.0
-        return drawn_size.needed(diameter, near, self._picture.focal(camera.fov))
+        return needed_size(diameter, near, self._picture.focal(camera.fov))
 
     def move(self, scene: Sight, size: float, *, goes_along: bool) -> None:
         """Move the camera, see `Cameras.move`."""
@@ -323,7 +303,7 @@ class TabCamera:
             camera.look_at = view.look_at
 
     def _go_along(self, position: np.ndarray, *, goes_along: bool) -> None:
-        """Shift a free camera so that a drone that somebody flies stays in the picture."""
+        """Shift a free camera so that the drone that a user flies stays in the picture."""
         if not goes_along or self._is_touched():
             self._flown_from = None
             return
@@ -349,10 +329,7 @@ class TabCamera:
             off = float(away @ axis) - middle
             shift = shift + (off - min(max(off, -half), half)) * axis
         if shift.any():
-            place = camera.position + shift
-            look_at = camera.look_at + shift
-            camera.position = place
-            camera.look_at = look_at
+            camera.position, camera.look_at = camera.position + shift, camera.look_at + shift
 
 
 def _largest_size(places: np.ndarray, radii: np.ndarray) -> float:
@@ -365,7 +342,7 @@ def _largest_size(places: np.ndarray, radii: np.ndarray) -> float:
 
 
 def _between(view: CameraView, goal: CameraView, seconds: float, constant: float) -> CameraView:
-    """Return a view on the way to another one, which it nears with a time constant [s]."""
+    """Return a view that approaches a goal with a time constant [s]."""
     share = 1.0 if constant == 0 else -math.expm1(-seconds / constant)
     place, look_at = (now + share * (then - now) for now, then in zip(view, goal))
     return CameraView(place, look_at)

@@ -10,13 +10,12 @@ import numpy as np
 import viser
 
 from crazyflow_ros.scene.shapes import VisibleShape
+from crazyflow_ros.view.backdrop import scenery_of
 from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.ground import Ground
-from crazyflow_ros.view.scenery import scenery_of
 from crazyflow_ros.view.shadows import Shadows
 from crazyflow_ros.view.stage import Stage
 from crazyflow_ros.view.swarm import Swarm, radius_of
-from crazyflow_ros.view.swarm import color_of as color_of  # of what else belongs to a drone
 from crazyflow_ros.view.trails import Trails
 
 _UNKNOWN = Looks([])  # until it is known how drones look
@@ -31,10 +30,6 @@ class Switches(NamedTuple):
 
 class Drawing:
     """The scene of a page. All methods are thread-safe.
-
-    Args:
-        server: The page's server.
-        stage: What the world stands in.
 
     Attributes:
         ground: What is below the drones.
@@ -58,32 +53,26 @@ class Drawing:
 
     def set_world(self, shapes: Sequence[VisibleShape]) -> None:
         """Show this world instead of the previous one; passing the same list again does nothing."""
-        if shapes is not self._shapes:
-            with self._lock:
-                self._set_world(shapes)
-
-    def _set_world(self, shapes: Sequence[VisibleShape]) -> None:
-        self._shapes, self._shown = shapes, None
-        for handle in self._world:
-            handle.remove()
-        world = scenery_of(shapes)
-        self.ground = Ground(world.shapes, world.floor)
-        if self._shadows is not None:
-            self._shadows.ground = self.ground
-        self._stage.set_floor(world.floor)
-        self._world = []
-        if world.glb:
-            self._world.append(self._scene.add_glb("/world", world.glb, cast_shadow=False))
-        if len(world.edges):
-            self._world.append(
-                self._scene.add_line_segments(
-                    "/edges",
-                    world.edges.astype(np.float32),
-                    world.edge_colors,
-                    thickness=1.0,
-                    thickness_units="screen",
+        if shapes is self._shapes:
+            return
+        with self._lock:
+            self._shapes, self._shown = shapes, None
+            for handle in self._world:
+                handle.remove()
+            world = scenery_of(shapes)
+            self.ground = Ground(world.shapes, world.floor)
+            if self._shadows is not None:
+                self._shadows.ground = self.ground
+            self._stage.set_floor(world.floor)
+            self._world = []
+            if world.glb:
+                self._world.append(self._scene.add_glb("/world", world.glb, cast_shadow=False))
+            if len(world.edges):
+                edges = world.edges.astype(np.float32), world.edge_colors
+                handle = self._scene.add_line_segments(
+                    "/edges", *edges, thickness=1.0, thickness_units="screen"
                 )
-            )
+                self._world.append(handle)
 
     def set_looks(self, looks: Sequence[Looks]) -> None:
         """Set how the drones look: one entry per drone, or one for all."""
@@ -109,16 +98,11 @@ class Drawing:
             size: Drawn size of the drones as a multiple of their real size.
             switches: What to draw.
         """
-        with self._lock:
-            if self._looks:
-                self._show(frame, seconds, size, switches)
-
-    def _show(self, frame: Frame, seconds: float, size: float, switches: Switches) -> None:
-        is_complete = self._trails is None or not self._trails.is_late
-        if (frame, size, switches) == self._shown and is_complete:
-            return
-        self._shown = frame, size, switches
-        with self._server.atomic():
+        with self._lock, self._server.atomic():
+            is_complete = self._trails is None or not self._trails.is_late
+            if not self._looks or ((frame, size, switches) == self._shown and is_complete):
+                return
+            self._shown = frame, size, switches
             if frame.names != self._drones:
                 self._begin(frame)
             assert self._shadows is not None and self._trails is not None

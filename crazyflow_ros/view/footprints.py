@@ -38,7 +38,7 @@ class Footprint(NamedTuple):
 
 
 def footprints(shapes: Iterable[VisibleShape]) -> list[Footprint]:
-    """Return the outlines of shapes, the lowest first; the smallest are left out if it is many."""
+    """Return the outlines of shapes, the lowest first, without the smallest of very many."""
     found: list[tuple[float, float, Footprint]] = []
     for shape in shapes:
         points = _points(shape)

@@ -1,4 +1,8 @@
-"""GLB files, which browsers draw: triangles with materials."""
+"""GLB files, which browsers draw: triangles with materials.
+
+viser's browser maps all colours with the ACES curve of three.js, which greys bright colours. The
+colours of `unlit` surfaces are those that the curve maps to the requested ones.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,15 @@ import numpy as np
 
 _FLOAT, _UINT, _ARRAY, _ELEMENTS = 5126, 5125, 34962, 34963  # numbers of glTF
 _UNLIT = "KHR_materials_unlit"
+# ACESFilmicToneMapping of three.js: curve(x) = OUT @ fit(IN @ x / 0.6), x in linear sRGB.
+_INTO = np.array(
+    [[0.59719, 0.35458, 0.04823], [0.07600, 0.90834, 0.01566], [0.02840, 0.13383, 0.83777]]
+)
+_OUT = np.array(
+    [[1.60475, -0.53108, -0.07367], [-0.10208, 1.10813, -0.00605], [-0.00327, -0.07276, 1.07602]]
+)
+_EXPOSURE = 1 / 0.6
+_LARGEST = 0.985  # of a curve that reaches 1 at infinity
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +103,7 @@ def _normals(part: GlbPart) -> np.ndarray:
 
 
 class _File:
-    """The binary part of a file, and what it consists of."""
+    """The binary part of a GLB file with its views and accessors."""
 
     def __init__(self) -> None:
         self._binary = b""
@@ -134,3 +147,52 @@ class _File:
         chunks = struct.pack("<I4s", len(text), b"JSON") + text
         chunks += struct.pack("<I4s", len(self._binary), b"BIN\0") + self._binary
         return struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks
+
+
+def linear(seen: np.ndarray) -> np.ndarray:
+    """Convert sRGB values to linear values, both from 0 to 1."""
+    seen = np.asarray(seen, float)
+    return np.where(seen <= 0.04045, seen / 12.92, ((seen + 0.055) / 1.055) ** 2.4)
+
+
+def before_curve(seen: np.ndarray) -> np.ndarray:
+    """Return the linear colours (..., 3) that the browser maps to sRGB colours (..., 3)."""
+    y = np.clip(linear(seen) @ np.linalg.inv(_OUT).T, 0.0, _LARGEST)
+    a, b = 1 - 0.983729 * y, 0.0245786 - 0.4329510 * y  # the fit is a ratio of parabolas
+    c = -0.000090537 - 0.238081 * y
+    x = (-b + np.sqrt(b**2 - 4 * a * c)) / (2 * a)
+    return np.maximum(x @ np.linalg.inv(_INTO).T / _EXPOSURE, 0.0)
+
+
+def unlit(
+    corners: np.ndarray, seen: np.ndarray, faces: np.ndarray, *, is_double_sided: bool = False
+) -> GlbPart:
+    """Return a surface whose colours are seen exactly, whatever the light.
+
+    Args:
+        corners: Corners of the triangles [m], shape (n, 3).
+        seen: Red, green, blue and opacity, from 0 to 1, of all, shape (4,), or of each corner,
+            shape (n, 4).
+        faces: Indices of corners, counter-clockwise seen from outside, shape (k, 3).
+        is_double_sided: Whether it is seen from inside, too.
+    """
+    rgba = np.concatenate([before_curve(seen[..., :3]), seen[..., 3:]], axis=-1)
+    return GlbPart(corners, faces, rgba, is_lit=False, is_double_sided=is_double_sided)
+
+
+def circle(count: int) -> np.ndarray:
+    """Return corners of a circle of radius 1, counter-clockwise, shape (count, 2)."""
+    angles = np.linspace(0, 2 * np.pi, count, endpoint=False)
+    return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def band(first: int, count: int) -> list[np.ndarray]:
+    """Return the faces between two closed rings of `count` corners, the first ring inside.
+
+    Args:
+        first: Index of the first corner of the first ring, which the second ring follows.
+        count: Corners of a ring.
+    """
+    here = np.arange(count)
+    a, b = first + here, first + (here + 1) % count
+    return [np.column_stack([a, a + count, b + count]), np.column_stack([a, b + count, b])]

@@ -1,4 +1,4 @@
-"""What is below a drone: the floor, or the top of a shape of the world."""
+"""The ground below a drone: the floor, or the top of a shape of the world."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Ground:
         self._lowest, self._highest = self._triangles.min(1), self._triangles.max(1)
 
     def below(self, places: np.ndarray) -> np.ndarray:
-        """Return the height of what is below each place [m], shape (M,).
+        """Return the height of the ground below each place [m], shape (M,).
 
         Args:
             places: Places [m], shape (M, 3).
@@ -57,7 +57,7 @@ class Ground:
         return heights
 
     def _tops(self, places: np.ndarray, shapes: np.ndarray) -> np.ndarray:
-        """Return where rays down from places (K, 3) meet shapes (K,); -inf: not at all."""
+        """Return where rays down from places (K, 3) meet shapes (K,) [m]; -inf for a miss."""
         turns, halves = self._turns[shapes], self._halves[shapes]
         is_ball, is_round = self._is_ball[shapes], self._is_round[shapes]
         start = np.einsum("kij,kj->ki", turns, places - self._centres[shapes]) / halves

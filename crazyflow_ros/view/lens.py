@@ -1,4 +1,4 @@
-"""Where a camera has to be to see what it shall see."""
+"""Pictures and views of cameras, and the view that shows given points."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from crazyflow_ros.view.access import is_number
 
 FOV = math.radians(45)
 """Vertical angle of view of the cameras that the page moves: of a normal lens."""
@@ -41,7 +43,7 @@ class Picture(NamedTuple):
         if not isinstance(content, dict) or not isinstance(content.get("free"), list):
             raise ValueError(f"expected the size of a picture, got {content!r}")
         sides = [content.get("width"), content.get("height"), *content["free"]]
-        if len(sides) != 6 or not all(_is_length(side) for side in sides):
+        if len(sides) != 6 or not all(is_number(side, 0, _LARGEST) for side in sides):
             raise ValueError(f"expected six lengths, got {sides!r}")
         width, height, left, top, right, bottom = map(float, sides)
         if width < 1 or height < 1:
@@ -58,7 +60,7 @@ class Picture(NamedTuple):
 
 
 class CameraView(NamedTuple):
-    """Where a camera is and looks at [m], each of shape (3,)."""
+    """Position of a camera, and the point that it looks at [m], each of shape (3,)."""
 
     position: np.ndarray
     look_at: np.ndarray
@@ -79,11 +81,11 @@ class Look(NamedTuple):
 
     @property
     def axes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is right, down and ahead, unit vectors."""
+        """Unit vectors right, down and ahead."""
         return axes_of(self.view.look_at - self.view.position)
 
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return where points (M, 3) [m] are seen.
+        """Project points (M, 3) [m] into the picture.
 
         Returns:
             Pixels, right and down, shape (M, 2), which mean nothing for what is behind the camera,
@@ -96,7 +98,7 @@ class Look(NamedTuple):
 
 
 def axes_of(ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what is right, down and ahead in the picture of a level camera, unit vectors."""
+    """Return the unit vectors right, down and ahead of a level camera."""
     ahead = ahead / np.linalg.norm(ahead)
     right = np.array([ahead[1], -ahead[0], 0.0])
     if not right.any():  # it looks straight down or up
@@ -106,7 +108,7 @@ def axes_of(ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def direction(azimuth: float, elevation: float) -> np.ndarray:
-    """Return the unit vector from what is looked at to a camera, for angles in rad."""
+    """Return the unit vector towards a camera at an azimuth and an elevation [rad]."""
     flat = math.cos(elevation)
     return np.array(
         [flat * math.cos(azimuth), flat * math.sin(azimuth), math.sin(elevation)], float
@@ -114,7 +116,7 @@ def direction(azimuth: float, elevation: float) -> np.ndarray:
 
 
 def fit(points: np.ndarray, margin: float, towards: np.ndarray, picture: Picture) -> CameraView:
-    """Return the view with all points as large as possible in the uncovered part of a picture.
+    """Return the nearest view with all points in the uncovered part of a picture.
 
     Args:
         points: The points [m], shape (M, 3).
@@ -143,8 +145,3 @@ def depth(points: np.ndarray, view: CameraView) -> np.ndarray:
     """Return the distance of points (M, 3) along the axis of a view [m], shape (M,)."""
     ahead = view.look_at - view.position
     return np.asarray((points - view.position) @ (ahead / np.linalg.norm(ahead)))
-
-
-def _is_length(value: Any) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and 0 <= value <= _LARGEST

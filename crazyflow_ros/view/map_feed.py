@@ -10,21 +10,21 @@ import numpy as np
 
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.scene.shapes import VisibleShape
-from crazyflow_ros.view.drawing import color_of
 from crazyflow_ros.view.footprints import footprints
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.shell import Feed
+from crazyflow_ros.view.swarm import color_of
 from crazyflow_ros.view.viewer import Viewer
 
 SCRIPTS = ("panel.css", "cards.js", "map.js")
-"""What the map needs of the shell."""
+"""Scripts and styles of the shell that draw the map."""
 
 _DIGITS, _YAW_DIGITS = 2, 1  # after the point [m, rad]
 _PERIOD = 0.1  # s of wall time between two updates
 
 
 class MapFeed:
-    """The content of the map. Nothing is sent while no tab shows it, and then only what changes.
+    """The content of the map: nothing while no tab shows it, then everything, then changes.
 
     Args:
         viewer: The page, whose shell draws the map: `map.js`. A click selects a drone.
@@ -42,7 +42,7 @@ class MapFeed:
         viewer.shell.on("map_select", self._select)
 
     def _select(self, _: int, name: Any) -> None:
-        """Select a drone. In the server's thread."""
+        """Select a drone, in the server's thread."""
         if isinstance(name, str) and name in self._names:
             self._viewer.selected = name
 
@@ -57,7 +57,7 @@ class MapFeed:
         return self.is_wanted and time.monotonic() >= self._due
 
     def clear(self) -> None:
-        """Send everything again later: nothing is shown now."""
+        """Show nothing; the next update sends everything."""
         self._names = ()
         self._feed.send(None, dict)
 
@@ -74,7 +74,7 @@ class MapFeed:
             frame: The drones.
             world: The shapes of the world; the same object as long as it is the same world.
             goals: Where drones fly to [m], shape (2,), by name.
-            down: Names of those that have crashed.
+            down: Names of drones that have crashed.
         """
         self._due = time.monotonic() + _PERIOD
         is_new = frame.names != self._names or world is not self._world
@@ -118,7 +118,7 @@ def _plain(corners: np.ndarray, color: str, is_floor: bool) -> Any:
 
 
 def _changes(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """Return what differs; of what is by number, only the numbers that do."""
+    """Return the entries that differ, and of nested mappings only the keys that differ."""
     changed: dict[str, Any] = {}
     for name, value in now.items():
         old = before.get(name)

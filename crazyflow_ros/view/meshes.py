@@ -11,8 +11,7 @@ import trimesh
 
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
-from crazyflow_ros.view.glb import GlbPart, glb_of
-from crazyflow_ros.view.unlit import linear, unlit
+from crazyflow_ros.view.glb import GlbPart, glb_of, linear, unlit
 
 _SHARP = np.deg2rad(35.0)  # angle between faces above which their edge is sharp
 _MOST_FACES = 50_000  # of a mesh whose edges are looked for
@@ -40,12 +39,12 @@ def parts_of(shapes: Iterable[VisibleShape]) -> list[GlbPart]:
 
 
 def linear_rgba(rgba: np.ndarray) -> np.ndarray:
-    """Return a colour of a shape as GLB files have it, (4,)."""
+    """Convert a colour of a shape to a linear colour of GLB files, (4,)."""
     return np.append(linear(rgba[:3]), rgba[3])
 
 
 def outline(shapes: Sequence[VisibleShape], width: float, seen: tuple[float, ...]) -> GlbPart:
-    """Return a shell around shapes of which only the inside is seen: a line around them.
+    """Return a line around shapes: a larger shell, of which only the inside is visible.
 
     Args:
         shapes: The shapes; meshes and transparent ones have no outline.
@@ -68,7 +67,7 @@ def _nothing() -> GlbPart:
 
 
 def mesh_of(shape: VisibleShape) -> trimesh.Trimesh:
-    """Return a shape as triangles whose corners are apart where an edge is sharp."""
+    """Return a shape as triangles, with separate corners at sharp edges."""
     match shape.form:
         case ShapeForm.BOX:
             mesh = trimesh.creation.box(extents=shape.size)
@@ -92,7 +91,7 @@ def mesh_of(shape: VisibleShape) -> trimesh.Trimesh:
 def transformed(
     mesh: trimesh.Trimesh, position: np.ndarray, attitude: np.ndarray
 ) -> trimesh.Trimesh:
-    """Return a mesh at a position [m] and an attitude (xyzw) in another frame."""
+    """Move a mesh to a position [m] and an attitude (xyzw), and return it."""
     pose = np.eye(4)
     pose[:3, :3], pose[:3, 3] = rotation_matrix(attitude), position
     mesh.apply_transform(pose)

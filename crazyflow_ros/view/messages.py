@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import JointState, MultiDOFJointState
 
-from crazyflow_ros.ros.messages.cdr import below, find_numbers
-from crazyflow_ros.ros.messages.numeric_message import elements
-from crazyflow_ros.ros.messages.serialisation import deserialised
-from crazyflow_ros.ros.topics.states import messages_of_all
+from crazyflow_ros.ros.messages import below, deserialised, elements, find_numbers
+from crazyflow_ros.ros.topics.drone_states import messages_of_all
 from crazyflow_ros.view.frame import N_ROTORS, Frame
 
 _STAMP = below("header.stamp", ("sec", "nanosec"))
@@ -20,7 +18,7 @@ _WORD = 4  # bytes
 
 
 class NumberReader:
-    """Reads the numbers of a simulator's serialised messages, which differ in nothing else.
+    """Reads the numbers of serialised messages that differ in nothing else.
 
     Deserialising a message of 100 drones takes ten times as long.
 

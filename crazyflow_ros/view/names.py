@@ -1,4 +1,4 @@
-"""Names of the drones, beside them in the picture of each tab, where they hide no drone."""
+"""Names of the drones in the picture of each tab, beside their drones, where they hide none."""
 
 from __future__ import annotations
 
@@ -42,11 +42,7 @@ _AWAY, _MIDDLE = (np.array([side[i] for side in _SIDES]) for i in (0, 1))
 
 
 class Names:
-    """The names in all tabs.
-
-    Args:
-        server: The page's server.
-    """
+    """The names in all tabs."""
 
     def __init__(self, server: viser.ViserServer) -> None:
         self._tabs: dict[int, _TabNames] = {}  # by viser's number of the tab
@@ -85,7 +81,7 @@ class Names:
 
 
 class _TabNames:
-    """The names in a tab; less often moved if there are many."""
+    """The names in a tab; many names are moved less often."""
 
     def __init__(self, scene: Any, drones: Sequence[str]) -> None:
         self.drones = drones
@@ -123,7 +119,7 @@ class _TabNames:
 def sides_of(
     look: Look, position: np.ndarray, radii: np.ndarray, widths: np.ndarray, before: np.ndarray
 ) -> np.ndarray:
-    """Return on which side of its drone each name is, as numbers of sides, shape (K,).
+    """Choose the side of its drone for each name, as numbers of `_SIDES`, shape (K,).
 
     Args:
         look: The camera and the picture.

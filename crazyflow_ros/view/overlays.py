@@ -10,12 +10,12 @@ import viser
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene.frames import body_to_world
-from crazyflow_ros.view.drawing import color_of
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import MOST_NAMES
 from crazyflow_ros.view.plans import Plans, ShownPlan
 from crazyflow_ros.view.shown import Shown
+from crazyflow_ros.view.swarm import color_of
 
 _THRUST, _WIND = (240, 170, 30), (90, 200, 255)  # colours
 _HOVER = 0.12  # m, length of an arrow whose thrust balances the weight
@@ -24,6 +24,9 @@ _GOAL_RADIUS = 0.025  # m
 _GRAVITY = 9.81
 _RPM = 60 / (2 * np.pi)  # 1 rad/s
 _ABOVE = np.array([0.0, 0.0, 0.25])  # m, position of the wind's arrow relative to the drone
+
+
+_figures = cache(load_drone)
 
 
 class Overlays:
@@ -99,7 +102,9 @@ class Overlays:
         """Draw an arrow along the thrust of each drone."""
         arrows = np.zeros((0, 2, 3))
         if self._has_thrust.value and (model := self._follower.parameters.get("drone_model")):
-            lengths = _HOVER * _thrust(frame.rotor_speed, model) / _weight(model)
+            figures = _figures(model)
+            thrust = np.polynomial.Polynomial(figures["rpm2thrust"])(frame.rotor_speed * _RPM)
+            lengths = _HOVER * thrust.sum(axis=-1) / (float(figures["mass"]) * _GRAVITY)
             along = np.stack([0 * lengths, 0 * lengths, lengths], axis=-1)
             ends = frame.position + body_to_world(frame.attitude, along)
             arrows = np.stack([frame.position, ends], axis=1)[lengths > 0.01]
@@ -125,17 +130,3 @@ class Overlays:
             self._arrows[name] = self._server.scene.add_arrows(
                 f"/{name}", arrows, color, shaft_radius=0.004, head_radius=0.01, head_length=0.02
             )
-
-
-def _thrust(rotor_speed: np.ndarray, model: str) -> np.ndarray:
-    """Return the thrust of all rotors (M,) [N] at speeds (M, 4) [rad/s]."""
-    return np.polynomial.Polynomial(_figures(model)["rpm2thrust"])(rotor_speed * _RPM).sum(axis=-1)
-
-
-def _weight(model: str) -> float:
-    return float(_figures(model)["mass"]) * _GRAVITY
-
-
-@cache
-def _figures(model: str) -> dict[str, Any]:
-    return dict(load_drone(model))

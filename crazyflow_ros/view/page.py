@@ -8,7 +8,7 @@ from pathlib import Path
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.overlays import Overlays
 from crazyflow_ros.view.panel import panel
-from crazyflow_ros.view.panel.log import ERROR
+from crazyflow_ros.view.panel.page_log import ERROR
 from crazyflow_ros.view.panel.sticks import KEYS, Sticks
 from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.sensor_drawings import SensorDrawings
@@ -41,11 +41,7 @@ class Page:
     """
 
     def __init__(
-        self,
-        follower: Follower,
-        address: str = ADDRESS,
-        port: int = PORT,
-        folder: Path = Path(),
+        self, follower: Follower, address: str = ADDRESS, port: int = PORT, folder: Path = Path()
     ) -> None:
         self._follower = follower
         self._sticks, shell = Sticks(), Shell((*SCRIPTS, *panel.SCRIPTS))

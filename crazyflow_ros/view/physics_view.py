@@ -49,15 +49,15 @@ class PhysicsView:
         self._model: mujoco.MjModel | None = None
         self._ended = threading.Event()
         self.viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
-        physics.on_flight_event(self._note)
+        physics.news.on_flight_event(self._note)
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
 
     def start(self) -> None:
-        """Show the simulation from now on."""
+        """Start to show the simulation."""
         self._thread.start()
 
     def close(self, timeout: float = 1.0) -> None:
-        """Close the page; a frame under way may take `timeout` [s]."""
+        """Close the page, and wait up to `timeout` [s] for the frame in progress."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join(timeout)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from nav_msgs.msg import Path
 
-from crazyflow_ros.ros.messages.geometry import xyz, xyzw
-from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.messages import nanoseconds, xyz, xyzw
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view.follower import Follower, Inbox
@@ -43,10 +42,7 @@ class ShownPlan:
 
 
 class Plans:
-    """The latest plans of the drones; subscribes to those only that somebody uses.
-
-    Args:
-        follower: The connection to the simulator.
+    """The latest plans of the drones; subscribes only to those that somebody uses.
 
     Attributes:
         under_way: The plans of drones that have not arrived yet, by name.
@@ -56,32 +52,27 @@ class Plans:
         self._follower = follower
         self._users: dict[str, tuple[str, ...]] = {}
         self._drones: dict[str, str] = {}  # by topic
-        self._inbox: Inbox | None = None
+        # A plan is sent once, perhaps before the publisher of the topic is known here.
+        self._inbox = Inbox(follower, LATCHED_QOS)
         self._resets: dict[str, int] = {}
         self._followed: dict[str, ShownPlan] = {}
         self.under_way: dict[str, ShownPlan] = {}
 
     def use(self, user: str, drones: tuple[str, ...]) -> None:
-        """Subscribe to the plans of these drones for a user, instead of those before."""
+        """Subscribe to the plans of these drones for a user, in place of the previous drones."""
         self._users[user] = drones
         topics = {
             self._follower.topic(f"{drone}/plan"): drone
             for drone in dict.fromkeys(drone for used in self._users.values() for drone in used)
         }
-        if topics == self._drones:
-            return
-        if self._inbox is not None:
-            self._follower.hang_up(self._inbox)
         self._drones = topics
-        # A plan is sent once, perhaps before the publisher of the topic is known here.
-        kinds = dict.fromkeys(topics, Path)
-        self._inbox = self._follower.listen(kinds, LATCHED_QOS) if topics else None
+        self._inbox.subscribe(dict.fromkeys(topics, Path))
         for known in (self._followed, self.under_way):
             for drone in known.keys() - set(topics.values()):
                 del known[drone]
 
     def update(self, resets: Mapping[str, int]) -> None:
-        """Read what has arrived. Call it for each frame.
+        """Read the plans that have arrived. Call it for each frame.
 
         Args:
             resets: Number of resets of each drone so far. One ends the plan from before it.
@@ -92,16 +83,14 @@ class Plans:
                 self._followed.pop(drone, None)
                 self.under_way.pop(drone, None)
         for topic, drone in self._drones.items():
-            assert self._inbox is not None
-            message = self._inbox.take(topic)
-            if message is not None:
+            if (message := self._inbox.take(topic)) is not None:
                 self._note(drone, message)
 
     def reference(self, drone: str, time: float) -> np.ndarray:
-        """Return where a drone should be at a simulated time [s]: place and heading, shape (4,).
+        """Return the position and heading that a drone should have at a time [s], shape (4,).
 
-        NaN if that is not known: the drone has no command, or one without a path, or has arrived
-        before somebody used its plan.
+        NaN if unknown: the drone has no command, or one without a path, or arrived before anybody
+        used its plan.
         """
         plan = self._followed.get(drone)
         return _NOWHERE if plan is None else plan.at(time)

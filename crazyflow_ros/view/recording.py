@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from visualization_msgs.msg import MarkerArray
 
-from crazyflow_ros.checks.mcap_file import McapFile
+from crazyflow_ros.checks.mcap_file import Choice, McapFile
 from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.drones import DEFAULT_DRONE
-from crazyflow_ros.ros.messages.scene_markers import shapes_of
-from crazyflow_ros.ros.messages.serialisation import deserialised
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS, deserialised, shapes_of
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader
@@ -24,7 +23,7 @@ _STATES = "sensor_msgs/msg/MultiDOFJointState"
 
 
 class Recording:
-    """A recording of a simulator, read piece by piece.
+    """A recording of a simulator, which is read in pieces.
 
     Args:
         path: The MCAP file, of the simulator, of a page or of rosbag2.
@@ -38,10 +37,10 @@ class Recording:
         model: Model of the drones.
         begin_ns: Time of the first message [ns].
         end_ns: Time of the last message [ns].
-        zero_ns: Time in the file from which shown times count [ns]: that of simulated time 0, or of
-            the first message if it has wall times of another recorder.
+        zero_ns: Time in the file at which shown times are 0 [ns]: that of simulated time 0, or of
+            the first message if another recorder has written wall times.
         looks: How the drones look.
-        notes: What the file lacks, in words.
+        notes: Problems of the file, for its user.
 
     Raises:
         OSError: The file cannot be read.
@@ -65,7 +64,7 @@ class Recording:
         if self.file.goes_back:
             self.notes.append(
                 "Time goes back in this file, because it was reset or a checkpoint was loaded: "
-                "what has the same time is shown mixed."
+                "messages of the same time are shown mixed."
             )
         self._rest: Iterator[Message] = iter(())
         self._next: Message | None = None
@@ -74,7 +73,7 @@ class Recording:
         self._time_ns = self.end_ns + 1  # of the last `frame`
 
     def _read_worlds(self) -> list[tuple[int, list[VisibleShape]]]:
-        """Return the worlds, and since when there was each [ns]."""
+        """Return the worlds with the times from which they are valid [ns]."""
         worlds = []
         for message in self.file.messages({f"{self.node}/scene": None}):
             try:
@@ -159,3 +158,30 @@ def _node_of(file: McapFile) -> str:
         f"with rosbag2 the topic /crazyflow/odometry; its topics are "
         f"{', '.join(sorted(file.types)) or 'none'}"
     )
+
+
+def every(period_ns: int) -> Choice:
+    """Return a function that chooses one message in each period [ns]."""
+    latest = -1
+
+    def choose(times: np.ndarray) -> np.ndarray:
+        nonlocal latest
+        periods = times // period_ns
+        mask = np.diff(periods, prepend=latest) != 0
+        latest = int(periods[-1])
+        return mask
+
+    return choose
+
+
+def after_silence(silence_ns: int) -> Choice:
+    """Return a function that chooses messages after a silence of this length [ns]."""
+    latest = -silence_ns
+
+    def choose(times: np.ndarray) -> np.ndarray:
+        nonlocal latest
+        mask = np.diff(times, prepend=latest) >= silence_ns
+        latest = int(times[-1])
+        return mask
+
+    return choose

@@ -9,17 +9,12 @@ import viser
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import LaserScan, PointCloud2, Range
 
-from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.messages import type_name, xyz
 from crazyflow_ros.scene.frames import body_to_world, multiply
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.frame import Frame
 
-KINDS = {
-    "sensor_msgs/msg/LaserScan": LaserScan,
-    "sensor_msgs/msg/PointCloud2": PointCloud2,
-    "sensor_msgs/msg/Range": Range,
-    "geometry_msgs/msg/WrenchStamped": WrenchStamped,
-}
+KINDS = {type_name(kind): kind for kind in (LaserScan, PointCloud2, Range, WrenchStamped)}
 """Types of messages that are drawn, by their names."""
 
 _PERIOD = 3  # frames between two checks for messages
@@ -31,75 +26,58 @@ _MOST_POINTS = 20_000  # of one cloud; larger ones are thinned out
 
 
 class SensorDrawings:
-    """Draws the sensor readings of one drone, and subscribes to them only while they are shown.
-
-    Args:
-        server: The page's server.
-        follower: The connection to the simulator.
-    """
+    """Draws sensor readings of one drone; subscribes to them only while they are shown."""
 
     def __init__(self, server: viser.ViserServer, follower: Follower) -> None:
         self._server, self._follower = server, follower
-        self._inbox: Inbox | None = None
+        self._inbox = Inbox(follower)
         self._wanted: object = None
         self._drawn: dict[str, Any] = {}
         self._count = 0
 
     def show(self, frame: Frame, drone: str, names: frozenset[str]) -> None:
-        """Draw the readings that arrived from a drone's sensors.
+        """Draw the readings that have arrived from a drone's sensors.
 
         Args:
             frame: The drones.
             drone: Name of the drone.
-            names: Short names of the topics that are drawn, such as `scan`.
+            names: Topics to draw, by their names below the drone's, such as `scan`.
         """
         self._count += 1
         wanted = drone, names, bool(names and self._server.get_clients())
         if wanted != self._wanted or self._count % _LOOK == 1:
             self._wanted = wanted
             self._listen(drone, names if wanted[-1] else frozenset())
-        if self._inbox is None or self._count % _PERIOD:
+        if self._count % _PERIOD:
             return
         for topic in self._inbox.topics:
-            message = self._inbox.take(topic)
-            if message is not None:
+            if (message := self._inbox.take(topic)) is not None:
                 self._draw(topic, message, frame)
 
     def _listen(self, drone: str, names: frozenset[str]) -> None:
-        """Subscribe to those of these topics of a drone that are there."""
-        wanted: dict[str, Any] = {}
-        topics = self._follower.types_of_topics() if names else {}
-        for name in names:
-            topic = self._follower.topic(f"{drone}/{name}")
-            if (kind := KINDS.get(topics.get(topic, ""))) is not None:
-                wanted[topic] = kind
-        if wanted.keys() == (self._inbox.topics.keys() if self._inbox is not None else set()):
-            return
-        if self._inbox is not None:
-            self._follower.hang_up(self._inbox)
-            for topic in self._inbox.topics.keys() - wanted.keys():
-                self._erase(topic)
-        self._inbox = self._follower.listen(wanted) if wanted else None
-
-    def _erase(self, topic: str) -> None:
-        handle = self._drawn.pop(topic, None)
-        if handle is not None:
-            handle.remove()
+        """Subscribe to those of these topics of a drone that exist."""
+        topics = self._follower.topics_of(drone) if names else {}
+        wanted = {
+            self._follower.topic(f"{drone}/{name}"): KINDS[kind]
+            for name, kind in topics.items()
+            if name in names and kind in KINDS
+        }
+        for topic in self._inbox.topics.keys() - wanted.keys():
+            if topic in self._drawn:
+                self._drawn.pop(topic).remove()
+        self._inbox.subscribe(wanted)
 
     def _draw(self, topic: str, message: Any, frame: Frame) -> None:
         pose = self._pose_of(message.header.frame_id, frame)
         if pose is None:
             return
-        name = f"/sensors{topic}"
-        scene = self._server.scene
+        name, scene = f"/sensors{topic}", self._server.scene
         match message:
-            case LaserScan():
+            case LaserScan() | PointCloud2():
+                is_scan = isinstance(message, LaserScan)
+                points = scan_points(message) if is_scan else cloud_points(message)
                 self._drawn[topic] = scene.add_point_cloud(
-                    name, _placed(scan_points(message), *pose), _POINT, point_size=_POINT_SIZE
-                )
-            case PointCloud2():
-                self._drawn[topic] = scene.add_point_cloud(
-                    name, _placed(cloud_points(message), *pose), _POINT, point_size=_POINT_SIZE
+                    name, _placed(points, *pose), _POINT, point_size=_POINT_SIZE
                 )
             case Range():
                 reach = message.range if np.isfinite(message.range) else message.max_range
@@ -120,7 +98,7 @@ class SensorDrawings:
                 )
 
     def _pose_of(self, name: str, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the pose of a TF frame in the world, or None if it is not known."""
+        """Return the pose of a TF frame in the world; None if unknown."""
         position, attitude = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
         for _ in range(len(self._follower.frames) + 1):  # bounded, in case frames form a loop
             drone, _, link = name.partition("/")
@@ -136,12 +114,12 @@ class SensorDrawings:
 
 
 def _placed(points: np.ndarray, position: np.ndarray, attitude: np.ndarray) -> np.ndarray:
-    """Express points (n, 3) of a frame in the world."""
+    """Transform points (n, 3) of a frame to the world."""
     return (position + body_to_world(attitude, points)).astype(np.float32)
 
 
 def scan_points(message: LaserScan) -> np.ndarray:
-    """Return what a scan hits [m] in its frame, shape (n, 3)."""
+    """Return the points that a scan hits [m] in its frame, shape (n, 3)."""
     ranges = np.asarray(message.ranges, float)
     angles = message.angle_min + message.angle_increment * np.arange(len(ranges))
     hit = np.isfinite(ranges)

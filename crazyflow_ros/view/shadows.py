@@ -1,16 +1,15 @@
-"""Soft shadows on what is below the drones, each with a line up to its drone."""
+"""Soft shadows on the ground below the drones, each with a line up to its drone."""
 
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.view.glb import glb_of
+from crazyflow_ros.view.glb import band, circle, glb_of, unlit
 from crazyflow_ros.view.ground import Ground
-from crazyflow_ros.view.unlit import unlit
 
 _PROFILE = ((0.0, 0.83), (0.35, 0.8), (0.62, 0.46), (0.82, 0.16), (1.0, 0.0))
 """Distance from the middle in drone radii, and opacity."""
@@ -79,17 +78,11 @@ class Shadows:
 @cache
 def _shape() -> bytes:
     """Return a disc of radius 1 with a line of height 1 on it."""
-    angles = np.linspace(0, 2 * np.pi, _SECTIONS, endpoint=False)
-    circle = np.column_stack([np.cos(angles), np.sin(angles), np.zeros_like(angles)])
-    corners = [_SPREAD * radius * circle for radius, _ in _PROFILE]
+    ring = np.column_stack([circle(_SECTIONS), np.zeros(_SECTIONS)])
+    corners = [_SPREAD * radius * ring for radius, _ in _PROFILE]
     colors = [np.tile((0.0, 0.0, 0.0, opacity), (_SECTIONS, 1)) for _, opacity in _PROFILE]
-    faces = []
-    here = np.arange(_SECTIONS)
-    after = (here + 1) % _SECTIONS
-    for ring in range(len(_PROFILE) - 1):
-        a, b = ring * _SECTIONS + here, ring * _SECTIONS + after
-        faces += [np.column_stack([a, a + _SECTIONS, b + _SECTIONS])]
-        faces += [np.column_stack([a, b + _SECTIONS, b])]
+    rings = (band(number * _SECTIONS, _SECTIONS) for number in range(len(_PROFILE) - 1))
+    faces = [*chain(*rings)]
     square = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * _LINE
     ends = np.linspace(0.0, 1.0, _DASHES + 1)
     for number, (low, high) in enumerate(pairwise(ends)):

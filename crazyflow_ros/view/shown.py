@@ -1,23 +1,38 @@
-"""The switches that select what a page draws."""
+"""What a page draws: switches, and the drawn size of drones, larger where they would be dots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
 import viser
 
 from crazyflow_ros.view.drawing import Switches
-from crazyflow_ros.view.drawn_size import AUTOMATIC, CHOICES, DrawnSize
+
+AUTOMATIC = "automatic"
+"""The setting with which the page chooses."""
+PIXELS = 50.0
+"""Least width of a drone in a picture, up to the size `LARGEST` [CSS pixels]."""
+LARGEST = 10.0
+"""Largest drawn size, as a multiple of the real size."""
+CHOICES = (AUTOMATIC, *(f"{size:g} ×" for size in (1, 2, 3, 4, 6, 8, LARGEST)))
+"""Settings for users."""
+
+_STEP = 1.2  # from one size to the next one
+_SLACK = 1.6  # how far too large drones become before they are drawn smaller
+_NEAR = 0.8  # of the real size, needed where drones are drawn as they are
+_QUICK = 0.25  # s, time constant of a change
+_SETTLED = 0.01  # of a size, below which it has changed
 
 
 class Shown:
-    """Switches, the same in all tabs; the `value` of each says whether it is on.
+    """Switches that all tabs share; the `value` of each says whether it is on.
 
     Args:
         server: The page's server.
-        on_change: Called after one that is here from the beginning was changed.
+        on_change: Called after a change of a switch that is not from `add`.
 
     Attributes:
         dark: Whether all tabs are dark, see `theme`.
@@ -58,7 +73,7 @@ class Shown:
         return Switches(bool(self.trails.value), bool(self.shadows.value))
 
     def choose_size(self, needed: list[float], seconds: float) -> None:
-        """Choose the drawn size, see `DrawnSize.choose`, and tell it if it is not the real one."""
+        """Choose the drawn size, see `DrawnSize.choose`; a note tells if it is not real."""
         self.size.choose(self._sizes.value, needed, seconds)
         self._note.visible = self.size.goal != 1
         text = escape(f"Drones are drawn {self.size.goal:.2g} times as large as they are")
@@ -68,3 +83,48 @@ class Shown:
         """Add a switch."""
         with self._folder:
             return self._gui.add_checkbox(label, is_on, hint=hint)
+
+
+class DrawnSize:
+    """The drawn size of the drones in all tabs.
+
+    Attributes:
+        value: As a multiple of the real size.
+        goal: The value that it approaches.
+    """
+
+    def __init__(self) -> None:
+        self.value = 1.0
+        self.goal = 1.0
+
+    def choose(self, setting: str, needed: Iterable[float], seconds: float) -> None:
+        """Choose the size.
+
+        Args:
+            setting: One of `CHOICES`.
+            needed: The size that each picture needs, as a multiple of the real size. The largest
+                decides, so that drones are visible in all of them.
+            seconds: Wall time since the last call [s]; infinite for a change at once.
+        """
+        if setting != AUTOMATIC:
+            self.value = self.goal = float(setting.split()[0])
+            return
+        least = min(max((*needed, 0.0)), LARGEST)
+        most = 1.0 if least < _NEAR else max(least * _SLACK, 1.0)
+        if least > 0 and not least <= self.goal * (1 + 1e-9) <= most * (1 + 2e-9):
+            steps = math.ceil(math.log(max(least, 1.0), _STEP) - 1e-9)
+            self.goal = min(_STEP**steps, LARGEST)
+        self.value += (self.goal - self.value) * -math.expm1(-seconds / _QUICK)
+        if abs(self.value - self.goal) < _SETTLED * self.goal:
+            self.value = self.goal
+
+
+def needed_size(diameter: float, depth: float, focal: float) -> float:
+    """Return the drawn size that makes a drone `PIXELS` wide, as a multiple of its real size.
+
+    Args:
+        diameter: Of the drone [m].
+        depth: Distance from the camera along its axis [m].
+        focal: Focal length of the picture [CSS pixels].
+    """
+    return PIXELS * max(depth, 1e-3) / (focal * diameter)

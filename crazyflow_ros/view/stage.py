@@ -1,15 +1,15 @@
-"""What the world stands in: sky, light and a floor that fades into the horizon, light or dark."""
+"""The stage of the world: sky, light, and a floor that fades into the horizon, light or dark."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 import numpy as np
 import viser
 
-from crazyflow_ros.view.glb import GlbPart, glb_of
-from crazyflow_ros.view.unlit import unlit
+from crazyflow_ros.view.glb import GlbPart, band, circle, glb_of, unlit
 
 _SKY, _REACH = 450.0, 400.0  # m, radii of the sky and of the floor; cameras see 1000 m
 _FADED = 45.0  # m from the middle, where the floor has become the horizon
@@ -66,13 +66,10 @@ DARK = Palette(
 
 
 class Stage:
-    """What the drones fly in: a light one for all tabs, and others for tabs that need them.
+    """Floor, sky and light: a light stage for all tabs, and others for tabs that need them.
 
-    A tab has the light one with the first message, so that its renderer compiles everything for
-    the number of lights that stays. Tabs that are dark or look elsewhere get their own.
-
-    Args:
-        server: The page's server.
+    The first message to a tab has the light stage, so that its renderer compiles everything for
+    the final number of lights. Tabs that are dark or look elsewhere get their own stage.
     """
 
     def __init__(self, server: viser.ViserServer) -> None:
@@ -90,7 +87,7 @@ class Stage:
         return self._own.get(client.client_id, self._of_all)
 
     def set_dark(self, client: viser.ClientHandle, is_dark: bool) -> None:
-        """Give a tab its stage, or another one."""
+        """Give a tab the dark or the light stage."""
         palette, before = DARK if is_dark else LIGHT, self._of(client)
         if before.palette is palette:
             return
@@ -98,12 +95,12 @@ class Stage:
             self._own[client.client_id] = _Surroundings(client, palette, before.place)
 
     def set_floor(self, height: float) -> None:
-        """Lay the floor at another height [m]."""
+        """Move the floor to a height [m]."""
         for stage in (self._of_all, *self._own.values()):
             stage.move(np.array([*stage.place[:2], height]))
 
     def centre(self, client: viser.ClientHandle, x: float, y: float) -> None:
-        """Have the floor and the sky of a tab around this place [m]."""
+        """Centre the floor and the sky of a tab at a place [m]."""
         stage, place = self._of(client), np.array([x, y])
         if np.abs(place - stage.place[:2]).max() <= _STEP:
             return
@@ -116,7 +113,7 @@ class Stage:
 
 
 class _Surroundings:
-    """Floor, sky and light, in place of those that the tab had."""
+    """Floor, sky and light, which replace those of the tab."""
 
     def __init__(
         self, owner: viser.ViserServer | viser.ClientHandle, palette: Palette, place: np.ndarray
@@ -158,7 +155,7 @@ def _surface(palette: Palette) -> bytes:
 
 
 def _mix(first: Color, second: Color, share: np.ndarray) -> np.ndarray:
-    """Return colours (n, 4), opaque, from the first one to the second one."""
+    """Return opaque colours (n, 4) between two, at the shares (n,) of the second one."""
     share = np.asarray(share, float)[:, None]
     rgb = (1 - share) * np.array(first) + share * np.array(second)
     return np.column_stack([rgb, np.ones(len(rgb))])
@@ -170,20 +167,11 @@ def _smooth(share: np.ndarray) -> np.ndarray:
 
 
 def _rings(radii: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return corners and faces of a surface of revolution; its rings follow each other."""
-    angles = np.linspace(0, 2 * np.pi, _RIM, endpoint=False)
-    circle = np.column_stack([np.cos(angles), np.sin(angles)])
-    corners = np.concatenate(
-        [np.column_stack([r * circle, np.full(_RIM, z)]) for r, z in zip(radii, heights)]
-    )
-    here = np.arange(_RIM)
-    after = (here + 1) % _RIM
-    faces = []
-    for ring in range(len(radii) - 1):
-        a, b = ring * _RIM + here, ring * _RIM + after
-        c, d = a + _RIM, b + _RIM
-        faces += [np.column_stack([a, c, d]), np.column_stack([a, d, b])]
-    return corners, np.concatenate(faces)
+    """Return corners and faces of a surface of revolution, ring by ring."""
+    ring = circle(_RIM)
+    corners = [np.column_stack([r * ring, np.full(_RIM, z)]) for r, z in zip(radii, heights)]
+    faces = chain(*(band(number * _RIM, _RIM) for number in range(len(radii) - 1)))
+    return np.concatenate(corners), np.concatenate([*faces])
 
 
 def _floor(palette: Palette) -> GlbPart:

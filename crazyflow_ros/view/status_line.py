@@ -1,28 +1,32 @@
-"""What stays on top of the page of a simulator, and what is shown while there is none."""
+"""The line on top of the page of a simulator, and the start page without a simulator."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
 import time
 from collections.abc import Callable
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 from crazyflow_ros.view.alarms import Alarm
-from crazyflow_ros.view.commands import command_of, page_of
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.log import Log
+from crazyflow_ros.view.panel.page_log import Log
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.shell import Shell
 
 _PERIOD = 0.1  # s of wall time between two updates
 _SILENT = 5.0  # s of wall time; a simulator reports once a second
 _LINES = 3  # of the log, while a simulator starts
+_PACKAGE = "crazyflow_ros"
 _LONGEST, _MOST_OTHERS = 300, 8  # characters of a text, and names
 
 
 class StatusLine:
-    """Tells the tabs the state of the simulation, what is wrong, and what is waited for.
+    """Tells the tabs the state of the simulation, its alarms, and what the page waits for.
 
     Args:
         shell: The page's shell, whose scripts `status.js` and `start.js` show it.
@@ -113,7 +117,7 @@ class StatusLine:
         self._show_start(seconds)
 
     def _show_start(self, seconds: float) -> None:
-        """Show what is waited for, since so many seconds: the simulator, or its first picture."""
+        """Show what the page waits for, and for how many seconds it has waited."""
         follower = self._follower
         graph, ended, name = follower.graph, follower.ended_ns, _short(self._full_name())
         lines = [line.text[:_LONGEST] for line in self._log.lines() if line.time >= self._began]
@@ -155,3 +159,23 @@ def _as_content(alarm: Alarm) -> dict[str, Any]:
 def _short(name: str) -> str:
     """Return a full name as a user writes it: without the root namespace."""
     return name.removeprefix("/")
+
+
+def command_of(program: str = "") -> str:
+    """Return the command that starts a program of this package, by default the simulator.
+
+    It works in the folder where the page was started, in an environment that is activated or not.
+    """
+    if Path(sys.argv[0]).parent.parts[-2:] == ("lib", _PACKAGE):  # where `ros2 run` looks
+        return f"ros2 run {_PACKAGE} {program or 'simulator'}"
+    python = Path(sys.orig_argv[0])
+    if python.is_relative_to(here := Path.cwd()):
+        python = python.relative_to(here)
+    return shlex.join(filter(None, [os.fspath(python), "-m", _PACKAGE, program]))
+
+
+def page_of(name: str) -> str:
+    """Return the command that shows the simulator with a full name on a page."""
+    namespace, _, node = name.rpartition("/")
+    where = ["--namespace", namespace] if namespace else []
+    return f"{command_of('view')} {shlex.join(['--node', node, *where])}"

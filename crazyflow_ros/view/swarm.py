@@ -14,17 +14,13 @@ import trimesh
 from crazyflow_ros.scene.frames import body_to_world, multiply, xyzw_to_wxyz
 from crazyflow_ros.scene.shapes import VisibleShape, moved
 from crazyflow_ros.view.frame import Frame, Looks, Rotor
-from crazyflow_ros.view.glb import GlbPart, glb_of
+from crazyflow_ros.view.glb import GlbPart, glb_of, linear, unlit
 from crazyflow_ros.view.meshes import mesh_of, outline, parts_of, transformed
-from crazyflow_ros.view.unlit import linear, unlit
 
 MOST_TURNING = 10  # drones whose rotors turn: moving them is most of what the page sends
 _SLOWEST_TURN, _FASTEST_TURN = 2.0, 25.0  # rad/s, of rotors: faster ones would seem to stand still
 _TYPICAL_SPEED = 2000.0  # rad/s
-_RIM, _OUTLINE = (
-    0.09,
-    0.022,
-)  # radii of the rotor, and of the drone: widths of lines
+_RIM, _OUTLINE = (0.09, 0.022)  # radii of the rotor, and of the drone: widths of lines
 _OUTLINE_COLOR = (0.97, 0.98, 1.0)  # drones are dark: one of the two is seen before anything
 _REAR = 245, 247, 250  # colour of the rear rotors; the front ones have that of the drone
 _DISC = np.array([0.12, 0.14, 0.17, 0.75])  # what the blades sweep
@@ -169,7 +165,7 @@ def _rim(radius: float, extra: float) -> trimesh.Trimesh:
 
 @cache
 def _body(looks: Looks, has_rear: bool) -> bytes:
-    """Return what of a drone does not turn, with a bright line around it.
+    """Return the parts of a drone that do not turn, with a bright line around them.
 
     Args:
         looks: How the drone looks.

@@ -1,4 +1,4 @@
-"""Which of viser's clients is which tab of the shell: a tab has a WebSocket for each."""
+"""The tabs of a page: which of viser's clients is which tab of the shell, and their theme."""
 
 from __future__ import annotations
 
@@ -21,12 +21,8 @@ Listener = Callable[[viser.ClientHandle, Any], None]
 class Tabs:
     """The tabs of a page.
 
-    viser does not tell a tab its number, so that each gets a mark, invisible in the panel, which
-    it sends back through the shell.
-
-    Args:
-        server: The page's server.
-        shell: The page's shell.
+    A tab has one WebSocket to viser and one to the shell. viser does not tell a tab its number, so
+    each tab gets an invisible mark in the panel, which it sends back through the shell.
     """
 
     def __init__(self, server: viser.ViserServer, shell: Shell) -> None:
@@ -42,7 +38,7 @@ class Tabs:
         server.on_client_disconnect(self._remove)
 
     def on(self, kind: str, listener: Listener) -> None:
-        """Call a function with each message of a kind, and viser's client that is the same tab.
+        """Call a function with viser's client of a tab and each message of a kind from that tab.
 
         Messages of a tab whose client is not known yet wait for it, the latest of each kind.
         """
@@ -84,3 +80,40 @@ class Tabs:
         if client is not None:
             for listener in self._listeners[kind]:
                 listener(client, content)
+
+
+class Theme:
+    """Dark or light: each tab follows its browser, or all tabs are dark.
+
+    Args:
+        server: The page's server.
+        shell: The page's shell, whose script `theme.js` decides.
+        tabs: The page's tabs.
+        switch: The checkbox that makes all tabs dark.
+    """
+
+    def __init__(self, server: viser.ViserServer, shell: Shell, tabs: Tabs, switch: Any) -> None:
+        self._listeners: list[Callable[[viser.ClientHandle, bool], None]] = []
+        _configure(server.gui, is_dark=False)
+        tabs.on("dark", self._take)
+
+        def force() -> None:
+            shell.show("dark page", bool(switch.value))
+
+        switch.on_update(lambda _: force())
+        force()
+
+    def on_change(self, listener: Callable[[viser.ClientHandle, bool], None]) -> None:
+        """Call a function in the server's thread with a tab, and whether that tab is dark now."""
+        self._listeners.append(listener)
+
+    def _take(self, client: viser.ClientHandle, is_dark: Any) -> None:
+        if isinstance(is_dark, bool):
+            _configure(client.gui, is_dark=is_dark)
+            for listener in self._listeners:
+                listener(client, is_dark)
+
+
+def _configure(gui: viser.GuiApi, *, is_dark: bool) -> None:
+    """Set viser's theme, without the button that shares the page on a server of viser's authors."""
+    gui.configure_theme(dark_mode=is_dark, show_share_button=False, show_logo=False)

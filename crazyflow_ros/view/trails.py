@@ -21,10 +21,6 @@ _TRAIL_PERIOD = 6  # frames between two drawings of the trails, which are the la
 class Trails:
     """Lines behind the drones, in one node of the scene.
 
-    Args:
-        scene: The scene.
-        names: The drones.
-
     Attributes:
         is_late: Whether there are points that are not drawn yet.
     """

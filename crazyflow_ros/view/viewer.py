@@ -11,22 +11,23 @@ from collections.abc import Callable
 import numpy as np
 import viser
 
-from crazyflow_ros.view import server
+from crazyflow_ros.view import page_server
 from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.cameras import Cameras
 from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import Names
-from crazyflow_ros.view.picking import drone_at
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.shown import Shown
 from crazyflow_ros.view.stage import Stage
-from crazyflow_ros.view.tabs import Tabs
-from crazyflow_ros.view.theme import Theme
+from crazyflow_ros.view.tabs import Tabs, Theme
 
 ADDRESS, PORT = "127.0.0.1", 8080
 PERIOD = 1 / 30  # s of wall time between two frames
 _UNSEEN = 1.0  # s between two frames that no tab shows
+_NEAR = 0.08  # m, largest distance between a drone and the ray
+_ANGLE = 0.015  # rad, the same as an angle from the start of the ray, for distant drones
+_FARTHEST = 50.0  # m
 
 
 class Viewer:
@@ -35,11 +36,11 @@ class Viewer:
     Args:
         address: Address to listen on. If other machines can reach it, a browser needs a token.
         port: Port to listen on; the next free one if it is taken.
-        shell: What the page has beside the scene and the panel.
+        shell: The page's shell; by default one that only follows the browser's theme.
 
     Attributes:
         server: The page's server.
-        shell: As given; by default one that only follows the browser's choice of dark or light.
+        shell: The page's shell.
         tabs: The tabs of the shell as viser's clients.
         theme: Tells which tabs are dark.
         url: Address of the page for a browser, with the token if one is needed.
@@ -55,14 +56,11 @@ class Viewer:
     """
 
     def __init__(
-        self,
-        address: str = ADDRESS,
-        port: int = PORT,
-        shell: Shell | None = None,
+        self, address: str = ADDRESS, port: int = PORT, shell: Shell | None = None
     ) -> None:
         token = "" if is_loopback(address) else new_token()
         self.shell = shell or Shell()
-        self.server: viser.ViserServer = server.start(
+        self.server: viser.ViserServer = page_server.start(
             address, port, "crazyflow_ros", token, self.shell
         )
         self.shell.show("version", self.shell.version)
@@ -88,7 +86,7 @@ class Viewer:
         ended: threading.Event,
         report: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """Show frame after frame, also after one has failed, and print why it has.
+        """Show frame after frame; after a failed frame, print why, and continue.
 
         Args:
             show: Shows the present frame.
@@ -101,7 +99,7 @@ class Viewer:
             try:
                 show()
             except Exception as error:  # the next frame may succeed
-                if server.is_race_of_viser(error):
+                if page_server.is_race_of_viser(error):
                     continue
                 if repr(error) != latest:
                     latest = repr(error)
@@ -110,9 +108,9 @@ class Viewer:
 
     @property
     def is_due(self) -> bool:
-        """Whether somebody sees the next frame; without a tab once a second, for the next tab.
+        """Whether to show the next frame: always while a tab is open, otherwise once a second.
 
-        What is shown before a tab is there comes with the first message to it.
+        The first message to a new tab has the latest frame.
         """
         is_old = self._frame is None or time.monotonic() > self._last + _UNSEEN
         return is_old or bool(self.server.get_clients())
@@ -122,7 +120,7 @@ class Viewer:
 
         Args:
             frame: The drones.
-            seconds: Time since the last frame, for which rotors turn unless time stands still [s].
+            seconds: Time by which the rotors turn, unless simulated time stands still [s].
         """
         with self._lock:
             if self.selected not in frame.names:
@@ -134,7 +132,7 @@ class Viewer:
             self._show(frame, seconds if moves else 0.0, elapsed)
 
     def _show_again(self) -> None:
-        """Show a change at once, even if no frame follows, as between the steps of a `Sim`."""
+        """Show a change at once, because no frame may follow, as between the steps of a `Sim`."""
         with self._lock:
             if self._frame is not None:
                 self._show(self._frame, 0.0, math.inf)
@@ -162,10 +160,35 @@ class Viewer:
         self.selected = hit or self.selected
         return hit is not None
 
-    def follow(self) -> None:
-        """Let free cameras follow the selected drone."""
-        self.cameras.follow()
-
     def close(self) -> None:
         """Stop the server."""
-        server.stop(self.server)
+        page_server.stop(self.server)
+
+
+def drone_at(
+    frame: Frame, origin: np.ndarray, direction: np.ndarray, size: float = 1.0
+) -> str | None:
+    """Return the nearest drone on a ray, or None.
+
+    Args:
+        frame: The drones.
+        origin: Start of the ray [m], shape (3,).
+        direction: Its direction, shape (3,).
+        size: Drawn size of the drones as a multiple of their real size.
+    """
+    direction = direction / np.linalg.norm(direction)
+    away = frame.position - origin
+    along = away @ direction
+    beside = np.linalg.norm(away - along[:, None] * direction, axis=1)
+    is_hit = (along > 0) & (beside < np.maximum(size * _NEAR, _ANGLE * along))
+    if not is_hit.any():
+        return None
+    return frame.names[int(np.argmin(np.where(is_hit, along, np.inf)))]
+
+
+def floor_at(origin: np.ndarray, direction: np.ndarray) -> np.ndarray | None:
+    """Return where a ray meets the floor z = 0 [m], shape (3,); None if it is too far away."""
+    if direction[2] >= 0 or origin[2] <= 0:
+        return None
+    place = origin - direction * (origin[2] / direction[2])
+    return place if np.linalg.norm(place - origin) < _FARTHEST else None

@@ -1,8 +1,8 @@
 """Computations evaluated number by number.
 
 Arrays become NumPy arrays of objects, each of which is a JAX array that stands for one number: a
-scalar, or a vector of that number in many worlds. What moves numbers within arrays is done while
-the computation is traced, and leaves no operation.
+scalar, or a vector of that number in many worlds. Operations that only move numbers within arrays
+are carried out during tracing, and leave nothing to compute.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[np.ndarray]) ->
         Its results, arrays of objects.
 
     Raises:
-        CannotEvaluate: A loop would end at other times in other worlds.
+        CannotEvaluate: A loop would not end at the same time in all worlds.
     """
     values = dict(zip(jaxpr.invars, args, strict=True))
     values.update((v, _numbers(x, v)) for v, x in zip(jaxpr.constvars, consts, strict=True))
@@ -182,14 +182,14 @@ def _reduced(fn: Callable[[Any, Any], Any], array: np.ndarray, axes: Sequence[in
 
 
 def _rounded(x: Array) -> Array:
-    """Return the nearest integer, of two the even one."""
+    """Return the nearest integer; halves go to the even one."""
     down = jnp.floor(x)
     rest, odd = x - down, down - 2 * jnp.floor(down / 2) == 1
     return jnp.where((rest > 0.5) | ((rest == 0.5) & odd), down + 1, down)
 
 
 def _picked(index: Array, *numbers: Array) -> Array:
-    """Return the number with an index, of the last branch if it is too large."""
+    """Return the number with an index, or the last one if the index is too large."""
     picked = numbers[-1]
     for k in range(len(numbers) - 2, -1, -1):
         picked = jnp.where(index <= k, numbers[k], picked)
@@ -205,7 +205,7 @@ def _called(jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[np.ndarray]) -> list[np.n
 
 
 def _loop(params: dict[str, Any], args: list[np.ndarray]) -> list[np.ndarray]:
-    """Loop as often in all worlds."""
+    """Run a loop that has the same number of iterations in all worlds."""
     n_cond, n_fixed = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     of_cond, of_body, first = args[:n_cond], args[n_cond:n_fixed], args[n_fixed:]
     ends = np.cumsum([x.size for x in first])

@@ -1,4 +1,4 @@
-"""What was traced and compiled, in files from which the next start loads it.
+"""Results of tracing and compilation, in files from which the next start loads them.
 
 Results of tracing are found by what the trace depends on: this package's source, the versions of
 the compilers, the processor, JAX's configuration, and what the caller names. Compiled code is found
@@ -17,8 +17,6 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,32 +26,15 @@ import jax.numpy as jnp
 from jax.experimental import serialize_executable
 from jax.stages import Compiled, Lowered
 
-from crazyflow_ros.xla.code_description import CodeDescription
 from crazyflow_ros.xla.fingerprint import configuration, machine, source
 from crazyflow_ros.xla.kept_files import KeptFiles, Warn
-from crazyflow_ros.xla.machine_code import described
-from crazyflow_ros.xla.object_code import CannotLoad
 
 T = TypeVar("T")
 
-_MOST_LOADED = 8  # that stay loaded for a second use
+_MOST_LOADED = 8  # functions that stay loaded for a second use
 _WRITING = 0.8  # s for postponed code: a process must end soon after a signal
 _MOST_UNWRITTEN = 12  # functions, more than can be written in that time; each takes some 20 MB
 _HIT = "/jax/compilation_cache/cache_hits"  # JAX's event
-
-
-@dataclass
-class KeptFunction:
-    """A compiled function."""
-
-    function: Compiled
-    description: CodeDescription | None = None
-    """What XLA says about its code, if it consists of kernels for the CPU; known when the function
-    has been stored. To ask XLA for it takes as long."""
-
-    def __call__(self, *args: Any) -> Any:
-        """Call the function by JAX."""
-        return self.function(*args)
 
 
 class CompiledFiles:
@@ -72,11 +53,9 @@ class CompiledFiles:
         self._warn, self._files = warn, KeptFiles(folder, warn)
         self.folder = self._files.folder
         self._is_postponed = False
-        self._loaded: dict[str, KeptFunction] = {}  # the last used come last
+        self._loaded: dict[str, Compiled] = {}  # the last used come last
         self._loaded_lock = threading.Lock()
-        self._unwritten: dict[
-            str, tuple[float, KeptFunction]
-        ] = {}  # with the time [s] of compiling
+        self._unwritten: dict[str, tuple[float, Compiled]] = {}  # with the time [s] of compiling
         self.n_compiled = 0
 
     def traced(self, make: Callable[[], T], *what: object) -> T:
@@ -100,7 +79,7 @@ class CompiledFiles:
         arguments: Sequence[Any],
         *what: object,
         **options: Any,
-    ) -> KeptFunction:
+    ) -> Compiled:
         """Return a compiled function: of this process, from a file, or a new one.
 
         Args:
@@ -114,7 +93,7 @@ class CompiledFiles:
         lowered = cache(lambda: _lowered(make(), arguments, options))
 
         def code() -> str:
-            return _name("code", given, lowered().out_tree, lowered().as_text())
+            return _name("executable", given, lowered().out_tree, lowered().as_text())
 
         name = self.traced(code, "name of code", given, what) if what else code()
         program = self._loaded.get(name)
@@ -131,31 +110,30 @@ class CompiledFiles:
         """Write new code in `close` from now on.
 
         Serialising holds the interpreter's lock for a tenth of a second or more, in which no other
-        Python thread runs. What cannot be written in time at the end is not kept till then.
+        Python thread runs. More code than `close` could write in time is dropped.
         """
         self._is_postponed = True
 
     def close(self) -> None:
-        """Write postponed code within the limit of time, first what took longest to compile."""
+        """Write postponed code within a time limit, beginning with the slowest compilations."""
         self._write_programs(_WRITING)
 
-    def _compile(self, lowered: Lowered, name: str) -> KeptFunction:
+    def _compile(self, lowered: Lowered, name: str) -> Compiled:
         began = time.monotonic()
         function, is_new = newly_compiled(lowered)
-        program = KeptFunction(function)
         self.n_compiled += 1
         if is_new and self.folder is not None:
-            self._unwritten[name] = time.monotonic() - began, program
+            self._unwritten[name] = time.monotonic() - began, function
             for other in self._slowest_first()[_MOST_UNWRITTEN:]:
                 self._unwritten.pop(other, None)
-        return program
+        return function
 
     def _slowest_first(self) -> list[str]:
-        """Names of the functions to write, first what took longest to compile."""
+        """Names of the functions to write, beginning with the slowest compilations."""
         times = {name: seconds for name, (seconds, _) in self._unwritten.copy().items()}
         return sorted(times, key=times.__getitem__, reverse=True)
 
-    def _keep_loaded(self, name: str, program: KeptFunction) -> None:
+    def _keep_loaded(self, name: str, program: Compiled) -> None:
         with self._loaded_lock:
             self._loaded.pop(name, None)
             self._loaded[name] = program
@@ -202,27 +180,24 @@ def newly_compiled(lowered: Lowered) -> tuple[Compiled, bool]:
         jax.monitoring.unregister_event_listener(note)
 
 
-def _serialised(program: KeptFunction) -> bytes:
-    function = program.function
+def _serialised(function: Compiled) -> bytes:
     shardings = jax.tree.leaves(function.input_shardings)
     devices = {device.id for sharding in shardings for device in sharding.device_set}
-    with suppress(CannotLoad):
-        program.description = described(function)
     code, *trees = serialize_executable.serialize(function)
-    # Of PyTreeDef, pickles may refer to freed memory (jaxlib 0.10): its fields that are no arrays.
+    # Pickles of PyTreeDef may refer to freed memory (jaxlib 0.10), in fields that are no arrays.
     examples = [tree.unflatten(range(tree.num_leaves)) for tree in trees]
-    content = code, examples, devices, program.description
+    content = code, examples, devices
     return zlib.compress(pickle.dumps(content), level=1)
 
 
-def _loaded(content: bytes) -> KeptFunction:
-    code, examples, ids, description = pickle.loads(zlib.decompress(content))
+def _loaded(content: bytes) -> Compiled:
+    code, examples, ids = pickle.loads(zlib.decompress(content))
     devices = [device for device in jax.devices() if device.id in ids]
     in_tree, out_tree = map(jax.tree.structure, examples)
     function: Compiled = serialize_executable.deserialize_and_load(
         code, in_tree, out_tree, execution_devices=devices
     )
-    return KeptFunction(function, description)
+    return function
 
 
 _files: CompiledFiles | None = None
@@ -260,10 +235,10 @@ def compiled(
     arguments: Sequence[Any],
     *what: object,
     **options: Any,
-) -> KeptFunction:
+) -> Compiled:
     """Return `CompiledFiles.compiled` of the open cache; without one, a new function."""
     if _files is None:
-        return KeptFunction(_lowered(make(), arguments, options).compile())
+        return _lowered(make(), arguments, options).compile()
     return _files.compiled(make, arguments, *what, **options)
 
 
@@ -289,7 +264,7 @@ def kept_function(function: Callable[..., Any], fixed: Any) -> Callable[..., Any
 
 
 def structure(tree: Any) -> tuple[object, ...]:
-    """Return what compiled code depends on of its arguments."""
+    """Return the properties of arguments that compiled code depends on."""
     leaves, treedef = jax.tree.flatten(tree)
     devices = {d.id for x in leaves if isinstance(x, jax.Array) for d in x.devices()}
     return treedef, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves), (*sorted(devices),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-_LEVEL, _DEFAULT = "TF_CPP_MIN_LOG_LEVEL", "1"  # JAX's own, which it sets
+_LEVEL, _DEFAULT = "TF_CPP_MIN_LOG_LEVEL", "1"  # the default that JAX sets
 _FUSED = "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion"
 
 

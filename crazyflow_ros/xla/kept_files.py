@@ -25,12 +25,12 @@ Warn = Callable[[str], object]
 _PREFIX = "compiled-"
 _LARGEST, _MOST_BYTES = 100_000_000, 500_000_000  # of one file, of all
 _UNUSED = 90 * 24 * 3600.0  # s after which a file is removed
-_DEAD = 3600.0  # s after which whoever was writing a file has ended
-_OTHERS = 0o022  # may write
+_DEAD = 3600.0  # s after which the writer of an unfinished file has surely ended
+_OTHERS = 0o022  # permission of others to write
 
 
 class KeptFiles:
-    """A folder of files. What nobody has used for long is removed.
+    """A folder of files. Files that nobody has used for long are removed.
 
     Args:
         folder: The folder; created if missing.
@@ -102,7 +102,7 @@ def make_private(folder: Path) -> str:
     """Let only this user read and write a folder, which is created if it is missing.
 
     Returns:
-        Why what is in it must not be executed; empty if it may be.
+        Why the files in it must not be executed; empty if they may be.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ def _digest(name: str, content: bytes) -> bytes:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove what killed writers have left, and what has not been used for long."""
+    """Remove files that killed writers have left, and files that were not used for long."""
     files = []
     for path in (*folder.glob(f"{_PREFIX}*"), *folder.glob(PARTS)):
         with suppress(OSError):

@@ -68,7 +68,7 @@ def apart(fn: Callable[..., T], *args: Any) -> T:
         return fn(*args)
 
     def alone(*args: Any) -> T:
-        with separate_kernels(None):  # what is within is a kernel already
+        with separate_kernels(None):  # this function is a kernel already
             return fn(*args)
 
     # Fusion stops at a branch; one that is always taken costs nothing.
@@ -87,8 +87,8 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
 
     Otherwise, XLA's runtime calls the kernels one by one, and hands them to other threads, which
     takes longer than short kernels run. The function must read all its arguments, see `zero`.
-    Within another such kernel, and where XLA does not support it, the result is `fn` itself. What
-    is compiled for other devices must not contain it.
+    Within another such kernel, and where XLA does not support it, the result is `fn` itself. Code
+    for other devices must not contain such a kernel.
     """
     if not has_one_kernel():
         return fn
@@ -155,7 +155,7 @@ def _jaxprs(value: Any) -> list[Jaxpr]:
 
 
 def where_needed(fn: Callable[[T], T], needed: Array, tree: T) -> T:
-    """Return `fn(tree)` for the items that need it, and for the others, either that or `tree`.
+    """Return `fn(tree)` for the items that need it; the others get it, too, or stay as in `tree`.
 
     On the CPU, it is computed in small groups, most of which need nothing.
 

@@ -1,4 +1,4 @@
-"""What is said of compilations: how long they took in earlier starts, and how long they last."""
+"""Messages about compilations: how long they took in earlier starts, and how long they last."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class StartUp:
 
 @contextmanager
 def telling(doing: str, info: Warn) -> Iterator[None]:
-    """Say every ten seconds what is being done, and for how long, until it is done.
+    """Log every ten seconds what is being done, and for how long, until the context ends.
 
     Args:
         doing: What is being done.

@@ -7,13 +7,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from command_processes import command, run_python
 from paths import ROOT
-from ros_client import Client, SimulatorProcess, own_domain
+from ros_client import SimulatorProcess, own_domain
 
 from crazyflow_ros.client import NoSimulator, SimulationError, SimulatorClient
 
@@ -37,30 +36,19 @@ def simulator(domain: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("checkpoints")
     arguments = [f"checkpoint_folder:={folder}"]
     arguments += ["drones:=[cf0,cf1]", "real_time_factor:=4.0", "true_mass:=true"]
-    with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
+    with SimulatorProcess(DOMAIN, arguments) as process:
         yield process
-
-
-@pytest.fixture
-def rate(simulator: SimulatorProcess) -> Iterator[Client]:
-    """Changes the real-time factor."""
-    client = Client(DOMAIN)
-    yield client
-    assert client.set_parameter("real_time_factor", 4.0).successful
-    client.close()
 
 
 SQUARE = """
 from crazyflow_ros.client import SimulatorClient
 
-a = 1.0  # m, side and height
-
 with SimulatorClient() as simulation:
     simulation.reset()
     cf0 = simulation.drone("cf0")
-    cf0.takeoff(a)
-    for x, y in ((a, 0), (a, a), (0, a), (0, 0)):
-        cf0.go_to(x, y, a)
+    cf0.takeoff(1.0)
+    for x, y in ((1, 0), (1, 1), (0, 1), (0, 0)):
+        cf0.go_to(x, y, 1.0)
         print(*cf0.position)
     cf0.land()
 """
@@ -70,20 +58,17 @@ def run(*arguments: str, timeout: float = TIMEOUT) -> subprocess.CompletedProces
     return run_python(DOMAIN, *arguments, timeout=timeout)
 
 
-def check_corners(printed: str, side: float = 1.0) -> None:
+def check_corners(printed: str) -> None:
     reached = np.array([[float(x) for x in line.split()] for line in printed.splitlines()])
-    corners = side * np.array([(1, 0, 1), (1, 1, 1), (0, 1, 1), (0, 0, 1)])
+    corners = np.array([(1, 0, 1), (1, 1, 1), (0, 1, 1), (0, 0, 1)])
     assert np.abs(reached - corners).max() < CORNER
 
 
-# Smaller at half speed, so that the test takes no longer.
-@pytest.mark.parametrize(("factor", "side"), [(0.5, 0.3), (1.0, 1.0), (5.0, 1.0)])
-def test_the_square(rate: Client, factor: float, side: float, tmp_path: Path) -> None:
-    assert rate.set_parameter("real_time_factor", factor).successful
-    (script := tmp_path / "square.py").write_text(SQUARE.replace("a = 1.0", f"a = {side}"))
-    done = run(str(script))
+@pytest.mark.usefixtures("simulator")
+def test_the_square() -> None:
+    done = run("-c", SQUARE)
     assert done.returncode == 0, done.stderr
-    check_corners(done.stdout, side)
+    check_corners(done.stdout)
 
 
 def test_the_square_in_steps_is_the_same_to_the_bit(simulator: SimulatorProcess) -> None:
@@ -208,17 +193,8 @@ def another(domain: None) -> Iterator[None]:
     With the mass that its firmware knows, its drone hovers 8 cm too high.
     """
     parameters = ["drone_model:=cf21B_500", "true_mass:=false", "real_time_factor:=4.0"]
-    arguments = ["-r", "__ns:=/a", "-r", "/clock:=clock"]
-    with SimulatorProcess(DOMAIN, arguments + [w for p in parameters for w in ("-p", p)]):
+    with SimulatorProcess(DOMAIN, [*parameters, "-r", "__ns:=/a", "-r", "/clock:=clock"]):
         yield
-
-
-@pytest.mark.usefixtures("another")
-def test_a_simulator_with_a_clock_of_its_own() -> None:
-    with SimulatorClient(namespace="/a") as simulation:
-        cf0 = simulation.drone("cf0")
-        cf0.takeoff(1.0)
-        assert 1.05 < cf0.position[2] < 1.1
 
 
 @pytest.mark.usefixtures("another")

@@ -25,9 +25,9 @@ from simulation_interfaces.srv import (
 )
 from std_srvs.srv import SetBool
 
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.client import Session, SimulationError, SimulatorClient
 from crazyflow_ros.ros.messages.times import NS, time_of
-from crazyflow_ros.throttled_logger import ThrottledLogger
 
 DOMAIN = own_domain(__name__)
 NAME = "crazyflow"

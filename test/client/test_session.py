@@ -139,9 +139,9 @@ def test_a_simulator_that_says_that_it_compiles_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """And what it says is passed on. One that falls silent is not."""
-    monkeypatch.setattr(connection, "COMPILING", 4.0)
+    monkeypatch.setattr(connection, "COMPILING", 4.0)  # s, less than it compiles
     monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
-    lines, last = 0, 0.0
+    lines, last = 0, time.monotonic()
     with Session("busy", domain=DOMAIN) as simulator:
         simulator.node.create_service(
             GetParameters, "busy/get_parameters", lambda _, answer: answer
@@ -149,16 +149,15 @@ def test_a_simulator_that_says_that_it_compiles_is_waited_for(
 
         def work() -> None:  # it takes no requests meanwhile
             nonlocal lines, last
-            if lines < 12 and time.monotonic() > last + 0.5:
+            if lines < 6 and time.monotonic() > last + 1.0:
                 lines, last = lines + 1, time.monotonic()
                 simulator.node.get_logger().info(f"still compiling the physics, line {lines}")
 
-        began = time.monotonic()
         with pytest.raises(SimulationError, match="may be compiling, does not answer, waited 4 s"):
             SimulatorClient("busy", check=work)
-    assert lines == 12 and time.monotonic() - began > 4.0 + 11 * 0.5
+    assert lines == 6
     told = capfd.readouterr().err
-    assert all(f"/busy: still compiling the physics, line {i}" in told for i in range(3, 13))
+    assert all(f"/busy: still compiling the physics, line {i}" in told for i in range(2, 7))
 
 
 def test_a_client_of_many_busy_topics_hears_all_of_them_and_its_answers(pair: Pair) -> None:

@@ -14,18 +14,12 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.compat import control as functions
 from crazyflow_ros.compat.dynamics import parametrize
 from crazyflow_ros.control import Controller
-from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.sim import Sim
 
 N = 100
-NAMES = [
-    "state2attitude",
-    "attitude2force_torque",
-    "body_rate2force_torque",
-    "force_torque2rotor_vel",
-]
+NAMES = functions.__all__
 
 
 def random_inputs(name: str, seed: int = 0) -> dict[str, Any]:
@@ -65,9 +59,7 @@ def test_numpy_and_jax_round_alike(name: str) -> None:
         for seed, drone in enumerate(Drone):
             inputs = random_inputs(name, seed)
             ours = parametrize(function, drone)(**inputs)
-            assert all(
-                type(x) is np.ndarray for x in (ours if isinstance(ours, tuple) else (ours,))
-            )
+            assert all(type(x) is np.ndarray for x in results(ours))
             same(ours, compiled(inputs, parametrize(function, drone, jnp).keywords))
 
 
@@ -110,7 +102,10 @@ def test_a_cascade_in_numpy_flies_like_the_simulation() -> None:
 
 
 def test_a_yaw_is_as_good_as_its_quaternion() -> None:
-    function, inputs = parametrize(functions.state2attitude, "cf2x_L250"), random_inputs(NAMES[0])
+    function, inputs = (
+        parametrize(functions.state2attitude, "cf2x_L250"),
+        random_inputs("state2attitude"),
+    )
     yaw = np.linspace(-3, 3, N)[:, None]
     before, after = inputs["cmd"][:, :9], inputs["cmd"][:, 13:]
     quat = Rotation.from_euler("z", yaw).as_quat()
@@ -120,17 +115,17 @@ def test_a_yaw_is_as_good_as_its_quaternion() -> None:
 
 def test_inputs_of_another_shape_are_refused() -> None:
     position = parametrize(functions.state2attitude, "cf2x_L250")
-    with pytest.raises(ValueError, match="a state command must have 13 or 16 numbers, got 4"):
-        position(**random_inputs(NAMES[0]) | {"cmd": np.zeros(4)})
+    with pytest.raises(ValueError, match=r"state .*13 or 16 .*4"):
+        position(**random_inputs("state2attitude") | {"cmd": np.zeros(4)})
     rates = parametrize(functions.body_rate2force_torque, "cf2x_L250")
-    with pytest.raises(ValueError, match=r"ang_vel must be an array \(..., 3\), got shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"ang_vel .*\(4,\)"):
         rates(np.array([0, 0, 0, 1.0]), np.zeros(4), np.zeros(4))
 
 
 @pytest.mark.parametrize("controller", Controller)
 def test_the_controllers_take_numpy_as_well(controller: Controller) -> None:
     """Their functions of components, twice in a row."""
-    module, rng = CONTROLLERS[controller], np.random.default_rng(0)
+    module, rng = controller.cascade, np.random.default_rng(0)
     setpoint = [rng.normal(size=(N, n)) for n in (3, 3, 3, 4)]
     body = [rng.normal(size=(N, n)) for n in (3, 4, 3, 3, 4)]
     body[1] /= np.linalg.norm(body[1], axis=-1, keepdims=True)

@@ -101,11 +101,11 @@ def test_parameters_of_each_drone_and_as_numbers() -> None:
 
 def test_inputs_of_another_shape_are_refused() -> None:
     function, inputs = parametrize(functions.so_rpy, "cf2x_L250"), random_inputs(Dynamics.so_rpy)
-    with pytest.raises(ValueError, match=r"quat must be an array \(..., 4\), got shape \(4, 2"):
+    with pytest.raises(ValueError, match=r"quat .*4\), got .*\(4, 25, 3\)"):
         function(**inputs | {"quat": inputs["pos"]})
-    with pytest.raises(ValueError, match=r"vel must be an array \(..., 3\), got 2"):
+    with pytest.raises(ValueError, match=r"vel .*3\), got 2"):
         function(**inputs | {"vel": 2})
-    with pytest.raises(ValueError, match="there is no drone"):
+    with pytest.raises(ValueError, match="'cf3'"):
         parametrize(functions.so_rpy, "cf3")
     with pytest.raises(TypeError, match="mass"):
         functions.so_rpy(**inputs)

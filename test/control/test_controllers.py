@@ -14,7 +14,6 @@ from quadrotor_reference import Quadrotor
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control, Controller
-from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.sim import Sim, SimData, functional
 
@@ -155,7 +154,7 @@ def assert_differentiable(fn: Callable[[jax.Array], jax.Array], x: jax.Array) ->
 def test_a_controller_has_the_gradient_of_finite_differences(controller: str) -> None:
     """Of its second run, by everything that is measured."""
     with jax.enable_x64(True):
-        cascade = CONTROLLERS[controller]
+        cascade = controller.cascade
         state = cascade.load_params("state", DRONE, 100)
         attitude = cascade.load_params("attitude", DRONE, 500)
         setpoint = state_setpoint((0.1, -0.1, 0.05), (0.1, 0.2, 0.1), (0.3, 0.1, 0.2))
@@ -180,7 +179,7 @@ def test_a_controller_has_the_gradient_of_finite_differences(controller: str) ->
 def test_an_axis_that_follows_a_rate_does_not_depend_on_its_angle(controller: str) -> None:
     """Nor on how long it was there; the desired torque vanishes at the desired rate."""
     with jax.enable_x64(True):
-        cascade = CONTROLLERS[controller]
+        cascade = controller.cascade
         params = cascade.load_params("attitude", DRONE, 500)
 
         def torque(roll: float, rate: float, told: float, runs: int = 1) -> np.ndarray:

@@ -13,6 +13,7 @@ from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.interventions import disturb
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.envs import Configuration
 from crazyflow_ros.runtime import SimulationConfig
@@ -214,7 +215,7 @@ def test_a_heavy_drone_lifts_off_with_its_own_battery() -> None:
     assert snapshot.pos[0, 2] > 0.5
     assert snapshot.battery is not None
     assert 15.0 < snapshot.battery[0, 0] < 16.8
-    engine.disturb(BatteryCharge("cf0", 0.5))
+    disturb(engine, BatteryCharge("cf0", 0.5))
     battery = engine.advance(1, [0], 0)[-1].battery
     assert battery is not None
     assert battery[0, 2] == pytest.approx(2.5)

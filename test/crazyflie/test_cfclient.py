@@ -50,7 +50,7 @@ class Session:
                 timeout=_TIMEOUT,
             )
             self.log, self.malformed = list(served.log), served.server.malformed
-            self.states = [str(state) for state in served.physics.flight_states.values()]
+            self.states = [str(state) for state in served.physics.commands.states.values()]
         self.errors = done.stderr
         assert done.returncode == 0, done.stdout + done.stderr
         self.shown: dict[str, Any] = json.loads((folder / "shown.json").read_text())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from crazyflie_helpers import Crazyflies, crazyflies, until
+from crazyflie_helpers import Crazyflies, connected, crazyflies, until
 
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.runtime import DroneState
@@ -17,36 +18,18 @@ from crazyflow_ros.scene.frames import yaw
 pytest.importorskip("cflib", reason="cflib is not installed")
 
 import cflib.crtp
-from cflib.crazyflie import Crazyflie
 from cflib.crazyflie.log import LogConfig
-from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
 from cflib.crazyflie.syncLogger import SyncLogger
 
 T = 60.0  # s
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
 SCRIPT = """
-import cflib.crtp
-from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
-from cflib.positioning.motion_commander import MotionCommander
-from cflib.utils import uri_helper
-from cflib.utils.reset_estimator import reset_estimator
-
-cflib.crtp.init_drivers()
-with SyncCrazyflie(uri_helper.uri_from_env(default="")) as scf:
-    reset_estimator(scf)
-    with MotionCommander(scf, default_height=0.5) as commander:
-        commander.forward(0.5)
-        commander.turn_left(90)
-        commander.forward(0.5)
-print("landed")
-"""
-
-FIRST_COMMANDS = """
 import time
 
 import cflib.crtp
 from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
+from cflib.positioning.motion_commander import MotionCommander
 from cflib.utils import uri_helper
 from cflib.utils.reset_estimator import reset_estimator
 
@@ -71,11 +54,15 @@ with SyncCrazyflie(uri_helper.uri_from_env(default="")) as scf:
     commander = cf.high_level_commander
     commander.takeoff(0.5, 1.0)
     time.sleep(1.0)
-    commander.go_to(0.2, 0, 0.5, 0, 1.0)
+    commander.go_to(0, 0, 0.5, 0, 1.0)
     time.sleep(1.0)
     commander.land(0, 1.0)
     time.sleep(1.0)
     commander.stop()
+    with MotionCommander(scf, default_height=0.5) as motion:
+        motion.forward(0.5)
+        motion.turn_left(90)
+        motion.forward(0.5)
 print("landed")
 """
 
@@ -104,23 +91,22 @@ def compiles_nothing(served: Crazyflies) -> Iterator[None]:
 
 
 @pytest.fixture
-def scf(served: Crazyflies, tmp_path: Path) -> Iterator[SyncCrazyflie]:
-    served.physics.reset().result(T)
-    with SyncCrazyflie(served.uris[0], cf=Crazyflie(rw_cache=str(tmp_path / "cache"))) as scf:
-        scf.wait_for_params()
-        yield scf
+def cf(served: Crazyflies, tmp_path: Path) -> Iterator[Any]:
+    served.physics.state.reset().result(T)
+    with connected(served.uris[0], tmp_path) as cf:
+        yield cf
 
 
-def logged(scf: SyncCrazyflie, *names: str) -> dict[str, float]:
+def logged(cf: Any, *names: str) -> dict[str, float]:
     block = LogConfig("one", 10)
     for name in names:
         block.add_variable(name, "float")
-    with SyncLogger(scf, block) as logger:
+    with SyncLogger(cf, block) as logger:
         return next(logger)[1]
 
 
 def test_a_script_that_resets_the_estimator_flies(served: Crazyflies, tmp_path: Path) -> None:
-    served.physics.reset().result(T)
+    served.physics.state.reset().result(T)  # and nothing is compiled, see above
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     program = served.run(script, served.uris[0], tmp_path)
@@ -133,14 +119,12 @@ def test_a_script_that_resets_the_estimator_flies(served: Crazyflies, tmp_path: 
     assert 1e-3 < np.abs(now.pos[0, :2] - now.believed.pos[0, :2]).max() < 0.5
 
 
-def test_the_log_shows_the_estimate_and_its_variances(
-    served: Crazyflies, scf: SyncCrazyflie
-) -> None:
-    scf.cf.param.set_value("kalman.initialX", 2.0)
-    scf.cf.param.set_value("kalman.resetEstimation", 1)
+def test_the_log_shows_the_estimate_and_its_variances(served: Crazyflies, cf: Any) -> None:
+    cf.param.set_value("kalman.initialX", 2.0)
+    cf.param.set_value("kalman.resetEstimation", 1)
     until(lambda: served.physics.snapshot.believed.pos[0, 0] > 1.5, "at its initial position")
     names = ("stateEstimate.x", "kalman.stateX", "kalman.varX", "kalman.varPX")
-    values = logged(scf, *names)
+    values = logged(cf, *names)
     assert values["stateEstimate.x"] == pytest.approx(2.0, abs=0.2)
     assert values["kalman.stateX"] == pytest.approx(2.0, abs=0.2)
     assert values["kalman.varX"] == pytest.approx(100.0, rel=0.01)
@@ -148,26 +132,17 @@ def test_the_log_shows_the_estimate_and_its_variances(
     assert abs(served.physics.snapshot.pos[0, 0]) < 0.1
 
 
-def test_first_commands_are_followed_at_once(served: Crazyflies, tmp_path: Path) -> None:
-    served.physics.reset().result(T)  # and nothing is compiled, see above
-    script = tmp_path / "script.py"
-    script.write_text(FIRST_COMMANDS)
-    program = served.run(script, served.uris[0], tmp_path)
-    output, _ = program.communicate(timeout=2 * T)
-    assert program.returncode == 0 and "landed" in output, output
-
-
 @pytest.mark.parametrize("with_attitude", [False, True])
 def test_a_drone_believes_positions_from_outside(
-    served: Crazyflies, scf: SyncCrazyflie, with_attitude: bool
+    served: Crazyflies, cf: Any, with_attitude: bool
 ) -> None:
-    scf.cf.param.set_value("locSrv.extPosStdDev", 0.001)
+    cf.param.set_value("locSrv.extPosStdDev", 0.001)
 
     def told() -> bool:
         if with_attitude:
-            scf.cf.extpos.send_extpose(1.0, -2.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+            cf.extpos.send_extpose(1.0, -2.0, 0.0, 0.0, 0.0, 0.0, 1.0)
         else:
-            scf.cf.extpos.send_extpos(1.0, -2.0, 0.0)
+            cf.extpos.send_extpos(1.0, -2.0, 0.0)
         believed = served.physics.snapshot.believed
         return bool(np.abs(believed.pos[0, :2] - [1, -2]).max() < 0.05)
 
@@ -175,25 +150,23 @@ def test_a_drone_believes_positions_from_outside(
     assert served.physics.snapshot.believed.variances[0, 0] < 1e-3
 
 
-def test_other_estimators_are_refused(served: Crazyflies, scf: SyncCrazyflie) -> None:
-    scf.cf.param.set_value("stabilizer.estimator", 1)
+def test_other_estimators_are_refused(served: Crazyflies, cf: Any) -> None:
+    cf.param.set_value("stabilizer.estimator", 1)
     until(lambda: any("must be 2 (Kalman), got 1" in line for line in served.log), "refused")
 
 
-def test_a_restarted_estimator_begins_where_the_drone_is(
-    served: Crazyflies, scf: SyncCrazyflie
-) -> None:
+def test_a_restarted_estimator_begins_where_the_drone_is(served: Crazyflies, cf: Any) -> None:
     """Whatever it believed before; so do the parameters with its initial position."""
     half = 0.4  # of the heading
     there = DroneState(pos=(1.2, -0.7, 0.02), quat=(0.0, 0.0, np.sin(half), np.cos(half)))
-    served.physics.set_drone_states({"cf0": there}).result(T)
-    scf.cf.param.set_value("kalman.initialX", -3.0)
-    scf.cf.param.set_value("kalman.resetEstimation", 1)
+    served.physics.state.set_drone_states({"cf0": there}).result(T)
+    cf.param.set_value("kalman.initialX", -3.0)
+    cf.param.set_value("kalman.resetEstimation", 1)
     until(lambda: served.physics.snapshot.believed.pos[0, 0] < -2.0, "a wrong belief")
-    served.physics.restart("cf0").result(T)
+    served.physics.firmware.restart("cf0").result(T)
     believed = served.physics.snapshot.believed
     np.testing.assert_allclose(believed.pos[0, :2], (1.2, -0.7), atol=0.01)
     assert float(yaw(believed.quat[0])) == pytest.approx(2 * half, abs=0.01)
     names = [f"kalman.initial{name}" for name in ("X", "Y", "Yaw")]
     expected = pytest.approx([1.2, -0.7, 2 * half], abs=0.01)
-    until(lambda: [float(scf.cf.param.get_value(n)) for n in names] == expected, "parameters")
+    until(lambda: [float(cf.param.get_value(n)) for n in names] == expected, "parameters")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
-from crazyflie_helpers import crazyflies, free_port
+from crazyflie_helpers import connected, crazyflies, free_port, until
 
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.lights import colour, colours
-
-T = 60.0  # s
 
 
 @pytest.mark.parametrize(
@@ -50,34 +47,21 @@ def test_other_texts_are_no_colours(text: str) -> None:
 
 def test_a_program_of_cflib_sees_the_colour_of_the_deck(tmp_path: Path) -> None:
     pytest.importorskip("cflib", reason="cflib is not installed")
-    import cflib.crtp
-    from cflib.crazyflie import Crazyflie
     from cflib.crazyflie.log import LogConfig
-    from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
     from cflib.crazyflie.syncLogger import SyncLogger
 
-    cflib.crtp.init_drivers()
     link = LinkConfig(port=free_port(1), decks=("bcColorLedBot",))
-    with (
-        crazyflies(1, link) as served,
-        SyncCrazyflie(served.uris[0], cf=Crazyflie(rw_cache=str(tmp_path))) as scf,
-    ):
-        scf.wait_for_params()
-        param = scf.cf.param
-        assert (param.get_value("deck.bcColorLedBot"), param.get_value("deck.bcColorLedTop")) == (
-            *("1", "0"),
-        )
+    with crazyflies(1, link) as served, connected(served.uris[0], tmp_path) as cf:
+        decks = [cf.param.get_value(f"deck.bcColorLed{side}") for side in ("Bot", "Top")]
+        assert decks == ["1", "0"]
         seen: list[str] = []
-        param.add_update_callback("colorLedBot", "wrgb8888", lambda _, value: seen.append(value))
-        param.set_value("led_deck_ctrl.rgb888", 0x102030)
+        cf.param.add_update_callback("colorLedBot", "wrgb8888", lambda _, value: seen.append(value))
+        cf.param.set_value("led_deck_ctrl.rgb888", 0x102030)
         log = LogConfig("deck", 20)
         log.add_variable("colorLedBot.throttlePct")
         log.add_variable("colorLedBot.deckTemp")
-        with SyncLogger(scf.cf, log) as logger:
+        with SyncLogger(cf, log) as logger:
             _, values, _ = next(iter(logger))
             assert values == {"colorLedBot.throttlePct": 0, "colorLedBot.deckTemp": 25}
-        deadline = time.monotonic() + T
-        while str(0x10001020) not in seen:
-            assert time.monotonic() < deadline, seen
-            time.sleep(0.02)
+        until(lambda: str(0x10001020) in seen, "the colour")
         assert not [line for line in served.log if "no effect" in line]

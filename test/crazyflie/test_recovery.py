@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crazyflie_helpers import ECHO, MODEL, Crazyflies, Link, crazyflies, until
+from crazyflie_helpers import ECHO, MODEL, Crazyflies, Link, asked, connected, crazyflies, until
 
-from crazyflow_ros.crazyflie.packets import Packet, Port
+from crazyflow_ros.crazyflie.crtp import Packet, Port
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.flight import FlightConfig, FlightState, Takeoff
 from crazyflow_ros.runtime import DroneState, ResetScope
@@ -28,7 +28,6 @@ pytest.importorskip("cflib", reason="cflib is not installed")
 import cflib.crtp
 from cflib.crazyflie import Crazyflie
 from cflib.crazyflie.log import LogConfig
-from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
 from cflib.crtp.crtpstack import CRTPPacket, CRTPPort
 from cflib.utils.power_switch import PowerSwitch
 
@@ -52,15 +51,8 @@ def served() -> Iterator[Crazyflies]:
 
 @pytest.fixture(autouse=True)
 def on_the_floor(served: Crazyflies) -> None:
-    served.physics.reset().result(T)
+    served.physics.state.reset().result(T)
     served.log.clear()
-
-
-@contextmanager
-def connected(served: Crazyflies, folder: Path) -> Iterator[Crazyflie]:
-    with SyncCrazyflie(served.uris[0], cf=Crazyflie(rw_cache=str(folder / "cache"))) as scf:
-        scf.wait_for_params()
-        yield scf.cf
 
 
 def step(served: Crazyflies, seconds: float) -> None:
@@ -68,7 +60,7 @@ def step(served: Crazyflies, seconds: float) -> None:
 
 
 def state(served: Crazyflies) -> FlightState:
-    return served.physics.flight_states.get("cf0", FlightState.idle)
+    return served.physics.commands.states.get("cf0", FlightState.idle)
 
 
 def hover(served: Crazyflies) -> None:
@@ -81,7 +73,7 @@ def crash(served: Crazyflies, quat: tuple[float, ...] = UPSIDE_DOWN, height: flo
     """Let cf0 fall down at a place, and lie there."""
     hover(served)
     fallen = DroneState(pos=(*LIES, height), quat=quat, vel=np.zeros(3), ang_vel=np.zeros(3))
-    served.physics.set_drone_states({"cf0": fallen}).result(T)
+    served.physics.state.set_drone_states({"cf0": fallen}).result(T)
     step(served, 2.0)
     assert state(served) is FlightState.crashed
 
@@ -137,7 +129,7 @@ def assert_flies_again(served: Crazyflies, cf: Crazyflie) -> None:
 def test_a_crashed_drone_recovers_and_flies(
     served: Crazyflies, tmp_path: Path, quat: tuple[float, ...]
 ) -> None:
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         console: list[str] = []
         cf.console.receivedChar.add_callback(console.append)
         crash(served, quat)
@@ -158,10 +150,10 @@ def test_a_crashed_drone_recovers_and_flies(
 
 def test_it_has_to_lie_still(served: Crazyflies, tmp_path: Path) -> None:
     """The firmware refuses while a drone is tumbled; nobody can set one upright in the air."""
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         crash(served)
         falls = DroneState(pos=(*LIES, 2.2), quat=UPSIDE_DOWN, ang_vel=(3.0, 1.0, 0.0))
-        served.physics.set_drone_states({"cf0": falls}).result(T)
+        served.physics.state.set_drone_states({"cf0": falls}).result(T)
         step(served, 0.2)
         assert state(served) is FlightState.crashed and served.physics.snapshot.pos[0, 2] > 1.5
         recover = cf.supervisor.send_crash_recovery_request
@@ -177,10 +169,10 @@ def test_a_drone_that_fell_on_its_feet_recovers_as_it_is(
     served: Crazyflies, tmp_path: Path
 ) -> None:
     """By the old request to the platform, too, which older programs send."""
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         crash(served)
         there = DroneState(pos=(*LIES, rest_height(MODEL)), quat=(0.0, 0.0, 0.0, 1.0))
-        served.physics.set_drone_states({"cf0": there}).result(T)
+        served.physics.state.set_drone_states({"cf0": there}).result(T)
         request = CRTPPacket()
         request.set_header(CRTPPort.PLATFORM, 0)
         request.data = (2,)
@@ -193,7 +185,7 @@ def test_a_drone_that_did_not_crash_has_nothing_to_recover_from(
     served: Crazyflies, tmp_path: Path
 ) -> None:
     """A flying one flies on; one that is locked stays so, and is to be restarted."""
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         hover(served)
         assert ask(cf, cf.supervisor.send_crash_recovery_request) == (True, True)
         step(served, 0.5)
@@ -206,17 +198,10 @@ def test_a_drone_that_did_not_crash_has_nothing_to_recover_from(
         until(lambda: advice in told(cf, served.log), "advice")
         switch(served, PowerSwitch.reboot_to_fw)
         until(lambda: state(served) is FlightState.idle, "a restart")
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         assert not cf.supervisor.is_locked
         step(served, 1.0)
         assert_flies_again(served, cf)
-
-
-def asked(ask: Callable[..., None], name: str) -> object:
-    found: list[object] = []
-    ask(name, lambda _, value: found.append(value))
-    until(lambda: found, f"an answer about {name}")
-    return found[0]
 
 
 def put(cf: Crazyflie, name: str, value: float) -> None:
@@ -228,11 +213,11 @@ def put(cf: Crazyflie, name: str, value: float) -> None:
 @contextmanager
 def stored(served: Crazyflies, folder: Path, name: str, value: float) -> Iterator[None]:
     """A parameter is stored meanwhile."""
-    with connected(served, folder) as cf:
+    with connected(served.uris[0], folder) as cf:
         put(cf, name, value)
         assert asked(cf.param.persistent_store, name) is True
     yield
-    with connected(served, folder) as cf:
+    with connected(served.uris[0], folder) as cf:
         assert asked(cf.param.persistent_clear, name) is True
 
 
@@ -240,9 +225,9 @@ def test_a_restarted_drone_lies_where_it_lay_and_knows_what_it_stored(
     served: Crazyflies, tmp_path: Path
 ) -> None:
     """All else that its firmware knew is gone. It keeps the charge of its battery."""
-    served.physics.disturb(BatteryCharge("cf0", 0.6)).result(T)
+    served.physics.world.disturb(BatteryCharge("cf0", 0.6)).result(T)
     with stored(served, tmp_path, "ctrlMel.kd_xy", 0.31):
-        with connected(served, tmp_path) as cf:
+        with connected(served.uris[0], tmp_path) as cf:
             put(cf, "ctrlMel.kp_z", 0.4)
             put(cf, "hlCommander.groupmask", 3)
             log = LogConfig("height", 10)
@@ -263,7 +248,7 @@ def test_a_restarted_drone_lies_where_it_lay_and_knows_what_it_stored(
             assert any("stm_power_up" in line for line in served.log)
             switch(served, PowerSwitch.stm_power_up)
         # At once, without the time that a real one needs to start.
-        with connected(served, tmp_path) as cf:
+        with connected(served.uris[0], tmp_path) as cf:
             assert state(served) is FlightState.idle
             assert float(cf.param.get_value("ctrlMel.kd_xy")) == pytest.approx(0.31)
             assert float(cf.param.get_value("ctrlMel.kp_z")) == pytest.approx(KP_Z)
@@ -291,14 +276,14 @@ def test_a_drone_that_loses_its_power_in_flight_falls(served: Crazyflies, tmp_pa
         assert link.receive_any().startswith(bytes(VOLTAGE))  # the radio chip is alone
     switch(served, PowerSwitch.stm_power_up)
     until(lambda: state(served) is FlightState.idle, "a restart")
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         assert_flies_again(served, cf)
 
 
 def test_a_drone_that_is_off_is_not_found_and_comes_back_charged(
     served: Crazyflies, tmp_path: Path
 ) -> None:
-    served.physics.disturb(BatteryCharge("cf0", 0.3)).result(T)
+    served.physics.world.disturb(BatteryCharge("cf0", 0.3)).result(T)
     step(served, 0.1)
     with closing(Link(served.uris[0])) as link:
         link.send(PROBE)
@@ -313,7 +298,7 @@ def test_a_drone_that_is_off_is_not_found_and_comes_back_charged(
     switch(served, PowerSwitch.stm_power_up)
     until(lambda: state(served) is FlightState.idle, "a restart")
     assert served.physics.snapshot.battery[0, 2] == 0.0
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         assert_flies_again(served, cf)
 
 
@@ -339,7 +324,7 @@ def test_a_reset_is_a_power_cycle_for_parameters(
     """Drones with wild gains fly after a reset as they did before anybody changed their gains."""
 
     def flown(cf: Crazyflie) -> np.ndarray:
-        served.physics.reset(drones=drones).result(T)
+        served.physics.state.reset(drones=drones).result(T)
         until(lambda: float(cf.param.get_value("ctrlMel.kp_z")) == pytest.approx(KP_Z), "a gain")
         assert not served.physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T).refused
         way = []
@@ -348,33 +333,33 @@ def test_a_reset_is_a_power_cycle_for_parameters(
             way.append(served.physics.snapshot.pos[0].copy())
         return np.array(way)
 
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         before = flown(cf)
-        served.physics.reset().result(T)
+        served.physics.state.reset().result(T)
         for name, value in {**WILD, "ctrlMel.kp_z": 30.0}.items():
             put(cf, name, value)
         served.physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
         step(served, 2.0)
         assert not np.allclose(served.physics.snapshot.pos[0], before[-1], atol=0.05)
         np.testing.assert_array_equal(flown(cf), before)
-        assert served.physics.checkpoint().result(T).about["gains"] == {}
+        assert served.physics.state.checkpoint().result(T).about["gains"] == {}
 
 
 def test_a_reset_of_one_drone_leaves_the_gains_of_others(
     served: Crazyflies, tmp_path: Path
 ) -> None:
-    with connected(served, tmp_path) as cf:
+    with connected(served.uris[0], tmp_path) as cf:
         put(cf, "ctrlMel.kp_z", 1.6)
-        served.physics.reset(drones=["cf1"]).result(T)
-        served.physics.reset(ResetScope.time).result(T)
-        kept = served.physics.checkpoint().result(T).about["gains"]
+        served.physics.state.reset(drones=["cf1"]).result(T)
+        served.physics.state.reset(ResetScope.time).result(T)
+        kept = served.physics.state.checkpoint().result(T).about["gains"]
         assert kept["cf0"]["mellinger"]["state.kp"][2] == pytest.approx(1.6)
         assert float(cf.param.get_value("ctrlMel.kp_z")) == pytest.approx(1.6)
 
 
 def test_stored_gains_act_after_a_reset(served: Crazyflies, tmp_path: Path) -> None:
     with stored(served, tmp_path, "ctrlMel.kp_z", 1.6):
-        served.physics.reset().result(T)
-        gains = served.physics.checkpoint().result(T).about["gains"]
+        served.physics.state.reset().result(T)
+        gains = served.physics.state.checkpoint().result(T).about["gains"]
         assert gains["cf0"]["mellinger"]["state.kp"][2] == pytest.approx(1.6)
         assert set(gains) == {"cf0"}

@@ -24,7 +24,13 @@ api = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(api)
 
 EXTRAS = {"gymnasium", "optax", "viser", "casadi", "pettingzoo", "stable_baselines3", "rclpy"}
-GROUPS = {"crazyflow_ros.features", "crazyflow_ros.doors"}
+GROUPS = {
+    f"crazyflow_ros.{group}"
+    for group in (
+        *("commands", "controllers", "doors", "dynamics", "estimators", "extensions", "features"),
+        *("forces", "integrators"),
+    )
+}
 """Of entry points."""
 SHORT_CUTS = {"crazyflow_ros"}
 """Modules that repeat names of others."""
@@ -109,6 +115,21 @@ def test_a_name_has_one_public_home() -> None:
 def test_modules_that_programs_for_crazyflow_import_have_their_names(module: str) -> None:
     found = imported(module)
     assert [name for name in promised()[module] if not hasattr(found, name)] == []
+
+
+@pytest.mark.parametrize("name", ["SHORTEST", "FlightPath", "plan_flight"])
+def test_public_names_import_from_where_they_were_with_a_warning(name: str) -> None:
+    from crazyflow_ros import demo
+    from crazyflow_ros.client import figure_eight
+
+    new = f"crazyflow_ros.client.figure_eight.{name}"
+    with pytest.warns(
+        DeprecationWarning, match=f"crazyflow_ros.demo.{name} is now {new}"
+    ) as warned:
+        found = getattr(demo, name)
+    assert found is getattr(figure_eight, name) and warned[0].filename == __file__
+    with pytest.raises(ImportError):
+        from crazyflow_ros.demo import nothing  # noqa: F401
 
 
 def deep(text: str) -> Iterator[str]:

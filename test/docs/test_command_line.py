@@ -8,8 +8,8 @@ import shlex
 import pytest
 from paths import ROOT
 
-from crazyflow_ros.command_line.command import Command
-from crazyflow_ros.command_line.commands import GROUPS, find
+from crazyflow_ros.client.command_line.command import SimulatorCommand
+from crazyflow_ros.client.command_line.command_list import find, groups
 
 PAGE = (ROOT / "docs" / "command_line.md").read_text()
 CALLED = re.compile(r"^ {4}\.venv/bin/python -m crazyflow_ros (?!--)(.+?)(?:  +#.*)?$", re.M)
@@ -22,13 +22,13 @@ LINES = [
 
 def test_the_table_has_all_commands() -> None:
     rows = re.findall(r"^\| `([a-z0-9_ -]+)` \| (.+) \|$", PAGE, re.MULTILINE)
-    assert rows == [(one.name, one.text) for group in GROUPS.values() for one in group]
+    assert rows == [(one.name, one.text) for group in groups().values() for one in group]
 
 
 @pytest.mark.parametrize(("page", "line"), LINES)
 def test_commands_of_the_pages_are_understood(page: str, line: str) -> None:
     command, rest = find(shlex.split(line))
-    if isinstance(command, Command):
+    if isinstance(command, SimulatorCommand):
         command.parser().parse_intermixed_args(rest)
 
 

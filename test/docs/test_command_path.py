@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from pathlib import Path
 
+import pytest
 from paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -15,20 +17,33 @@ command_path = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(command_path)
 
 
-def test_the_committed_table_names_files_that_exist() -> None:
-    text = (DOCS / "architecture.md").read_text().partition(command_path.BEGIN)[2]
-    written, end, _ = text.partition(command_path.END)
-    files = re.findall(r"^\| \[(.+?)\]\(", written, re.MULTILINE)
-    assert end and len(files) > 10
-    missing = [file for file in files if not (ROOT / "crazyflow_ros" / file).is_file()]
-    assert not missing, "run python -m docs.command_path again"
+Traces = tuple[dict[Path, dict[str, None]], dict[Path, dict[str, None]]]
+IDLE = {"Loop._wait", "Requests.sleep"}  # which the thread may call before or after the trace
 
 
-def test_a_trace_has_the_thread_that_plans_and_not_the_one_that_commands() -> None:
+@pytest.fixture(scope="module")
+def traces() -> Traces:
+    """Functions by file, of the thread that commands and of the one that flies."""
     posted, taken_up = command_path.trace_pose()
     assert sys.getprofile() is None
-    planned = {name for names in taken_up.values() for name in names}
-    commanded = {name for names in posted.values() for name in names}
-    assert "PhysicsThread.command" in commanded and "Pose.plan" not in commanded
-    assert "Pose.plan" in planned and "PhysicsThread.command" not in planned
-    assert len(command_path.table(taken_up).splitlines()) == 2 + len(taken_up)
+    return posted, taken_up
+
+
+def test_the_committed_tables_have_the_functions_that_are_called(traces: Traces) -> None:
+    text = (DOCS / "architecture.md").read_text().partition(command_path.BEGIN)[2]
+    tables = text.partition(command_path.END)[0].split("The tick that takes it up")
+    for table, trace in zip(tables, traces, strict=True):
+        rows = re.findall(r"^\| \[(.+?)\]\(.*\| (`.+`) \|$", table, re.MULTILINE)
+        written = {file: set(names.strip("`").split("`, `")) - IDLE for file, names in rows}
+        called = {
+            str(file): {name.replace(".<locals>", "") for name in names} - IDLE
+            for file, names in trace.items()
+        }
+        assert written == called, "run python -m docs.command_path again"
+
+
+def test_the_thread_that_flies_plans_by_few_functions(traces: Traces) -> None:
+    posted, taken_up = ({name for names in trace.values() for name in names} for trace in traces)
+    assert "PhysicsThread.command" in posted and "Pose.plan" not in posted
+    assert "Pose.plan" in taken_up and "PhysicsThread.command" not in taken_up
+    assert len(taken_up) <= 70 and len(traces[1]) <= 20

@@ -19,7 +19,7 @@ from ros_client import SimulatorProcess, own_domain
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 
 from crazyflow_ros.client import SimulatorClient
-from crazyflow_ros.demo.trajectory import SIZE, FigureEightPath, FlightPath, Glide
+from crazyflow_ros.client.figure_eight.flight_path import SIZE, FigureEightPath, FlightPath, Glide
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.identification import read_flight
 

@@ -6,16 +6,31 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from types import ModuleType
 
 import jax
 import numpy as np
 import pytest
-from geometry_msgs.msg import PointStamped
+from geometry_msgs.msg import PointStamped, PoseStamped
+from nav_msgs.msg import Odometry
 from other_packages import EXAMPLES, installed, metadata
 from paths import ROOT
-from ros_client import Client, RosProcess, SimulatorProcess, own_domain, stamp_ns, time_ns
+from ros_client import (
+    FREQ,
+    Client,
+    RosProcess,
+    SimulatorProcess,
+    numbers,
+    own_domain,
+    stamp_ns,
+    time_ns,
+)
 from std_srvs.srv import Trigger
+
+from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.functional import state_control
 
 PAGE = ROOT / "docs" / "extend.md"
 DOMAIN = own_domain("test_docs_extend")
@@ -98,6 +113,43 @@ def test_the_force_is_largest_above_the_fan_and_has_a_gradient() -> None:
 
     assert float(lift(0.0)) == pytest.approx(fan.FORCE)
     assert float(jax.grad(lift)(0.3)) < 0
+
+
+def stretched(module: ModuleType) -> tuple[float, float, float]:
+    """Where a drone is that the breeze pushes from (0, 0, 1) until its spring holds it."""
+    return module.PUSH / module.STIFFNESS, 0.0, 1.0
+
+
+def test_a_force_and_a_controller_of_a_package_fly_in_sim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in installed("20_physics", tmp_path):
+        monkeypatch.syspath_prepend(path)
+    forces = ("breeze", "floor_contact")
+    sim = Sim(control="state", controller="spring", forces=forces, true_mass=True)
+    sim.data = state_control(sim.data, np.array([[[0.0, 0, 1] + 10 * [0]]], np.float32))
+    sim.step(8 * sim.freq)
+    place = stretched(load("20_physics/spring_in_a_breeze"))
+    np.testing.assert_allclose(sim.data.states.pos[0, 0], place, atol=1e-4)
+
+
+def test_a_force_and_a_controller_of_a_package_fly_in_the_node(tmp_path: Path) -> None:
+    domain = own_domain("test_docs_extend_physics")
+    prelude = f"import sys; sys.path[:0] = {installed('20_physics', tmp_path)!r}"
+    values = ("controller:=spring", "forces:=[breeze]", "start_paused:=true")
+    arguments = [word for value in values for word in ("-p", value)]
+    goal = PoseStamped()
+    goal.pose.position.z = 1.0
+    with (
+        SimulatorProcess(domain, arguments, prelude=prelude) as simulator,
+        closing(Client(domain)) as client,
+    ):
+        odometry = client.collect(Odometry, "cf0/odom")
+        client.publish("cf0/cmd_pose", goal)
+        reached = client.newest(odometry, client.advance(10 * FREQ)).pose.pose.position
+        place = stretched(load("20_physics/spring_in_a_breeze"))
+        np.testing.assert_allclose(numbers(reached), place, atol=1e-3)
+        assert "[WARN]" not in simulator.log and "[ERROR]" not in simulator.log
 
 
 @pytest.fixture(scope="module")

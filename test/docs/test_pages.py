@@ -55,6 +55,17 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
             assert anchor in anchors(file), f"{file.name}#{anchor}"
 
 
+def test_the_way_through_the_code_can_be_read_in_a_weekend() -> None:
+    files = [file for file, _ in links(DOCS / "read_the_code.md") if file.suffix == ".py"]
+    lines = [len(file.read_text().splitlines()) for file in files]
+    assert max(lines) <= 350
+    told = re.search(
+        r"names (\d+) files with some ([\d,]+) lines", (DOCS / "read_the_code.md").read_text()
+    )
+    assert told and len(set(files)) == int(told[1])
+    assert round(sum(lines), -3) == int(told[2].replace(",", ""))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_import_mujoco_last(page: Path) -> None:
     """It reads what it draws with when it is imported, which `crazyflow_ros` chooses."""

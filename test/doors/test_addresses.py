@@ -14,7 +14,7 @@ import pytest
 from betaflight_process import own_ports
 from ports import free_ports
 
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.link_config import LinkConfig
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.ardupilot import ArduPilot

@@ -10,7 +10,7 @@ import pytest
 from crazyflow_ros.doors import gamepad as module
 from crazyflow_ros.doors.betaflight import Betaflight
 from crazyflow_ros.doors.gamepad import Gamepad, GamepadSettings
-from crazyflow_ros.doors.settings import DoorContext
+from crazyflow_ros.runtime.door_settings import DoorContext
 
 BUTTONS = [0] * 8
 LOW = [1000] * 12

@@ -121,18 +121,6 @@ def test_an_autopilot_dies_and_comes_back(start: Start, caplog: pytest.LogCaptur
     until(lambda: flight.physics.snapshot.pos[1, 2] > 0.3, "its take-off")
 
 
-def test_a_reset_puts_the_drones_back_and_the_autopilots_take_off_again(start: Start) -> None:
-    flight = start()
-    flight.pilot(0)
-    flight.pilot(1)
-    before = flight.physics.step(1000).result(T)
-    after = flight.physics.reset().result(T)
-    assert (after.tick, after.epoch) == (before.tick, 1)
-    assert after.pos[:, 2].max() < 0.05 < before.pos[:, 2].min()
-    again = flight.physics.step(1000).result(T)
-    np.testing.assert_allclose(again.pos, before.pos, atol=0.05)  # with other errors of sensors
-
-
 def test_packets_that_are_no_commands_change_nothing(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -145,14 +133,10 @@ def test_packets_that_are_no_commands_change_nothing(
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         for packet in bad:
             stranger.sendto(packet, ("127.0.0.1", flight.port))
-    flight.physics.step(900).result(T)
+    after = flight.physics.step(900).result(T)
     assert flight.door.status().cycles == 500
-    assert sum("is no command" in r.getMessage() for r in caplog.records) >= 1
-    quiet = start()
-    quiet.pilot(0)
-    quiet.pilot(1)
-    quiet.physics.step(1000).result(T)
-    assert flight.digest.digest() == quiet.digest.digest()
+    np.testing.assert_allclose(after.pos[:, 2], 0.5, atol=0.1)
+    assert any("is no command" in record.getMessage() for record in caplog.records)
 
 
 def test_a_door_that_fails_is_named_and_time_runs_on(

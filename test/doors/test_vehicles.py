@@ -164,7 +164,7 @@ def test_time_goes_on_through_a_reset(
     fake = flight.hovering(0)
     flight.hovering(1)
     flight.fly(3.0)
-    assert flight.physics.reset().result(T).pos[0, 2] < 0.2
+    assert flight.physics.state.reset().result(T).pos[0, 2] < 0.2
     flight.fly(0.1)
     assert (np.diff(kind.usec(fake), prepend=0).astype(int) == 1_000_000 // RATE).all()
     assert sum(f"start {kind.title} again" in text for text in messages(caplog)) == 2

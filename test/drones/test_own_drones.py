@@ -75,14 +75,14 @@ def test_the_physics_thread_spawns_one_and_resumes_from_its_checkpoint(tmp_path:
     physics = PhysicsThread(config, ("cf0",))
     physics.start()
     try:
-        physics.spawn("cf1", (1.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0)).result(T)
+        physics.world.spawn("cf1", (1.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0)).result(T)
         for name, x in (("cf0", 0.0), ("cf1", 1.0)):
             physics.command(name, Pose((x, 0.0, 1.0), 0.0))
         physics.step(1000).result(T)
-        physics.checkpoint().result(T).save(tmp_path / "flight")
+        physics.state.checkpoint().result(T).save(tmp_path / "flight")
         flown = physics.step(1000).result(T)
         np.testing.assert_allclose(flown.pos, [[0, 0, 1], [1, 0, 1]], atol=0.1)
-        physics.restore(Checkpoint.load(tmp_path / "flight")).result(T)
+        physics.state.restore(Checkpoint.load(tmp_path / "flight")).result(T)
         np.testing.assert_array_equal(physics.step(1000).result(T).pos, flown.pos)
     finally:
         physics.stop()
@@ -180,9 +180,9 @@ def test_without_gains_there_are_rotor_speeds_to_command(edited: Callable[..., s
         ("mass = 0.050  # kg, all", "mass = ", "drone.toml: Invalid value"),
         ("J = [35e-6, 35e-6, 65e-6]", "J = [1e-6, 1e-6]", "J must be 3 finite numbers, got"),
         ("J = [35e-6, 35e-6, 65e-6]", "J = 35e-6", "J must be 3 numbers, got 3.5e-05"),
-        ("J = [35e-6, 35e-6, 65e-6]", "J = [1e-6, 1e-6, 3e-6]", "J must be that of a body"),
+        ("J = [35e-6, 35e-6, 65e-6]", "J = [1e-6, 1e-6, 3e-6]", "J must be that of a rigid body"),
         ("thrust_min = 0.025", "thrust_min = 0.25", "thrust_min must be below thrust_max, 0.25"),
-        ("4.34e-10]", "-4.34e-10]", "rpm2thrust must begin at thrust_min at most and end with"),
+        ("4.34e-10]", "-4.34e-10]", "rpm2thrust must begin with at most thrust_min and end"),
         ("[20.0, 0.0, 20.0, 0.0]", "[20.0, 0.0, 0.0, 0.0]", "rotor_dyn_coef must let rotors"),
         ("drag = [-0.02", "drag = [0.02", "drag must be 0 or less, got"),
         ("foot_z = -0.015", "foot_z = 0.015", "geometry.foot_z must be negative, got 0.015"),
@@ -198,7 +198,7 @@ def test_without_gains_there_are_rotor_speeds_to_command(edited: Callable[..., s
         ),
         ("pwm_min = 0.0", "pwm_min = 1.0", "mellinger.pwm_min must be below pwm_max, 1, got 1"),
         ("[drawing]", "[drawing]\nfile = '../x.xml'", "drawing.file must be the name of a file"),
-        ("colour = [0.15", "colour = [1, 1, 1", "drawing.colour must be 4 numbers at most, got 5"),
+        ("colour = [0.15", "colour = [1, 1, 1", "drawing.colour must have at most 4 numbers"),
         ("colour = [0.15", "colour = ['red'", "drawing.colour must be 3 numbers, got"),
     ],
 )

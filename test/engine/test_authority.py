@@ -13,10 +13,11 @@ from crazyflow_ros.drones import Drone, has_battery, load_drone
 from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
+from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FlightConfig
-from crazyflow_ros.flight.supervisor import Ability
+from crazyflow_ros.flight.fleet_observation import Ability
 
 INTACT = np.zeros((1, 4))
 
@@ -28,10 +29,21 @@ def ability(
     wind: Wind | None = None,
     controller: Controller = Controller.mellinger,
 ) -> Ability:
-    config = SimulationConfig(drone_model=drone)
     battery = None if volts is None else np.array([[volts, 0.0, 0.0]] * len(loss))
-    snapshot = cast(Snapshot, SimpleNamespace(battery=battery))  # nothing else counts
-    return Authority(config).of(snapshot, loss, wind or Wind(), controller)
+    return of(SimulationConfig(drone_model=drone), battery, loss, wind or Wind(), controller)
+
+
+def of(
+    config: SimulationConfig,
+    battery: np.ndarray | None,
+    loss: np.ndarray,
+    wind: Wind,
+    controller: Controller,
+) -> Ability:
+    world = SimpleNamespace(controller=controller)
+    engine = SimpleNamespace(motor_loss=loss, rows=slice(None), wind=wind, world=world)
+    snapshot = SimpleNamespace(battery=battery)  # nothing else counts
+    return Authority(config, cast(Engine, engine)).of(cast(Snapshot, snapshot))
 
 
 @pytest.mark.parametrize("drone", Drone)
@@ -97,8 +109,7 @@ def test_drones_that_drift_fly_gently() -> None:
     def able(positioning: Positioning, speed: float = 0.0) -> Ability:
         flight = FlightConfig(speed=speed)
         config = SimulationConfig(estimator="kalman", positioning=positioning, flight=flight)
-        snapshot = cast(Snapshot, SimpleNamespace(battery=None))
-        return Authority(config).of(snapshot, INTACT, Wind(), Controller.mellinger)
+        return of(config, None, INTACT, Wind(), Controller.mellinger)
 
     deck, blind, hall = map(
         able, (Positioning(), Positioning(flow=False), Positioning(motion_capture=True))

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.interventions import disturb
+from crazyflow_ros.engine.kept_state import capture, restore
 from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.sim.actuation import Battery
@@ -56,7 +58,7 @@ def test_rotors_are_as_fast_as_the_voltage_allows(engine: Engine) -> None:
     shares = []
     engine.advance(1, [600], 0)  # until they turn
     for charge in (1.0, 0.5, 0.05, 0.04):
-        engine.disturb(BatteryCharge("cf0", charge))
+        disturb(engine, BatteryCharge("cf0", charge))
         snapshot = engine.advance(1, [100], 0)[-1]
         assert snapshot.battery is not None
         shares.append(min(1.0, snapshot.battery[0, 0] / BATTERY.fastest_from))
@@ -68,12 +70,12 @@ def test_a_reset_fills_and_a_checkpoint_keeps(engine: Engine) -> None:
     engine.reset()
     engine.set_commands(NAMES, rows(Level.rotor_vel, np.full((2, 4), 15_000.0)))
     used = run(engine, 300)
-    kept = engine.capture()
+    kept = capture(engine)
     later = run(engine, 200)
     engine.reset(["cf1"])
     refilled = run(engine, 0)
     np.testing.assert_allclose(refilled[0], later[0])
     np.testing.assert_allclose(refilled[1], [4.2, 0, 0], atol=1e-5)
-    engine.restore(kept)
+    restore(engine, kept)
     np.testing.assert_array_equal(run(engine, 0), used)
     np.testing.assert_array_equal(run(engine, 200), later)

@@ -7,11 +7,11 @@ import pytest
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.forces.encounters import encounters
 from crazyflow_ros.dynamics.forces.jets import TOGETHER
-from crazyflow_ros.engine.blocks import BLOCK, is_divided, neighbours_together, slots_for
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level
+from crazyflow_ros.engine.slots import BLOCK, is_divided, neighbours_together, slots_for
 from crazyflow_ros.runtime import SimulationConfig
-from crazyflow_ros.sim.data import grid_2d
+from crazyflow_ros.scene.frames import grid_2d
 
 N = 130  # drones, of which the last two are alone in the last block
 WATCHED = 3, 129  # the last one hovers above the other

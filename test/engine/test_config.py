@@ -13,14 +13,15 @@ from crazyflow_ros.sim import Sim
 
 
 def test_fields_named_as_arguments_of_sim_have_its_defaults() -> None:
-    """But for what the commander needs, the firmware's rule, and rates that Sim derives."""
+    """But for what the commander needs, the firmware's rule, rates that Sim derives, and forces, of
+    which `Sim` has no others than it is given."""
     arguments = inspect.signature(Sim.__init__).parameters
     options = vars(SimulationOptions())
     theirs = {name: arguments[name].default for name in options if name in arguments}
     differing = {name for name, default in theirs.items() if default != options[name]}
-    rates = {name for name, default in theirs.items() if default is None}
+    rates = {name for name, default in theirs.items() if default is None} - {"forces"}
     assert rates == {"state_freq", "attitude_freq", "body_rate_freq", "force_torque_freq"}
-    assert differing == rates | {"control", "power_distribution"}
+    assert differing == rates | {"control", "power_distribution", "forces"}
     assert set(theirs) > {"dynamics", "controller", "estimator", "freq", "scene", "true_mass"}
 
 

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.drones import Drone, load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
 from crazyflow_ros.dynamics.forces.floor import floor_contact
-from crazyflow_ros.engine.air import GUSTS, counted, gust_period
 from crazyflow_ros.engine.disturbances import from_disturbance, to_disturbance
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.form import GUSTS, counted, gust_period
+from crazyflow_ros.engine.interventions import disturb
+from crazyflow_ros.engine.kept_state import capture, restore
 from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.flight import Pose
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -60,7 +62,7 @@ def windy() -> Engine:
 def engine(windy: Engine) -> Engine:
     """The drones high in the air and far from each other, with rotors at rest."""
     windy.reset()
-    windy.disturb(Wind())
+    disturb(windy, Wind())
     put(windy)
     return windy
 
@@ -93,13 +95,13 @@ def test_to_fly_in_wind_is_to_fly_in_calm_air_that_moves(engine: Engine) -> None
     engine.put(NAMES, state)
     calm = fly(engine, 0).acc
     np.testing.assert_allclose(calm[0] - calm[1], -DRAG / MASS * wind, atol=1e-5)
-    engine.disturb(Wind(wind.tolist()))
+    disturb(engine, Wind(wind.tolist()))
     engine.put(NAMES, {"vel": np.zeros((2, 3))})
     np.testing.assert_allclose(fly(engine, 0).acc, calm[[0, 0]], atol=1e-5)
 
 
 def test_wind_takes_a_falling_drone_along(engine: Engine) -> None:
-    engine.disturb(Wind((4.0, 0.0, 0.0)))
+    disturb(engine, Wind((4.0, 0.0, 0.0)))
     after = fly(engine, 1000)
     expected = 4.0 * (1 - math.exp(DRAG[0] / MASS * 2.0))
     np.testing.assert_allclose(after.vel[:, 0], expected, rtol=2e-3)
@@ -109,7 +111,7 @@ def test_wind_takes_a_falling_drone_along(engine: Engine) -> None:
 
 def test_gusts_are_as_strong_as_they_are_asked_to_be(engine: Engine) -> None:
     wind = Wind((2.0, 0.0, 0.0), gust_intensity=0.8, gust_altitude=6.0)
-    engine.disturb(wind)
+    disturb(engine, wind)
     model = Dryden((2.0, 0.0, 0.0), 6.0, 0.8)
     assert model.carrier == 8.0
     samples = []
@@ -126,7 +128,7 @@ def test_gusts_are_as_strong_as_they_are_asked_to_be(engine: Engine) -> None:
 
 def gusty_flight(engine: Engine, stretches: Sequence[int]) -> Snapshot:
     engine.reset()
-    engine.disturb(Wind((1.0, 2.0, 0.0), gust_intensity=0.5))
+    disturb(engine, Wind((1.0, 2.0, 0.0), gust_intensity=0.5))
     put(engine)
     tick, snapshot = 1, None
     for n in stretches:
@@ -144,17 +146,17 @@ def test_gusts_do_not_depend_on_how_ticks_are_put_together(engine: Engine) -> No
     np.testing.assert_array_equal(one.vel[0], one.vel[1])  # one wind for all
     calm = replace(engine.wind, gust_intensity=0.0)
     engine.reset()
-    engine.disturb(calm)
+    disturb(engine, calm)
     put(engine)
     assert np.abs(fly(engine, 700).vel - one.vel).max() > 1e-2
 
 
 def test_gusts_go_on_from_what_is_kept(engine: Engine) -> None:
     gusty_flight(engine, [333])
-    kept = engine.capture()
+    kept = capture(engine)
     later = fly(engine, 300, 334)
     gusty_flight(engine, [10])
-    engine.restore(kept)
+    restore(engine, kept)
     np.testing.assert_array_equal(fly(engine, 300, 334).pos, later.pos)
 
 
@@ -180,15 +182,15 @@ def test_filters_keep_their_covariance_at_any_speed(speed: float) -> None:
 def test_a_weak_motor_has_its_share_of_the_thrust(engine: Engine) -> None:
     for name in NAMES:
         engine.set_commands([name], rows(Level.rotor_vel, np.full((1, 4), HOVER)))
-    engine.disturb(MotorEfficiency("cf0", 1, 0.25))
-    engine.disturb(MotorEfficiency("cf0", 2, 0.0))
+    disturb(engine, MotorEfficiency("cf0", 1, 0.25))
+    disturb(engine, MotorEfficiency("cf0", 2, 0.0))
     speeds = fly(engine, 2000).rotor_vel / RPM
     np.testing.assert_allclose(speeds[0], [HOVER, HOVER / 2, 0, HOVER], rtol=1e-3, atol=1.0)
     np.testing.assert_allclose(speeds[1], HOVER, rtol=1e-3)
-    kept = engine.capture()
-    engine.disturb(MotorEfficiency("cf0", 2, 1.0))
+    kept = capture(engine)
+    disturb(engine, MotorEfficiency("cf0", 2, 1.0))
     assert fly(engine, 2000).rotor_vel[0, 2] / RPM == pytest.approx(HOVER, rel=1e-3)
-    engine.restore(kept)
+    restore(engine, kept)
     assert fly(engine, 100).rotor_vel[0, 2] == pytest.approx(0, abs=0.1)
     engine.reset(["cf0"])
     engine.set_commands(["cf0"], rows(Level.rotor_vel, np.full((1, 4), HOVER)))
@@ -196,14 +198,14 @@ def test_a_weak_motor_has_its_share_of_the_thrust(engine: Engine) -> None:
 
 
 def test_a_battery_has_the_voltage_of_its_charge(engine: Engine) -> None:
-    engine.disturb(BatteryCharge("cf0", 0.5))
+    disturb(engine, BatteryCharge("cf0", 0.5))
     battery = fly(engine, 0).battery
     assert battery is not None
     drawn = Battery.of("cf2x_L250").capacity / 2
     volts = float(Battery.of("cf2x_L250").voltage(np.float64(drawn)))
     np.testing.assert_allclose(battery[0, [0, 2]], [volts, drawn], rtol=1e-5)
     assert battery[1, 2] == 0  # the other is full
-    engine.disturb(BatteryCharge("cf0", 0.0))
+    disturb(engine, BatteryCharge("cf0", 0.0))
     for name in NAMES:
         engine.set_commands([name], rows(Level.rotor_vel, np.full((1, 4), HOVER)))
     after = fly(engine, 1000)
@@ -280,19 +282,19 @@ def test_gusts_come_to_a_simulation_that_runs_and_go_on_in_another() -> None:
     physics, other = paused(), paused()
     try:
         with pytest.raises(ValueError, match="the drones have no batteries"):
-            physics.disturb(BatteryCharge("cf0", 0.5)).result(T)
+            physics.world.disturb(BatteryCharge("cf0", 0.5)).result(T)
         with pytest.raises(ValueError, match="there is no drone 'cf9', only cf0"):
-            physics.disturb(MotorEfficiency("cf9", 0, 0.5)).result(T)
+            physics.world.disturb(MotorEfficiency("cf9", 0, 0.5)).result(T)
         physics.command("cf0", Pose((0.0, 0.0, 1.0), 0.0))
         physics.step(500).result(T)
         wind = Wind((2.0, 0.0, 0.0), 0.4)
-        physics.disturb(wind).result(T)
-        physics.disturb(MotorEfficiency("cf0", 0, 0.95)).result(T)
+        physics.world.disturb(wind).result(T)
+        physics.world.disturb(MotorEfficiency("cf0", 0, 0.95)).result(T)
         physics.step(505).result(T)
-        content = physics.checkpoint().result(T).to_bytes()
+        content = physics.state.checkpoint().result(T).to_bytes()
         end = physics.step(505).result(T)
-        other.restore(Checkpoint.load(BytesIO(content))).result(T)
-        assert other.wind == wind
+        other.state.restore(Checkpoint.load(BytesIO(content))).result(T)
+        assert other.world.wind == wind
         np.testing.assert_array_equal(other.step(505).result(T).pos, end.pos)
         assert np.abs(end.vel).max() > 1e-3
     finally:
@@ -304,9 +306,9 @@ def test_wind_needs_drag_and_failures_need_motors() -> None:
     physics = paused(dynamics="so_rpy")
     try:
         with pytest.raises(ValueError, match=r"wind needs dynamics .*, got so_rpy"):
-            physics.disturb(Wind((1.0, 0.0, 0.0))).result(T)
+            physics.world.disturb(Wind((1.0, 0.0, 0.0))).result(T)
         with pytest.raises(ValueError, match=r"dynamics so_rpy have no motors"):
-            physics.disturb(MotorEfficiency("cf0", 0, 0.0)).result(T)
+            physics.world.disturb(MotorEfficiency("cf0", 0, 0.0)).result(T)
     finally:
         physics.stop()
     with pytest.raises(ValueError, match="wind needs dynamics"):
@@ -337,7 +339,7 @@ def test_one_metre_is_one_metre_for_all_drones() -> None:
 
 def test_wind_is_not_felt_as_a_contact(engine: Engine) -> None:
     """In free air nothing touches a drone, whatever drags at it."""
-    engine.disturb(Wind((5.0, -3.0, 0.0), gust_intensity=1.0))
+    disturb(engine, Wind((5.0, -3.0, 0.0), gust_intensity=1.0))
     for i in range(20):
         snapshot = fly(engine, 25, 1 + 25 * i)
         assert np.abs(snapshot.acc[:, 0]).min() > 0.01  # it is dragged along

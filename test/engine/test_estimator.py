@@ -8,6 +8,8 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.interventions import restart_estimate, tell_pose
+from crazyflow_ros.engine.kept_state import capture, restore
 from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Positioning
@@ -27,7 +29,7 @@ def engine(built: Engine) -> Engine:
     """Drones that climb to 0.6 m."""
     built.reset()
     command = np.zeros((N, 16))
-    command[:, :2] = built.initial_poses()[:, :2]
+    command[:, :2] = built.initial.poses(built.slots_of(built.names))[:, :2]
     command[:, 2], command[:, 12] = 0.6, 1.0
     built.set_commands(built.names, rows(Level.state, command))
     return built
@@ -49,18 +51,18 @@ def same(a: Snapshot, b: Snapshot) -> None:
 
 
 def test_flights_are_the_same_however_ticks_are_grouped(engine: Engine) -> None:
-    kept = engine.capture()
+    kept = capture(engine)
     whole = flown(engine, 1, [500])
-    engine.restore(kept)
+    restore(engine, kept)
     same(whole, flown(engine, 1, [1, 3, 96, 50, *[10] * 35]))
 
 
 def test_a_flight_continues_from_what_was_captured(engine: Engine) -> None:
     flown(engine, 1, [203])
-    kept = engine.capture()
+    kept = capture(engine)
     ahead = flown(engine, 204, [300])
     engine.reset()
-    engine.restore(kept)
+    restore(engine, kept)
     same(ahead, flown(engine, 204, [300]))
 
 
@@ -99,7 +101,7 @@ def test_a_drone_that_is_told_to_be_elsewhere_believes_it_and_flies_back(engine:
     before = flown(engine, 1, [1000])
     for k in range(10):
         told = np.array([*before.pos[0] + [0.5, 0, 0], 0, 0, 0, 0])
-        engine.tell_pose("cf0", told, (0.01, 0.0045))
+        tell_pose(engine, "cf0", told, (0.01, 0.0045))
         now = flown(engine, 1001 + k * PERIOD, [PERIOD])
     assert now.believed is not None
     assert now.believed.pos[0, 0] - before.pos[0, 0] > 0.4
@@ -117,7 +119,7 @@ def test_poses_from_outside_leave_errors_as_large_as_the_variances_say(engine: E
         for name, pos, quat in zip(engine.names, now.pos, now.quat):
             turned = Rotation.from_quat(quat) * Rotation.from_rotvec(rng.normal(0, quat_std, 3))
             told = np.hstack([pos + rng.normal(0, pos_std, 3), turned.as_quat()])
-            engine.tell_pose(name, told, (pos_std, quat_std))
+            tell_pose(engine, name, told, (pos_std, quat_std))
         now = flown(engine, 1001 + k * PERIOD, [PERIOD])
         if k > 100 and k % 20 == 0 and now.believed is not None:
             true, known = Rotation.from_quat(now.quat), Rotation.from_quat(now.believed.quat)
@@ -131,7 +133,7 @@ def test_poses_from_outside_leave_errors_as_large_as_the_variances_say(engine: E
 def test_an_estimator_starts_again_where_it_is_told(engine: Engine) -> None:
     flown(engine, 1, [100])
     engine.reset(["cf0"])  # and has no command
-    engine.restart_estimate("cf0", np.array([3.0, -2.0, 0.5, np.pi / 2]))
+    restart_estimate(engine, "cf0", np.array([3.0, -2.0, 0.5, np.pi / 2]))
     (now,) = engine.advance(101, [0], 0)
     assert now.believed is not None
     np.testing.assert_allclose(now.believed.pos[0], [3, -2, 0.5])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.control.cascades import CONTROLLERS
 from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.crazyflie.gains import GAINS as PARAMETERS
 from crazyflow_ros.crazyflie.gains import Gains
@@ -78,7 +77,7 @@ def reference(controller: Controller, gains: dict[str, np.ndarray]) -> np.ndarra
 
 def tune(engine: Engine, controller: Controller) -> None:
     for name, values in NEW[controller].items():
-        engine.tune("tuned", controller, {name: values})
+        engine.gains.tune("tuned", controller, {name: values})
 
 
 @pytest.mark.parametrize("controller", list(NEW))
@@ -87,9 +86,9 @@ def test_gains_act_on_their_drone_alone(controller: Controller) -> None:
     engine = Engine(config, ("own", "tuned"))
     tune(engine, controller)
     with pytest.raises(ValueError, match=r"there is no gain 'state\.no', only state\."):
-        engine.tune("tuned", controller, {"state.no": np.zeros(3)})
+        engine.gains.tune("tuned", controller, {"state.no": np.zeros(3)})
     other = next(c for c in NEW if c is not controller)
-    engine.tune("own", other, NEW[other])  # of a controller that does not fly
+    engine.gains.tune("own", other, NEW[other])  # of a controller that does not fly
 
     def flown() -> np.ndarray:
         at = {"pos": np.array([[0.0, 0.0, 3.0]]), "quat": np.array([[0.0, 0.0, 0.0, 1.0]])}
@@ -151,7 +150,7 @@ def test_firmware_parameters_cover_the_gains_in_the_units_of_the_firmware() -> N
         controller, new = gains.set(name, 2 * value + 1)
         changed[controller] |= new.keys()
         assert gains.values()[name] == pytest.approx(2 * value + 1), name
-    assert changed == {c: set(cascade.GAINS) for c, cascade in CONTROLLERS.items()}
+    assert changed == {c: set(c.cascade.GAINS) for c in Controller}
     before = gains.values()
     with pytest.raises(ValueError, match=r"ctrlMel.mass must be within 1e\+07, got -1e\+08"):
         gains.set("ctrlMel.mass", -1e8)

@@ -6,7 +6,7 @@ from physics_helpers import readings
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.flight import Raw
 from crazyflow_ros.runtime import (
@@ -177,7 +177,7 @@ def test_the_source_is_asked_on_its_grid_and_shown_the_state_first(running):
     physics.step(24).result(T)
     assert source.ticks == [5, 10, 15, 20]
     assert [tick for tick, _ in source.shown] == [1, 5, 10, 15, 20, 25]
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     assert source.shown[-1] == (25, 1)
     assert source.paused is True
     physics.resume().result(T)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.kept_state import capture
 from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Snapshot
 
@@ -75,12 +76,12 @@ def test_the_origin_does_not_matter_for_the_flight(engine: Engine) -> None:
 
 def test_a_place_is_kept_to_a_nanometre_and_others_keep_theirs_to_the_bit(engine: Engine) -> None:
     flown(engine, 1501, 0.07, 100)
-    before = engine.capture()
+    before = capture(engine)
     place = np.array([[9876.543210987, -1234.567890123, 17.123456789]])
     engine.put(["cf1"], {"pos": place})
     (now,) = engine.advance(1601, [0], 0)
     np.testing.assert_allclose(now.pos[1:2], place, rtol=0, atol=1e-9)
     engine.put(engine.names, {"pos": now.pos})  # all of them, where they are
-    after = engine.capture()
+    after = capture(engine)
     for name in ("state/states.pos", "state/plugins.pos_low"):
         np.testing.assert_array_equal(after[name][:, [0, 2, 3]], before[name][:, [0, 2, 3]])

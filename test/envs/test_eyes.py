@@ -124,11 +124,11 @@ def test_one_world_shows_colors_to_gymnasium() -> None:
 
 
 def test_what_cannot_be_seen_is_refused() -> None:
-    with pytest.raises(ValueError, match="same_step has no final pictures"):
-        Configuration(eye=EYE, autoreset="same_step")
-    with pytest.raises(ValueError, match=r"noise=0\.1 is that of depths, but the eye sees rgb"):
-        Configuration(eye=Eye("rgb"), eye_errors=EyeErrors(noise=0.1))
-    with pytest.raises(ValueError, match="there is no camera 'tail', only fpv_cam:0"):
-        QuadrotorEnv(Recovery(), eye=Eye(camera="tail"), dynamics="so_rpy")
-    with pytest.raises(ValueError, match="turn of EyeErrors must be finite and not negative: -1"):
-        EyeErrors(turn=-1)
+    for build, named in (
+        (lambda: Configuration(eye=EYE, autoreset="same_step"), "same_step"),
+        (lambda: Configuration(eye=Eye("rgb"), eye_errors=EyeErrors(noise=0.1)), "noise=0.1"),
+        (lambda: QuadrotorEnv(Recovery(), eye=Eye(camera="tail"), dynamics="so_rpy"), "'tail'"),
+        (lambda: EyeErrors(turn=-1), "turn .*-1"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            build()

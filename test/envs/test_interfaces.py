@@ -19,7 +19,7 @@ def test_gymnasium_accepts_the_environment_of_one_world() -> None:
     env = gymnasium.make("crazyflow_ros/Hover-v0", max_episode_steps=7, limit=1.5, **SMALL)
     assert env.unwrapped.worlds.task == Hover(limit=1.5)
     check_env(env.unwrapped, skip_render_check=True)
-    with pytest.raises(ValueError, match=r"a reset takes no options, got \['reset_mask'\]"):
+    with pytest.raises(ValueError, match="reset_mask"):
         env.unwrapped.reset(options={"reset_mask": np.ones(1, bool)})
     env.reset(seed=1)
     ends = [env.step(np.zeros(4))[3] for _ in range(7)]
@@ -47,9 +47,9 @@ def test_pettingzoo_accepts_swarms() -> None:
     actions = dict.fromkeys(swarm.agents, np.zeros(4))
     _, rewards, *_ = swarm.step(actions)
     assert len(set(rewards.values())) == 3
-    with pytest.raises(ValueError, match="actions are missing for cf1"):
+    with pytest.raises(ValueError, match="cf1"):
         swarm.step({"cf0": np.zeros(4), "cf2": np.zeros(4)})
-    with pytest.raises(ValueError, match="n_drones must be at least 2"):
+    with pytest.raises(ValueError, match="n_drones"):
         QuadrotorSwarm(Hover(), n_drones=1)
 
 
@@ -66,11 +66,11 @@ def test_stable_baselines_learns() -> None:
     first = env.reset()
     env.seed(3)
     np.testing.assert_array_equal(first, env.reset())
-    with pytest.raises(ValueError, match="a reset takes no options, got"):
+    with pytest.raises(ValueError, match="reset_mask"):
         env.set_options({"reset_mask": np.ones(8, bool)})
     for _ in range(20):
         _, _, done, infos = env.step(np.zeros((8, 4), np.float32))
     assert done.all() and infos[0]["TimeLimit.truncated"]
     assert infos[0]["terminal_observation"].shape == (13,)
-    with pytest.raises(ValueError, match="autoreset must be same_step"):
+    with pytest.raises(ValueError, match="autoreset"):
         StableBaselinesEnv(QuadrotorVectorEnv(1, Hover(), **SMALL))

@@ -8,8 +8,8 @@ from policies import policy_of_layers
 
 from crazyflow_ros.envs import Reach
 from crazyflow_ros.envs.environment import ORIGIN, Environment
+from crazyflow_ros.policy import follow_policy
 from crazyflow_ros.sim import Sim
-from crazyflow_ros.sim.policy import follow_policy
 
 
 def test_a_policy_flies_as_in_its_environment() -> None:

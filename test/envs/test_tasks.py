@@ -36,7 +36,7 @@ def test_recoveries_begin_in_any_attitude() -> None:
     assert abs(np.array(start.vel)).max() <= 1 and abs(np.array(start.ang_vel)).max() <= 2
     upright = Recovery(angle=0.1).begin(jax.random.key(0), N).quat
     assert (1 - 2 * (upright[:, 0] ** 2 + upright[:, 1] ** 2)).min() > np.cos(0.11)
-    with pytest.raises(ValueError, match="Recovery: angle must be at most pi, got 4"):
+    with pytest.raises(ValueError, match=r"Recovery: angle .*4"):
         Recovery(angle=4)
 
 
@@ -93,5 +93,5 @@ def test_a_gate_counts_where_it_is_open(
 
 
 def test_a_scene_without_gates_has_no_race() -> None:
-    with pytest.raises(ValueError, match="scene floor needs the sites start and gate0_centre"):
+    with pytest.raises(ValueError, match="scene floor"):
         Race(scene="floor")

@@ -82,55 +82,36 @@ def test_worlds_that_ended_start_anew_in_the_next_step(env: QuadrotorVectorEnv) 
 
 
 @pytest.mark.soak
-def test_stages_added_to_the_pipelines_act_in_steps_and_in_every_reset() -> None:
+def test_stages_added_to_the_pipelines_act_from_the_next_reset_or_step_on() -> None:
     env = QuadrotorVectorEnv(N, Reach(), drone="cf21B_500", dynamics="so_rpy", freq=100)
-    env.reset(seed=0)
-    falling = np.tile([0.0, 0, 0, -1], (N, 1))
-    env.step(falling)
-    env.sim.reset_pipeline += (randomize_mass(0.3),)
 
     def tow(data: SimData) -> SimData:
         """Pulls to the east with the weight of the drone."""
         force = jnp.zeros_like(data.states.force).at[..., 0].set(GRAVITY * data.params.mass[..., 0])
         return data.replace(states=data.states.replace(force=force))
 
-    env.reset()
-    nominal = np.array(env.sim.default_data.params.mass).item()
-    drawn = np.array(env.sim.data.params.mass).ravel()
-    assert len(np.unique(drawn)) == N and (abs(drawn / nominal - 1) <= 0.3).all()
-    ended = np.zeros(N, bool)
-    while not ended.all():
-        _, _, terminated, _, _ = env.step(falling)
-        ended = ended | terminated
-    env.step(falling)
-    anew = np.array(env.sim.data.params.mass).ravel()
-    assert (anew != drawn).all() and (abs(anew / nominal - 1) <= 0.3).all()
-    assert len(np.unique(anew)) == N
-
-    env.reset(seed=1)
-    env.step(0 * falling)
+    env.reset(seed=0)
+    env.step(np.zeros((N, 4)))
     assert (abs(np.array(env.sim.data.states.vel[:, 0, 0])) < 0.1).all()
+    env.sim.reset_pipeline += (randomize_mass(0.3),)
+    env.reset()
+    assert len(np.unique(env.sim.data.params.mass)) == N
     env.sim.step_pipeline = insert_before(env.sim.step_pipeline, "integrate", tow)
     for _ in range(10):
-        env.step(0 * falling)
+        env.step(np.zeros((N, 4)))
     assert (np.array(env.sim.data.states.vel[:, 0, 0]) > 1).all()
 
 
 def test_a_mask_resets_its_worlds_alone() -> None:
     """These begin as after a reset of all with the seed; the others fly on to the bit."""
     env = QuadrotorVectorEnv(
-        5,
-        FigureEight(),
-        n_drones=2,
-        drone="cf21B_500",
-        dynamics="so_rpy",
-        freq=100,
-        autoreset="disabled",
-        randomizers=(randomize_mass(0.3),),
-    )
+        5, FigureEight(), n_drones=2, drone="cf21B_500", dynamics="so_rpy", freq=100,
+        autoreset="disabled", randomizers=(randomize_mass(0.3),),
+    )  # fmt: skip
     mask = np.array([False, True, False, False, True])
-    with pytest.raises(gymnasium.error.ResetNeeded, match="without reset_mask first"):
-        env.reset(options={"reset_mask": mask})
+    for early in (lambda: env.step(0), lambda: env.reset(options={"reset_mask": mask})):
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            early()
     actions = np.linspace(-0.3, 0.3, 40).reshape(env.action_space.shape)
 
     def flown() -> dict[str, np.ndarray]:
@@ -159,14 +140,11 @@ def test_a_mask_resets_its_worlds_alone() -> None:
         np.testing.assert_array_equal(array[~mask], onwards[name][~mask], err_msg=name)
 
     now = np.array(env.sim.data.states.pos)
-    for options, message in (
-        ({"reset_mask": mask[:4]}, r"reset_mask must have shape \(5,\), got \(4,\)"),
-        ({"reset_mask": mask.astype(int)}, "reset_mask holds a bool for each world"),
-        ({"reset_mask": mask & False}, "reset_mask must hold True for at least one world"),
-        ({"mask": mask}, "no option of a reset 'mask', only reset_mask"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            env.reset(options=options)
+    for wrong in (mask[:4], mask.astype(int), mask & False):
+        with pytest.raises(ValueError, match="reset_mask"):
+            env.reset(options={"reset_mask": wrong})
+    with pytest.raises(ValueError, match="'mask'"):
+        env.reset(options={"mask": mask})
     np.testing.assert_array_equal(env.sim.data.states.pos, now)
 
 
@@ -201,46 +179,11 @@ def test_a_plain_controller_solves_the_task(env: QuadrotorVectorEnv) -> None:
     assert min(recorded.return_queue) > 0
 
 
-def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="action_freq"):
-        QuadrotorVectorEnv(1, Reach(), action_freq=70)
-    with pytest.raises(ValueError, match="render_mode must be None or 'rgb_array', got 'human'"):
-        QuadrotorVectorEnv(1, Reach(), render_mode="human")
-    with pytest.raises(ValueError, match="thrust_range must be from 0 to 1, got 2"):
-        QuadrotorVectorEnv(1, Reach(), thrust_range=2)
-    with pytest.raises(ValueError, match="max_tilt must be between 0 and pi / 2, got nan"):
-        QuadrotorVectorEnv(1, Reach(), max_tilt=np.nan)
-    with pytest.raises(ValueError, match=r"task must be a Task, such as Reach\(\), got 'reach'"):
-        QuadrotorVectorEnv(1, "reach")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="num_envs must be at least 1, got 0"):
-        QuadrotorVectorEnv(0, Reach())
-    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) before"):
-        QuadrotorVectorEnv(1, Reach()).step(np.zeros((1, 4)))
-
-
-@pytest.mark.parametrize(
-    ("task", "field", "value"),
-    [
-        (FigureEight, "period", 0.0),
-        (FigureEight, "seconds", -1.0),
-        (FigureEight, "size", (1.0, np.inf)),
-        (Reach, "tolerance", 0),
-        (Reach, "centre", (0.0, np.nan, 0.0)),
-        (Landing, "height", np.nan),
-    ],
-)
-def test_tasks_that_nobody_can_do_are_refused(task: Any, field: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"{task.__name__}: {field} must be finite.*, got "):
-        task(**{field: value})
-
-
 def test_tasks_are_registered() -> None:
-    env = gymnasium.make_vec("crazyflow_ros/Landing-v0", num_envs=3, task=Landing(height=2.0))
-    assert env.num_envs == 3 and env.unwrapped.task.height == 2.0
-    env.close()
-    env = gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=2, tolerance=0.3, max_tilt=0.4)
-    assert env.unwrapped.task == Reach(tolerance=0.3)
-    env.close()
+    for given in ({"task": Reach(tolerance=0.3)}, {"tolerance": 0.3, "max_tilt": 0.4}):
+        env = gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=3, **given)
+        assert env.num_envs == 3 and env.unwrapped.task == Reach(tolerance=0.3)
+        env.close()
     for options in ({"task": Landing()}, {"task": Reach(), "tolerance": 0.3}):
-        with pytest.raises(ValueError, match=r"task must be a Reach, or its fields: got"):
+        with pytest.raises(ValueError, match=r"task must be a Reach"):
             gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=2, **options)

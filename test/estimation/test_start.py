@@ -8,7 +8,7 @@ import numpy as np
 
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.estimation.estimate import Estimate
-from crazyflow_ros.estimation.readings import PoseReading
+from crazyflow_ros.estimation.instrument_readings import PoseReading
 
 FREQ, N = 100, 64
 

@@ -14,7 +14,7 @@ from benchmark.flights.judge import judge
 from benchmark.flights.missions import TASKS
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import Drone
-from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight import Pose
 from crazyflow_ros.runtime import SimulationConfig
 
 _SEED = 31
@@ -52,8 +52,8 @@ def test_the_campaign_finds_the_fault_of_the_old_planner(monkeypatch: pytest.Mon
 
     with monkeypatch.context() as old:
         old.setattr("crazyflow_ros.flight.pose_and_velocity.follow", lambda *_: None)
-        old.setattr(Commander, "_repeats", lambda *_: False)
-        old.setattr(Commander, "_is_restless", lambda *_: False)
+        old.setattr(Pose, "is_same", lambda *_: False)
+        old.setattr("crazyflow_ros.flight.commander._RESTLESS", 0.0)
         config = Conditions.config
 
         def clipped(self: Conditions, n_drones: int, seed: int) -> SimulationConfig:

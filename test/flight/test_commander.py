@@ -40,6 +40,7 @@ from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.plan import Rules, StartState
 from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, Brake
+from crazyflow_ros.flight.tracking import is_lost
 
 RULES = Rules.of(DRONE, FlightConfig())
 REST = RULES.rest_height
@@ -357,7 +358,7 @@ def test_a_take_off_that_would_not_lift_a_large_drone_is_refused() -> None:
     large = replace(RULES, rest_height=0.35)
     pilot = Pilot(large)
     pilot.reference = Reference.at_rest((0.0, 0.0, 0.35), 0.0)
-    with pytest.raises(ValueError, match=r"to 0\.2 m lifts no drone that is 0\.35 m high"):
+    with pytest.raises(ValueError, match=r"to 0\.2 m is too low: a drone rests at 0\.35 m"):
         pilot.tell(Takeoff(0.2))
     pilot.tell(Takeoff(0.2, relative=True))
     assert pilot.state is Is.taking_off
@@ -406,6 +407,12 @@ def test_rotors_turn_until_a_drone_that_follows_late_has_landed(arrives: bool) -
     assert pilot.state is Is.landed and pilot.commander.order is None
 
 
+def restarts(commander: Commander, now: StartState, lag: float = 0.0) -> bool:
+    """Restart the course where the drone is if it is lost, as the supervisor does."""
+    lost = is_lost(commander, now.time_ns, now.reference.pos[:3], lag)
+    return lost and commander.restart(now)
+
+
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
@@ -427,7 +434,7 @@ def test_a_drone_that_lost_its_course_begins_it_anew_where_it_is(
     for off, lost in (((0.0, 0.7, 0.0), False), ((0.0, 0.8, 0.0), True)):
         pos = pilot.reference.pos + np.array([*off, 0.0])
         moving = Reference(pos, np.array([0.5, 0.0, 0.2, 0.0]), np.zeros(4))
-        assert commander.restart_if_lost(StartState(pilot.time_ns, moving)) == lost
+        assert restarts(commander, StartState(pilot.time_ns, moving)) == lost
         assert (commander.order is not order) == lost
     assert commander.order is not None and isinstance(commander.order.setpoint, expected)
     assert commander.state is state
@@ -451,7 +458,7 @@ def test_a_drone_that_follows_late_has_not_lost_its_course(lag: float) -> None:
     for off, lost in ((behind + 0.7, False), (1.5 * behind + 0.8, True)):
         pos = pilot.reference.pos - np.array([off, 0.0, 0.0, 0.0])
         there = StartState(pilot.time_ns, pilot.reference._replace(pos=pos))
-        assert pilot.commander.restart_if_lost(there, lag) == lost
+        assert restarts(pilot.commander, there, lag) == lost
 
 
 @pytest.mark.parametrize("fastest", [0.4, 0.99])
@@ -478,7 +485,7 @@ def test_what_is_flown_as_it_is_told_is_not_begun_anew() -> None:
         pilot = Pilot().fly()
         pilot.tell(told)
         far = Reference.at_rest((5.0, 5.0, 5.0), 0.0)
-        assert not pilot.commander.restart_if_lost(StartState(pilot.time_ns, far))
+        assert not restarts(pilot.commander, StartState(pilot.time_ns, far))
 
 
 def test_a_drone_that_was_told_a_bare_command_goes_on_from_where_it_is() -> None:

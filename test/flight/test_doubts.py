@@ -34,8 +34,8 @@ from crazyflow_ros.flight.doubts import doubts
 from crazyflow_ros.flight.plan import Rules, StartState
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.scene import build_spec
+from crazyflow_ros.scene.collision_shapes import obstacles_of
 from crazyflow_ros.scene.frames import rotation_matrix
-from crazyflow_ros.scene.obstacles import obstacles_of
 
 RULES = Rules.of("cf2x_L250", FlightConfig())
 NOTHING = Surroundings()

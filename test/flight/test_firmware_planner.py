@@ -32,8 +32,8 @@ from crazyflow_ros.flight import (
 )
 from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.courses import state_commands
 from crazyflow_ros.flight.envelope import Envelope
-from crazyflow_ros.flight.feed_forward import state_commands
 from crazyflow_ros.flight.plan import Rules, StartState
 
 COMMANDS = 8  # of a flight

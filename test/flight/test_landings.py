@@ -52,14 +52,14 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]
         initial_poses=[(x + 1.0, y, REST, 0.0, 0.0, 0.0, 1.0) for x, y in PLACES.values()],
     )
     physics, events = PhysicsThread(config, tuple(PLACES)), list[FlightEvent]()
-    physics.on_flight_event(events.append)
+    physics.news.on_flight_event(events.append)
     physics.start()
     physics.fly(dict.fromkeys(PLACES, Takeoff(HIGH))).result(T)
     physics.step(5 * FREQ).result(T)
     physics.fly({name: Pose((*at, HIGH), 0.0) for name, at in PLACES.items()}).result(T)
     there = physics.step(5 * FREQ).result(T)
     np.testing.assert_allclose(there.pos[:, :2], list(PLACES.values()), atol=0.02)
-    yield physics, events, physics.checkpoint().result(T)
+    yield physics, events, physics.state.checkpoint().result(T)
     physics.stop()
     assert physics.failed is None and not physics.statistics().failures
 
@@ -68,7 +68,7 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]
 def physics(simulation: Simulation) -> PhysicsThread:
     """All drones hover, each above its pad, and nothing has happened yet."""
     physics, events, hovering = simulation
-    physics.restore(hovering).result(T)
+    physics.state.restore(hovering).result(T)
     events.clear()
     return physics
 
@@ -90,7 +90,7 @@ def down_to(z: float) -> dict[str, Setpoint]:
 
 
 def assert_landed(physics: PhysicsThread, now: Snapshot, heights: Sequence[float]) -> None:
-    assert physics.flight_states == dict.fromkeys(PLACES, "landed")
+    assert physics.commands.states == dict.fromkeys(PLACES, "landed")
     np.testing.assert_allclose(now.pos[:, 2] - REST, heights, atol=2e-3)
     assert now.rotor_vel.max() < 1000  # and slowing down
 
@@ -137,9 +137,9 @@ def test_a_trajectory_that_ends_on_the_floor_or_below_it_lands(
 ) -> None:
     physics.fly({"cf0": down_to(z)["cf0"]}).result(T)
     physics.step(2 * FREQ).result(T)
-    assert physics.flight_states["cf0"] == "flying"
+    assert physics.commands.states["cf0"] == "flying"
     now = physics.step(12 * FREQ).result(T)
-    assert physics.flight_states["cf0"] == "landed" and not events
+    assert physics.commands.states["cf0"] == "landed" and not events
     assert now.pos[0, 2] == pytest.approx(REST, abs=2e-3) and now.rotor_vel[0].max() < 300
 
 
@@ -148,7 +148,7 @@ def test_a_trajectory_that_ends_above_the_floor_hovers(
 ) -> None:
     physics.fly({"cf0": down_to(REST + 0.06)["cf0"]}).result(T)
     now = physics.step(12 * FREQ).result(T)
-    assert physics.flight_states["cf0"] == "flying" and not events
+    assert physics.commands.states["cf0"] == "flying" and not events
     assert now.pos[0, 2] == pytest.approx(REST + 0.06, abs=0.01)
 
 
@@ -161,10 +161,10 @@ def test_a_trajectory_may_press_a_drone_to_the_floor_and_take_it_up_again(
     physics.fly({"cf0": told}).result(T)
     pressed = physics.step(10 * FREQ).result(T)
     assert pressed.pos[0, 2] == pytest.approx(REST, abs=2e-3)
-    assert physics.flight_states["cf0"] == "flying"
+    assert physics.commands.states["cf0"] == "flying"
     up = physics.step(8 * FREQ).result(T)
     assert up.pos[0, 2] == pytest.approx(1.0, abs=0.02)
-    assert physics.flight_states["cf0"] == "flying" and not events
+    assert physics.commands.states["cf0"] == "flying" and not events
 
 
 def test_an_uploaded_trajectory_may_end_below_the_floor(
@@ -176,10 +176,10 @@ def test_an_uploaded_trajectory_may_end_below_the_floor(
     physics.fly({"cf0": FlyTrajectory(PolynomialTrajectory([4.0], down))}).result(T)
     now = physics.step(14 * FREQ).result(T)
     assert now.pos[0, 2] == pytest.approx(REST, abs=2e-3)
-    assert physics.flight_states["cf0"] == "flying" and not events
+    assert physics.commands.states["cf0"] == "flying" and not events
     physics.fly({"cf0": Land()}).result(T)
     physics.step(4 * FREQ).result(T)
-    assert physics.flight_states["cf0"] == "landed" and not events
+    assert physics.commands.states["cf0"] == "landed" and not events
 
 
 def test_a_drone_that_flies_into_a_pad_on_its_way_to_land_has_hit_it(
@@ -188,7 +188,7 @@ def test_a_drone_that_flies_into_a_pad_on_its_way_to_land_has_hit_it(
     x, y = PLACES["cf3"]
     physics.fly({"cf3": Pose((x + 1.5, y, 0.0), 0.0)}).result(T)  # clear of the pad, then down
     physics.step(8 * FREQ).result(T)
-    assert physics.flight_states["cf3"] == "landed" and not events
+    assert physics.commands.states["cf3"] == "landed" and not events
     physics.fly({"cf3": Pose((x - 1.5, y, 0.0), 0.0)}).result(T)  # low, and into the pad
     physics.step(8 * FREQ).result(T)
     assert "hit" in [event.kind for event in events]

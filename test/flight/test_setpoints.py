@@ -32,8 +32,8 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.courses import state_commands
 from crazyflow_ros.flight.envelope import UNBOUNDED
-from crazyflow_ros.flight.feed_forward import state_commands
 from crazyflow_ros.flight.plan import Rules, StartState
 from crazyflow_ros.scene.frames import yaw
 

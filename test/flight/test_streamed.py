@@ -187,7 +187,7 @@ def thread() -> Iterator[PhysicsThread]:
 @pytest.fixture
 def physics(thread: PhysicsThread) -> PhysicsThread:
     """Both drones hover at 1 m, and cf1 goes on to do so. At a tick at which controllers run."""
-    thread.reset().result(T)
+    thread.state.reset().result(T)
     thread.fly({name: Takeoff(1.0) for name in NAMES}).result(T)
     thread.step(4 * FREQ - thread.snapshot.tick % thread.control_period).result(T)
     return thread
@@ -204,7 +204,7 @@ EVENTS: list[FlightEvent] = []
 
 @pytest.fixture(scope="module", autouse=True)
 def watch(thread: PhysicsThread) -> None:
-    thread.on_flight_event(EVENTS.append)
+    thread.news.on_flight_event(EVENTS.append)
 
 
 def fly(physics: PhysicsThread, told: Setpoint, seconds: float) -> Snapshot:
@@ -320,9 +320,9 @@ def test_a_program_that_falls_silent(
     assert tilt(now) < 0.02 and abs(now.ang_vel[0]).max() < turns
     assert 0.5 * rises - 0.05 < now.acc[0, 2] < rises + 0.05  # there is drag
     physics.step(begin + 2 * FREQ - 1 - physics.snapshot.tick).result(T)
-    assert physics.flight_states["cf0"] == "flying" and not events
+    assert physics.commands.states["cf0"] == "flying" and not events
     physics.step(2).result(T)
-    assert physics.flight_states == {"cf0": "landed", "cf1": "flying"}
+    assert physics.commands.states == {"cf0": "landed", "cf1": "flying"}
     (event,) = events
     assert (event.drone, event.kind) == ("cf0", "no setpoint")
     assert event.text == "no setpoint for 2 s: rotors stopped"
@@ -334,7 +334,7 @@ def test_a_program_that_falls_silent(
 def followed(physics: PhysicsThread) -> dict[str, object]:
     """The setpoint of cf0, as a checkpoint has it."""
     setpoint: dict[str, object] = (
-        physics.checkpoint().result(T).about["orders"]["cf0"]["order"]["setpoint"]
+        physics.state.checkpoint().result(T).about["orders"]["cf0"]["order"]["setpoint"]
     )
     return setpoint
 
@@ -363,12 +363,12 @@ def test_a_drone_with_a_load_keeps_its_height_when_its_program_falls_silent(
 
 
 def test_a_falling_program_lets_a_drone_come_down_to_the_floor_and_no_farther() -> None:
-    told = VelocityWorld((0.3, 0.0, -0.6), 0.0).lapsed(RULES)
+    told = VelocityWorld((0.3, 0.0, -0.6), 0.0).lapsed()
     plan = told.plan(airborne((0.0, 0.0, REST + 0.3)), RULES)
     course = course_of(plan)
     heights = course.along(np.linspace(0.0, 1.5, 300))[0, :, 2]
     assert heights.min() == pytest.approx(REST, abs=1e-6) and plan.timeout == 1.5
-    assert isinstance(told.lapsed(RULES), Stop)
+    assert isinstance(told.lapsed(), Stop)
 
 
 def test_the_planner_waits_until_no_more_setpoints_come(physics: PhysicsThread) -> None:
@@ -409,7 +409,7 @@ def test_a_position_is_flown_to_and_landed_at_however_often_it_is_repeated(
     assert yaw(now.quat[0]) == pytest.approx(1.0, abs=0.02)
     heights = [fly(physics, Position((1.5, -1.0, 0.0), 0.0), 0.1).pos[0, 2] for _ in range(50)]
     assert np.diff(heights).max() < 0.02  # it settles, but never climbs again
-    assert physics.flight_states["cf0"] == "landed" and heights[-1] < REST + 0.03
+    assert physics.commands.states["cf0"] == "landed" and heights[-1] < REST + 0.03
     assert np.ptp(heights[-10:]) < 1e-3
 
 
@@ -421,7 +421,7 @@ def test_a_velocity_in_the_world_does_not_turn_with_the_drone(physics: PhysicsTh
     away = (now.pos[0] - before)[:2]
     assert away @ (0.3, 0.4) == pytest.approx(0.0, abs=0.05)
     now = fly(physics, VelocityWorld((0.0, 0.0, -0.5), 0.0), 5.0)
-    assert physics.flight_states["cf0"] == "landed" and now.pos[0, 2] < REST + 0.03
+    assert physics.commands.states["cf0"] == "landed" and now.pos[0, 2] < REST + 0.03
     assert fly(physics, VelocityWorld((0.4, 0.0, 0.0), 0.0), 0.2).rotor_vel[0].max() < 300
     assert fly(physics, VelocityWorld((0.4, 0.0, 0.4), 0.0), 2.0).pos[0, 2] > 0.5
 
@@ -437,24 +437,24 @@ def test_a_tilt_at_a_height_moves_the_drone_its_way(physics: PhysicsThread) -> N
 
 
 def test_no_thrust_leaves_a_drone_on_the_floor_alone(physics: PhysicsThread) -> None:
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     fly(physics, AttitudeThrust(0.0, 0.0, 0.0, 0.0), 0.1)
-    assert physics.flight_states.get("cf0", "idle") == "idle"
+    assert physics.commands.states.get("cf0", "idle") == "idle"
     assert not physics.fly({"cf0": Takeoff(1.0)}).result(T).refused
 
 
 @pytest.mark.parametrize("n_ticks", [1, 7, 100])
 def test_they_give_the_same_bits_in_any_steps(physics: PhysicsThread, n_ticks: int) -> None:
     """With a checkpoint taken in between."""
-    start = physics.checkpoint().result(T)
+    start = physics.state.checkpoint().result(T)
     ends = []
     for steps in (700, n_ticks):
-        physics.restore(start).result(T)
+        physics.state.restore(start).result(T)
         physics.fly({"cf0": AttitudeThrust(0.1, 0.05, 2.0, 0.3), "cf1": Hover((1, 0), 1.0, 1.5)})
         for i in range(0, 1400, steps):
             now = physics.step(min(steps, 1400 - i)).result(T)
             if i == 700:
-                physics.restore(physics.checkpoint().result(T)).result(T)
+                physics.state.restore(physics.state.checkpoint().result(T)).result(T)
         ends.append(now)
     for name in ("pos", "quat", "vel", "ang_vel", "rotor_vel"):
         np.testing.assert_array_equal(getattr(ends[0], name), getattr(ends[1], name))

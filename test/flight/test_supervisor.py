@@ -25,8 +25,9 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.fleet_observation import Ability, FleetObservation
 from crazyflow_ros.flight.plan import Rules
-from crazyflow_ros.flight.supervisor import Ability, FleetObservation, Supervisor
+from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime import (
     Checkpoint,
     DroneState,
@@ -88,13 +89,13 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Physi
         drone_collisions=True,
     )
     physics, watch = PhysicsThread(config, NAMES), Watch()
-    physics.on_flight_event(watch.events.append)
+    physics.news.on_flight_event(watch.events.append)
     physics.every(100, watch.seen.append, "watch", observes=True)
     physics.start()
     physics.fly(dict.fromkeys(NAMES, Takeoff(1.0))).result(T)
     hovers = physics.step(4 * FREQ - 1).result(T)
     np.testing.assert_allclose(hovers.pos[:, 2], 1.0, atol=0.02)
-    watch.hovering = physics.checkpoint().result(T)
+    watch.hovering = physics.state.checkpoint().result(T)
     yield physics, watch
     physics.stop()
     assert physics.failed is None and not physics.statistics().failures
@@ -110,7 +111,7 @@ def physics(simulation: tuple[PhysicsThread, Watch], watch: Watch) -> PhysicsThr
     """Both drones hover at 1 m, and nothing has happened yet."""
     physics = simulation[0]
     assert watch.hovering is not None
-    physics.restore(watch.hovering).result(T)
+    physics.state.restore(watch.hovering).result(T)
     assert not watch.events
     watch.seen.clear()
     return physics
@@ -133,14 +134,14 @@ def test_a_drone_that_leans_on_the_floor_is_near_it(drone: str) -> None:
 
 
 def put(physics: PhysicsThread, **state: object) -> None:
-    physics.set_drone_states({"cf0": DroneState(**state)}).result(T)  # type: ignore[arg-type]
+    physics.state.set_drone_states({"cf0": DroneState(**state)}).result(T)  # type: ignore[arg-type]
 
 
 def assert_crashed(physics: PhysicsThread, watch: Watch, why: str, since: int) -> None:
     event = watch.only("crashed")
     assert f": {why}; rotors stopped, reset cf0" in event.text
     assert 0 <= event.time_ns - since <= SOON
-    assert physics.flight_states == {"cf0": "crashed", "cf1": "flying"}
+    assert physics.commands.states == {"cf0": "crashed", "cf1": "flying"}
     lies = physics.step(FREQ).result(T)
     assert lies.rotor_vel[0].max() < 500 < 1000 < lies.rotor_vel[1].min()
     assert lies.pos[1, 2] == pytest.approx(1.0, abs=0.02)
@@ -201,12 +202,12 @@ def test_a_drone_with_a_dead_motor_shakes_on_the_floor_and_has_crashed(
     physics: PhysicsThread, watch: Watch, phase: int
 ) -> None:
     physics.step(1 + phase).result(T)  # between two checks, and the drone falls otherwise each time
-    physics.disturb(MotorEfficiency("cf0", 1, 0.0)).result(T)
+    physics.world.disturb(MotorEfficiency("cf0", 1, 0.0)).result(T)
     physics.fly({"cf0": GoTo((1.0, 0.0, 1.0), 0.0, 2.0)}).result(T)
     try:
         physics.step(8 * FREQ).result(T)
     finally:
-        physics.disturb(MotorEfficiency("cf0", 1, 1.0)).result(T)
+        physics.world.disturb(MotorEfficiency("cf0", 1, 1.0)).result(T)
     assert "crashed" in [event.kind for event in watch.events]
     down = next(now for now in watch.seen if now.pos[0, 2] < 0.06)
     crashed = next(event.time_ns for event in watch.events if event.kind == "crashed")
@@ -217,14 +218,14 @@ def test_a_drone_that_cannot_lift_off(
     simulation: tuple[PhysicsThread, Watch], watch: Watch
 ) -> None:
     physics = simulation[0]
-    physics.reset(ResetScope.all).result(T)
+    physics.state.reset(ResetScope.all).result(T)
     physics.apply_wrench("cf0", TimedWrench((0.0, 0.0, -1.0), (0.0, 0.0, 0.0), np.inf), "load")
     physics.fly({"cf0": Takeoff(1.0), "cf1": Takeoff(1.0)}).result(T)
     physics.step(4 * FREQ).result(T)
     event = watch.only("crashed")
     assert "it cannot lift off" in event.text
     assert event.time_ns < 3.5e9  # it was to be off the floor for two seconds
-    assert physics.flight_states == {"cf0": "crashed", "cf1": "flying"}
+    assert physics.commands.states == {"cf0": "crashed", "cf1": "flying"}
     physics.end_wrench("load")
 
 
@@ -294,7 +295,7 @@ def test_a_drone_that_bounces_off_within_a_tick(
 
 def test_a_drone_whose_battery_is_empty(physics: PhysicsThread, watch: Watch) -> None:
     def drain(_: Snapshot) -> None:  # nobody can do this from outside
-        world = physics._simulation._engine.world
+        world = physics.simulation.engine.world
         leaves = world.leaves
         leaves["plugins.battery"][0, 0] = 0.98 * Battery.of("cf2x_L250").capacity
         world.leaves = leaves
@@ -335,7 +336,7 @@ def test_flights_from_floor_to_floor_are_nothing_to_tell(
     physics.step(3 * FREQ).result(T)
     physics.fly({"cf0": Land()}).result(T)
     stands = physics.step(4 * FREQ).result(T)
-    assert physics.flight_states == {"cf0": "landed", "cf1": "landed"} and not watch.events
+    assert physics.commands.states == {"cf0": "landed", "cf1": "landed"} and not watch.events
     assert stands.rotor_vel.max() < 300 and stands.pos[:, 2].max() < 0.02
     np.testing.assert_allclose(np.abs(stands.quat[:, :2]).max(), 0.0, atol=1e-3)
     put(physics, quat=ROLLED[np.pi])  # by hand, and it does not fly
@@ -363,8 +364,8 @@ def test_after_a_reset_it_flies_and_falls_anew(physics: PhysicsThread, watch: Wa
         physics.step(FREQ).result(T)
         assert watch.events.pop().kind == "crashed"
         watch.events.clear()
-        physics.reset(drones=["cf0"]).result(T)
-        assert physics.flight_states == {"cf1": "flying"}
+        physics.state.reset(drones=["cf0"]).result(T)
+        assert physics.commands.states == {"cf1": "flying"}
         physics.fly({"cf0": Takeoff(1.0)}).result(T)
         assert physics.step(4 * FREQ).result(T).pos[0, 2] == pytest.approx(1.0, abs=0.02)
         assert not watch.events
@@ -373,7 +374,7 @@ def test_after_a_reset_it_flies_and_falls_anew(physics: PhysicsThread, watch: Wa
 def test_an_emergency_stop_is_no_crash(physics: PhysicsThread, watch: Watch) -> None:
     physics.fly({"cf0": Emergency()}).result(T)
     lies = physics.step(2 * FREQ).result(T)
-    assert physics.flight_states["cf0"] == "locked" and not watch.events
+    assert physics.commands.states["cf0"] == "locked" and not watch.events
     assert lies.pos[0, 2] < 0.1 and lies.rotor_vel[0].max() < 300
 
 
@@ -388,7 +389,8 @@ def test_a_drone_upside_down_has_crashed_only_when_it_touches(touches: bool) -> 
     )  # fmt: skip
     commander.state = FlightState.flying
     commander.command(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
-    events = Supervisor(rules).check(sight, {"cf0": commander}, references(sight, commander))
+    seen = references(sight, commander)
+    events = Supervisor(rules).check(sight, {"cf0": commander}, seen, lambda _: "a wall")
     assert (commander.state is FlightState.crashed) == touches
     assert [event.kind for event in events] == ["crashed" if touches else "upside down"]
 
@@ -415,7 +417,8 @@ def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:
             commander.state = FlightState.flying
             commander.command(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
         for _ in range(2):  # a second look at the same instant sees nothing new
-            events = supervisor.check(sight, {"cf0": commander}, references(sight, commander))
+            seen = references(sight, commander)
+            events = supervisor.check(sight, {"cf0": commander}, seen, lambda _: "something")
             kinds += [event.kind for event in events]
     assert kinds == ["hit", "battery empty", "hit", "battery empty"]
 

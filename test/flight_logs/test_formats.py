@@ -71,23 +71,16 @@ def test_compressed_variables(truth: FlightLog, tmp_path: Path) -> None:
     assert read.pose_is_estimate
     assert read.estimate is not None and truth.estimate is not None
     assert read.setpoint is not None and truth.setpoint is not None
-    turn = Rotation.from_quat(read.estimate.values[:, 3:7]).inv() * Rotation.from_quat(
-        truth.estimate.values[:, 3:7]
-    )
-    assert 0 < turn.magnitude().max() < 0.004
+    quats = (Rotation.from_quat(log.estimate.values[:, 3:7]) for log in (read, truth))
+    assert 0 < (next(quats).inv() * next(quats)).magnitude().max() < 0.004
     np.testing.assert_array_equal(read.pose.values, read.estimate.values[:, :7])
     for part in (slice(0, 3), slice(7, 10)):
         error = read.estimate.values[:, part] - truth.estimate.values[:, part]
         np.testing.assert_allclose(error, 0, atol=1.001e-3)
-    check(
-        replace(read, pose=truth.pose, estimate=None, setpoint=None),
-        truth,
-        {"pose", "gyro"},
-        gyro=1.001e-3,
-    )
-    np.testing.assert_allclose(
-        read.setpoint.values[:, :9], truth.setpoint.values[:, :9], atol=1.001e-3
-    )
+    others = replace(read, pose=truth.pose, estimate=None, setpoint=None)
+    check(others, truth, {"pose", "gyro"}, gyro=1.001e-3)
+    both = (log.setpoint.values[:, :9] for log in (read, truth))
+    np.testing.assert_allclose(*both, atol=1.001e-3)
 
 
 def test_repeated_poses_arrive_once(truth: FlightLog, tmp_path: Path) -> None:
@@ -119,9 +112,7 @@ def test_log_blocks_of_a_folder(truth: FlightLog, tmp_path: Path) -> None:
 def test_one_log_block(truth: FlightLog, tmp_path: Path) -> None:
     """The time of packets starts again after 2^24 ms."""
     n = 200
-    names = ("stateEstimate.x", "stateEstimate.y", "stateEstimate.z",
-             "stabilizer.roll", "stabilizer.pitch", "stabilizer.yaw")  # fmt: skip
-    columns = {name: np.linspace(i, i + 1, n) for i, name in enumerate(names)}
+    columns = {name: np.linspace(i, i + 1, n) for i, name in enumerate(writers.POSE_BY_RADIO)}
     times = {"timestamp": (np.arange(n) * 10 + (1 << 24) - 500) % (1 << 24)}
     read = read_flight_log(writers.write_csv(tmp_path / "a.csv", times | columns), clock=1.01)
     np.testing.assert_allclose(read.pose.time, 0.0101 * np.arange(n))
@@ -197,11 +188,7 @@ def write_recording(log: FlightLog, path: Path) -> Path:
     return writers.write_mcap(path, writers.entries(log))
 
 
-@pytest.mark.parametrize(
-    "write",
-    [writers.write_sd_card, writers.write_nanobench, write_recording],
-    ids=lambda w: w.__name__,
-)
+@pytest.mark.parametrize("write", [writers.write_sd_card, writers.write_nanobench, write_recording])
 def test_noise_and_delay_stay_what_they_are(
     write: Callable[[FlightLog, Path], Path], truth: FlightLog, tmp_path: Path
 ) -> None:
@@ -233,38 +220,29 @@ def test_recorded_commands(truth: FlightLog, tmp_path: Path) -> None:
     """Numbers of `command` mean what the parameter `control` says."""
     pytest.importorskip("mcap.writer", reason="the extra record is not installed")
     part = truth.between(0, 0.2)
-    assert part.setpoint is not None and part.attitude_command is not None
-    kind, topic = "std_msgs/Float64MultiArray", "/cf0/command"
+    setpoint, attitude = part.setpoint, part.attitude_command
+    assert setpoint is not None and attitude is not None
 
-    def read(
-        rows: TimedValues, convert: Callable[[np.ndarray], np.ndarray], control: str | None
-    ) -> FlightLog:
-        commands: list[writers.Entry] = [
-            (time, topic, kind, {"data": convert(row).tolist()})
-            for time, row in zip(rows.time.tolist(), rows.values)
-        ]
+    def read(values: np.ndarray, control: str | None) -> FlightLog:
+        kind, rows = "std_msgs/Float64MultiArray", zip(setpoint.time.tolist(), values.tolist())
+        commands = [(time, "/cf0/command", kind, {"data": row}) for time, row in rows]
         parameters = control and json.dumps({"control": control, "controller": "pid"})
-        path = tmp_path / "flight.mcap"
-        return read_flight_log(
-            writers.write_mcap(path, writers.entries(part) + commands, parameters)
-        )
+        messages = writers.entries(part) + commands
+        return read_flight_log(writers.write_mcap(tmp_path / "a.mcap", messages, parameters))
 
     for control in (None, "attitude"):
-        attitude = read(part.attitude_command, lambda row: row, control).attitude_command
-        assert attitude is not None
-        np.testing.assert_array_equal(attitude.values, part.attitude_command.values)
-    others = read(part.attitude_command, lambda row: row, "body_rate")
+        found = read(attitude.values, control).attitude_command
+        assert found is not None
+        np.testing.assert_array_equal(found.values, attitude.values)
+    others = read(attitude.values, "body_rate")
     assert others.attitude_command is None and others.setpoint is None
     assert others.controller == "pid"
-    yaw = 0.1 + 0.4 * part.setpoint.time
-    numbers = iter(yaw.tolist())
-    for convert in (
-        lambda row: row,
-        lambda row: np.array([*row[:9], next(numbers), *row[13:]]),
-    ):
-        setpoint = read(part.setpoint, convert, "state").setpoint
-        assert setpoint is not None
-        np.testing.assert_allclose(setpoint.values, part.setpoint.values, atol=1e-12)
+    yaw = 0.1 + 0.4 * setpoint.time[:, None]
+    short = np.hstack((setpoint.values[:, :9], yaw, setpoint.values[:, 13:]))
+    for values in (setpoint.values, short):
+        read_again = read(values, "state").setpoint
+        assert read_again is not None
+        np.testing.assert_allclose(read_again.values, setpoint.values, atol=1e-12)
 
 
 def test_streamed_setpoints(truth: FlightLog, tmp_path: Path) -> None:

@@ -75,20 +75,17 @@ def test_an_sd_card_with_any_byte_changed(short: FlightLog, tmp_path: Path, seed
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (sealed(struct.pack("<BHH", 0xBC, 3, 1)), "version must be 1 or 2, got 3"),
-        (sealed(struct.pack("<BHH", 0xBC, 2, 60000)), "at most 100 events, got 60000"),
-        (sealed(HEADER + struct.pack("<H", 65535)), "'name' has 65535, expected at most 1000"),
-        (sealed(HEADER + struct.pack("<H", 1) + 200 * b"x"), "more than 100 bytes or no end"),
-        (sealed(HEADER + struct.pack("<H", 1) + b"a.b(d)\0"), r"'a.b\(d\)' does not end with its"),
-        (sealed(HEADER + struct.pack("<H", 1) + b"(f)\0"), "one of its variables is there twice"),
-        (sealed(HEADER + struct.pack("<H", 2) + 2 * b"a.b(f)\0"), "variables is there twice"),
-        (
-            sealed(HEADER + struct.pack("<HH", 0, 9) + bytes(8)),
-            "record at byte 14 of 24: the event",
-        ),
-        (sealed(HEADER + struct.pack("<H", 0)), "there is no pose: expected locSrv"),
-        (HEADER + struct.pack("<H", 0) + bytes(4), "checksum is wrong: the file is damaged"),
-        (b"\xbc", "checksum|header is not complete"),
+        (sealed(struct.pack("<BHH", 0xBC, 3, 1)), "version .*3"),
+        (sealed(struct.pack("<BHH", 0xBC, 2, 60000)), "events, got 60000"),
+        (sealed(HEADER + struct.pack("<H", 65535)), "'name' .*65535"),
+        (sealed(HEADER + struct.pack("<H", 1) + 200 * b"x"), "100 bytes"),
+        (sealed(HEADER + struct.pack("<H", 1) + b"a.b(d)\0"), r"'a.b\(d\)'"),
+        (sealed(HEADER + struct.pack("<H", 1) + b"(f)\0"), "'name' .*twice"),
+        (sealed(HEADER + struct.pack("<H", 2) + 2 * b"a.b(f)\0"), "'name' .*twice"),
+        (sealed(HEADER + struct.pack("<HH", 0, 9) + bytes(8)), "byte 14 of 24: the event"),
+        (sealed(HEADER + struct.pack("<H", 0)), "no pose"),
+        (HEADER + struct.pack("<H", 0) + bytes(4), "checksum"),
+        (b"\xbc", "checksum|header"),
     ],
 )
 def test_impossible_sd_cards(content: bytes, message: str, tmp_path: Path) -> None:
@@ -98,28 +95,20 @@ def test_impossible_sd_cards(content: bytes, message: str, tmp_path: Path) -> No
 def test_times_and_numbers_of_an_sd_card(short: FlightLog, tmp_path: Path) -> None:
     path = tmp_path / "log"
     (number, name, time, columns), captured = writers.sd_events(short, 1.0)
-    gyro = "gyro.x", ("f", np.full(len(time), np.nan))
-    broken = [(number, name, time, columns | dict([gyro])), captured]
-    refused(path, writers.sd_card(broken), "gyro must be 25 x 3 finite numbers")
-    for variable, message in (
-        ("stateEstimate.qx", "pose must be|estimate must be"),
-        ("locSrv.qw", "pose must be 25 x 7 finite numbers"),
-    ):
-        row = captured if variable.startswith("loc") else broken[0]
-        lost = row[3] | {variable: ("f", np.where(np.arange(25) == 7, np.nan, row[3][variable][1]))}
-        kept = broken[0][3] | {"gyro.x": ("f", 0 * time)}
-        events = [(*row[:3], lost), (*broken[0][:3], kept)]
-        refused(path, writers.sd_card(events if row is captured else events[:1]), message)
+    for part, variable in ((0, "gyro.x"), (0, "stateEstimate.qx"), (1, "locSrv.qw")):
+        events = [(number, name, time, columns), captured]
+        lost = events[part][3][variable][1].copy()
+        lost[7] = np.nan
+        events[part] = (*events[part][:3], events[part][3] | {variable: ("f", lost)})
+        refused(path, writers.sd_card(events), "(gyro|pose|estimate) must be 25 x .* finite")
     same = [(number, name, 0 * time + 100, columns), captured]
-    refused(path, writers.sd_card(same), "time must increase, got 0 s after sample 0")
-    short_log = writers.sd_card(writers.sd_events(short, 85 / 84))
-    refused(path, short_log, "does not tell which clock it has: .* at least 1 s", None)
+    refused(path, writers.sd_card(same), "time .*0 s after sample 0")
+    refused(path, writers.sd_card(writers.sd_events(short, 85 / 84)), "clock", None)
     odd = writers.flight(2.0)
     other = {name: TimedValues(p.time * 1.03, p.values) for name, p in odd.quantities.items()}
     unknown = writers.sd_card(writers.sd_events(FlightLog("other", **other), 1.0))
-    refused(path, unknown, "does not tell which clock it has", None)
-    for clock, message in ((np.nan, "clock must be finite"), (0, "time must increase")):
-        refused(path, unknown, message, clock)
+    for clock, named in ((None, "clock"), (np.nan, "clock"), (0, "time")):
+        refused(path, unknown, named, clock)
 
 
 def test_more_records_than_allowed(
@@ -138,20 +127,24 @@ CSV = b"Timestamp,stateEstimate.x,stateEstimate.y\n"
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", CSV + b"1,2\n", "lines must have 3 numbers, got 2"),
-        ("a.csv", CSV + b"1,2,3\n4,5\n", "number of columns changed from 3 to 2"),
-        ("a.csv", CSV, "there are no lines of numbers"),
-        ("a.csv", CSV + b"1,2,x\n", "could not convert string 'x'"),
-        ("a.csv", b"Timestamp,gyro.x,gyro.x\n1,2,3\n", "the name 'gyro.x' twice"),
-        ("a.csv", CSV + b"1,2,3\n", "there is no pose: expected locSrv"),
-        ("a.csv", 70000 * b"a,", "first line has more than 65536 bytes"),
-        ("a.csv.xz", lzma.compress(CSV + b"1,2,3\n")[:-5], "not an .xz file: it has no end"),
-        ("a.xz", b"\xfd7zXZ\0" + 50 * b"x", "not an .xz file"),
-        ("a.csv.xz", b"Timestamp", "there are no lines of numbers"),
-        ("a", b"1 2 3", "a flight must be a file .npz, .csv or .mcap, a log of"),
-        ("a.mcap", recordings.MAGIC, "there are no messages of poses"),
-        ("a.mcap", b"x" * 100, "not a readable MCAP file"),
-        ("a.npz", b"PK\3\4" + 100 * b"x", "not an NPZ file"),
+        ("a.csv", CSV + b"1,2\n", "3 numbers, got 2"),
+        ("a.csv", CSV + b"1,2,3\n4,5\n", "from 3 to 2"),
+        ("a.csv", CSV, "no lines"),
+        ("a.csv", CSV + b"1,2,x\n", "'x'"),
+        ("a.csv", b"Timestamp,gyro.x,gyro.x\n1,2,3\n", "'gyro.x' twice"),
+        ("a.csv", CSV + b"1,2,3\n", "no pose"),
+        ("a.csv", 70000 * b"a,", "65536 bytes"),
+        ("a.csv", b"time,x\n1,2\n", "y, z, qx"),
+        ("a.csv", b"\xff\xfe", "can't decode"),
+        ("a.csv.xz", lzma.compress(CSV + b"1,2,3\n")[:-5], ".xz file: it has no end"),
+        ("a.xz", b"\xfd7zXZ\0" + 50 * b"x", ".xz file"),
+        ("a.csv.xz", b"Timestamp", "no lines"),
+        ("a", b"1 2 3", ".npz, .csv or .mcap"),
+        ("a.txt", b"", ".npz, .csv or .mcap"),
+        ("a.mcap", recordings.MAGIC, "no messages"),
+        ("a.mcap", b"x" * 100, "MCAP file"),
+        ("a.npz", b"PK\3\4" + 100 * b"x", "NPZ file"),
+        ("a.npz", b"", "NPZ file"),
     ],
 )
 def test_other_files(name: str, content: bytes, message: str, tmp_path: Path) -> None:
@@ -159,30 +152,27 @@ def test_other_files(name: str, content: bytes, message: str, tmp_path: Path) ->
 
 
 def test_times_of_log_blocks(short: FlightLog, tmp_path: Path) -> None:
-    names = ("stateEstimate.x", "stateEstimate.y", "stateEstimate.z",
-             "stabilizer.roll", "stabilizer.pitch", "stabilizer.yaw")  # fmt: skip
-    columns = dict.fromkeys(names, np.zeros(3))
+    columns = dict.fromkeys(writers.POSE_BY_RADIO, np.zeros(3))
     path = tmp_path / "a.csv"
-    for times, message in (
-        ([10, 20, 20], "time must increase, got 0 s after sample 1"),
-        ([10, 20, 15], "time must increase, got -0.005 s after sample 1"),
-        ([10, np.nan, 20], "time must be 3 finite numbers"),
+    for change, message in (
+        ({"Timestamp": [10, 20, 20]}, "time .*0 s after sample 1"),
+        ({"Timestamp": [10, 20, 15]}, "time .*-0.005 s after sample 1"),
+        ({"Timestamp": [10, np.nan, 20]}, "time .*3 finite"),
+        ({"stateEstimate.x": [0, np.inf, 0]}, "pose .*3 x 7 finite"),
     ):
-        writers.write_csv(path, {"Timestamp": np.array(times)} | columns)
+        table = {"Timestamp": np.arange(3.0)} | columns
+        writers.write_csv(path, table | {name: np.array(x) for name, x in change.items()})
         refused(path, path.read_bytes(), message, None)
-    lost = columns | {"stateEstimate.x": np.array([0, np.inf, 0])}
-    writers.write_csv(path, {"Timestamp": np.arange(3.0)} | lost)
-    refused(path, path.read_bytes(), "pose must be 3 x 7 finite numbers", None)
 
 
 def test_folders(short: FlightLog, tmp_path: Path) -> None:
     empty, other = tmp_path / "empty", tmp_path / "other"
     empty.mkdir()
-    with pytest.raises(ValueError, match="1 to 100 CSV files in the folder, got 0"):
+    with pytest.raises(ValueError, match=r"CSV files .*got 0"):
         read_flight_log(empty)
     writers.write_radio(short, other)
     (other / "notes.csv").write_bytes(b"a,b\n1,2\n")
-    with pytest.raises(ValueError, match=r"notes\.csv is not a log block with a column Timestamp"):
+    with pytest.raises(ValueError, match=r"notes\.csv"):
         read_flight_log(other)
     with pytest.raises(OSError, match="No such file"):
         read_flight_log(tmp_path / "none.csv")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crazyflow_ros.hosts.agenda import Agenda
-from crazyflow_ros.hosts.messages import Word
+from crazyflow_ros.hosts.words import Word
 from crazyflow_ros.runtime import InvalidState
 
 

@@ -10,9 +10,8 @@ import pytest
 from host_network import ENDPOINT, Network
 
 from crazyflow_ros.hosts import Hosts
-from crazyflow_ros.hosts.configuration import configuration
-from crazyflow_ros.hosts.members import Members
-from crazyflow_ros.hosts.messages import PROTOCOL, Hello, unpacked
+from crazyflow_ros.hosts.members import Members, configuration
+from crazyflow_ros.hosts.words import PROTOCOL, Hello, unpacked
 from crazyflow_ros.runtime import SimulationConfig
 
 DRONES = ("cf0", "cf1", "cf2")
@@ -29,7 +28,7 @@ class Simulator:
         values = {"freq": 500, **configured}
         self.members = Members(settings, DRONES, values, self.end, self.said.append)
         self.end.open(self._noticed, self._heard)
-        self.members.begin()
+        self.members.renew()
 
     def _noticed(self, name: str, life: str, here: bool) -> None:
         self.members.noticed(name, life, here=here)

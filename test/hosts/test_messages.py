@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from crazyflow_ros.hosts.calls import call, decoded, encoded, read_call
-from crazyflow_ros.hosts.messages import PROTOCOL, Hello, Word, inputs_of, packed, unpacked
+from crazyflow_ros.hosts.words import PROTOCOL, Hello, Word, inputs_of, packed, unpacked
 from crazyflow_ros.runtime import (
     BatteryCharge,
     DroneState,
@@ -91,7 +91,7 @@ def test_other_inputs_are_refused(inputs: np.ndarray, reason: str) -> None:
 
 
 def test_a_message_that_is_too_large_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crazyflow_ros.hosts.messages.MOST_BYTES", 100)
+    monkeypatch.setattr("crazyflow_ros.hosts.words.MOST_BYTES", 100)
     with pytest.raises(ValueError, match="at most 100 bytes, got"):
         packed(WORD)
 

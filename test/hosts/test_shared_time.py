@@ -88,21 +88,25 @@ def eventful(fleet: Fleet) -> list[bytes]:
     fleet.owner("cf1").apply_wrench("cf1", TimedWrench((0.01, 0, 0.02), (0, 0, 1e-6), 0.063))
     fleet.command({"cf0": Velocity((0.3, 0.0, 0.0), 0.2)})
     fly(123)
-    ask(lambda x: x.set_drone_states({"cf2": DroneState(pos=(0.4, 0.4, 0.9), vel=(0, 0, 0.3))}))
-    ask(lambda x: x.disturb(Wind((0.5, 0.0, 0.0))))
-    ask(lambda x: x.disturb(MotorEfficiency("cf3", 1, 0.95)))
-    ask(lambda x: x.tune("cf0", "mellinger", {"state.kp": (0.5, 0.5, 1.3)}))
+    ask(
+        lambda x: x.state.set_drone_states(
+            {"cf2": DroneState(pos=(0.4, 0.4, 0.9), vel=(0, 0, 0.3))}
+        )
+    )
+    ask(lambda x: x.world.disturb(Wind((0.5, 0.0, 0.0))))
+    ask(lambda x: x.world.disturb(MotorEfficiency("cf3", 1, 0.95)))
+    ask(lambda x: x.firmware.tune("cf0", "mellinger", {"state.kp": (0.5, 0.5, 1.3)}))
     fly(50)
-    ask(lambda x: x.edit_state(lambda: lambda now: lifted(now, 3)))
+    ask(lambda x: x.state.edit_state(lambda: lambda now: lifted(now, 3)))
     fleet.command(goals(2))
     fly(200)
-    ask(lambda x: x.reset(drones=["cf1"]))
-    ask(lambda x: x.restart("cf2", charged=True))
+    ask(lambda x: x.state.reset(drones=["cf1"]))
+    ask(lambda x: x.firmware.restart("cf2", charged=True))
     fly(77)
-    ask(lambda x: x.capture_initial_state())
-    ask(lambda x: x.despawn("cf2"))
+    ask(lambda x: x.state.capture_initial_state())
+    ask(lambda x: x.world.despawn("cf2"))
     fly(20)
-    ask(lambda x: x.reset(ResetScope.all))
+    ask(lambda x: x.state.reset(ResetScope.all))
     fleet.command(goals(3))
     fly(300)
     return seen
@@ -160,7 +164,7 @@ def test_time_that_jumps_back_while_it_runs_goes_on_in_rounds(fleet: Fly) -> Non
     left, right = shared.threads.values()
     left.resume().result(T)
     until(lambda: right.snapshot.tick > 5000, "time to run")
-    right.reset(ResetScope.all).result(T)
+    right.state.reset(ResetScope.all).result(T)
     assert left.pause().result(T).tick < 5000
     left.show_to(lambda _: None).result(T)
     same_bits(shared)
@@ -175,7 +179,7 @@ def test_a_checkpoint_has_the_commands_of_all_and_is_that_of_one(fleet: Fly) -> 
             "cf2", TimedWrench((0, 0, 0.01), (0, 0, 0), 3.0, in_body=True)
         )
         one.step(1)
-        kept.append(one.asked.checkpoint().result(T))
+        kept.append(one.asked.state.checkpoint().result(T))
     shared, alone = kept
     assert shared.about["orders"].keys() == set(NAMES)
     assert json.dumps(shared.about, sort_keys=True) == json.dumps(alone.about, sort_keys=True)
@@ -187,7 +191,7 @@ def test_one_that_dies_stops_the_others_and_comes_back_from_a_checkpoint(fleet: 
     shared = fleet(OWNED)
     shared.command(goals(1))
     shared.step(100)
-    kept = shared.asked.checkpoint().result(T)
+    kept = shared.asked.state.checkpoint().result(T)
     shared.step(200)
     as_if_nothing_were = same_bits(shared)
     left = shared.threads["left"]
@@ -203,7 +207,7 @@ def test_one_that_dies_stops_the_others_and_comes_back_from_a_checkpoint(fleet: 
         right.resume().result(T)
     with pytest.raises(InvalidState, match="different states"):
         left.step(1).result(T)
-    right.restore(kept).result(T)
+    right.state.restore(kept).result(T)
     shared.step(200)
     assert same_bits(shared) == as_if_nothing_were
 
@@ -223,7 +227,7 @@ def test_states_that_differ_are_found_in_the_next_round(fleet: Fly) -> None:
         shared.asked.step(100).result(T)
     assert shared.threads["left"].snapshot.tick < 40
     shared.network.change = lambda _, message: message
-    shared.asked.reset().result(T)
+    shared.asked.state.reset().result(T)
     shared.step(20)
     same_bits(shared)
 
@@ -239,7 +243,7 @@ def test_drones_obey_those_that_own_them(fleet: Fly) -> None:
     assert left.fly({"cf1": goals(1)["cf1"]}).result(T).refused == [
         "cf1 obeys the simulator right alone"
     ]
-    right.spawn("cf9", (2, 2, 1, 0, 0, 0, 1)).result(T)
+    right.world.spawn("cf9", (2, 2, 1, 0, 0, 0, 1)).result(T)
     with pytest.raises(ValueError, match="cf9 obeys the simulator right"):
         left.command("cf9", goals(1)["cf0"])
     right.command("cf9", goals(1)["cf0"])
@@ -275,15 +279,19 @@ def test_impossible_requests_are_refused_by_all_and_change_nothing(fleet: Fly) -
     before = same_bits(shared)
     asked = shared.asked
     for refused, text in (
-        (asked.reset(drones=["cf7"]), "cf7"),
-        (asked.set_drone_states({"cf0": DroneState(pos=(np.nan, 0, 0))}), "pos of cf0"),
-        (asked.disturb(BatteryCharge("cf0", 0.5)), "no batteries"),
-        (asked.tune("cf0", "mellinger", {"nothing": 1.0}), "no gain"),
-        (asked.edit_state(lambda: 1 / 0), "division"),
+        (asked.state.reset(drones=["cf7"]), "cf7"),
+        (asked.state.set_drone_states({"cf0": DroneState(pos=(np.nan, 0, 0))}), "pos of cf0"),
+        (asked.world.disturb(BatteryCharge("cf0", 0.5)), "no batteries"),
+        (asked.firmware.tune("cf0", "mellinger", {"nothing": 1.0}), "no gain"),
+        (asked.state.edit_state(lambda: 1 / 0), "division"),
     ):
         with pytest.raises((ValueError, ZeroDivisionError), match=text):
             refused.result(T)
-    for impossible in (asked.set_scene("floor"), asked.set_obstacles(None), asked.hold("a reason")):
+    for impossible in (
+        asked.world.set_scene("floor"),
+        asked.world.set_obstacles(None),
+        asked.hold("a reason"),
+    ):
         with pytest.raises(InvalidState, match="not possible with several hosts"):
             impossible.result(T)
     shared.step(1)

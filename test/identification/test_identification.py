@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.drones import load_drone, load_model
 from crazyflow_ros.identification import Fit, RecordedFlight, identify, read_flight, write_drone
 from crazyflow_ros.identification.__main__ import main
-from crazyflow_ros.identification.fit import deviations, rms_of
+from crazyflow_ros.identification.fit import deviations
 from crazyflow_ros.sim import Sim
 
 DRONE, MODEL = "cf2x_P250", "so_rpy_rotor_drag"
@@ -48,12 +48,8 @@ def fly(seconds: float, seed: int, drone: str = DRONE) -> RecordedFlight:
         for i in range(n):
             if i >= until:
                 until = i + int(rng.integers(10, 60))
-                tilt, yaw, lift = (
-                    rng.uniform(-0.5, 0.5, 2),
-                    rng.uniform(-1, 1),
-                    rng.uniform(0.75, 1.3),
-                )
-                command = np.array([*tilt, yaw, lift * weight])
+                tilt, yaw = rng.uniform(-0.5, 0.5, 2), rng.uniform(-1, 1)
+                command = np.array([*tilt, yaw, rng.uniform(0.75, 1.3) * weight])
             now = sim.data.states
             rows.append(np.concatenate([now.pos[0, 0], now.quat[0, 0], command]))
             sim.attitude_control(command[None, None])
@@ -128,9 +124,7 @@ def test_deviations_hold_for_errors_that_depend_on_each_other() -> None:
     slopes, true = rng.normal(size=(n, k, 2)).cumsum(axis=1), np.array([1.0, -2.0])
     found, stated = [], []
     for _ in range(runs):
-        noise = rng.normal(size=(n, k)).cumsum(
-            axis=1
-        )  # which deviations of independent errors miss
+        noise = rng.normal(size=(n, k)).cumsum(axis=1)  # deviations of independent errors miss it
         x = slopes.reshape(-1, 2)
         values = np.linalg.lstsq(x, (slopes @ true + noise).ravel())[0]
         found.append(values)
@@ -172,26 +166,13 @@ def test_what_is_not_identified_stays(folder: Path, fits: dict[str, Fit]) -> Non
         write_drone(folder, DRONE, fits)
 
 
-def test_another_flight_confirms_the_models(fits: dict[str, Fit]) -> None:
-    other = rms_of(fits, [measured(fly(5.0, 3), 3)], DRONE)
-    assert other.keys() == fits.keys()
-    assert other["rotation"] == pytest.approx(fits["rotation"].rms, rel=0.2)
-    assert other[MODEL] == pytest.approx(fits[MODEL].rms, rel=0.3)
-
-
 def test_flights_that_tell_nothing_are_refused(flight: RecordedFlight) -> None:
-    level = RecordedFlight(
-        flight.time,
-        0 * flight.pos,
-        np.tile([0, 0, 0, 1.0], (len(flight.time), 1)),
-        np.tile([0, 0, 0, 0.3], (len(flight.time), 1)),
-    )
-    with pytest.raises(ValueError, match="the flights do not determine rpy_coef"):
-        identify([level], DRONE)
-    with pytest.raises(ValueError, match="at least one flight"):
-        identify([], DRONE)
-    with pytest.raises(ValueError, match=r"at least 5 segments of 1 s, .*, got 4"):
-        identify([flight.between(1.0, 4.0), flight.between(5.0, 8.0)], DRONE)
+    quat, command = (np.tile([0, 0, 0, x], (len(flight.time), 1)) for x in (1.0, 0.3))
+    level = RecordedFlight(flight.time, 0 * flight.pos, quat, command)
+    few = [flight.between(1.0, 4.0), flight.between(5.0, 8.0)]
+    for flights, named in (([level], "rpy_coef"), ([], "flight"), (few, "5 segments .*got 4")):
+        with pytest.raises(ValueError, match=named):
+            identify(flights, DRONE)
 
 
 def csv(flight: RecordedFlight, path: Path) -> Path:
@@ -237,49 +218,25 @@ def test_a_part_of_a_flight(flight: RecordedFlight) -> None:
     part = flight.between(2.0, 4.0)
     assert len(part.time) == 2 * RATE + 1
     np.testing.assert_array_equal(part.pos[0], flight.pos[2 * RATE])
-    with pytest.raises(ValueError, match="50 to 1000000 samples, got 11"):
+    with pytest.raises(ValueError, match="samples, got 11"):
         flight.between(0, 0.1)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "value", "got"),
     [
-        ({"pos": np.zeros((3, 3))}, "pos must be"),
-        ({"quat": np.zeros((100, 4))}, "quat of sample 0 is the zero quaternion"),
-        ({"command": np.full((100, 4), np.nan)}, "command must be"),
-        ({"time": np.zeros(100)}, "time must increase by at most 0.1 s .* got 0 s after sample 0"),
-        ({"time": np.arange(100.0)}, "got 1 s after sample 0"),
+        ("pos", np.zeros((3, 3)), ""),
+        ("quat", np.zeros((100, 4)), "sample 0"),
+        ("command", np.full((100, 4), np.nan), ""),
+        ("time", np.zeros(100), "0 s after sample 0"),
+        ("time", np.arange(100.0), "1 s after sample 0"),
     ],
 )
-def test_impossible_flights_are_refused(change: dict[str, Any], message: str) -> None:
-    arrays = {
-        "time": np.arange(100) / RATE,
-        "pos": np.zeros((100, 3)),
-        "quat": np.tile([0, 0, 0, 1.0], (100, 1)),
-        "command": np.zeros((100, 4)),
-    }
-    with pytest.raises(ValueError, match=message):
-        RecordedFlight(**arrays | change)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.txt", b"", "a flight must be a file .npz, .csv or .mcap"),
-        ("a.csv", b"time,x\n1,2\n", "the first line lacks the names y, z, qx"),
-        ("a.csv", b"\xff\xfe", "can't decode"),
-        ("a.npz", b"PK", "not an NPZ file"),
-        ("a.npz", b"", "not an NPZ file"),
-        ("a.mcap", b"nothing", "not a readable MCAP file"),
-    ],
-)
-def test_files_of_others_are_refused(
-    name: str, content: bytes, message: str, tmp_path: Path
-) -> None:
-    file = tmp_path / name
-    file.write_bytes(content)
-    with pytest.raises(ValueError, match=message):
-        read_flight(file)
+def test_impossible_flights_are_refused(name: str, value: np.ndarray, got: str) -> None:
+    still = np.tile([0, 0, 0, 1.0], (100, 1))
+    arrays = {"time": np.arange(100) / RATE, "pos": still[:, :3], "quat": still, "command": still}
+    with pytest.raises(ValueError, match=f"{name} .*{got}"):
+        RecordedFlight(**arrays | {name: value})
 
 
 def test_the_program(

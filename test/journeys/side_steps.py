@@ -19,7 +19,7 @@ from simulation_interfaces.msg import Resource
 from simulation_interfaces.srv import DeleteEntity, SpawnEntity
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.ros.messages.refusals import problem_of
+from crazyflow_ros.client.service_calls import problem_of
 from journeys.log import is_usual
 from journeys.model import LANES, Model
 from journeys.pilot import fly
@@ -330,7 +330,7 @@ class FlyDemo(Step):
         return all(drone.stands for drone in model.drones.values()) and not model.storm
 
     def take(self, walk: Walk) -> None:
-        words = ["-m", "crazyflow_ros.demo.flight", "--ros-args", "-p", "duration:=20.0"]
+        words = ["-m", "crazyflow_ros.client.figure_eight", "--ros-args", "-p", "duration:=20.0"]
         done = walk.run(*words)
         failures = re.findall("FAILED: (.*)", done.stderr)
         of_log = [reason.removeprefix("the simulator warned: ") for reason in failures]

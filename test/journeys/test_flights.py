@@ -15,8 +15,8 @@ from ros_client import FREQ, RosProcess, own_domain
 
 from crazyflow_ros.client import SimulationError, SimulatorClient
 from crazyflow_ros.flight_logs import read_flight_log
-from crazyflow_ros.policy import load
-from crazyflow_ros.sim import Sim, follow_policy
+from crazyflow_ros.policy import follow_policy, load
+from crazyflow_ros.sim import Sim
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.run import Run
 from crazyflow_ros.view.replay.why import explain

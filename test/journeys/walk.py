@@ -27,7 +27,7 @@ from simulation_interfaces.msg import SimulationState
 from simulation_interfaces.srv import GetEntitiesStates, ResetSimulation, SetSimulationState
 
 from crazyflow_ros.client import SimulationError
-from crazyflow_ros.ros.messages.refusals import problem_of
+from crazyflow_ros.client.service_calls import problem_of
 from journeys.lives import Life, write_worlds
 from journeys.log import is_repeated, unexpected
 from journeys.model import BODIES, Model

@@ -24,7 +24,7 @@ from simulation_interfaces.srv import (
 )
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.ros.messages.refusals import problem_of
+from crazyflow_ros.client.service_calls import problem_of
 from journeys.lives import MOST_DRONES, OWN_OBJECTS, OWN_WORLDS, world_uri
 from journeys.model import BODIES, LANES, LOW, OBJECTS, Drone, Model
 from journeys.step import Step, choose

@@ -134,27 +134,6 @@ def test_managers_are_in_the_namespace_of_the_simulator(
     )
 
 
-@pytest.mark.parametrize(
-    ("argument", "value", "message"),
-    [
-        ("ros2_control.rate", "50", "ros2_control.rate: expected '100', which .* got '50'"),
-        ("ros2_control.mode", "off", "ros2_control.mode: expected 'lock_step', .* got 'off'"),
-        ("rate", "fast", "rate: expected a whole number of at least 1, got 'fast'"),
-        ("n_drones", "0", "n_drones: expected a whole number of at least 1, got '0'"),
-        ("drones", "[a,2b]", "drones: expected names like .* got '2b'"),
-        ("mode", "step", 'Argument "mode" provided value "step" is not valid'),
-        ("managers", "two", 'Argument "managers" provided value "two" is not valid'),
-        ("controller", "magic", r"controller: expected one .*position.*, got 'magic'"),
-        ("controllers_file", "absent.yaml", "controllers_file: there is no file 'absent.yaml'"),
-    ],
-)
-def test_wrong_argument_is_named(
-    launched: Launcher, argument: str, value: str, message: str
-) -> None:
-    with pytest.raises((ValueError, FileNotFoundError, RuntimeError), match=message):
-        visit(FILE, **{argument: value})
-
-
 def test_managers_wait_for_the_description(
     launched: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

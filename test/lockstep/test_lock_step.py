@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -21,13 +20,13 @@ from hostile_memory import Scribbles
 from paths import ROOT
 from python_controller import PythonController
 
-from crazyflow_ros import throttled_logger
-from crazyflow_ros.doors import commands
+from crazyflow_ros.checks import throttled_logger
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep import layout
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.lockstep.shared_memory import FOLDER, NameInUse
 from crazyflow_ros.runtime import DroneState, Level, PhysicsThread, SimulationConfig
+from crazyflow_ros.runtime import door_commands as commands
 
 T = 120.0  # s, no wait of a test is longer
 until = partial(physics_helpers.until, timeout=T)
@@ -105,6 +104,15 @@ def simulator(name):
     for physics in started:
         physics.stop()
         assert physics.failed is None, physics.failed
+
+
+def answered(physics, controller, n, *commands):
+    """Step n ticks while a controller answers with the same commands; return the state."""
+    begun, steps = physics.snapshot.tick, physics.step(n)
+    while not steps.done():
+        controller.post(*commands)
+    assert steps.result(T).tick == begun + n
+    return steps.result(T)
 
 
 class Digest:
@@ -190,36 +198,6 @@ def test_cycles_are_bitwise_those_of_the_same_commands_in_the_process(
     assert digests == [digest.value] * RUNS
 
 
-def test_an_object_is_prepared_while_a_controller_flies(simulator, name):
-    physics, link = simulator()
-    controller = PythonController(name, "cf0")
-    physics.resume().result(T)
-    begun, gate = threading.Event(), threading.Event()
-
-    def add_box(spec):
-        body = spec.worldbody.add_body(name="box", pos=[3, 0, 1])
-        body.add_geom(type=6, size=[0.1, 0.1, 0.1], contype=0, conaffinity=0)
-        begun.set()
-        assert gate.wait(T)  # as compiling would take its time
-
-    def answer_until(condition):
-        deadline = time.monotonic() + T
-        while not condition():
-            assert time.monotonic() < deadline
-            controller.post((Level.attitude, HOVER))
-
-    change = physics.set_scene(edit=add_box)
-    answer_until(begun.is_set)
-    tick = physics.snapshot.tick
-    answer_until(lambda: physics.snapshot.tick > tick + 100)
-    gate.set()
-    answer_until(change.done)
-    assert change.result(T).tick > tick + 100 and physics.mirror.model.body("box").id > 0
-    answer_until(lambda: physics.snapshot.tick > change.result(T).tick + 100)
-    assert link.status().timeouts == 0
-    controller.close()
-
-
 def test_steps_are_exact_and_requests_get_through_while_a_controller_flies(
     client, simulator, tmp_path, name
 ):
@@ -251,15 +229,13 @@ def test_a_drone_that_gets_lost_is_alone_in_that(simulator, name, monkeypatch):
     physics, link = simulator(("cf0", "cf1"), config=poses)
     controller = PythonController(name, "cf0", "cf1")
 
-    def answer(first, n):
-        steps = physics.step(n)
-        while not steps.done():
-            controller.post((Level.rotor_velocity, first), (Level.attitude, HOVER))
-        return steps.result(T)
+    def fly(speed):
+        first, second = (Level.rotor_velocity, (speed,) * 4), (Level.attitude, HOVER)
+        return answered(physics, controller, 50, first, second)
 
-    before = answer((1500.0,) * 4, 50)
+    before = fly(1500.0)
     assert physics.statistics().faults == {}
-    after = answer((1e200,) * 4, 50)  # more than there are numbers of 32 bits
+    after = fly(1e200)  # more than there are numbers of 32 bits
     faults = physics.statistics().faults
     assert list(faults) == ["cf0"] and f"lost by {(before.tick + 1) / 500:.3f} s" in faults["cf0"]
     assert after.tick == before.tick + 50 and np.isfinite(after.pos).all()
@@ -390,6 +366,11 @@ def test_a_drone_has_one_controller_and_two_controllers_make_one_barrier(client,
         other.close()
 
 
+THEN = {
+    "hold": "it is held where it is",
+    "keep": "the last valid command stays in force",
+    "stop": "its rotors stop",
+}
 BAD = [
     (Level.rotor_velocity, (1500.0, np.nan, 0.0, 1500.0), "finite numbers within 100000 rad/s"),
     (Level.rotor_velocity, (1500.0, 1500.0, 1500.0, np.inf), "finite numbers within 100000 rad/s"),
@@ -403,7 +384,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("on_loss", ["hold", "keep", "stop"])
+@pytest.mark.parametrize("on_loss", THEN)
 def test_a_bad_command_is_refused_and_the_other_drone_obeys(
     simulator, name, caplog, on_loss, monkeypatch
 ):
@@ -412,12 +393,7 @@ def test_a_bad_command_is_refused_and_the_other_drone_obeys(
     controller = PythonController(name, "cf0", "cf1")
 
     def answer(first, n):
-        begun = physics.snapshot.tick
-        steps = physics.step(n)
-        while not steps.done():
-            controller.post(first, (Level.attitude, HOVER))
-        assert steps.result(T).tick == begun + n
-        return physics.snapshot
+        return answered(physics, controller, n, first, (Level.attitude, HOVER))
 
     good = (Level.rotor_velocity, (1500.0,) * 4)
     lost = {"hold": Level.held, "keep": Level.rotor_velocity, "stop": Level.rotor_velocity}[on_loss]
@@ -431,15 +407,12 @@ def test_a_bad_command_is_refused_and_the_other_drone_obeys(
         assert link.status().refused >= refused + 19
         assert controller.drones["level"].tolist() == [lost, Level.attitude]
         assert (after.rotor_vel[1] > 500).all()
+        assert THEN[on_loss] in message
         if on_loss == "hold":
-            assert "it is held where it is" in message and (after.vel[0] == 0).all()
+            assert (after.vel[0] == 0).all()
         elif on_loss == "keep":
-            assert (
-                "the last valid command stays in force" in message
-                and (after.rotor_vel[0] > 500).all()
-            )
+            assert (after.rotor_vel[0] > 500).all()
         else:
-            assert "its rotors stop" in message
             assert (after.rotor_vel[0] < before.rotor_vel[0]).all()
     answer(good, 2)
     assert controller.drones["level"].tolist() == [Level.rotor_velocity, Level.attitude]
@@ -452,10 +425,7 @@ def test_who_has_no_command_yet_is_not_refused(simulator, name, caplog):
     controller = PythonController(name, "cf0")
 
     def answer(command, n=5):
-        steps = physics.step(n)
-        while not steps.done():
-            controller.post(command)
-        return steps.result(T)
+        return answered(physics, controller, n, command)
 
     answer((layout.WAITING, NAN))
     assert controller.drones["level"][0] == Level.held
@@ -467,53 +437,6 @@ def test_who_has_no_command_yet_is_not_refused(simulator, name, caplog):
     assert link.status().refused == 0 and link.status().timeouts == 0
     assert not any("refused" in r.getMessage() for r in caplog.records)
     controller.close()
-
-
-@pytest.mark.parametrize("lock_step", [True, False])
-def test_garbage_in_the_memory_neither_ends_nor_hangs_the_simulator(
-    simulator, name, caplog, lock_step
-):
-    """Random bytes where controllers write, in part or all over, while another drone flies."""
-    physics, _ = simulator(("cf0", "cf1"), rate=500, lock_step=lock_step, timeout=0.01)
-    flying, vandal = PythonController(name, "cf1"), PythonController(name, "cf0")
-    chance = np.random.default_rng(3)
-    slot = vandal.view["slots"][0:1].view(np.uint8)
-    special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1e308, 5e-324, 1e38, -1e5, 1e5])
-    physics.resume().result(T)
-    for turn in range(400):
-        flying.post((Level.attitude, HOVER))
-        kind = turn % 5
-        if kind == 0:
-            slot[chance.integers(slot.size, size=chance.integers(1, 20))] = chance.integers(256)
-        elif kind == 1:
-            slot[:] = chance.integers(256, size=slot.size, dtype=np.uint8)
-        elif kind == 2:
-            vandal.view["slots"]["session"][0] = time.monotonic_ns()
-            vandal.view["slots"]["active"][0] = 1
-            level = (0, 1, 2, 3, 4, 5, 6, 2**32, 2**63, 2**64 - 1)[chance.integers(10)]
-            for _ in range(3):
-                vandal.post((level, chance.choice(special, size=4)))
-        elif kind == 3:
-            vandal.view["header"]["command_count"] = chance.integers(2**32)
-            vandal.view["drones"]["awaited"] = chance.integers(2**32, size=2)
-        else:
-            for field in ("n_drones", "freq", "period", "lock_step", "size", "version"):
-                vandal.view["header"][field] = chance.integers(2**32)
-        vandal.wake()
-        if turn % 10 == 0:
-            assert physics.pause().result(T).epoch == 0
-            physics.resume().result(T)
-    for _ in range(2):  # all well again
-        tick = physics.snapshot.tick
-        until(
-            lambda tick=tick: flying.post((Level.attitude, HOVER)) or physics.snapshot.tick > tick,
-            "ticks",
-        )
-    physics.pause().result(T)
-    assert physics.failed is None and np.isfinite(physics.snapshot.pos).all()
-    assert "cf1" not in physics.statistics().faults
-    flying.close()
-    vandal.close()
 
 
 @pytest.mark.parametrize("lock_step", [True, False])
@@ -545,7 +468,7 @@ def test_scribbles_all_over_the_memory_are_said_and_the_drones_obey_again(
             assert physics.pause().result(T).epoch == 0
             assert np.isfinite(physics.snapshot.pos).all()
             physics.resume().result(T)
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     physics.resume().result(T)
     fly(True)
     levels = controllers[0].view["states"]["drones"]["level"]
@@ -626,7 +549,7 @@ def test_a_pause_and_a_reset_get_through_while_a_command_is_awaited(simulator, n
     physics.resume().result(T)
     assert physics.pause().result(T).tick == 1
     assert physics.resume().result(T).tick == 1
-    assert physics.reset().result(T).epoch == 1
+    assert physics.state.reset().result(T).epoch == 1
     until(lambda: controller.stamp == (1, 1), "the state after the reset")
     # An answer to the state before the reset lets time run, but the drone is held.
     controller.post((Level.attitude, HOVER), stamp=(1, 0))
@@ -640,7 +563,7 @@ def test_a_pause_and_a_reset_get_through_while_a_command_is_awaited(simulator, n
     controller.close()
 
 
-@pytest.mark.parametrize("on_loss", ["hold", "keep", "stop"])
+@pytest.mark.parametrize("on_loss", THEN)
 @pytest.mark.parametrize("how", ["idle", "deactivated", "killed"])
 def test_what_a_drone_does_without_its_controller(simulator, name, on_loss, how, caplog):
     caplog.set_level(logging.INFO)
@@ -661,9 +584,6 @@ def test_what_a_drone_does_without_its_controller(simulator, name, on_loss, how,
         assert after.pos[0, 2] > before.pos[0, 2] + 0.02
     else:
         assert (after.rotor_vel < before.rotor_vel).all()
-    then = {"hold": "it is held where it is", "stop": "its rotors stop"}.get(
-        on_loss, "the last valid command stays in force"
-    )
     process = f"its controller manager, process {os.getpid()},"
     end = {
         "idle": "no controller commands it",
@@ -675,23 +595,9 @@ def test_what_a_drone_does_without_its_controller(simulator, name, on_loss, how,
     )
     assert connected == "cf0: its controller manager has connected"
     assert commanded == "cf0: its controllers command its attitude and thrust"
-    assert ended == f"cf0: {end}; {then}"
+    assert ended == f"cf0: {end}; {THEN[on_loss]}"
     if how == "idle":
         controller.close()
-
-
-def test_a_manager_without_controllers_is_not_called_a_controller(simulator, name, caplog):
-    caplog.set_level(logging.INFO)
-    physics, link = simulator(rate=500, lock_step=False)
-    controller = PythonController(name, "cf0")  # holds the drone, as a plugin does until then
-    until(lambda: physics.step(1).result(T) and link.status().attached, "it")
-    physics.step(5).result(T)
-    controller.close()
-    until(lambda: physics.step(1).result(T) and not link.status().attached, "its end")
-    connected, ended = (record for record in caplog.records if "control" in record.getMessage())
-    assert connected.getMessage() == "cf0: its controller manager has connected"
-    assert ended.getMessage().endswith("has disconnected")  # and changes nothing
-    assert ended.levelno == logging.INFO
 
 
 @pytest.mark.parametrize(
@@ -735,23 +641,9 @@ def test_ranges_are_measured_at_their_own_rate_and_after_a_change_by_hand(simula
             assert distance == pytest.approx(seen[tick // 10 * 10][1] + below, abs=1e-6), tick
     assert len({distance for distance, _ in seen.values()}) == 3
     moved = {"cf0": DroneState(pos=(0.0, 0.0, 2.0))}
-    assert physics.set_drone_states(moved).result(T).tick == max(seen)
+    assert physics.state.set_drone_states(moved).result(T).tick == max(seen)
     assert controller.drones["range"][0] == pytest.approx(2.0 + below, abs=1e-6)
     controller.close()
-
-
-def test_either_side_may_end_first(client, simulator, name):
-    physics, link = simulator()
-    with run_client(client, name) as process:
-        connected(process)
-        physics.resume().result(T)
-        until(lambda: link.status().cycles > 100, "cycles")
-        physics.stop()
-        assert not (FOLDER / f"crazyflow_ros.{name}").exists()
-        physics, link = simulator()
-        connected(process)
-        physics.resume().result(T)
-        until(lambda: link.status().cycles > 100, "cycles")
 
 
 @pytest.mark.parametrize(

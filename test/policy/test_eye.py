@@ -38,17 +38,10 @@ def random_policy() -> Policy:
         Dense(some(5, 21), some(5), "tanh", kept=3),
         Dense(some(4, 8), some(4), "tanh"),
     )
-    return Policy(
-        network=Network(layers),
-        mean=np.zeros(27, np.float32),
-        std=np.ones(27, np.float32),
-        observation=SEEN,
-        action=Action.of("cf2x_L250"),
-        freq=50,
-        drone="cf2x_L250",
-        dynamics="",
-        about="",
-    )
+    scale = {"mean": np.zeros(27, np.float32), "std": np.ones(27, np.float32)}
+    action, drone = Action.of("cf2x_L250"), "cf2x_L250"
+    about = {"freq": 50, "drone": drone, "dynamics": "", "about": ""}
+    return Policy(Network(layers), **scale, observation=SEEN, action=action, **about)
 
 
 def test_depth_is_seen_as_nearness_and_colors_from_0_to_1() -> None:
@@ -62,17 +55,15 @@ def test_depth_is_seen_as_nearness_and_colors_from_0_to_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "named"),
     [
-        ({"kind": "heat"}, "there is no kind of picture 'heat'"),
-        ({"width": 0}, "from 1 to 4096 pixels, got 0 x 36"),
-        ({"width": 640, "height": 480}, "from 1 to 4096 pixels, got 640 x 480"),
-        ({"fovy": 180.0}, "fovy must be between 0 and 180 degrees, got 180"),
-        ({"far": np.nan}, "far must be finite and above 0, got nan"),
+        ({"kind": "heat"}, "'heat'"), ({"width": 0}, "0 x 36"),
+        ({"width": 640, "height": 480}, "640 x 480"), ({"fovy": 180.0}, "fovy .*180"),
+        ({"far": np.nan}, "far .*nan"),
     ],
-)
-def test_eyes_that_cannot_be_are_refused(fields: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+)  # fmt: skip
+def test_eyes_that_cannot_be_are_refused(fields: dict, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
         Eye(**fields)
 
 
@@ -116,20 +107,11 @@ def test_a_file_keeps_what_a_policy_sees(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        (
-            Patches(np.zeros((2, 1, 4, 4)), np.zeros(2), "relu", 3, 4, 6),
-            "no multiples of the kernel",
-        ),
-        (Patches(np.zeros((2, 1, 2, 3)), np.zeros(2), "relu", 3, 4, 6), "twice the side"),
-        (Patches(np.zeros((2, 1, 2, 2)), np.zeros(2), "relu", -1, 4, 6), "up to 4096, got"),
-        (
-            Patches(np.zeros((2, 1, 2, 2)), np.zeros(2), "relu", 2, 4, 6),
-            "has 26 inputs, expected 27",
-        ),
-        (
-            Dense(np.zeros((2, 27)), np.zeros(2), "relu", 28),
-            "27 inputs, of which it cannot keep 28",
-        ),
+        (Patches(np.zeros((2, 1, 4, 4)), np.zeros(2), "relu", 3, 4, 6), "4 x 6 .*kernel, 4"),
+        (Patches(np.zeros((2, 1, 2, 3)), np.zeros(2), "relu", 3, 4, 6), r"\(2, 1, 2, 3\)"),
+        (Patches(np.zeros((2, 1, 2, 2)), np.zeros(2), "relu", -1, 4, 6), "kept.*-1"),
+        (Patches(np.zeros((2, 1, 2, 2)), np.zeros(2), "relu", 2, 4, 6), "26 inputs"),
+        (Dense(np.zeros((2, 27)), np.zeros(2), "relu", 28), "28"),
     ],
 )
 def test_layers_that_do_not_fit_are_refused(layer: Patches | Dense, message: str) -> None:

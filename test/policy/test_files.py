@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from policies import motions, policy_of_layers
 
 from crazyflow_ros.checks.archive import read_arrays
-from crazyflow_ros.drones import Drone
 from crazyflow_ros.network_files import MOST_BYTES
+from crazyflow_ros.policy import load, save
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.files import load, save
-from crazyflow_ros.policy.network import ACTIVATIONS, Dense, Gru, column_by_column, mlp
+from crazyflow_ros.policy.network import ACTIVATIONS, column_by_column, mlp
 from crazyflow_ros.policy.observation import PARTS, Observation
 from crazyflow_ros.policy.policy import Policy
 
@@ -99,15 +98,6 @@ def test_foundation_policy_computes_what_its_own_program_does() -> None:
     assert np.mean(np.abs(expected) < 1) > 0.1  # not all of them are clipped
 
 
-@pytest.mark.parametrize("drone", list(Drone))
-def test_foundation_policy_survives_our_own_file(drone: str, tmp_path: Path) -> None:
-    policy = load(WEIGHTS, drone)
-    save(policy, tmp_path / "raptor.policy")
-    again = load(tmp_path / "raptor.policy")
-    assert again.drone == drone and again.freq == 100
-    np.testing.assert_array_equal(flown(again), flown(policy))
-
-
 def test_foundation_policy_needs_a_drone() -> None:
     with pytest.raises(ValueError, match="name the drone that it flies"):
         load(WEIGHTS)
@@ -142,34 +132,30 @@ def changed(path: Path, to: Path, about: dict | None = None, **arrays: np.ndarra
 @pytest.mark.parametrize(
     ("about", "arrays", "message"),
     [
-        ({"format": "crazyflow_ros policy 9"}, {}, "not a crazyflow_ros policy 1"),
-        ({"policy.freq": 0}, {}, "freq must be from 1 to 100000, got 0"),
-        ({"policy.freq": "fast"}, {}, "freq: .*whole number, got 'fast'"),
-        ({"policy.observation.parts": ["mood"]}, {}, "there is no part 'mood'"),
-        ({"policy.observation.parts": ["position"]}, {}, "layer 0 has 13 inputs, expected 3"),
-        ({"policy.observation.history": 10**6}, {}, "history must be from 1 to 1000"),
-        ({"policy.action.control": "state"}, {}, "actions are 4 numbers, .*state"),
-        ({"policy.action.scale": [1.0, 2.0]}, {}, "scale of the action must be 4 finite numbers"),
-        ({"policy.action.scale": [1.0, 2.0, 3.0, 1e9]}, {}, "within 1e[+]06"),
-        ({"policy.dynamics": "aristotle"}, {}, "there is no dynamics 'aristotle'"),
-        ({"policy.drone": "x" * 5000}, {}, "drone must have at most"),
+        ({"format": "crazyflow_ros policy 9"}, {}, "crazyflow_ros policy 1"),
+        ({"policy.freq": 0}, {}, "freq .*0"),
+        ({"policy.freq": "fast"}, {}, "freq.*'fast'"),
+        ({"policy.observation.parts": ["mood"]}, {}, "'mood'"),
+        ({"policy.observation.parts": ["position"]}, {}, "layer 0 .*13.*3"),
+        ({"policy.observation.history": 10**6}, {}, "history"),
+        ({"policy.action.control": "state"}, {}, "state"),
+        ({"policy.action.scale": [1.0, 2.0]}, {}, r"\[1.0, 2"),
+        ({"policy.action.scale": [1.0, 2.0, 3.0, 1e9]}, {}, "scale"),
+        ({"policy.dynamics": "aristotle"}, {}, "'aristotle'"),
+        ({"policy.drone": "x" * 5000}, {}, "drone"),
         ({"policy.mood": 1}, {}, "mood"),
-        ({"layers": []}, {}, "unknown array '0.bias'"),
-        (
-            {"layers.0.kind": "lstm"},
-            {},
-            "layer 0: there is no kind 'lstm', only dense, patches, gru",
-        ),
-        ({"layers.0.activation": "wish"}, {}, "there is no activation 'wish'"),
-        ({}, {"0__bias": None}, "0.bias is missing"),
-        ({}, {"0__bias": np.zeros(7)}, "0.bias must be"),
-        ({}, {"0__bias": np.full(8, np.nan)}, "0.bias must be 8 finite numbers"),
-        ({}, {"0__weights": np.zeros((8, 5000))}, "at most 4096 x 4096"),
-        ({}, {"0__weights": np.array([["a"]])}, "0.weights must be an array of numbers"),
-        ({}, {"2__weights": np.zeros((5, 8)), "2__bias": np.zeros(5)}, "5 outputs, expected 4"),
-        ({}, {"std": np.zeros(13)}, "std must be at least 1e-06, got 0"),
-        ({}, {"mean": None}, "mean is missing"),
-        ({}, {"extra": np.zeros(3)}, "unknown array 'extra'"),
+        ({"layers": []}, {}, "'0.bias'"),
+        ({"layers.0.kind": "lstm"}, {}, "layer 0: .*'lstm'"),
+        ({"layers.0.activation": "wish"}, {}, "'wish'"),
+        ({}, {"0__bias": None}, "0.bias"),
+        ({}, {"0__bias": np.zeros(7)}, "0.bias"),
+        ({}, {"0__bias": np.full(8, np.nan)}, "0.bias"),
+        ({}, {"0__weights": np.zeros((8, 5000))}, "0.weights .*5000"),
+        ({}, {"0__weights": np.array([["a"]])}, "0.weights"),
+        ({}, {"2__weights": np.zeros((5, 8)), "2__bias": np.zeros(5)}, "5 outputs"),
+        ({}, {"std": np.zeros(13)}, "std .*0"),
+        ({}, {"mean": None}, "mean"),
+        ({}, {"extra": np.zeros(3)}, "'extra'"),
     ],
 )
 def test_refuses_a_file(
@@ -182,15 +168,13 @@ def test_refuses_a_file(
 
 def test_refuses_what_is_no_archive(tmp_path: Path, written: Path) -> None:
     content, path = written.read_bytes(), tmp_path / "file.policy"
-    for damaged in (b"", b"policy", content[:-100], content[: len(content) // 2]):
+    huge = b"\0" * (MOST_BYTES + 1)
+    for damaged in (b"", b"policy", content[:-100], content[: len(content) // 2], huge):
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match="is not a policy that can be read"):
+        with pytest.raises(ValueError, match=str(path)):
             load(path)
-    path.write_bytes(b"\0" * (MOST_BYTES + 1))
-    with pytest.raises(ValueError, match="too large"):
-        load(path)
     for other in (tmp_path, tmp_path / "absent", Path("/dev/zero"), "a\0b"):
-        with pytest.raises(ValueError, match="is not a policy that can be read"):
+        with pytest.raises(ValueError, match="is not a policy"):
             load(other)
 
 
@@ -208,27 +192,21 @@ def test_a_changed_byte_is_refused_or_harmless(at: int, byte: int, written: Path
 def test_refuses_other_hdf5(tmp_path: Path) -> None:
     path = tmp_path / "other.h5"
     path.write_bytes(b"nothing")
-    with pytest.raises(ValueError, match="not an RLtools checkpoint"):
+    with pytest.raises(ValueError, match="RLtools"):
         load(path, "cf2x_L250")
-    with h5py.File(path, "w") as file:
-        layer = file.create_group("actor/layers/0")
-        layer.attrs["type"] = "dense"
-        layer.attrs["activation_function"] = "RELU"
-        layer["weights/parameters"] = np.zeros((4, 9), np.float32)
-        layer["biases/parameters"] = np.zeros((1, 4), np.float32)
-    with pytest.raises(ValueError, match="first layer must be dense, with 22 inputs"):
-        load(path, "cf2x_L250")
-    with h5py.File(path, "a") as file:
-        file["actor/layers/0"].attrs["type"] = "conv"
-    with pytest.raises(ValueError, match="layer 0: there is no kind 'conv'"):
-        load(path, "cf2x_L250")
-    with h5py.File(path, "a") as file:  # more numbers than memory, none of them stored
-        file["actor/layers/0"].attrs["type"] = "dense"
-        del file["actor/layers/0/weights/parameters"]
-        huge = {"shape": (10**6, 10**6), "dtype": "f4", "chunks": (1000, 1000)}
-        file["actor/layers/0/weights"].create_dataset("parameters", **huge)
-    with pytest.raises(ValueError, match="must be at most 1000000 numbers"):
-        load(path, "cf2x_L250")
+    few = {"data": np.zeros((4, 9), np.float32)}
+    # More numbers than memory, none of them stored.
+    huge = {"shape": (10**6, 10**6), "dtype": "f4", "chunks": (1000, 1000)}
+    for kind, weights, message in (
+        ("dense", few, "22 inputs"), ("conv", few, "layer 0: .*'conv'"), ("dense", huge, "weights"),
+    ):  # fmt: skip
+        with h5py.File(path, "w") as file:
+            layer = file.create_group("actor/layers/0")
+            layer.attrs["type"], layer.attrs["activation_function"] = kind, "RELU"
+            layer.create_dataset("weights/parameters", **weights)
+            layer["biases/parameters"] = np.zeros((1, 4), np.float32)
+        with pytest.raises(ValueError, match=message):
+            load(path, "cf2x_L250")
 
 
 @pytest.mark.parametrize("name", ["h5py", "onnx"])
@@ -239,16 +217,13 @@ def test_says_which_package_a_file_needs(
     (tmp_path / f"some.{kind}").write_bytes(b"nothing")
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr("crazyflow_ros.extras.find_spec", lambda _: None)
-    with pytest.raises(
-        ModuleNotFoundError, match=rf"package {name} is not installed: .*pip install '{name}>="
-    ):
+    with pytest.raises(ModuleNotFoundError, match=f"pip install '{name}>="):
         load(tmp_path / f"some.{kind}", "cf2x_L250")
 
 
 def test_does_not_save_what_it_would_refuse(tmp_path: Path) -> None:
     policy = policy_of_layers([], Observation(), Action.of("cf2x_L250"))
     (layer,) = policy.network.layers
-    assert isinstance(layer, Dense) and not isinstance(layer, Gru)
     broken = policy.network.replace(layers=(layer.replace(bias=layer.bias * np.nan),))
     with pytest.raises(ValueError, match=r"0\.bias must be"):
         save(replace(policy, network=broken), tmp_path / "nan.policy")

@@ -7,6 +7,7 @@ PyTorch 2.13 with both exporters, stable-baselines3 2.9, tf2onnx 1.17 and jax2on
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from crazyflow_ros.policy import load
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.checked import ActionNumbers, LayerNames, Specification, plain
-from crazyflow_ros.policy.files import load
+from crazyflow_ros.policy.checked import LayerNames, Specification, plain
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import Observation
 
@@ -28,9 +29,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402
 from crazyflow_ros.network_files.onnx_model import read  # noqa: E402
 
 RNG = np.random.default_rng(0)
-SPECIFICATION = Specification(
-    Observation(), ActionNumbers.of(Action.of("cf2x_L250")), 50, "cf2x_L250"
-)
+SPECIFICATION = Specification(Observation(), Action.of("cf2x_L250"), 50, "cf2x_L250")
 SIZES = {"w0": (8, 13), "b0": (8,), "w1": (8, 8), "b1": (8,), "w2": (4, 8), "b2": (4,)}
 SIZES |= {"wide": (8, 8), "wide_bias": (8,), "value": (1, 8), "value_bias": (1,), "mean": (1, 13)}
 CONSTANTS = {name: RNG.normal(size=size).astype(np.float32) / 3 for name, size in SIZES.items()}
@@ -245,7 +244,7 @@ def test_another_output_may_be_the_action() -> None:
     text = json.dumps({"output": "mean_of"})
     set_model_props(made, {"crazyflow_ros": text})
     assert network(made).n_out == 4
-    with pytest.raises(ValueError, match="there is no output 'mean_off', only v, mean_of"):
+    with pytest.raises(ValueError, match="'mean_off', only v, mean_of"):
         network(model(nodes, outputs="v mean_of"), "mean_off")
 
 
@@ -255,7 +254,7 @@ def test_a_file_flies_as_onnx_computes(tmp_path: Path, beside: bool) -> None:
     text = json.dumps(plain(SPECIFICATION) | {"output": "actions"})
     if beside:
         path.write_bytes(made.SerializeToString())
-        with pytest.raises(ValueError, match=r"metadata 'crazyflow_ros', or a file usual\.json"):
+        with pytest.raises(ValueError, match=r"'crazyflow_ros'.*usual\.json"):
             load(path)
         path.with_suffix(".json").write_text(text)
     else:
@@ -274,46 +273,34 @@ END = "actions = Gemm<transB = 1>({}, w2, b2)"
 
 
 @pytest.mark.parametrize(
-    ("nodes", "message"),
+    ("nodes", "named"),
     [
         (USUAL + "more = Sin(actions)", None),  # the action does not depend on it
-        (
-            USUAL.replace("Tanh", "Sin"),
-            r"node 'i' \(Sin\) is none of the operators of policies: Abs",
-        ),
-        (
-            USUAL.replace("Elu(c)", "Elu<alpha = 0.5>(c)"),
-            r"node 'd' \(Elu\) has alpha=0.5, expected 1",
-        ),
-        (
-            USUAL.replace("Gemm<transB = 1>(b, w0", "Gemm<transB = 1>(b, w1"),
-            r"'c' \(Gemm\): weights",
-        ),
-        (USUAL.replace("Add(e, b1)", "Add(e, d)"), r"'f' \(Add\) is not part of one chain"),
-        (USUAL.replace("Div(a, std)", "Div(std, a)"), r"'b' \(Div\) is not part of one chain"),
-        (
-            USUAL.replace("Mul(i, half)", "Constant<value_float = 1.0>()"),
-            "depend on one observation",
-        ),
-        (CHAIN + "y = Log(x0) z = Gemm(y, w1t, b1)" + END.format("z"), r"'y' \(Log\) is not part"),
-        (CHAIN + "y = Cast<to = 7>(x0) z = Cast<to = 1>(y)" + END.format("z"), r"'y' \(Cast\)"),
-        (CHAIN + "y = Clip(x0, high, low)" + END.format("y"), r"'y' \(Clip\) is not part"),
-        (CHAIN + DOUBLING + END.format("x200"), r"'x1' \(Add\) is not part of one chain"),
-        (CHAIN + SQUARES + END.format("x200"), r"'x1' \(MatMul\) is not part of one chain"),
-        (GROWING + "b = Gemm(obs, a1)" + END.format("b"), r"'a1' \(ConstantOfShape\): .*computed"),
-        (GROWING + "b = Expand(obs, a0)" + END.format("b"), r"'b' \(Expand\): "),
-        (CHAIN + "a = Expand(half, s) b = Mul(x0, a)" + END.format("b"), r"\(Expand\): .*computed"),
-        (CHAIN + "y = Reshape(x0, axis0)" + END.format("y"), r"'y' \(Reshape\): cannot reshape"),
-        (CHAIN + "y = Tile(x0, four)" + END.format("y"), r"'y' \(Tile\) is none of the operators"),
+        (USUAL.replace("Tanh", "Sin"), "'i' (Sin)"),
+        (USUAL.replace("Elu(c)", "Elu<alpha = 0.5>(c)"), "'d' (Elu): alpha is 0.5"),
+        (USUAL.replace("Gemm<transB = 1>(b, w0", "Gemm<transB = 1>(b, w1"), "'c' (Gemm)"),
+        (USUAL.replace("Add(e, b1)", "Add(e, d)"), "'f' (Add)"),
+        (USUAL.replace("Div(a, std)", "Div(std, a)"), "'b' (Div)"),
+        (USUAL.replace("Mul(i, half)", "Constant<value_float = 1.0>()"), "one observation"),
+        (CHAIN + "y = Log(x0) z = Gemm(y, w1t, b1)" + END.format("z"), "'y' (Log)"),
+        (CHAIN + "y = Cast<to = 7>(x0) z = Cast<to = 1>(y)" + END.format("z"), "'y' (Cast)"),
+        (CHAIN + "y = Clip(x0, high, low)" + END.format("y"), "'y' (Clip)"),
+        (CHAIN + DOUBLING + END.format("x200"), "'x1' (Add)"),
+        (CHAIN + SQUARES + END.format("x200"), "'x1' (MatMul)"),
+        (GROWING + "b = Gemm(obs, a1)" + END.format("b"), "'a1' (ConstantOfShape)"),
+        (GROWING + "b = Expand(obs, a0)" + END.format("b"), "'b' (Expand)"),
+        (CHAIN + "a = Expand(half, s) b = Mul(x0, a)" + END.format("b"), "allocate 4.00 TiB"),
+        (CHAIN + "y = Reshape(x0, axis0)" + END.format("y"), "'y' (Reshape)"),
+        (CHAIN + "y = Tile(x0, four)" + END.format("y"), "'y' (Tile)"),
     ],
 )
-def test_refuses_other_networks(nodes: str, message: str | None) -> None:
+def test_refuses_other_networks(nodes: str, named: str | None) -> None:
     made = model(nodes)
     if "Expand(half, s)" in nodes:
         huge = np.array([1 << 20, 1 << 20], np.int64)
         made.graph.initializer.append(numpy_helper.from_array(huge, "s"))
-    if message is None:
+    if named is None:
         agree(made, network(made), output="actions")
         return
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, MemoryError), match=re.escape(named)):
         network(made)

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crazyflow_ros.raytracing import Distortion, Frames, Lens, Optics, Painter, Tracer
-from crazyflow_ros.raytracing.lens import Tiles
+from crazyflow_ros.raytracing.pixels import Tiles
 from crazyflow_ros.raytracing.search import by_shape, by_tile
-from crazyflow_ros.raytracing.shapes import MOST_SHAPES
+from crazyflow_ros.raytracing.unit_shapes import MOST_SHAPES
 from crazyflow_ros.scene.intrinsics import Intrinsics
 
 GEOM = mujoco.mjtGeom
@@ -76,7 +76,7 @@ def mujoco_rays(
 
 
 def check_against_mujoco(model: mujoco.MjModel, camera: int, lens: Lens | None = None) -> None:
-    lens = lens or Lens.of_camera(model, camera, *SIZE)
+    lens = lens or Optics.of_camera(model, camera, *SIZE).lens()
     tracer = Tracer(model, lens)
     data, geoms, eye = posed(model, camera)
     hits = jax.jit(tracer.hits)(geoms, eye)
@@ -137,7 +137,7 @@ def test_meshes_and_height_fields_are_hit_as_by_mujoco() -> None:
 def test_a_gpu_finds_what_the_cpu_finds(kind: str) -> None:
     """Both algorithms, on the CPU."""
     model, orthographic = random_scene(7), kind == "orthographic"
-    lens = Lens.of_camera(model, int(orthographic), *SIZE)
+    lens = Optics.of_camera(model, int(orthographic), *SIZE).lens()
     lens = FISHEYE.lens() if kind == "fisheye" else lens
     shapes, tiles = Tracer(model, lens).shapes, Tiles.of(lens)
     _, geoms, eye = posed(model, int(orthographic))
@@ -155,7 +155,7 @@ def test_a_gpu_finds_what_the_cpu_finds(kind: str) -> None:
 def wide() -> tuple[Tracer, Frames, Frames]:
     model = random_scene(3)
     _, geoms, eye = posed(model)
-    return Tracer(model, Lens.of_camera(model, 0, *SIZE)), geoms, eye
+    return Tracer(model, Optics.of_camera(model, 0, *SIZE).lens()), geoms, eye
 
 
 Wide = tuple[Tracer, Frames, Frames]
@@ -230,7 +230,7 @@ def test_faces_are_not_seen_from_behind_and_what_is_too_near_is_not_seen() -> No
     add(name="glass", size=[0.1, 1, 1], pos=[2, 0, 0], rgba=[1, 1, 1, 0.1])
     spec.worldbody.add_camera(name="eye", xyaxes=[0, -1, 0, 0, 0, 1], fovy=30)
     model = spec.compile()
-    tracer = Tracer(model, Lens.of_camera(model, 0, *SIZE))
+    tracer = Tracer(model, Optics.of_camera(model, 0, *SIZE).lens())
     _, geoms, eye = posed(model)
     hits = tracer.hits(geoms, eye)
     assert (tracer.segmentation(hits) == model.geom("glass").id).all()
@@ -244,7 +244,7 @@ def test_what_rays_cannot_see_is_refused() -> None:
     spec.worldbody.add_geom(name="hills", type=GEOM.mjGEOM_HFIELD, hfieldname="field")
     spec.worldbody.add_camera(name="eye")
     model = spec.compile()
-    lens = Lens.of_camera(model, 0, *SIZE)
+    lens = Optics.of_camera(model, 0, *SIZE).lens()
     with pytest.raises(
         ValueError, match=f"may have {MOST_SHAPES} shapes .* the geom hills it would"
     ):
@@ -262,7 +262,7 @@ def test_outside_of_compiled_functions_nothing_compiles_twice() -> None:
         spec.worldbody.add_camera(name="eye")
         model = spec.compile()
         _, geoms, eye = posed(model)
-        lens = Lens.of_camera(model, 0, 16, 8)
+        lens = Optics.of_camera(model, 0, 16, 8).lens()
         tracer = Tracer(model, lens)
         hits = tracer.hits(geoms, eye)
         np.testing.assert_allclose(hits.depth[0, 4, 8], height - 0.5, atol=0.02)

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight_logs import FlightLog, TimedValues, read_flight_log
-from crazyflow_ros.reality.battery import battery_errors, fitted_battery
+from crazyflow_ros.reality.battery_errors import battery_errors
 from crazyflow_ros.sim.actuation import Battery
 
 CELL = Battery(0.25, 4.2, knee=(0.03, 4.0), nominal=(0.2, 3.6), resistance=0.25)
@@ -81,24 +81,11 @@ def test_the_start_shows_the_resistance_of_the_cell(flights: list[FlightLog]) ->
         assert errors.nominal > 0.1  # some 2.4 A in 0.1 to 0.2 Ohm
 
 
-def test_a_battery_is_fitted_to_flights(flights: list[FlightLog]) -> None:
-    first = replace(CELL, knee=(0.02, 4.1), nominal=(0.2, 3.8), resistance=0.1)
-    found = fitted_battery(flights, first)
-    drawn = np.linspace(0.005, 0.14, 10)
-    np.testing.assert_allclose(found.voltage(drawn), CELL.voltage(drawn), atol=0.04)
-    assert found.resistance == pytest.approx(0.25, rel=0.05)
-
-
 def test_flights_without_rest_or_start_are_refused(flights: list[FlightLog]) -> None:
     log = flights[0]
-    with pytest.raises(ValueError, match=r"the voltage never drops by 0\.1 V"):
-        battery_errors(log.between(2, 20))
-    with pytest.raises(ValueError, match=r"expected voltages before the start and 5\.2 s"):
-        battery_errors(log.between(0, 4))
-    with pytest.raises(ValueError, match="voltage was not logged"):
-        battery_errors(replace(log, voltage=None))
-    with pytest.raises(ValueError, match="expected at least one flight"):
-        fitted_battery([], CELL)
+    for part in (log.between(2, 20), log.between(0, 4), replace(log, voltage=None)):
+        with pytest.raises(ValueError, match=rf"{log.name}: .*voltage"):
+            battery_errors(part)
 
 
 def test_flights_of_the_battery_data_are_read(tmp_path: Path) -> None:

@@ -8,9 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crazyflow_ros.compressed_quaternions import compressed
-from crazyflow_ros.reality.downwash import GRAM, MASS, STAND, main, meetings, rows, simulated
-from crazyflow_ros.reality.old_sd_card import read_columns
+from benchmark.downwash import (
+    GRAM,
+    MASS,
+    STAND,
+    main,
+    meetings,
+    read_columns,
+    rows,
+    simulated,
+)
+from crazyflow_ros.checks.compressed_quaternions import compressed
 
 LOSS = 6.0  # g, while below
 VOLTAGE = 3.7

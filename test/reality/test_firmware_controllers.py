@@ -85,12 +85,13 @@ def test_errors_are_those_of_the_motor_commands() -> None:
 def test_what_cannot_be_judged_is_refused() -> None:
     time = np.arange(0, END, 1 / RATE)
     log = still("flight", "pid", np.full(len(time), 40_000.0), time)
-    with pytest.raises(ValueError, match="flight: expected a flight of pid or mellinger, got lee"):
-        controller_errors(replace(log, controller="lee"))
-    with pytest.raises(ValueError, match="flight: gyro was not logged"):
-        controller_errors(replace(log, gyro=None))
-    with pytest.raises(ValueError, match="flight: expected a flight of 10 s or more"):
-        controller_errors(log.between(0, 8))
+    for other, lacks in (
+        (replace(log, controller="lee"), "pid or mellinger, got lee"),
+        (replace(log, gyro=None), "gyro"),
+        (log.between(0, 8), "10 s"),
+    ):
+        with pytest.raises(ValueError, match=f"flight: .*{lacks}"):
+            controller_errors(other)
 
 
 @pytest.mark.skipif(flights_folder() is None, reason=MISSING)

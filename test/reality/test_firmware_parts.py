@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crazyflow_ros.reality.__main__ import main
-from crazyflow_ros.reality.battery import BatteryErrors
+from crazyflow_ros.reality.battery_errors import BatteryErrors
 from crazyflow_ros.reality.firmware_parts import PartErrors, table
 
 

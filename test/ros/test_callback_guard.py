@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -56,8 +55,7 @@ def door(log: Log) -> CallbackGuard:
 
 
 def answer(callback: Any, request: Any, response: Any) -> Any:
-    result = callback(request, response)
-    return asyncio.run(result) if asyncio.iscoroutine(result) else result
+    return asyncio.run(callback(request, response))
 
 
 def test_a_message_is_passed_on(door: CallbackGuard) -> None:
@@ -217,17 +215,8 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def simulator(checkpoints: Path) -> Iterator[SimulatorProcess]:
-    arguments = ["-p", "start_paused:=true", "-p", f"checkpoint_folder:={checkpoints}"]
-    with SimulatorProcess(DOMAIN, arguments) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def client(simulator: SimulatorProcess) -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
+def arguments(checkpoints: Path) -> list[str]:
+    return ["start_paused:=true", f"checkpoint_folder:={checkpoints}"]
 
 
 @pytest.mark.usefixtures("simulator")
@@ -327,6 +316,7 @@ def test_parameters_of_no_type_are_refused(client: Client) -> None:
         ("checkpoint", "x" * 10_000, "at most 4096 characters"),
         ("checkpoint", "a\nb", "control characters"),
         ("step_ticks", 10_000_000, "1000000"),
+        ("use_sim_time", True, "use_sim_time"),
         ("freq", 100, "freq can only be set at the start, got 100 later"),
         # It names Python modules, which a peer must not have imported.
         ("sensors", "mine.yaml", "sensors can only be set at the start, got mine.yaml later"),

@@ -7,7 +7,6 @@ multicast, which all of its machine and no others share.
 from __future__ import annotations
 
 import os
-import re
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -18,9 +17,9 @@ import pytest
 import rclpy
 from physics_helpers import until
 from rclpy.context import Context
-from ros_client import READY_TIMEOUT, RosProcess, SimulatorProcess, own_domain
+from ros_client import READY_TIMEOUT, RosProcess, own_domain
 
-from crazyflow_ros.demo.simulator import choose_domain
+from crazyflow_ros.client import choose_domain
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.middleware import who_finds_it
 
@@ -74,8 +73,7 @@ def looks_in_the_network(program: RosProcess) -> bool:
 
 @needs_proc
 @pytest.mark.parametrize(
-    "program",
-    ["", " list --wait 60", ".demo.fly_to", ".view --no-browser", ".view.foxglove"],
+    "program", ["", " list --wait 60", ".client.fly_to", ".view --no-browser", ".view.foxglove"]
 )
 def test_programs_without_ros_are_found_on_this_machine_only(program: str, finds: Finds) -> None:
     words = f"-m crazyflow_ros{program}".split()
@@ -129,12 +127,6 @@ def test_demonstrations_choose_a_domain_without_nodes(
     monkeypatch.setattr(os, "getpid", lambda: DOMAIN - 1)
     choose_domain()
     assert os.environ["ROS_DOMAIN_ID"] == str(1 + DOMAIN % 100)
-
-
-def test_the_log_says_who_finds_the_node() -> None:
-    with SimulatorProcess(DOMAIN) as simulator:
-        (line,) = re.findall(r"\[INFO\].*found by programs.*", simulator.log)
-    assert f"in ROS domain {DOMAIN}: those on this machine ({RANGE}=LOCALHOST; SUBNET: " in line
 
 
 def test_demonstrations_shun_a_domain_whose_first_node_has_ended(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,24 +18,11 @@ from std_srvs.srv import Trigger
 
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.other_nodes import End
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces
 
 DOMAIN = own_domain("test_drone_interfaces")
 DRONES = tuple(f"cf{i}" for i in range(3))
-
-
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
-    parameters = [f"drones:=[{','.join(DRONES)}]", "interfaces:=swarm"]
-    with SimulatorProcess(DOMAIN, [word for p in parameters for word in ("-p", p)]) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def client(simulator: SimulatorProcess) -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
+ARGUMENTS = [f"drones:=[{','.join(DRONES)}]", "interfaces:=swarm"]
 
 
 def own_topics(client: Client) -> set[str]:
@@ -320,3 +307,10 @@ def test_topics_of_a_drone_that_has_gone_go_although_another_one_gets_some_meanw
 def test_an_unknown_drone_is_refused() -> None:
     with pytest.raises(ValueError, match=r"with_interfaces: there is no drone 'cf99x'.* 'cf9'"):
         Swarm(Interfaces.none, ("cf99x",))
+
+
+def test_one_request_removes_many_drones(client: Client) -> None:
+    answer = client.call(CommandDrones, "crazyflow/drones/delete", drones=["cf1", "cf2"])
+    assert answer.success, answer.message
+    states = client.collect(MultiDOFJointState, "crazyflow/odometry")
+    client.until(lambda: states and states[-1].joint_names == ["cf0"], "the drone that is left")

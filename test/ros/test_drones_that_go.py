@@ -19,9 +19,8 @@ from simulation_interfaces.srv import DeleteEntity, SpawnEntity
 from std_srvs.srv import Trigger
 
 DOMAIN = own_domain("test_drones_that_go")
-CRASHES = "9.1.2"
-"""Version of rclpy whose EventsExecutor is known to crash."""
 CYCLES = 12
+CRASHES = "9.1.2"
 READER = """
 import importlib, time
 import rclpy

@@ -15,7 +15,7 @@ from hostile_recordings import Recordings
 from hostile_wire import send_bytes
 from ros_client import SimulatorProcess, own_domain
 
-from crazyflow_ros.ros.calls.waiting import TIMEOUT
+from crazyflow_ros.ros.service_answers import TIMEOUT
 
 DOMAIN = own_domain("test_hostile")
 N_INPUTS, N_FILES, N_BYTES, SEED = 400, 100, 150, 0

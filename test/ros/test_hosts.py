@@ -36,9 +36,8 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Simula
                 *(f"hosts.name:={name}", f"hosts.peers:=[{peer}]"),
                 *(f"hosts.drones:=[{','.join(OWNED[name])}]", f"hosts.{end}:={endpoint}"),
             ]
-            arguments = ["-r", f"__ns:=/{name}", "-r", f"/clock:=/{name}/clock"]
-            arguments += [word for one in parameters for word in ("-p", one)]
-            processes[name] = SimulatorProcess(DOMAIN, arguments)
+            names = ["-r", f"__ns:=/{name}", "-r", f"/clock:=/{name}/clock"]
+            processes[name] = SimulatorProcess(DOMAIN, [*names, *parameters])
         for process in processes.values():  # which start at the same time
             stack.enter_context(process)
         yield processes

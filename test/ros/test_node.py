@@ -15,8 +15,6 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, Vector3, WrenchStamped
 from nav_msgs.msg import Odometry, Path
-from rcl_interfaces.msg import ParameterType
-from rcl_interfaces.srv import GetParameters
 from ros_client import (
     FREQ,
     LATCHED,
@@ -31,8 +29,8 @@ from ros_client import (
 )
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, MultiDOFJointState, Range
-from std_msgs.msg import Float64MultiArray, String
-from std_srvs.srv import SetBool, Trigger
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 from wire import Wire
@@ -41,27 +39,17 @@ from crazyflow_ros.scene import frames
 
 DOMAIN = own_domain("test_ros_node")
 DRONES = ("cf0", "cf1", "cf2")
-HALF = math.sqrt(0.5)
 AHEAD = 5  # ticks between two messages of a rate of 100 Hz, which are computed together
 
 
 @pytest.fixture(scope="module")
-def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
-    arguments = [
+def arguments(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return [
         f"checkpoint_folder:={tmp_path_factory.mktemp('checkpoints')}",
         f"drones:=[{','.join(DRONES)}]",
         "flight.velocity_timeout:=5.0",  # a test sends a velocity once
         "flight.takeoff_height:=1.0",
     ]
-    with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def client(simulator: SimulatorProcess) -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="module")
@@ -176,13 +164,6 @@ def test_no_tick_follows_the_reply_of_pause(client: Client, clock: list[Clock]) 
 
 
 @pytest.mark.usefixtures("paused")
-def test_pause_twice_is_no_error(client: Client) -> None:
-    response = client.call(SetBool, "crazyflow/pause", data=True)
-    assert response.success
-    assert "already paused" in response.message
-
-
-@pytest.mark.usefixtures("paused")
 @pytest.mark.parametrize("ticks", [1, 5, 7, 500, 3001])
 def test_step_is_exact(client: Client, clock: list[Clock], ticks: int) -> None:
     begin = client.advance(1)
@@ -196,32 +177,6 @@ def test_step_is_one_control_period_by_default(client: Client) -> None:
     assert client.set_parameter("step_ticks", 0).successful
     begin = tick_of(client.call(Trigger, "crazyflow/step"))
     assert tick_of(client.call(Trigger, "crazyflow/step")) == begin + 5
-
-
-@pytest.mark.usefixtures("paused")
-@pytest.mark.parametrize("end", ["resume", "reset"])
-def test_long_step_ends_when_another_service_is_called(client: Client, end: str) -> None:
-    assert client.set_parameter("step_ticks", 1_000_000).successful
-    service = client.node.create_client(Trigger, "crazyflow/step")
-    client.until(service.service_is_ready, "~/step")
-    pending = service.call_async(Trigger.Request())
-    status = client.collect(DiagnosticArray, "crazyflow/status")
-    client.until(lambda: status, "status while it steps")
-    assert not pending.done()
-    if end == "resume":
-        client.pause(False)
-    else:
-        client.reset()
-    response = client.response(pending, "~/step")
-    assert not response.success
-    assert "aborted: the simulation was res" in response.message
-
-
-@pytest.mark.usefixtures("running")
-def test_step_is_refused_while_time_runs(client: Client) -> None:
-    response = client.call(Trigger, "crazyflow/step")
-    assert not response.success
-    assert "not paused" in response.message
 
 
 def test_reset_under_command_load(client: Client, clock: list[Clock]) -> None:
@@ -249,55 +204,6 @@ def test_reset_under_command_load(client: Client, clock: list[Clock]) -> None:
     assert client.set_parameter("real_time_factor", 1.0).successful
 
 
-@pytest.mark.usefixtures("running")
-def test_real_time_factor_changes_while_running(client: Client, clock: list[Clock]) -> None:
-    """It never runs ahead of its factor; a busy machine can be too slow."""
-    for factor in (0.5, 1.0, 2.0):
-        assert client.set_parameter("real_time_factor", factor).successful
-        tick = client.pause(True)
-        begin = time.monotonic()
-        client.pause(False)
-        client.until(lambda n=tick: time_ns(clock[-1].clock) > stamp_ns(n + 100), "0.2 s")
-        advanced = client.pause(True) - tick
-        allowed = factor * (time.monotonic() - begin) * FREQ
-        assert 100 < advanced <= allowed + AHEAD, factor
-        client.pause(False)
-    assert client.set_parameter("real_time_factor", 0.0).successful
-    begin_ns = time_ns(clock[-1].clock)
-    client.until(lambda: time_ns(clock[-1].clock) > begin_ns + 5_000_000_000, "5 s")
-
-
-@pytest.mark.usefixtures("running")
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("real_time_factor", -1.0, "expected 0, or a number from 1e-06 to 1000000, got -1.0"),
-        ("real_time_factor", math.nan, "got nan"),
-        ("real_time_factor", "fast", "got 'fast'"),
-        ("freq", 1000, "freq can only be set at the start, got 1000 later"),
-        ("use_sim_time", True, "publishes the time"),
-    ],
-)
-def test_parameter_change_is_refused(
-    client: Client, clock: list[Clock], name: str, value: Any, reason: str
-) -> None:
-    result = client.set_parameter(name, value)
-    assert not result.successful
-    assert reason in result.reason
-    clock.clear()
-    client.until(lambda: len(clock) > 3, "time goes on")
-
-
-def test_all_parameters_are_read_at_once(client: Client) -> None:
-    """As `ros2 param dump` does."""
-    names = client.parameter_names()
-    values = client.call(GetParameters, "crazyflow/get_parameters", names=names).values
-    assert len(values) == len(names)
-    kinds = dict(zip(names, (value.type for value in values), strict=True))
-    assert kinds["initial_poses"] == ParameterType.PARAMETER_DOUBLE_ARRAY
-    assert ParameterType.PARAMETER_NOT_SET not in kinds.values()
-
-
 # Topics.
 
 
@@ -309,18 +215,6 @@ def test_newcomer_is_served_while_time_stands_still(client: Client) -> None:
         message = newcomer.latest(kind, topic)
         assert time_ns(message.header.stamp) == stamp_ns(tick)
     assert time_ns(newcomer.latest(Clock, "/clock").clock) == stamp_ns(tick)
-    newcomer.close()
-
-
-@pytest.mark.usefixtures("running")
-def test_newcomer_is_served_while_time_runs(client: Client) -> None:
-    newcomer = Client(DOMAIN)
-    messages = newcomer.collect(JointState, "cf2/joint_states")
-    newcomer.until(lambda: len(messages) > 5, "joint states")
-    assert list(messages[-1].name) == [f"cf2_rotor{i}" for i in range(4)]
-    description = newcomer.collect(String, "cf2/robot_description", LATCHED)
-    newcomer.until(lambda: description, "robot description")
-    assert '<robot name="cf2">' in description[0].data
     newcomer.close()
 
 
@@ -419,32 +313,23 @@ def test_velocity_is_forward_left_up(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("paused")
-def test_range_is_that_to_the_floor(client: Client) -> None:
-    ranges = client.collect(Range, "cf0/range")
+def test_a_drone_at_rest_feels_and_sees_the_floor_until_its_rotors_turn(client: Client) -> None:
+    kinds = {"range": Range, "imu": Imu, "joint_states": JointState}
+    topics = {name: client.collect(kind, f"cf0/{name}") for name, kind in kinds.items()}
     client.reset()
-    reading = client.newest(ranges, client.advance(500))
+    tick = client.advance(500)
+    reading, imu, rotors = (client.newest(messages, tick) for messages in topics.values())
     assert reading.header.frame_id == "cf0/range_link"
     assert reading.radiation_type == Range.INFRARED
     assert (reading.min_range, reading.max_range) == (0.0, 4.0)
     assert reading.range == pytest.approx(0.011, abs=1e-3)
-
-
-@pytest.mark.usefixtures("paused")
-def test_imu_at_rest_feels_the_floor(client: Client) -> None:
-    imu = client.listen(Imu, "cf0/imu")
-    reading = client.newest(imu, client.advance(500))
-    assert reading.header.frame_id == "cf0/imu_link"
-    assert numbers(reading.linear_acceleration) == pytest.approx([0, 0, 9.81], abs=0.02)
-    assert numbers(reading.angular_velocity) == pytest.approx([0, 0, 0], abs=1e-3)
-    assert not reading.orientation_covariance.any()
-
-
-@pytest.mark.usefixtures("paused")
-def test_rotors_turn_at_positive_speed(client: Client) -> None:
-    states = client.listen(JointState, "cf0/joint_states")
-    assert set(client.newest(states, client.advance(5)).velocity) == {0.0}
+    assert imu.header.frame_id == "cf0/imu_link"
+    assert numbers(imu.linear_acceleration) == pytest.approx([0, 0, 9.81], abs=0.02)
+    assert numbers(imu.angular_velocity) == pytest.approx([0, 0, 0], abs=1e-3)
+    assert not imu.orientation_covariance.any()
+    assert set(rotors.velocity) == {0.0}
     client.publish("cf0/cmd_vel", twist(z=0.5))
-    speeds = client.newest(states, client.advance(1000)).velocity
+    speeds = client.newest(topics["joint_states"], client.advance(1000)).velocity
     assert all(1000 < speed < 3000 for speed in speeds)  # rad/s
 
 
@@ -525,32 +410,6 @@ def test_lost_drone_is_told_until_its_reset_which_is_told_too(client: Client) ->
 
 
 @pytest.mark.usefixtures("paused")
-def test_flight_goes_on_from_a_checkpoint(client: Client) -> None:
-    service = {name: f"crazyflow/{name}_checkpoint" for name in ("save", "load")}
-    for name in service.values():
-        response = client.call(Trigger, name)
-        assert not response.success and "expected the name" in response.message
-    assert client.set_parameter("checkpoint", "flight").successful
-    assert "there is no checkpoint 'flight'" in client.call(Trigger, service["load"]).message
-    odometry = client.collect(Odometry, "cf0/odom")
-    client.advance(5)
-    client.publish("cf0/cmd_pose", above(client.until(lambda: odometry[-1:], "odometry")[0]))
-    client.advance(200)
-    saved = tick_of(client.call(Trigger, service["save"]))
-    flights = []
-    for _ in range(2):
-        odometry.clear()
-        flights.append(client.newest(odometry, client.advance(300)))
-        client.advance(5)  # so that no other message has the same time
-        client.reset()
-        assert tick_of(client.call(Trigger, service["load"])) == saved
-    for of in (lambda m: m.pose.pose.position, lambda m: m.twist.twist.angular):
-        np.testing.assert_array_equal(*(numbers(of(message)) for message in flights))
-    assert flights[0].pose.pose.position.z > 0.2
-    assert client.set_parameter("checkpoint", "").successful
-
-
-@pytest.mark.usefixtures("paused")
 def test_other_readers_accept_the_messages_of_all_topics(client: Client) -> None:
     push = WrenchStamped()
     push.header.frame_id, push.wrench.force.x = "map", 10.0
@@ -606,24 +465,6 @@ def test_the_scene_is_published_for_late_comers(client: Client) -> None:
 
 
 # Commands.
-
-
-@pytest.mark.usefixtures("paused")
-def test_trajectory_passes_its_points(client: Client) -> None:
-    poses = client.listen(PoseStamped, "cf0/pose")
-    place = numbers(client.newest(poses, client.advance(5)).pose.position)
-    points = place + np.array([(0.0, 0.0, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, 1.5)])
-    message = MultiDOFJointTrajectory(joint_names=["cf0"])
-    for i, position in enumerate(points.tolist()):
-        point = MultiDOFJointTrajectoryPoint(transforms=[transform(pose(*position))])
-        point.time_from_start.sec = 3 * (i + 1)
-        message.points.append(point)
-    client.publish("cf0/cmd_trajectory", message)
-    for expected in points:
-        reached = client.newest(poses, client.advance(3 * FREQ)).pose.position
-        assert np.linalg.norm(numbers(reached) - expected) < 0.3
-    held = client.newest(poses, client.advance(3 * FREQ)).pose.position
-    assert np.linalg.norm(numbers(held) - points[-1]) < 0.1
 
 
 def test_bad_commands_change_nothing(client: Client, simulator: SimulatorProcess) -> None:
@@ -747,8 +588,10 @@ def test_page_lists_the_quality_of_service(client: Client) -> None:
 
 
 def test_page_lists_the_parameters(client: Client) -> None:
+    from crazyflow_ros.checks.entry_points import load, names
     from crazyflow_ros.checks.plain_values import Names, Numbers, declarations
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
+    from crazyflow_ros.runtime.extension import GROUP
 
     kinds = {
         bool: "bool",
@@ -758,17 +601,24 @@ def test_page_lists_the_parameters(client: Client) -> None:
         Names: "string array",
         Numbers: "double array",
     }
-    listed = {name: (kind, default) for name, kind, default, _ in rows("parameter")}
-    expected = {}
-    for declaration in declarations(Parameters):
-        default = declaration.default
-        text = (
-            f"[{', '.join(map(str, default))}]"
-            if isinstance(default, tuple) and default
-            else default
-        )
-        expected[declaration.name] = (kinds[declaration.kind], "" if text == () else str(text))
-    assert listed == expected
+
+    def listed(header: str) -> dict[str, tuple[str, str]]:
+        return {name: (kind, default) for name, kind, default, _ in rows(header)}
+
+    def expected(cls: type, prefix: str = "") -> dict[str, tuple[str, str]]:
+        found = {}
+        for name, kind, default, _ in declarations(cls, prefix):
+            text = f"[{', '.join(map(str, default))}]" if isinstance(default, tuple) else default
+            found[name] = (kinds[kind], "" if default == () else str(text))
+        return found
+
+    assert listed("parameter") == expected(Parameters)
+    of_extensions: dict[str, tuple[str, str]] = {}
+    for name in names(GROUP):
+        of_extensions |= expected(load(GROUP, name, "extension"), f"{name}.")
+    for name in expected(Parameters):
+        of_extensions.pop(name, None)
+    assert listed("parameter of an extension") == of_extensions
     every_node = {"use_sim_time", "start_type_description_service"}
     running = {n for n in client.parameter_names() if not n.startswith("qos_overrides.")}
-    assert running - every_node == set(listed)
+    assert running - every_node == set(listed("parameter"))

@@ -49,10 +49,9 @@ def simulator(clock: JumpingClock) -> Iterator[SimulatorProcess]:
 
 @pytest.fixture(scope="module")
 def client(simulator: SimulatorProcess) -> Iterator[Client]:
-    client = Client(DOMAIN)
-    client.publish("cf0/cmd_pose", deserialize_message(pose(1.0), PoseStamped))  # it is found
-    yield client
-    client.close()
+    with Client(DOMAIN) as client:
+        client.publish("cf0/cmd_pose", deserialize_message(pose(1.0), PoseStamped))  # it is found
+        yield client
 
 
 def pose(z: float) -> bytes:

@@ -17,7 +17,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
-from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.regular_calls import RegularCalls
 from crazyflow_ros.ros.silent_mistakes import SilentMistakes

@@ -20,8 +20,7 @@ BOX = "<mujoco><worldbody><geom type='box' size='1 1 1'/></worldbody></mujoco>"
 
 
 @pytest.mark.parametrize(
-    "program",
-    ["", ".client.recorder", ".crazyflie", ".demo", ".learn", ".ros.recording.replay", ".view"],
+    "program", ["", ".client.recorder", ".crazyflie", ".learn", ".ros.recording.replay", ".view"]
 )
 def test_programs_start_where_files_are_called_like_modules(tmp_path: Path, program: str) -> None:
     folder = hiding(tmp_path)
@@ -49,7 +48,7 @@ def test_a_simulator_flies_spawns_and_records_there(
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    with SimulatorProcess(DOMAIN, ["-p", "headless:=false"], folder=folder) as simulator:
+    with SimulatorProcess(DOMAIN, ["headless:=false"], folder=folder) as simulator:
         client = Client(DOMAIN)
         box = Resource(resource_string=BOX)
         for kind, name, fields in (
@@ -60,7 +59,7 @@ def test_a_simulator_flies_spawns_and_records_there(
             assert answer.result.result == answer.result.RESULT_OK, answer.result.error_message
         command("record", "start", "flight.mcap")
         assert "flight.mcap" in command("record", "stop")
-        simulator.wait_for("there is no window: ")
+        simulator.wait_for("headless is false, but there is no window: ")
         client.close()
         assert simulator.end()[0] == 0
         assert "Traceback" not in simulator.log

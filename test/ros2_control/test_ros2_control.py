@@ -13,15 +13,7 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
-from real_manager import (
-    ACCURACY,
-    CHAIN,
-    DynamicJointState,
-    Flight,
-    Manager,
-    flight,
-    positions_of,
-)
+from real_manager import ACCURACY, CHAIN, DynamicJointState, Flight, Manager, flight, positions_of
 from ros_client import Client, numbers, own_domain, stamp_ns, time_ns
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, Range
@@ -198,18 +190,6 @@ def same_state(ours: Odometry, theirs: DynamicJointState) -> None:
 def test_hovers_for_a_minute_at_500_hz(hovering: tuple[Flight, Manager]) -> None:
     flying, _ = hovering
     assert_at(flying.positions(HOVER_TIME))
-
-
-def test_hovers_for_a_minute_at_200_hz(tmp_path: Any) -> None:
-    with (
-        flight(OTHER_DOMAIN, freq=1000, **{"ros2_control.rate": 200}) as flying,
-        Manager(flying.client, tmp_path, ["cf0"], 200) as manager,
-    ):
-        manager.start(*POSITION)
-        flying.fly_to(HOME)
-        assert_at(flying.positions(HOVER_TIME))
-        seen = flying.control()
-        assert seen["control_timeouts"] == 0 and seen["control_cycles"] > 200 * HOVER_TIME
 
 
 def test_goes_on_after_a_pause(hovering: tuple[Flight, Manager]) -> None:

@@ -1,7 +1,5 @@
 """Checkpoints, and that the same commands at the same ticks give the same bits at any speed."""
 
-import hashlib
-import threading
 from dataclasses import fields
 
 import numpy as np
@@ -29,53 +27,20 @@ TRAJECTORY = Trajectory(
 )
 
 
-class Script:
-    """Commands by tick, posted in the simulation's own thread, and a digest of what follows."""
-
-    def __init__(self, physics):
-        self._physics, self.active = physics, False
-
-    def begin(self, last):
-        self.last, self.done = last, threading.Event()
-        self.digest, self.active = hashlib.sha256(), True
-
-    def __call__(self, snapshot):
-        if not self.active:
-            return
-        command = {
-            100: ("cf0", Pose((0.0, 0.0, 1.0), 0.3)),
-            105: ("cf1", Velocity((0.2, 0.0, 0.4), 0.5)),
-            300: ("cf2", TRAJECTORY),
-            500: ("cf0", Velocity((0.0, -0.3, 0.1), -0.4)),
-        }.get(snapshot.tick)
-        if command:
-            self._physics.command(*command)
-        for field in fields(snapshot):
-            value = getattr(snapshot, field.name)
-            if isinstance(value, np.ndarray):
-                self.digest.update(np.ascontiguousarray(value).tobytes())
-        if snapshot.tick >= self.last:
-            self.active = False
-            self.done.set()
-
-
 @pytest.fixture(scope="module")
-def simulation():
-    config = SimulationConfig(real_time_factor=0.0, start_paused=True)
-    physics = PhysicsThread(config, NAMES)
-    script = Script(physics)
-    physics.every(100, script, "script")
+def started():
+    physics = PhysicsThread(SimulationConfig(real_time_factor=0.0, start_paused=True), NAMES)
     physics.start()
-    yield physics, script
+    yield physics
     physics.stop()
     assert physics.failed is None, physics.failed
 
 
 @pytest.fixture
-def physics(simulation):
-    simulation[0].pause().result(T)
-    simulation[0].reset(ResetScope.all).result(T)
-    return simulation[0]
+def physics(started):
+    started.pause().result(T)
+    started.state.reset(ResetScope.all).result(T)
+    return started
 
 
 def numbers(snapshot):
@@ -90,23 +55,23 @@ def fly(physics):
     ):
         physics.command(name, setpoint)
     physics.apply_wrench("cf0", TimedWrench((0.01, 0.0, 0.0), (0.0, 0.0, 0.0), 1.0, ramp_down=0.5))
-    physics.set_drone_states({"cf1": DroneState(pos=(1.0, 1.0, 1.0))}).result(T)
+    physics.state.set_drone_states({"cf1": DroneState(pos=(1.0, 1.0, 1.0))}).result(T)
     physics.step(333).result(T)
     physics.command("cf0", Pose((0.3, 0.0, 1.2), 1.0))  # posted, and not in force yet
 
 
 def test_a_flight_goes_on_from_a_file_bit_for_bit(physics, tmp_path):
     fly(physics)
-    checkpoint = physics.checkpoint().result(T)
+    checkpoint = physics.state.checkpoint().result(T)
     path = tmp_path / "flight"
     checkpoint.save(path)
     assert [p.name for p in tmp_path.iterdir()] == ["flight"]
     before, after = physics.snapshot, physics.step(700).result(T)
     for _ in range(2):
-        physics.reset(ResetScope.all).result(T)
+        physics.state.reset(ResetScope.all).result(T)
         physics.command("cf2", Pose((0.0, 0.0, 3.0), 0.0))
         physics.step(40).result(T)
-        back = physics.restore(Checkpoint.load(path)).result(T)
+        back = physics.state.restore(Checkpoint.load(path)).result(T)
         assert (back.tick, back.epoch, back.time_ns) == (before.tick, before.epoch, before.time_ns)
         for field in ("pos", "quat", "vel", "ang_vel", "rotor_vel", "rotor_angle"):
             np.testing.assert_array_equal(getattr(back, field), getattr(before, field))
@@ -117,20 +82,20 @@ def test_a_flight_goes_on_from_a_file_bit_for_bit(physics, tmp_path):
 def test_another_process_goes_on_from_it_too(physics, tmp_path):
     """With the gains that the drones have."""
     gains = {"state.kp": [0.8, 0.5, 1.0], "state.mass": [0.05]}
-    physics.tune("cf0", "mellinger", gains).result(T)
+    physics.firmware.tune("cf0", "mellinger", gains).result(T)
     fly(physics)
-    physics.reset(drones=["cf1"]).result(T)
-    lives = physics.lives
+    physics.state.reset(drones=["cf1"]).result(T)
+    lives = physics.lives.current
     assert lives["cf1"].tick == 334 > lives["cf0"].tick == 1
     assert lives["cf1"].resets == lives["cf0"].resets + 1
-    physics.checkpoint().result(T).save(tmp_path / "flight")
+    physics.state.checkpoint().result(T).save(tmp_path / "flight")
     after = physics.step(200).result(T)
     other = PhysicsThread(SimulationConfig(start_paused=True, max_drones=3), NAMES)
     other.every(100, lambda snapshot: None, "event")
     other.start()
     try:
-        other.restore(Checkpoint.load(tmp_path / "flight")).result(T)
-        assert other.lives == lives
+        other.state.restore(Checkpoint.load(tmp_path / "flight")).result(T)
+        assert other.lives.current == lives
         np.testing.assert_array_equal(numbers(other.step(200).result(T)), numbers(after))
     finally:
         other.stop()
@@ -139,23 +104,23 @@ def test_another_process_goes_on_from_it_too(physics, tmp_path):
 def test_a_checkpoint_brings_back_the_gains_that_flew(physics):
     """Gains of the controller that flies and of others, also where there were none."""
     fly(physics)
-    checkpoint, after = physics.checkpoint().result(T), physics.step(200).result(T)
+    checkpoint, after = physics.state.checkpoint().result(T), physics.step(200).result(T)
     assert checkpoint.about["gains"].get("cf1") is None
-    physics.tune("cf1", "mellinger", {"attitude.kR": [30_000.0] * 3}).result(T)
-    physics.tune("cf1", "pid", {"state.kd": [0.1] * 3}).result(T)
-    tuned = physics.checkpoint().result(T)
+    physics.firmware.tune("cf1", "mellinger", {"attitude.kR": [30_000.0] * 3}).result(T)
+    physics.firmware.tune("cf1", "pid", {"state.kd": [0.1] * 3}).result(T)
+    tuned = physics.state.checkpoint().result(T)
     assert tuned.about["gains"]["cf1"]["pid"] == {"state.kd": [0.1] * 3}
-    physics.restore(checkpoint).result(T)
+    physics.state.restore(checkpoint).result(T)
     np.testing.assert_array_equal(numbers(physics.step(200).result(T)), numbers(after))
-    assert "cf1" not in physics.checkpoint().result(T).about["gains"]
+    assert "cf1" not in physics.state.checkpoint().result(T).about["gains"]
     old = Checkpoint(checkpoint.arrays, {k: v for k, v in checkpoint.about.items() if k != "gains"})
-    physics.restore(tuned).result(T)
-    physics.restore(old).result(T)
-    assert physics.checkpoint().result(T).about["gains"] == {}
+    physics.state.restore(tuned).result(T)
+    physics.state.restore(old).result(T)
+    assert physics.state.checkpoint().result(T).about["gains"] == {}
 
 
 def test_what_is_no_checkpoint_of_these_drones_is_refused(physics, tmp_path):
-    good = physics.checkpoint().result(T)
+    good = physics.state.checkpoint().result(T)
     text, archive = tmp_path / "text", tmp_path / "archive"
     text.write_text("no archive")
     np.savez(archive.open("wb"), pos=np.zeros(3))
@@ -172,39 +137,13 @@ def test_what_is_no_checkpoint_of_these_drones_is_refused(physics, tmp_path):
         ({"config": config | {"drone_model": "x"}}, "drone_model=x, this simulation has cf2x_L250"),
     ):
         with pytest.raises(ValueError, match=message):
-            physics.restore(Checkpoint(good.arrays, good.about | changes)).result(T)
+            physics.state.restore(Checkpoint(good.arrays, good.about | changes)).result(T)
     shorter = good.arrays | {"rotor_angle": good.arrays["rotor_angle"][:1]}
     with pytest.raises(ValueError, match="another version: rotor_angle differs"):
-        physics.restore(Checkpoint(shorter, good.about)).result(T)
+        physics.state.restore(Checkpoint(shorter, good.about)).result(T)
     with pytest.raises(OSError, match="No such file"):
         good.save(tmp_path / "nowhere" / "flight")
     step = physics.step(10_000_000)
-    physics.restore(good).result(T)
+    physics.state.restore(good).result(T)
     with pytest.raises(StepAborted, match="the simulation was restored"):
         step.result(T)
-
-
-def test_the_same_script_gives_the_same_bits_at_any_speed_and_under_load(simulation, physics):
-    _, script = simulation
-    digests, stop = [], threading.Event()
-
-    def load():
-        while not stop.is_set():
-            physics.statistics()
-            physics.mirror.copy_physics_data()
-
-    for factor, loaded in ((0.0, False), (1.0, True), (5.0, False), (0.0, True)):
-        physics.reset(ResetScope.all).result(T)
-        physics.set_real_time_factor(factor).result(T)
-        stop.clear()
-        thread = threading.Thread(target=load, daemon=True)
-        if loaded:
-            thread.start()
-        script.begin(last=800)
-        physics.resume().result(T)
-        assert script.done.wait(T)
-        stop.set()
-        physics.pause().result(T)
-        digests.append(script.digest.hexdigest())
-    physics.set_real_time_factor(0.0).result(T)
-    assert len(set(digests)) == 1

@@ -98,7 +98,7 @@ def physics() -> Iterator[PhysicsThread]:
 
 @pytest.fixture(scope="module")
 def good(physics: PhysicsThread) -> Checkpoint:
-    return physics.checkpoint().result(T)
+    return physics.state.checkpoint().result(T)
 
 
 def load(content: bytes) -> Checkpoint:
@@ -231,13 +231,13 @@ def test_mutations_are_loaded_or_refused(physics: PhysicsThread, good: Checkpoin
         counts["accepted"] += 1
         if restored < RESTORED and i % 2 == 0:
             restored += 1
-            assert physics.restore(checkpoint).result(T).tick == checkpoint.about["tick"]
+            assert physics.state.restore(checkpoint).result(T).tick == checkpoint.about["tick"]
             physics.step(12).result(T)
     print(counts)
     assert max(map(len, messages)) < 1000
     assert physics.failed is None
     assert restored == RESTORED and counts["refused by the simulation"] > 100
-    physics.restore(good).result(T)
+    physics.state.restore(good).result(T)
 
 
 PIECE = PolynomialTrajectory([1.0], np.zeros((1, 4, 8)))
@@ -399,14 +399,14 @@ def test_what_cannot_be_restored_is_refused_by_name_and_changes_nothing(
 ) -> None:
     bad = Checkpoint(good.arrays, good.about | changes)
     told: list[Checkpoint] = []
-    physics.on_restore(told.append)
+    physics.news.on_restore(told.append)
     with pytest.raises(ValueError, match=message):
         load(bad.to_bytes())
-    before, orders = physics.snapshot, physics.checkpoint().result(T).about
+    before, orders = physics.snapshot, physics.state.checkpoint().result(T).about
     with pytest.raises(ValueError, match=message):
-        physics.restore(bad).result(T)
+        physics.state.restore(bad).result(T)
     assert physics.snapshot is before and not told
-    assert physics.checkpoint().result(T).about == orders
+    assert physics.state.checkpoint().result(T).about == orders
 
 
 def test_numbers_that_no_drone_has_are_refused_but_of_one_that_is_lost(
@@ -416,11 +416,11 @@ def test_numbers_that_no_drone_has_are_refused_but_of_one_that_is_lost(
     controls[0, 1, 0] = np.nan
     arrays = good.arrays | {"state/controls.actuators": controls}
     with pytest.raises(ValueError, match=r"state/controls\.actuators of the checkpoint holds nan"):
-        physics.restore(Checkpoint(arrays, good.about)).result(T)
+        physics.state.restore(Checkpoint(arrays, good.about)).result(T)
     arrays["lost"] = np.array([-1, 3, -1])
-    physics.restore(Checkpoint(arrays, good.about)).result(T)
+    physics.state.restore(Checkpoint(arrays, good.about)).result(T)
     assert list(physics.statistics().faults) == ["cf1"]
-    physics.restore(good).result(T)
+    physics.state.restore(good).result(T)
     assert not physics.statistics().faults
 
 
@@ -580,7 +580,7 @@ def test_checkpoints_of_version_0_1_are_restored(physics: PhysicsThread, good: C
     loaded = load(Checkpoint(arrays, good.about).to_bytes())
     for name, array in good.arrays.items():
         np.testing.assert_array_equal(loaded.arrays[name], array, err_msg=name)
-    physics.restore(loaded).result(T)
+    physics.state.restore(loaded).result(T)
 
 
 def test_a_file_too_large_to_be_a_checkpoint_stays(tmp_path: Path, good: Checkpoint) -> None:
@@ -637,24 +637,7 @@ def test_file_systems_without_links_have_checkpoints(
 
 FULL = """
 import resource, signal, sys
-from crazyflow_ros.control import Control
-from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.checks.files import write_file
-from crazyflow_ros.flight import (
-    Arm,
-    Brake,
-    Emergency,
-    FlightConfig,
-    FlyTrajectory,
-    GoTo,
-    Land,
-    PolynomialTrajectory,
-    Raw,
-    Setpoint,
-    Stop,
-    Takeoff,
-)
-from crazyflow_ros.flight.plan import Rules
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -62,7 +62,7 @@ def flown(physics: PhysicsThread, seconds: float, every: float = 0.1) -> np.ndar
 def both(physics: PhysicsThread, x: float, yaw: float = 0.0) -> np.ndarray:
     """Send the drones to a point, 2 m apart."""
     goals = np.array([[x, 0.0, 1.0], [x, 2.0, 1.0]])
-    for name, goal in zip(physics.names, goals):
+    for name, goal in zip(physics.snapshot.names, goals):
         physics.command(name, Pose(goal, yaw))
     return goals
 
@@ -73,8 +73,8 @@ def test_drones_that_hover_take_another_controller_and_fly_with_it(
 ) -> None:
     goals = both(physics, 0.0)
     flown(physics, 12.0)
-    physics.set_controller(controller).result(T)
-    assert physics.controller is controller
+    physics.world.set_controller(controller).result(T)
+    assert physics.world.controller is controller
     hovering = flown(physics, 2.0)
     np.testing.assert_allclose(hovering, np.tile(goals, (20, 1, 1)), atol=0.1)
 
@@ -96,44 +96,44 @@ def test_drones_that_hover_take_another_controller_and_fly_with_it(
     mean, most = OFF[controller]
     assert off.mean() < mean and off.max() < most
 
-    for name in physics.names:
+    for name in physics.snapshot.names:
         physics.command(name, Land(0.0, 2.0))
     assert flown(physics, 6.0)[-1, :, 2].max() < 0.03
     assert not physics.statistics().faults
-    assert all(state.stands for state in physics.flight_states.values())
+    assert all(state.stands for state in physics.commands.states.values())
 
 
 def test_time_goes_on_while_a_controller_is_prepared(physics: PhysicsThread) -> None:
-    other = Controller.pid if physics.controller is not Controller.pid else Controller.indi
+    other = Controller.pid if physics.world.controller is not Controller.pid else Controller.indi
     physics.resume().result(T)
     start = physics.snapshot.tick
-    change = physics.set_controller(other)
+    change = physics.world.set_controller(other)
     until(lambda: physics.snapshot.tick > start, "ticks, before or after the change", T)
     change.result(T)
     physics.pause().result(T)
-    assert physics.controller is other
+    assert physics.world.controller is other
 
 
 def test_a_checkpoint_is_of_its_controller(physics: PhysicsThread) -> None:
-    physics.set_controller("indi").result(T)
+    physics.world.set_controller("indi").result(T)
     both(physics, 0.5)
     flown(physics, 2.0)
-    kept = Checkpoint(*map(dict, vars(physics.checkpoint().result(T)).values()))
+    kept = Checkpoint(*map(dict, vars(physics.state.checkpoint().result(T)).values()))
     expected = flown(physics, 1.0)
-    physics.restore(kept).result(T)
+    physics.state.restore(kept).result(T)
     np.testing.assert_array_equal(flown(physics, 1.0), expected)
-    physics.set_controller("mellinger").result(T)
+    physics.world.set_controller("mellinger").result(T)
     message = r"the checkpoint has controller=indi, .* mellinger"
     with pytest.raises(ValueError, match=message):
-        physics.restore(kept).result(T)
+        physics.state.restore(kept).result(T)
 
 
 def test_a_simulation_starts_with_its_controller_and_refuses_others() -> None:
     config = SimulationConfig(control="attitude", controller="brescianini", start_paused=True)
     physics = PhysicsThread(config, ("cf0",))
-    assert physics.controller is Controller.brescianini
+    assert physics.world.controller is Controller.brescianini
     with pytest.raises(ValueError, match="there is no controller 'lee', only pid, mellinger, indi"):
-        physics.set_controller("lee")
+        physics.world.set_controller("lee")
     with pytest.raises(ValueError, match="controller=pid needs control=state or attitude"):
         PhysicsThread(SimulationConfig(control="rotor_vel", controller="pid"), ("cf0",))
 
@@ -144,9 +144,9 @@ def test_a_control_mode_without_controllers_refuses_a_change() -> None:
     try:
         message = "controller=indi needs control=state or attitude with dynamics=first_principles"
         with pytest.raises(ValueError, match=re.escape(message)):
-            physics.set_controller("indi").result(T)
-        assert physics.controller is Controller.mellinger
+            physics.world.set_controller("indi").result(T)
+        assert physics.world.controller is Controller.mellinger
     finally:
         physics.stop()
     with pytest.raises(InvalidState):
-        physics.set_controller("pid").result(T)
+        physics.world.set_controller("pid").result(T)

@@ -103,13 +103,13 @@ class Flight:
     def _begin(self) -> None:
         self.physics.pause().result(T)
         self._ended.set()  # what is seen until it is as at the start does not count
-        self.physics.reset(ResetScope.all).result(T)
+        self.physics.state.reset(ResetScope.all).result(T)
         self._hash, self.states = hashlib.sha256(), {}
         self._ended.clear()
 
     def _act(self, now: Snapshot) -> None:
         if now.tick == LAST_TICK:  # the flight goes on unless it was in steps
-            self.states = dict(self.physics.flight_states)
+            self.states = dict(self.physics.commands.states)
         for name, told in self.script.get(now.tick - self.delay, []):
             if isinstance(told, TimedWrench):
                 self.physics.apply_wrench(name, told)
@@ -178,7 +178,7 @@ def test_a_script_that_is_late_gives_others(flight: Flight) -> None:
 def test_commands_of_many_control_periods_at_once_give_the_bits_of_single_steps(
     flight: Flight, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = flight.physics._simulation._engine
+    engine = flight.physics.simulation.engine
     advance, calls = engine.advance, []
 
     def noted(tick: int, stretches: list[int], epoch: int, *told: Any) -> list[Snapshot]:

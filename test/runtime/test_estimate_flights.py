@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import (
     FlightConfig,
@@ -51,19 +51,19 @@ class Flight:
             self.most_tilted = max(self.most_tilted, np.degrees(np.arccos(max(upright, -1.0))))
 
     def fly(self, setpoint: Setpoint, seconds: float) -> None:
-        answer = self.physics.fly(dict.fromkeys(self.physics.names, setpoint)).result(T)
+        answer = self.physics.fly(dict.fromkeys(self.physics.snapshot.names, setpoint)).result(T)
         assert not answer.refused
         self.wait(seconds)
 
     def stream(self, setpoint: Setpoint, seconds: float) -> None:
         for _ in range(round(seconds * STREAM)):
-            for name in self.physics.names:
+            for name in self.physics.snapshot.names:
                 self.physics.command(name, setpoint)
             self.wait(1 / STREAM)
 
 
 def flown(physics: PhysicsThread) -> Flight:
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     flight = Flight(physics)
     flight.wait(1)
     flight.fly(Takeoff(0.5, 1.0), 2)
@@ -74,7 +74,7 @@ def flown(physics: PhysicsThread) -> Flight:
         flight.stream(Hover((0.0, 0.0), 0.0, 0.8), 1)
     for x, y, z in SQUARE:
         flight.stream(VelocityWorld((FAST * x, FAST * y, z), 0.0), 1)
-    for name in physics.names:
+    for name in physics.snapshot.names:
         physics.command(name, NotifySetpointsStop())
     flight.wait(1)
     flight.fly(Land(0.0, 2.0), 4)
@@ -104,7 +104,9 @@ def over_a_flow_deck() -> Iterator[PhysicsThread]:
 def all_land(physics: PhysicsThread) -> None:
     flight = flown(physics)
     assert flight.most_tilted < 70  # with anchors alone, whose estimate is rough
-    assert dict(physics.flight_states) == dict.fromkeys(physics.names, FlightState.landed)
+    assert dict(physics.commands.states) == dict.fromkeys(
+        physics.snapshot.names, FlightState.landed
+    )
     known = physics.snapshot.believed
     assert known is not None
     assert np.abs(known.pos - physics.snapshot.pos).max() < 1.5
@@ -130,7 +132,7 @@ def rises(
     physics: PhysicsThread, height: float, duration: float, most_tilted: float = 20.0
 ) -> None:
     for _ in range(LIVES):
-        physics.reset().result(T)
+        physics.state.reset().result(T)
         flight = Flight(physics)
         flight.wait(1)
         flight.fly(Takeoff(height, duration), duration + 2)
@@ -139,19 +141,21 @@ def rises(
         assert known is not None
         np.testing.assert_allclose(known.pos[:, 2], height, atol=0.05)
         flight.fly(Land(0.0, 2.0), 4)
-        assert dict(physics.flight_states) == dict.fromkeys(physics.names, FlightState.landed)
+        assert dict(physics.commands.states) == dict.fromkeys(
+            physics.snapshot.names, FlightState.landed
+        )
 
 
 def test_a_drone_that_is_put_elsewhere_knows_it(over_a_flow_deck: PhysicsThread) -> None:
     """No sensor of a Flow deck could tell: it flies back, upright, and the others stay."""
     physics = over_a_flow_deck
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     flight = Flight(physics)
     flight.wait(1)
     flight.fly(Takeoff(0.7, 1.5), 3)
     before, turned = physics.snapshot, np.array([0.0, 0.0, np.sin(0.6), np.cos(0.6)])
     there = DroneState(pos=np.array([3.0, -2.0, 1.6]), quat=turned)
-    physics.set_drone_states({"cf4": there}).result(T)
+    physics.state.set_drone_states({"cf4": there}).result(T)
     flight.most_tilted = 0.0
     flight.wait(0.2)
     known, now = physics.snapshot.believed, physics.snapshot

@@ -48,13 +48,13 @@ def simulation():
     physics, parts = PhysicsThread(config, NAMES), Parts()
     for name in ("fail", "see", "hang"):
         physics.every(100, getattr(parts, name), f"{name} part")
-    physics.on_reset(parts.fail)
+    physics.news.on_reset(parts.fail)
 
     def push(snapshot):  # nobody can do this from outside: a fault of the physics, or of a part
         if parts.wrench is not None:
-            physics._simulation._engine.wrench[0] = parts.wrench
+            physics.simulation.engine.wrench[0] = parts.wrench
 
-    physics.on_change(push)
+    physics.news.on_change(push)
     physics.start()
     yield physics, parts
     physics.stop()
@@ -72,7 +72,7 @@ def parts(simulation):
 @pytest.fixture
 def physics(simulation, parts):
     """As at the start."""
-    simulation[0].reset(ResetScope.all).result(T)
+    simulation[0].state.reset(ResetScope.all).result(T)
     return simulation[0]
 
 
@@ -86,24 +86,24 @@ def test_a_lost_drone_is_held_and_the_others_fly_on_bit_for_bit(physics, parts, 
     flights = []
     for broken in (False, True):
         parts.wrench = None
-        physics.reset(ResetScope.all).result(T)
+        physics.state.reset(ResetScope.all).result(T)
         hover(physics)
         before = physics.step(500).result(T)
         if broken:
             parts.wrench = bad
-            physics.set_drone_states({"cf0": DroneState()}).result(T)
+            physics.state.set_drone_states({"cf0": DroneState()}).result(T)
         after = physics.step(100).result(T)
         flights.append(state_of(after, "cf1"))
         if not broken:
             assert not physics.statistics().faults
             continue
         assert list(physics.statistics().faults) == ["cf0"]
-        assert physics.flight_states == {"cf0": "lost", "cf1": "flying"}
+        assert physics.commands.states == {"cf0": "lost", "cf1": "flying"}
         for told in (Land(), Pose((0.0, 0.0, 1.0), 0.0)):
             (refused,) = physics.fly({"cf0": told}).result(T).refused
             assert "cf0: it is lost" in refused and "reset it first" in refused
         assert physics.fly({"cf0": Emergency()}).result(T).refused == []
-        assert physics.flight_states["cf0"] == "lost"  # still
+        assert physics.commands.states["cf0"] == "lost"  # still
         until(lambda: "cf0: lost by 1.010 s" in caplog.text, "its message")  # perhaps once more
         np.testing.assert_array_equal(after.pos[0], before.pos[0])
         np.testing.assert_array_equal(after.quat[0], before.quat[0])
@@ -120,19 +120,19 @@ def test_a_reset_of_one_drone_brings_it_back_and_leaves_the_others_alone(
 ):
     flights = []
     for broken in (False, True):
-        events, epoch = [], physics.reset(ResetScope.all).result(T).epoch
+        events, epoch = [], physics.state.reset(ResetScope.all).result(T).epoch
         hover(physics)
         physics.step(200).result(T)
         if broken:
             parts.wrench = np.inf
-            physics.set_drone_states({"cf0": DroneState()}).result(T)
+            physics.state.set_drone_states({"cf0": DroneState()}).result(T)
             parts.wrench = None
             physics.step(10).result(T)
             assert list(physics.statistics().faults) == ["cf0"]
-            monkeypatch.setattr(physics._news, "of_resets", [events.append])
+            monkeypatch.setattr(physics.news.on_reset, "callbacks", [events.append])
             physics.command("cf0", Pose((0.0, 0.0, 5.0), 0.0))  # from before the reset
-            back = physics.reset(drones=["cf0"]).result(T)
-            assert not physics.statistics().faults and "cf0" not in physics.flight_states
+            back = physics.state.reset(drones=["cf0"]).result(T)
+            assert not physics.statistics().faults and "cf0" not in physics.commands.states
             assert back.epoch == epoch and events[0].drones == ("cf0",)
             assert back.pos[0, 2] < 0.02 and not back.rotor_vel[0].any()
         else:
@@ -145,21 +145,21 @@ def test_a_reset_of_one_drone_brings_it_back_and_leaves_the_others_alone(
         assert flown.pos[0, 2] > 0.5
         flights.append(state_of(flown, "cf1"))
         with pytest.raises(ValueError, match="there is no drone 'cf7', only cf0, cf1"):
-            physics.reset(drones=["cf7"]).result(T)
+            physics.state.reset(drones=["cf7"]).result(T)
         with pytest.raises(ValueError, match="only the state"):
-            physics.reset(ResetScope.time, drones=["cf0"]).result(T)
+            physics.state.reset(ResetScope.time, drones=["cf0"]).result(T)
     np.testing.assert_array_equal(*flights)
 
 
 def test_a_checkpoint_after_the_clock_was_rewound_keeps_a_lost_drone(physics, parts):
     physics.step(500).result(T)
     parts.wrench = np.inf
-    physics.set_drone_states({"cf0": DroneState()}).result(T)
+    physics.state.set_drone_states({"cf0": DroneState()}).result(T)
     parts.wrench = None
     physics.step(10).result(T)
-    physics.reset(ResetScope.time).result(T)
+    physics.state.reset(ResetScope.time).result(T)
     physics.step(20).result(T)
-    physics.restore(physics.checkpoint().result(T)).result(T)
+    physics.state.restore(physics.state.checkpoint().result(T)).result(T)
     assert list(physics.statistics().faults) == ["cf0"]
     assert "lost by 0.002 s" in physics.statistics().faults["cf0"]
 
@@ -171,26 +171,26 @@ def test_the_clock_can_be_rewound_while_the_drones_fly_on(physics):
     times = [800_000_000, 3_000_000_000]
     trajectory = Trajectory(times, points, [0.0, 0.0], still, still, 1_000_000)
     for rewind in (False, True):
-        epoch = physics.reset(ResetScope.all).result(T).epoch
+        epoch = physics.state.reset(ResetScope.all).result(T).epoch
         physics.command("cf0", trajectory)
         physics.command("cf1", Velocity((0.1, 0.0, 0.3), 0.2))
         physics.step(499).result(T)  # to a whole second, for the controllers' sake
         if rewind:
-            start = physics.reset(ResetScope.time).result(T)
+            start = physics.state.reset(ResetScope.time).result(T)
             assert (start.tick, start.time_ns, start.epoch) == (1, 2_000_000, epoch + 1)
             assert physics.mirror.copy_physics_data().time == 0.002
         flights.append(physics.step(200).result(T))
     for name in NAMES:  # the controllers' ticks are others, hence not bit for bit
         np.testing.assert_allclose(*(state_of(f, name)[:10] for f in flights), atol=0.02)
     assert flights[1].tick == 201
-    everything = physics.reset(ResetScope.time | ResetScope.state).result(T)
+    everything = physics.state.reset(ResetScope.time | ResetScope.state).result(T)
     assert (
         everything.tick == 1 and everything.epoch == epoch + 2 and everything.pos[:, 2].max() < 0.02
     )
 
 
 def test_states_of_single_drones_are_set_at_once_or_not_at_all(physics):
-    epoch = physics.epoch
+    epoch = physics.snapshot.epoch
     hover(physics)
     before = physics.step(300).result(T)
     wrong = {
@@ -205,12 +205,12 @@ def test_states_of_single_drones_are_set_at_once_or_not_at_all(physics):
     }
     for message, states in wrong.items():
         good = {"cf0": DroneState(pos=(0, 0, 3))}
-        for request in (physics.set_drone_states, lambda s: physics.reset(states=s)):
+        for request in (physics.state.set_drone_states, lambda s: physics.state.reset(states=s)):
             with pytest.raises(ValueError, match=message):
                 request(good | states).result(T)
     np.testing.assert_array_equal(state_of(physics.snapshot, "cf0"), state_of(before, "cf0"))
-    assert physics.epoch == epoch
-    after = physics.set_drone_states(
+    assert physics.snapshot.epoch == epoch
+    after = physics.state.set_drone_states(
         {"cf0": DroneState(pos=(0, 0, 3), quat=(0, 0, 2, 2), rotor_vel=[1000.0] * 4)}
     ).result(T)
     np.testing.assert_allclose(after.pos[0], (0, 0, 3))
@@ -219,7 +219,7 @@ def test_states_of_single_drones_are_set_at_once_or_not_at_all(physics):
     np.testing.assert_array_equal(after.vel[0], before.vel[0])
     np.testing.assert_array_equal(state_of(after, "cf1"), state_of(before, "cf1"))
     assert after.tick == before.tick
-    put = physics.reset(states={"cf1": DroneState(pos=(1, 1, 1))}).result(T)
+    put = physics.state.reset(states={"cf1": DroneState(pos=(1, 1, 1))}).result(T)
     assert put.pos[0, 2] < 0.02 and tuple(put.pos[1]) == (1, 1, 1) and put.epoch == epoch + 1
 
 
@@ -240,7 +240,7 @@ def test_callbacks_that_fail_are_told_and_time_runs_on(physics, parts, caplog):
     failures = physics.statistics().failures
     assert failures["fail part"].count == 11 and "a bug" in failures["fail part"].error
     assert failures["progress of a step"].count == 11
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     assert physics.statistics().failures["reset callback"].count == 1
     said = [record for record in caplog.records if record.getMessage().startswith("fail part")]
     assert len(said) == 1 and said[0].levelno == logging.ERROR  # not eleven

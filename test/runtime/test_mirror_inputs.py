@@ -46,7 +46,7 @@ def by_controllers() -> Iterator[PhysicsThread]:
 @pytest.fixture
 def physics(by_rotors: PhysicsThread) -> Iterator[PhysicsThread]:
     yield by_rotors
-    by_rotors.reset(ResetScope.state | ResetScope.spawned).result(T)
+    by_rotors.state.reset(ResetScope.state | ResetScope.spawned).result(T)
     by_rotors.mirror.set_reset_callback(None)
 
 
@@ -86,7 +86,7 @@ def test_one_drone_is_commanded_beside_others(physics: PhysicsThread, ticks: int
 def test_applying_a_copy_changes_no_bit(physics: PhysicsThread) -> None:
     flights = []
     for again in (False, True):
-        physics.reset().result(T)
+        physics.state.reset().result(T)
         physics.command("cf0", Raw([15000.0, 14000.1, 15000.7, 14321.0]))
         data = physics.mirror.copy_physics_data()
         command(data, "cf1", np.array([1234.56, 1234.57, 1300.0, 3.0]))
@@ -106,10 +106,10 @@ def test_applying_a_copy_changes_no_bit(physics: PhysicsThread) -> None:
 def test_whoever_listens_to_commands_can_repeat_the_flight(physics: PhysicsThread) -> None:
     """As recordings do."""
     heard: list[tuple[str, Raw, int]] = []
-    physics.on_command(lambda *command: heard.append(command))
+    physics.news.on_command(lambda *command: heard.append(command))
     flights, start = [], []
     for repeats in (False, True):
-        physics.reset().result(T)
+        physics.state.reset().result(T)
         start.append(physics.snapshot.tick)
         data = physics.mirror.copy_physics_data()
         for i in range(20):
@@ -152,9 +152,9 @@ def test_loads_turn_with_the_drone_as_in_mujoco(physics: PhysicsThread) -> None:
     data.body("drone:cf1").xfrc_applied[:] = 0, 0.1, 0.3, 0, 0, 1e-5
     applied = data.qfrc_applied.copy(), data.xfrc_applied.copy()
     mirror.apply_control_data(data)
-    physics.on_wrench(lambda now, total: seen.append((now.quat.copy(), total.copy())))
+    physics.news.on_wrench(lambda now, total: seen.append((now.quat.copy(), total.copy())))
     step(physics, 200)
-    physics.restore(physics.checkpoint().result(T)).result(T)
+    physics.state.restore(physics.state.checkpoint().result(T)).result(T)
     step(physics, 200)
     turns = [np.abs(before[0] - after[0]).max() for before, after in pairwise(seen[::100])]
     assert min(turns) > 0.05
@@ -180,6 +180,7 @@ def test_loads_turn_with_the_drone_as_in_mujoco(physics: PhysicsThread) -> None:
 
 
 def test_a_reset_restores_captured_rotor_commands_and_no_forces(physics: PhysicsThread) -> None:
+    """As MuJoCo's keyframes keep ctrl: rotors go on turning after the reset."""
     mirror = physics.mirror
     data = mirror.copy_physics_data()
     command(data, "cf1", 1700.0)
@@ -199,7 +200,7 @@ def test_a_reset_restores_captured_rotor_commands_and_no_forces(physics: Physics
         np.testing.assert_allclose(step(physics, 2000).rotor_vel[1], 1700.0, rtol=2e-3)
     finally:
         command(data, "cf1", 0.0)
-        physics.reset().result(T)
+        physics.state.reset().result(T)
         mirror.apply_control_data(mujoco.MjData(mirror.model))
         mirror.capture_initial_state()
 
@@ -211,7 +212,7 @@ def test_a_reset_of_one_drone_leaves_the_inputs_of_others(physics: PhysicsThread
         command(data, name, 1500.0)
         data.body(f"drone:{name}").xfrc_applied[0] = 0.01
     mirror.apply_control_data(data)
-    physics.reset(drones=["cf1"]).result(T)
+    physics.state.reset(drones=["cf1"]).result(T)
     copied = mirror.copy_physics_data()
     for name, expected in (("cf0", 1500.0), ("cf1", 0.0), ("cf2", 1500.0)):
         np.testing.assert_allclose(commanded(copied, name), expected, rtol=1e-6)
@@ -229,11 +230,11 @@ def test_a_keyframe_has_rotor_commands(physics: PhysicsThread) -> None:
         data.joint("free:cf0").qpos[:3] = 0, 0, 60
         spec.add_key(name="spun", qpos=data.qpos, ctrl=data.ctrl)
 
-    physics.set_scene(edit=with_key).result(T)
+    physics.world.set_scene(edit=with_key).result(T)
     mirror.set_reset_callback(told.append)
     for put in (
         lambda: mirror.apply_keyframe("spun"),
-        lambda: physics.edit_state(
+        lambda: physics.state.edit_state(
             lambda: lambda _: mirror.keyframe("spun"), reset=True, to_keyframe=True
         ).result(T),
     ):
@@ -260,8 +261,8 @@ def test_drones_come_and_go_beside_inputs(physics: PhysicsThread) -> None:
     data.joint("free:cf1").qfrc_applied[2] = 0.01
     mirror.apply_control_data(data)
     step(physics, 1)
-    physics.despawn("cf1").result(T)
-    physics.spawn("cf1", np.array([2.0, 0, 50, 0, 0, 0, 1])).result(T)
+    physics.world.despawn("cf1").result(T)
+    physics.world.spawn("cf1", np.array([2.0, 0, 50, 0, 0, 0, 1])).result(T)
     copied = mirror.copy_physics_data()
     np.testing.assert_allclose(commanded(copied, "cf2"), 1500.0, rtol=1e-6)
     assert copied.joint("free:cf2").qfrc_applied[2] == 0.02

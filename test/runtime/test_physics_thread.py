@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from physics_helpers import hover, readings, until
 
-from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.flight import (
     Pose,
     Raw,
@@ -29,6 +29,7 @@ from crazyflow_ros.runtime import (
     SimulationConfig,
     StepAborted,
     TimedWrench,
+    former_names,
 )
 from crazyflow_ros.scene import MirrorState
 
@@ -152,15 +153,15 @@ def test_step_is_exact_and_needs_a_pause(running):
 
 def test_a_step_is_aborted_by_whatever_stops_or_starts_time(running):
     physics = running(start_paused=True)
-    for interrupt in ("resume", "reset", "pause"):
+    for interrupt in (physics.resume, physics.state.reset, physics.pause):
         before = physics.snapshot.tick
         step = physics.step(10_000_000)
         until(lambda step=step: step.ticks_done, "the first ticks")
-        after = getattr(physics, interrupt)().result(T)
+        after = interrupt().result(T)
         with pytest.raises(StepAborted, match="step aborted: the simulation was") as aborted:
             step.result(T)
         assert f", after {step.ticks_done} of 10000000 ticks" in str(aborted)
-        if interrupt != "resume":
+        if interrupt != physics.resume:
             assert after.tick == before + step.ticks_done
         physics.pause().result(T)
         tick = physics.snapshot.tick
@@ -196,12 +197,12 @@ def test_reset_restores_the_state_and_time_goes_on(running):
     physics = running(
         start_paused=True, events=[(1, lambda s: epochs_told.append((s.epoch, len(resets))))]
     )
-    physics.on_reset(resets.append)
+    physics.news.on_reset(resets.append)
     initial = state_of(physics.snapshot)
     hover(physics)
     flown = physics.step(1000).result(T)
     assert (flown.pos[:, 2] > 0.3).all()
-    back = physics.reset().result(T)
+    back = physics.state.reset().result(T)
     np.testing.assert_array_equal(state_of(back), initial)
     assert back.tick == flown.tick and back.epoch == 1
     (event,) = resets
@@ -211,37 +212,11 @@ def test_reset_restores_the_state_and_time_goes_on(running):
     assert not physics.step(100).result(T).rotor_vel.any()  # unarmed again
 
 
-def test_a_reset_flight_repeats_bit_for_bit(running):
-    physics = running(start_paused=True)
-    flights = []
-    physics.step(4).result(T)  # to a multiple of the controllers' period
-    physics.reset().result(T)  # on the floor it has moved by less than a nanometre, but moved
-    for _ in range(2):
-        hover(physics)
-        flights.append(state_of(physics.step(700).result(T)))
-        physics.reset().result(T)
-    np.testing.assert_array_equal(*flights)
-
-
 def test_commands_from_before_a_reset_are_dropped(running):
     physics = running(start_paused=True)
     hover(physics)  # posted, not applied: there was no tick
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     assert not physics.step(100).result(T).rotor_vel.any()
-
-
-def test_the_same_commands_at_the_same_ticks_give_the_same_bits(running):
-    final = []
-    for rates in ((), ((500, lambda s: None),), ((100, lambda s: None), (20, lambda s: None))):
-        physics = running(start_paused=True, events=rates)
-        hover(physics)
-        physics.step(199).result(T)
-        physics.command("cf0", Velocity((0.3, -0.1, 0.05), 0.4))
-        physics.step(600).result(T)
-        physics.command("cf1", Raw(np.array([0.2, 0, 1.2, *[0] * 6, 1.0, 0, 0, 0.0])))
-        final.append(state_of(physics.step(403).result(T)))
-    np.testing.assert_array_equal(final[0], final[1])
-    np.testing.assert_array_equal(final[0], final[2])
 
 
 def test_bad_commands_are_refused_and_change_nothing(running):
@@ -306,7 +281,7 @@ def test_a_request_that_fails_is_survived(running):
         raise KeyError("a bug")
 
     with pytest.raises(KeyError):
-        physics.edit_state(plan).result(T)
+        physics.state.edit_state(plan).result(T)
     assert physics.statistics().failures["a request"].count == 1
     assert physics.step(5).result(T).tick == 6
 
@@ -326,7 +301,7 @@ def test_an_exception_in_the_simulation_ends_the_thread_and_is_told(monkeypatch)
             raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(physics.mirror, "write", write)
-    physics.on_failure(failures.append)
+    physics.news.on_failure(failures.append)
     physics.start()
     step = physics.step(1000)
     with pytest.raises(InvalidState, match="the simulation has ended"):
@@ -356,7 +331,7 @@ def test_many_threads_stepping_pausing_and_resetting(running):
             for _ in range(40):
                 match rng.integers(4):
                     case 0:
-                        physics.reset().result(T)
+                        physics.state.reset().result(T)
                     case 1:
                         hover(physics)
                     case 2:
@@ -419,7 +394,7 @@ def test_a_reset_with_an_edit_is_seen_once(running):
     seen, resets = [], []
     physics = running(events=[(500, seen.append)], start_paused=True)
     physics.step(10).result(T)
-    physics.on_reset(resets.append)
+    physics.news.on_reset(resets.append)
     seen.clear()
 
     def above(state):
@@ -427,27 +402,10 @@ def test_a_reset_with_an_edit_is_seen_once(running):
         fields["pos"][:, 2] += 1.0
         return MirrorState(**fields | {"time_ns": state.time_ns})
 
-    after = physics.edit_state(lambda: above, reset=True).result(T)
+    after = physics.state.edit_state(lambda: above, reset=True).result(T)
     assert len(seen) == len(resets) == 1 and seen[0].tick == after.tick == 11
     for state in (after, seen[0], resets[0].snapshot):
         assert state.pos[:, 2].min() > 1.0 and state.epoch == 1
-
-
-def test_a_captured_state_keeps_its_command(running):
-    """As MuJoCo's keyframes keep ctrl: rotors go on turning after the reset."""
-    physics = running(("cf0", "cf1"), start_paused=True, control="rotor_vel")
-    physics.command("cf0", Raw([15000.0] * 4))
-    captured = physics.step(1000).result(T)
-    physics.mirror.capture_initial_state()
-    goes_on = physics.step(300).result(T)
-    physics.mirror.reset_world_state()
-    after = physics.step(300).result(T)
-    np.testing.assert_array_equal(state_of(after), state_of(goes_on))
-    assert captured.rotor_vel[0].min() > 1000 and not after.rotor_vel[1].any()
-    physics.command("cf0", Raw([0.0] * 4))
-    physics.step(3000).result(T)
-    again = physics.reset().result(T)
-    np.testing.assert_allclose(again.rotor_vel, captured.rotor_vel)
 
 
 @dataclass(frozen=True)
@@ -486,7 +444,7 @@ def test_a_drone_whose_setpoint_fails_is_lost_alone(running, problem):
             else:
                 assert "lost by 0.1" in faults["cf0"]
             assert not snapshot.rotor_vel[0].any() and not snapshot.vel[0].any()
-            physics.reset(drones=["cf0"]).result(T)
+            physics.state.reset(drones=["cf0"]).result(T)
             assert not physics.statistics().faults
             physics.command("cf0", Pose((*snapshot.pos[0, :2], 1.0), 0.0))
             assert physics.step(2000).result(T).pos[0, 2] == pytest.approx(1.0, abs=0.1)
@@ -525,16 +483,6 @@ def test_forces_applied_to_the_mirror_last_until_others_follow_or_a_reset(runnin
     assert acceleration() == pytest.approx(0.0, abs=0.01)  # on the floor
 
 
-def test_rotor_speeds_applied_to_the_mirror_fly_the_drone(running):
-    physics = running(("cf0",), start_paused=True, control="rotor_vel")
-    data = mujoco.MjData(physics.mirror.model)
-    data.ctrl[:] = 21000 * 2 * np.pi / 60
-    physics.mirror.apply_control_data(data)
-    snapshot = physics.step(500).result(T)
-    np.testing.assert_allclose(snapshot.rotor_vel, data.ctrl[None], rtol=1e-3)
-    assert snapshot.pos[0, 2] > 0.25
-
-
 def test_rotor_angles_follow_their_speeds(running):
     physics = running(("cf0",), start_paused=True, control="rotor_vel")
     physics.command("cf0", Raw([9000.0, 9000.0, 9000.0, 9000.0]))
@@ -564,3 +512,11 @@ def test_a_drone_that_the_floor_has_held_lifts_off_from_where_it_is(running):
     physics.step(900).result(T)
     # On the old course, whose point moves away, it tilts more and more.
     assert max(tilts) > 0.4 and tilts[-1] < 0.1
+
+
+def test_members_of_version_0_2_are_found_with_a_warning_that_says_where(running):
+    physics = running(start_paused=True)
+    for name, place in former_names.NOW.items():
+        with pytest.warns(DeprecationWarning, match=f"{name} is now {place}"):
+            getattr(physics, name)
+    assert not hasattr(physics, "restrat")

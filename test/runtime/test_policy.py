@@ -12,16 +12,16 @@ from policies import overflowing, policy_of_layers
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import Drone
-from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.engine.snapshot import DroneState
 from crazyflow_ros.flight import FlightState, Land, Pose, Raw, Takeoff
 from crazyflow_ros.flight.attitude_setpoints import AttitudeThrust
+from crazyflow_ros.policy import follow_policy, load, save
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.files import load, save
 from crazyflow_ros.policy.observation import Observation
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.sim import Sim
-from crazyflow_ros.sim.policy import follow_policy
 
 foundation_policy = pytest.importorskip("foundation_policy", reason="is a judge of make test")
 RAPTOR = Path(foundation_policy.__file__).parent / "blob" / "checkpoint.h5"
@@ -54,14 +54,14 @@ def built() -> Iterator[PhysicsThread]:
 @pytest.fixture
 def physics(built: PhysicsThread) -> PhysicsThread:
     """Drones on the floor, at a tick at which the policy acts."""
-    built.reset().result(T)
+    built.state.reset().result(T)
     built.step(-built.snapshot.tick % PERIOD or PERIOD).result(T)
     return built
 
 
 def random_starts(physics: PhysicsThread, seed: int, goals: np.ndarray) -> None:
     """Put all drones into random motion around their goals, and command those at once."""
-    rng, n = np.random.default_rng(seed), len(physics.names)
+    rng, n = np.random.default_rng(seed), len(physics.snapshot.names)
     pos = goals + rng.uniform(-0.2, 0.2, (n, 3))
     quat = Rotation.from_rotvec(rng.uniform(-0.5, 0.5, (n, 3))).as_quat()
     vel, ang_vel = rng.uniform(-0.3, 0.3, (n, 3)), rng.uniform(-0.5, 0.5, (n, 3))
@@ -69,10 +69,10 @@ def random_starts(physics: PhysicsThread, seed: int, goals: np.ndarray) -> None:
     rotors = np.full(4, 0.6 * fastest)
     states = {
         name: DroneState(pos=pos[i], quat=quat[i], vel=vel[i], ang_vel=ang_vel[i], rotor_vel=rotors)
-        for i, name in enumerate(physics.names)
+        for i, name in enumerate(physics.snapshot.names)
     }
-    physics.set_drone_states(states).result(T)
-    for name, goal in zip(physics.names, goals):
+    physics.state.set_drone_states(states).result(T)
+    for name, goal in zip(physics.snapshot.names, goals):
         physics.command(name, Raw([*goal, *[0] * 10]))
 
 
@@ -83,7 +83,7 @@ def grid(n: int) -> np.ndarray:
 
 
 def holds(physics: PhysicsThread, seed: int) -> None:
-    goals = grid(len(physics.names))
+    goals = grid(len(physics.snapshot.names))
     random_starts(physics, seed, goals)
     physics.step(4 * FREQ).result(T)
     for _ in range(4):
@@ -102,14 +102,14 @@ def test_foundation_policy_holds_each_drone_from_a_thousand_starts(drone: str) -
     physics = running(RAPTOR, 100, drone)
     try:
         for seed in range(10):
-            physics.reset().result(T)
+            physics.state.reset().result(T)
             holds(physics, seed)
     finally:
         stopped(physics)
 
 
 def test_flies_as_in_sim(physics: PhysicsThread) -> None:
-    goals = grid(len(physics.names))
+    goals = grid(len(physics.snapshot.names))
     random_starts(physics, 1, goals)
     start, policy = physics.snapshot, load(RAPTOR, "cf2x_L250")
     sim = Sim(len(goals), drone="cf2x_L250", control="state", state_freq=100, forces=())
@@ -144,17 +144,17 @@ def test_takes_off_flies_to_poses_and_lands(physics: PhysicsThread) -> None:
     assert abs(Rotation.from_quat(physics.snapshot.quat[0]).as_euler("xyz")[2] - 1.5) < 0.1
     physics.command("cf0", Land(rest[0, 2], 3.0))
     physics.step(5 * FREQ).result(T)
-    assert physics.flight_states["cf0"] is FlightState.landed
+    assert physics.commands.states["cf0"] is FlightState.landed
     np.testing.assert_allclose(physics.snapshot.pos[1:], rest[1:], atol=1e-3)
 
 
 def test_continues_from_a_checkpoint_bit_for_bit(physics: PhysicsThread) -> None:
-    random_starts(physics, 2, grid(len(physics.names)))
+    random_starts(physics, 2, grid(len(physics.snapshot.names)))
     physics.step(103).result(T)
-    checkpoint = physics.checkpoint().result(T)
+    checkpoint = physics.state.checkpoint().result(T)
     physics.step(300).result(T)
     expected = physics.snapshot
-    physics.restore(checkpoint).result(T)
+    physics.state.restore(checkpoint).result(T)
     for n in (1, 3, 96, 200):
         physics.step(n).result(T)
     for name in ("pos", "quat", "vel", "ang_vel", "rotor_vel"):
@@ -163,12 +163,12 @@ def test_continues_from_a_checkpoint_bit_for_bit(physics: PhysicsThread) -> None
 
 def test_rights_a_drone_that_is_upside_down_on_its_way_to_a_pose(physics: PhysicsThread) -> None:
     goal, upside_down = np.array([0.0, 0.0, 50.0]), np.array([1.0, 0.0, 0.0, 0.0])
-    physics.set_drone_states({"cf0": DroneState(pos=goal, quat=upside_down)}).result(T)
+    physics.state.set_drone_states({"cf0": DroneState(pos=goal, quat=upside_down)}).result(T)
     physics.command("cf0", Pose(goal, 0.0))
     physics.step(FREQ // 4).result(T)  # the supervisor has looked at it twice
-    assert physics.flight_states["cf0"] is FlightState.flying
+    assert physics.commands.states["cf0"] is FlightState.flying
     now = physics.step(8 * FREQ).result(T)
-    assert physics.flight_states["cf0"] is FlightState.flying
+    assert physics.commands.states["cf0"] is FlightState.flying
     assert Rotation.from_quat(now.quat[0]).apply([0, 0, 1])[2] > 0.95
     assert now.vel[0, 2] > 0  # it climbs back
 
@@ -177,7 +177,7 @@ def test_refuses_what_a_policy_cannot_follow(physics: PhysicsThread) -> None:
     with pytest.raises(ValueError, match="they follow positions, not attitudes"):
         physics.command("cf0", AttitudeThrust(0.1, 0.0, 0.0, 0.3))
     with pytest.raises(ValueError, match="a policy flies the drones in place of the controllers"):
-        physics.set_controller("pid").result(T)
+        physics.world.set_controller("pid").result(T)
 
 
 def test_a_policy_without_numbers_stops_its_drone_alone(tmp_path: Path) -> None:
@@ -185,9 +185,9 @@ def test_a_policy_without_numbers_stops_its_drone_alone(tmp_path: Path) -> None:
     physics = running(tmp_path / "overflows.policy", 2)
     try:
         place = np.array([[0.0, 0.0, 1.0], [0.0, 3.0, 1.0]])
-        level = {n: DroneState(pos=x) for n, x in zip(physics.names, place)}
-        physics.set_drone_states(level).result(T)
-        for name, x, ahead_by in zip(physics.names, place, (0.0, 2.0)):
+        level = {n: DroneState(pos=x) for n, x in zip(physics.snapshot.names, place)}
+        physics.state.set_drone_states(level).result(T)
+        for name, x, ahead_by in zip(physics.snapshot.names, place, (0.0, 2.0)):
             physics.command(name, Raw([x[0] + ahead_by, *x[1:], *[0] * 10]))
         physics.step(100).result(T)
         (fault,) = physics.statistics().faults.items()

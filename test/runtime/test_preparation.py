@@ -3,6 +3,7 @@
 import gc
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -46,10 +47,10 @@ def shared():
 @pytest.fixture
 def physics(shared):
     """As at the start, but for what is compiled."""
-    shared.set_scene().result(T)
-    shared.reset(ResetScope.all).result(T)
-    shared.set_state(_state(shared, STANDS)).result(T)
-    shared.capture_initial_state().result(T)
+    shared.world.set_scene().result(T)
+    shared.state.reset(ResetScope.all).result(T)
+    _put(shared, STANDS)
+    shared.state.capture_initial_state().result(T)
     shared.resume().result(T)
     return shared
 
@@ -108,12 +109,12 @@ def test_the_physics_thread_compiles_nothing(physics, monkeypatch):
     jax.monitoring.register_event_duration_secs_listener(note)
     try:
         for change in (
-            lambda: physics.set_scene(edit=boxes(1)),
-            lambda: physics.spawn("cf1"),
-            lambda: physics.spawn("cf2"),
-            lambda: physics.set_scene(edit=boxes(40)),
-            lambda: physics.despawn("cf1"),
-            lambda: physics.reset(ResetScope.all),
+            lambda: physics.world.set_scene(edit=boxes(1)),
+            lambda: physics.world.spawn("cf1"),
+            lambda: physics.world.spawn("cf2"),
+            lambda: physics.world.set_scene(edit=boxes(40)),
+            lambda: physics.world.despawn("cf1"),
+            lambda: physics.state.reset(ResetScope.all),
         ):
             tick = change().result(T).tick
             until(lambda: physics.snapshot.tick > tick + 20, "time to go on")  # noqa: B023
@@ -121,12 +122,12 @@ def test_the_physics_thread_compiles_nothing(physics, monkeypatch):
         jax.monitoring.unregister_event_duration_listener(note)
     assert "preparation" in threads
     assert "physics" not in threads
-    assert physics.names == ("cf0",) and physics.obstacles.n_slots == 64
+    assert physics.snapshot.names == ("cf0",) and physics.world.obstacles.n_slots == 64
 
 
 def test_time_goes_on_and_can_be_stopped_while_something_is_prepared(physics):
     held = Held()
-    change = physics.set_scene(edit=held)
+    change = physics.world.set_scene(edit=held)
     assert held.begun.wait(T)
     begun = physics.snapshot.tick
     until(lambda: physics.snapshot.tick > begun + 50, "time to go on")
@@ -141,24 +142,24 @@ def test_time_goes_on_and_can_be_stopped_while_something_is_prepared(physics):
 
 def test_what_is_given_up_is_not_carried_out(physics):
     held, second = Held(), Held()
-    under_way = physics.set_scene(edit=held)
-    queued = physics.set_scene(edit=second)
+    under_way = physics.world.set_scene(edit=held)
+    queued = physics.world.set_scene(edit=second)
     assert held.begun.wait(T)
     assert under_way.cancel() and queued.cancel()
     held.gate.set()
-    physics.spawn("after", POSE).result(T)  # comes after both
+    physics.world.spawn("after", POSE).result(T)  # comes after both
     assert not second.calls and "boxes" not in bodies(physics)
     assert "drone:after" in bodies(physics)
-    until(lambda: not physics.busy, "a change that was given up is under way for ever")
+    until(lambda: not physics.loop.busy, "a change that was given up is under way for ever")
 
 
 def test_two_at_once_are_as_one_after_the_other(physics):
     changes = [
-        physics.set_scene(edit=boxes(3)),
-        physics.spawn("cf1", POSE),
-        physics.spawn("cf1", POSE),
-        physics.despawn("cf0"),
-        physics.despawn("cf1"),
+        physics.world.set_scene(edit=boxes(3)),
+        physics.world.spawn("cf1", POSE),
+        physics.world.spawn("cf1", POSE),
+        physics.world.despawn("cf0"),
+        physics.world.despawn("cf1"),
     ]
     errors = [change.exception(T) for change in changes]
     assert [type(error) for error in errors] == [
@@ -168,50 +169,46 @@ def test_two_at_once_are_as_one_after_the_other(physics):
         type(None),
         InvalidState,
     ]
-    assert physics.names == ("cf1",)
+    assert physics.snapshot.names == ("cf1",)
     assert {"boxes", "drone:cf1"} < set(bodies(physics)) and "drone:cf0" not in bodies(physics)
-    assert np.count_nonzero(np.asarray(physics.obstacles.shape) >= 0) == 3
+    assert np.count_nonzero(np.asarray(physics.world.obstacles.shape) >= 0) == 3
 
 
 def test_what_was_prepared_for_another_state_is_prepared_anew(physics):
     held = Held()
-    change = physics.set_scene(edit=held)
+    change = physics.world.set_scene(edit=held)
     assert held.begun.wait(T)
     pose = np.array([1.0, 2.0, 0.5, 0.0, 0.0, 1.0, 0.0])
     physics.pause().result(T)
-    physics.set_state(_state(physics, pose)).result(T)
-    physics.capture_initial_state().result(T)  # the model's keyframe is to have it
+    _put(physics, pose)
+    physics.state.capture_initial_state().result(T)  # the model's keyframe is to have it
     held.gate.set()
     change.result(T)
     assert held.calls == 2
     np.testing.assert_allclose(physics.mirror.keyframe("home").pos[0], pose[:3], atol=1e-6)
 
 
-def _state(physics, pose):
-    now = physics.snapshot
-    fields = {
-        name: np.array(getattr(now, name))
-        for name in ("vel", "ang_vel", "acc", "ang_acc", "rotor_angle", "rotor_vel")
-    }
-    kind = type(now).__mro__[1]
-    return kind(time_ns=now.time_ns, pos=pose[None, :3], quat=pose[None, 3:], **fields)
+def _put(physics, pose):
+    """Put the drones there as they are."""
+    moved = {"pos": pose[None, :3], "quat": pose[None, 3:]}
+    physics.state.edit_state(lambda: lambda now: replace(now, **moved)).result(T)
 
 
 def test_a_drone_without_a_pose_is_put_where_there_is_room_in_the_end(physics, monkeypatch):
     """Another one came to that place while it was prepared."""
-    roster, moved = physics._roster, []
+    roster, moved = physics.world._roster, []
     prepare = roster.prepare
 
     def prepare_and_move(plan, before=None):
         prepared = prepare(plan, before)
         if not moved:
             moved.append(plan.poses["guest"])
-            physics.set_state(_state(physics, moved[0])).result(T)
+            _put(physics, moved[0])
         return prepared
 
     physics.pause().result(T)
     monkeypatch.setattr(roster, "prepare", prepare_and_move)
-    after = physics.spawn("guest").result(T)
+    after = physics.world.spawn("guest").result(T)
     assert np.linalg.norm(after.pos[0] - after.pos[1]) > 0.5
     np.testing.assert_allclose(after.pos[0], moved[0][:3], atol=1e-6)
 
@@ -219,10 +216,10 @@ def test_a_drone_without_a_pose_is_put_where_there_is_room_in_the_end(physics, m
 def test_what_is_prepared_when_the_simulation_ends_fails(own):
     physics = own
     held = Held()
-    under_way, queued = physics.set_scene(edit=held), physics.spawn("cf1")
+    under_way, queued = physics.world.set_scene(edit=held), physics.world.spawn("cf1")
     assert held.begun.wait(T)
     physics.stop()
-    for change in (under_way, queued, physics.spawn("cf2")):
+    for change in (under_way, queued, physics.world.spawn("cf2")):
         with pytest.raises(InvalidState, match="the simulation has ended"):
             change.result(T)
     held.gate.set()
@@ -234,24 +231,24 @@ def test_what_fails_while_it_is_prepared_is_refused_and_leaves_no_trace(physics)
 
     before = physics.mirror.model
     with pytest.raises(ZeroDivisionError, match="an edit"):
-        physics.set_scene(edit=fail).result(T)
+        physics.world.set_scene(edit=fail).result(T)
     assert physics.mirror.model is before
-    physics.set_scene(edit=boxes(1)).result(T)
+    physics.world.set_scene(edit=boxes(1)).result(T)
     assert "boxes" in bodies(physics)
 
 
 def test_a_scene_is_read_once_and_its_file_may_change_or_go(physics, tmp_path):
     scene = tmp_path / "scene.xml"
     scene.write_text("<mujoco><worldbody><body name='first'/></worldbody></mujoco>")
-    physics.set_scene(scene).result(T)
+    physics.world.set_scene(scene).result(T)
     scene.write_text("<mujoco><worldbody><body name='second'/></worldbody></mujoco>")
-    physics.spawn("cf1", POSE).result(T)
+    physics.world.spawn("cf1", POSE).result(T)
     assert {"first", "drone:cf1"} <= {*bodies(physics)} and "second" not in bodies(physics)
     scene.unlink()
-    physics.despawn("cf1").result(T)
-    physics.set_scene(edit=boxes(1)).result(T)
+    physics.world.despawn("cf1").result(T)
+    physics.world.set_scene(edit=boxes(1)).result(T)
     assert {"first", "boxes"} <= {*bodies(physics)}
-    physics.set_scene("floor").result(T)
+    physics.world.set_scene("floor").result(T)
 
 
 def test_code_that_is_not_needed_any_more_is_freed(own, monkeypatch):
@@ -265,7 +262,7 @@ def test_code_that_is_not_needed_any_more_is_freed(own, monkeypatch):
     }
 
     def flown(slots):
-        physics.set_obstacles(shapes[slots]).result(T)
+        physics.world.set_obstacles(shapes[slots]).result(T)
         tick = physics.snapshot.tick
         until(lambda: physics.snapshot.tick > tick + 20, "time to go on")
         gc.collect()
@@ -276,24 +273,24 @@ def test_code_that_is_not_needed_any_more_is_freed(own, monkeypatch):
 
     # With as many slots nothing is prepared, so nothing has to be waited for.
     held = Held()
-    physics.set_scene(edit=held)
+    physics.world.set_scene(edit=held)
     assert held.begun.wait(T)
     moved = shapes[4].replace(pos=shapes[4].pos + 1)
-    physics.set_obstacles(moved).result(T)
-    np.testing.assert_allclose(physics.obstacles.pos[0], [6.0, 6.0, 2.0])
-    physics.reset(ResetScope.all).result(T)  # the drones are those of the start
+    physics.world.set_obstacles(moved).result(T)
+    np.testing.assert_allclose(physics.world.obstacles.pos[0], [6.0, 6.0, 2.0])
+    physics.state.reset(ResetScope.all).result(T)  # the drones are those of the start
     held.gate.set()
 
 
 def test_the_number_of_drones_and_of_shapes_is_limited(physics, monkeypatch):
     monkeypatch.setattr(limits, "DRONES", 1)
-    physics.spawn("cf1", POSE).result(T)  # max_drones is 2
+    physics.world.spawn("cf1", POSE).result(T)  # max_drones is 2
     with pytest.raises(ValueError, match="there are 2 drones already"):
-        physics.spawn("cf2", POSE).result(T)
+        physics.world.spawn("cf2", POSE).result(T)
     monkeypatch.setattr(limits, "OBSTACLES", 2)
     before = physics.mirror.model
     with pytest.raises(ValueError, match="collide with at most 2 shapes, got 3"):
-        physics.set_scene(edit=boxes(3)).result(T)
+        physics.world.set_scene(edit=boxes(3)).result(T)
     assert physics.mirror.model is before
 
 
@@ -304,12 +301,12 @@ def test_a_way_through_what_was_added_later_is_doubted_by_name(physics, caplog):
         spec.worldbody.add_body(name="mast").add_geom(type=5, size=[0.1, 1, 0], pos=[1, 3, 1])
 
     physics.pause().result(T)
-    physics.set_scene(edit=build).result(T)
+    physics.world.set_scene(edit=build).result(T)
     physics.fly({"cf0": Pose((0.0, 6.0, 1.0), 0.0)}).result(T)
     assert "leads through" not in caplog.text  # beside it
     physics.fly({"cf0": Pose((2.0, 6.0, 1.0), 0.0)}).result(T)
     assert "cf0: the way to [2.0, 6.0, 1.0] m leads through mast, first at [0.9" in caplog.text
     caplog.clear()
-    physics.set_scene().result(T)
+    physics.world.set_scene().result(T)
     physics.fly({"cf0": Pose((2.0, 6.0, 1.1), 0.0)}).result(T)
     assert "leads through" not in caplog.text

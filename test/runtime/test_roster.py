@@ -37,7 +37,7 @@ def physics():
 @pytest.fixture(autouse=True)
 def start(physics):
     """As at the start."""
-    physics.reset(ResetScope.all).result(T)
+    physics.state.reset(ResetScope.all).result(T)
 
 
 def state_of(snapshot, name):
@@ -46,26 +46,26 @@ def state_of(snapshot, name):
 
 
 def hover(physics, name):
-    x, y, _ = physics.snapshot.pos[physics.names.index(name)]
+    x, y, _ = physics.snapshot.pos[physics.snapshot.names.index(name)]
     physics.command(name, Pose((x, y, 1.0), 0.0))
 
 
 def test_drones_come_and_go_and_the_others_fly_on_bit_for_bit(physics):
     flights, changes = [], []
     for visitor in (False, True):
-        physics.reset(ResetScope.all).result(T)
+        physics.state.reset(ResetScope.all).result(T)
         hover(physics, "cf1")
         physics.step(200).result(T)
         if visitor:
             changes.clear()
             before = physics.snapshot
-            after = physics.spawn("guest", (3.0, 0.0, 2.0, 0.0, 0.0, 0.0, 2.0)).result(T)
-            assert after.names == physics.names == ("cf0", "cf1", "guest")
+            after = physics.world.spawn("guest", (3.0, 0.0, 2.0, 0.0, 0.0, 0.0, 2.0)).result(T)
+            assert after.names == physics.snapshot.names == ("cf0", "cf1", "guest")
             assert after.tick == before.tick and after.epoch == before.epoch
             np.testing.assert_allclose(state_of(after, "guest")[:7], (3, 0, 2, 0, 0, 0, 1))
             hover(physics, "guest")
             physics.step(50).result(T)
-            there = physics.despawn("cf0").result(T)
+            there = physics.world.despawn("cf0").result(T)
             assert there.names == ("cf1", "guest")
             with pytest.raises(ValueError, match="there is no drone 'cf0', only cf1, guest"):
                 physics.command("cf0", Pose((0, 0, 1), 0.0))
@@ -81,20 +81,20 @@ def test_drones_come_and_go_and_the_others_fly_on_bit_for_bit(physics):
             flown = physics.step(250).result(T)
         flights.append(state_of(flown, "cf1"))
     np.testing.assert_array_equal(*flights)
-    back = physics.reset(ResetScope.spawned).result(T)
+    back = physics.state.reset(ResetScope.spawned).result(T)
     assert back.names == ("cf0", "cf1") and back.tick == flown.tick
     np.testing.assert_array_equal(state_of(back, "cf1"), flights[1])
 
 
 def test_a_free_slot_has_no_memory_of_who_was_there(physics):
-    physics.spawn("one", (3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)).result(T)
+    physics.world.spawn("one", (3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)).result(T)
     hover(physics, "one")
     first = state_of(physics.step(300).result(T), "one")
-    physics.despawn("one").result(T)
-    physics.reset(ResetScope.time).result(T)
-    physics.spawn("other", (3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)).result(T)
+    physics.world.despawn("one").result(T)
+    physics.state.reset(ResetScope.time).result(T)
+    physics.world.spawn("other", (3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)).result(T)
     assert not state_of(physics.step(100).result(T), "other")[13:17].any()  # told nothing
-    physics.reset(ResetScope.state | ResetScope.time).result(T)
+    physics.state.reset(ResetScope.state | ResetScope.time).result(T)
     hover(physics, "other")
     np.testing.assert_array_equal(state_of(physics.step(300).result(T), "other"), first)
 
@@ -102,11 +102,11 @@ def test_a_free_slot_has_no_memory_of_who_was_there(physics):
 def test_beyond_the_slots_it_compiles_anew_and_nothing_moves(physics, caplog):
     hover(physics, "cf0")
     physics.step(200).result(T)
-    physics.spawn("third").result(T)
+    physics.world.spawn("third").result(T)
     hover(physics, "third")
     before = physics.step(100).result(T)
     assert not caplog.text
-    after = physics.spawn("fourth").result(T)
+    after = physics.world.spawn("fourth").result(T)
     assert "no room for 4 drones: compiling for 6, time goes on" in caplog.text
     assert after.tick == before.tick and after.names == ("cf0", "cf1", "third", "fourth")
     for name in before.names:
@@ -125,26 +125,26 @@ def test_what_cannot_be_is_refused_and_changes_nothing(physics):
 
     before, model = physics.snapshot, physics.mirror.model
     for request, error, message in (
-        (lambda: physics.spawn("cf0"), ValueError, "there is a drone 'cf0' already"),
-        (lambda: physics.spawn("a b"), ValueError, "letters, digits and underscores"),
-        (lambda: physics.spawn("x", np.zeros(7)), ValueError, "pose must be finite"),
-        (lambda: physics.spawn("x", np.zeros(3)), ValueError, r"shape \(7,\)"),
-        (lambda: physics.despawn("x"), ValueError, "there is no drone 'x'"),
-        (lambda: physics.set_scene("nowhere"), ValueError, "there is no scene 'nowhere'"),
+        (lambda: physics.world.spawn("cf0"), ValueError, "there is a drone 'cf0' already"),
+        (lambda: physics.world.spawn("a b"), ValueError, "letters, digits and underscores"),
+        (lambda: physics.world.spawn("x", np.zeros(7)), ValueError, "pose must be finite"),
+        (lambda: physics.world.spawn("x", np.zeros(3)), ValueError, r"shape \(7,\)"),
+        (lambda: physics.world.despawn("x"), ValueError, "there is no drone 'x'"),
+        (lambda: physics.world.set_scene("nowhere"), ValueError, "there is no scene 'nowhere'"),
         (
-            lambda: physics.set_scene(None, lambda spec: spec.worldbody.add_geom()),
+            lambda: physics.world.set_scene(None, lambda spec: spec.worldbody.add_geom()),
             ValueError,
             "geom",
         ),
     ):
         with pytest.raises(error, match=message):
             request().result(T)
-        assert physics.names == before.names and physics.mirror.model is model
+        assert physics.snapshot.names == before.names and physics.mirror.model is model
     with pytest.raises(InvalidState, match="all drones cannot be removed"):
-        physics.despawn("cf0", "cf1").result(T)
-    physics.despawn("cf1").result(T)
+        physics.world.despawn("cf0", "cf1").result(T)
+    physics.world.despawn("cf1").result(T)
     with pytest.raises(InvalidState, match="cf0 is the last drone"):
-        physics.despawn("cf0").result(T)
+        physics.world.despawn("cf0").result(T)
 
 
 def test_objects_stay_in_the_scene_when_drones_come(physics):
@@ -155,14 +155,14 @@ def test_objects_stay_in_the_scene_when_drones_come(physics):
 
     before = physics.mirror.model
     old_data = physics.mirror.copy_physics_data()
-    physics.set_scene(edit=add_box).result(T)
+    physics.world.set_scene(edit=add_box).result(T)
     assert physics.mirror.model is not before
     assert physics.mirror.model.body("box").pos[2] == 0.5
     with pytest.raises(ValueError, match="another model"):
         physics.mirror.copy_physics_data(old_data)
-    physics.spawn("third").result(T)
+    physics.world.spawn("third").result(T)
     assert physics.mirror.model.body("box").pos[0] == 2.0
-    physics.set_scene().result(T)
+    physics.world.set_scene().result(T)
     with pytest.raises(KeyError):
         physics.mirror.model.body("box")
 
@@ -176,28 +176,30 @@ def test_drones_collide_with_objects_wherever_those_are_put(physics):
         return add
 
     height = physics.snapshot.pos[0, 2]
-    physics.set_scene(edit=table(0.35)).result(T)
-    physics.set_drone_states({"cf0": DroneState(pos=(*physics.snapshot.pos[0, :2], 0.6))}).result(T)
+    physics.world.set_scene(edit=table(0.35)).result(T)
+    physics.state.set_drone_states(
+        {"cf0": DroneState(pos=(*physics.snapshot.pos[0, :2], 0.6))}
+    ).result(T)
     for z in (0.35, 0.15):
         if z < 0.3:
-            physics.set_scene(edit=table(z)).result(T)
+            physics.world.set_scene(edit=table(z)).result(T)
         stands = physics.step(1000).result(T).pos
         np.testing.assert_allclose(stands[:, 2], [z + 0.05 + height, height], atol=1e-4)
-    physics.set_scene().result(T)
+    physics.world.set_scene().result(T)
     falls = physics.step(1000).result(T).pos
     np.testing.assert_allclose(falls[:, 2], height, atol=1e-4)
 
 
 def test_what_a_drone_is_told_while_it_goes_is_dropped(physics):
     """Whoever tells it has seen it, and the drone goes before it is written down."""
-    simulation, push = physics._simulation, TimedWrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 9.0)
-    physics.despawn("cf1").result(T)
+    simulation, push = physics.simulation, TimedWrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 9.0)
+    physics.world.despawn("cf1").result(T)
     simulation.commands.post({"cf1": Pose((0, 0, 1), 0.0)})
     pushed = simulation.wrenches.post("cf1", push, "key")
     physics.step(10).result(T)
     with pytest.raises(InvalidState, match="cf1 has gone"):
         pushed.result(T)
-    back = physics.spawn("cf1").result(T)
+    back = physics.world.spawn("cf1").result(T)
     np.testing.assert_allclose(physics.step(50).result(T).pos, back.pos, atol=1e-6)
 
 
@@ -206,7 +208,7 @@ class Overtaking:
 
     def __init__(self, physics, monkeypatch):
         self._physics, self._gate, self._entered = physics, threading.Event(), threading.Event()
-        roster = physics._roster
+        roster = physics.world._roster
         prepare = roster.prepare
 
         def prepare_and_hold(*args):
@@ -226,7 +228,7 @@ class Overtaking:
         self._entered.clear()
         future = change()
         assert self._entered.wait(T)
-        until(self._physics._loop._requests.pending, "the change to be prepared")
+        until(self._physics.loop.requests.pending, "the change to be prepared")
         return future
 
     async def result(self, future, timeout):
@@ -251,13 +253,13 @@ def test_states_are_edited_as_the_drones_are_when_it_is_done(physics, monkeypatc
         put_keyframe=None,
     )
     request = SimpleNamespace(free_joints=[messages.FreeJointState(name="cf1")])
-    overtaking.begin(lambda: physics.despawn("cf0"))
+    overtaking.begin(lambda: physics.world.despawn("cf0"))
     assert "Successfully" in asyncio.run(server._set_free_joints(request, SimpleNamespace()))
     np.testing.assert_array_equal(physics.snapshot.pos, np.zeros((1, 3)))
     overtaking._gate.set()
-    before = physics.spawn("cf2")
+    before = physics.world.spawn("cf2")
     before.result(T)
-    overtaking.begin(lambda: physics.despawn("cf1"))
+    overtaking.begin(lambda: physics.world.despawn("cf1"))
     with pytest.raises(ValueError, match=r"Entry 0 \('cf1'\): Unknown body name\."):
         asyncio.run(server._set_free_joints(request, SimpleNamespace()))
     np.testing.assert_array_equal(physics.snapshot.pos, before.result(T).pos[1:])

@@ -116,10 +116,10 @@ def test_each_drone_flies_as_in_a_world_of_its_own_kind() -> None:
     (expected,) = of_commander.advance(1, [150], 0)
     for level, command in commands.items():
         numbers, levels = of_door.door_commands
-        of_door.reset()
+        of_door.state.reset()
         numbers[:], levels[:] = command, level
         (flown,) = of_door.advance(1, [150], 0)
-        shared.reset()
+        shared.state.reset()
         shared.set_commands(["cf1"], state_command(goal))
         numbers, levels = shared.door_commands
         numbers[:], levels[:] = command, (level, Level.held)  # cf2 flies, cf0 is held
@@ -179,7 +179,7 @@ def test_commands_reach_the_others_and_the_refusal_names_the_door(start: Start) 
     ]
     np.testing.assert_allclose(physics.snapshot.pos[:, 2], (1.0, 1.2, 1.0), atol=0.05)
     with pytest.raises(ValueError, match="gains have no effect"):
-        physics.tune("cf0", "mellinger", {"attitude.kR": [1.0, 1.0, 1.0]})
+        physics.firmware.tune("cf0", "mellinger", {"attitude.kR": [1.0, 1.0, 1.0]})
 
 
 def test_the_flights_of_both_repeat_to_the_bit_in_any_pieces(start: Start) -> None:
@@ -205,14 +205,14 @@ def test_after_a_reset_the_door_begins_anew_and_the_others_wait(start: Start) ->
     source.level[:], source.command[:] = Level.rotor_velocity, SPEEDS
     physics.fly({"cf1": Land(0.0, 1.0)})
     physics.step(51).result(T)  # between two control ticks
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     assert sorted(source.forgotten[-1]) == [0, 1]
     after = physics.step(101).result(T)
     np.testing.assert_array_equal(after.pos[[0, 2]], AIR[[0, 2], :3])  # held
     assert after.pos[1, 2] < 0.9 and not after.rotor_vel[1].any()
-    physics.reset(drones=["cf1"]).result(T)
+    physics.state.reset(drones=["cf1"]).result(T)
     assert len(source.forgotten) == 1
-    physics.reset(drones=["cf0"]).result(T)
+    physics.state.reset(drones=["cf0"]).result(T)
     assert source.forgotten[-1] == [1]
 
 
@@ -220,10 +220,10 @@ def test_drones_come_and_go_beside_those_of_the_door(start: Start) -> None:
     source = Source()
     physics = start(source)
     with pytest.raises(InvalidState, match="the door source flies cf0: it stays"):
-        physics.despawn("cf0").result(T)
-    physics.despawn("cf1").result(T)
-    physics.spawn("cf3", AIR[1]).result(T)
-    assert physics.names == ("cf0", "cf2", "cf3")
+        physics.world.despawn("cf0").result(T)
+    physics.world.despawn("cf1").result(T)
+    physics.world.spawn("cf3", AIR[1]).result(T)
+    assert physics.snapshot.names == ("cf0", "cf2", "cf3")
     physics.fly({"cf3": Takeoff(1.3, 1.0)})
     source.level[:], source.command[:] = Level.attitude, (0.0, 0.0, 0.0, 1.1 * WEIGHT)
     after = physics.step(1500).result(T)
@@ -255,22 +255,22 @@ def test_a_door_that_flies_all_drones_leaves_no_room() -> None:
     physics = PhysicsThread(CONFIG, NAMES, Source())
     physics.start()
     with pytest.raises(InvalidState, match="the door source flies all drones: none can be added"):
-        physics.spawn("cf3").result(T)
+        physics.world.spawn("cf3").result(T)
     physics.stop()
 
 
 def test_a_checkpoint_is_for_the_same_drones_of_the_door(start: Start) -> None:
     source = Source()
     physics = start(source)
-    kept = physics.checkpoint().result(T)
+    kept = physics.state.checkpoint().result(T)
     other = PhysicsThread(CONFIG, NAMES, Source(), door_drones=("cf1", "cf2"))
     other.start()
     with pytest.raises(ValueError, match=r"a door flies the drones .*cf2.*cf0.*, here .*cf1.*cf2"):
-        other.restore(kept).result(T)
+        other.state.restore(kept).result(T)
     other.stop()
     source.level[:], source.command[:] = Level.rotor_velocity, SPEEDS
     first = physics.step(50).result(T)
-    physics.restore(kept).result(T)
+    physics.state.restore(kept).result(T)
     assert source.level.tolist() == [Level.held] * 2
     source.level[:] = Level.rotor_velocity
     again = physics.step(50).result(T)

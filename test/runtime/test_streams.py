@@ -44,11 +44,11 @@ def simulation(request: pytest.FixtureRequest) -> Iterator[tuple[Physics, Checkp
         initial_poses=poses,
     )
     physics, events = PhysicsThread(config, NAMES), list[FlightEvent]()
-    physics.on_flight_event(events.append)
+    physics.news.on_flight_event(events.append)
     physics.start()
     physics.fly(dict.fromkeys(NAMES, Takeoff(1.0, 2.0))).result(T)
     physics.step(3 * FREQ).result(T)
-    hovering = physics.checkpoint().result(T)
+    hovering = physics.state.checkpoint().result(T)
     yield (physics, events), hovering
     physics.stop()
     assert physics.failed is None and not physics.statistics().failures
@@ -57,7 +57,7 @@ def simulation(request: pytest.FixtureRequest) -> Iterator[tuple[Physics, Checkp
 @pytest.fixture
 def flying(simulation: tuple[Physics, Checkpoint]) -> Physics:
     (physics, events), hovering = simulation
-    physics.restore(hovering).result(T)
+    physics.state.restore(hovering).result(T)
     events.clear()
     return physics, events
 
@@ -66,7 +66,7 @@ def test_a_drone_that_was_to_turn_while_it_stood_flies_off() -> None:
     """Its legs hold it, so that its rotors would only turn against the floor."""
     physics = PhysicsThread(SimulationConfig(real_time_factor=0.0, start_paused=True), ["cf0"])
     events = list[FlightEvent]()
-    physics.on_flight_event(events.append)
+    physics.news.on_flight_event(events.append)
     physics.start()
     along_the_floor = np.zeros((1, 4, 8))
     along_the_floor[0, 0, :5] = [0, 0, 0.8, -0.8, 0.2]  # m, there and back again in 2 s
@@ -138,7 +138,7 @@ def test_streamed_circles_are_flown_at_their_speed(
 def test_a_delayed_stream_with_losses_is_followed_in_wind(flying: Physics) -> None:
     """Every fourth pose is lost, and the others come 0.12 s late, in 2 m/s of wind."""
     physics, events = flying
-    physics.disturb(Wind((-1.2, 1.6, 0.0))).result(T)
+    physics.world.disturb(Wind((-1.2, 1.6, 0.0))).result(T)
     seen = []
     for k in range(900):
         if k % 4 == 0 and k % 16:
@@ -147,7 +147,7 @@ def test_a_delayed_stream_with_losses_is_followed_in_wind(flying: Physics) -> No
         now = physics.step(FREQ // 50).result(T)
         seen.append(now.pos.copy())
         assert 1 - 2 * np.square(now.quat[:, :2]).sum(axis=1).max() > np.cos(np.radians(35))
-    physics.disturb(Wind()).result(T)
+    physics.world.disturb(Wind()).result(T)
     pos = np.array(seen)[300:]
     for i, name in enumerate(NAMES):
         speed = np.linalg.norm(pos[10:, i] - pos[:-10, i], axis=1) * 5
@@ -162,11 +162,11 @@ def test_a_stream_goes_on_from_a_file_bit_for_bit(flying: Physics, tmp_path: Pat
     physics, _ = flying
     program = Program(physics)
     program.run(2.5)
-    physics.checkpoint().result(T).save(tmp_path / "flight")
+    physics.state.checkpoint().result(T).save(tmp_path / "flight")
     ends = []
     for again in range(2):
         if again:
-            physics.restore(Checkpoint.load(tmp_path / "flight")).result(T)
+            physics.state.restore(Checkpoint.load(tmp_path / "flight")).result(T)
         for k in range(8):
             for name in NAMES:
                 physics.command(name, on_circle(name, 2.5 + 0.06 * k))
@@ -185,7 +185,7 @@ def test_a_drone_that_is_put_elsewhere_flies_on_from_there(
     if moving:
         physics.command("regular", Pose((0.0, -4.0, 1.5), 1.0))
         physics.step(FREQ).result(T)
-    physics.set_drone_states({"regular": DroneState(pos=place)}).result(T)
+    physics.state.set_drone_states({"regular": DroneState(pos=place)}).result(T)
     tilts, lowest = [], place[2]
     for _ in range(70):
         now = physics.step(FREQ // 10).result(T)
@@ -196,4 +196,4 @@ def test_a_drone_that_is_put_elsewhere_flies_on_from_there(
     np.testing.assert_allclose(now.pos[0], goal, atol=0.05)
     assert max(tilts) < 45 and lowest > 0.15
     assert [event.kind for event in events] in ([], ["off course"])
-    assert physics.flight_states["regular"] == "flying"
+    assert physics.commands.states["regular"] == "flying"

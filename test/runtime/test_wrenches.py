@@ -42,7 +42,7 @@ def physics() -> Iterator[PhysicsThread]:
 
 @pytest.fixture(autouse=True)
 def _at_rest(physics: PhysicsThread) -> None:
-    physics.reset().result(T)
+    physics.state.reset().result(T)
 
 
 def step(physics: PhysicsThread, ticks: int) -> Snapshot:
@@ -83,7 +83,7 @@ def test_force_beside_the_centre_turns_the_drone(physics: PhysicsThread) -> None
     physics.apply_wrench("cf0", lift)
     rate = step(physics, 10).ang_vel[0]
     np.testing.assert_allclose(rate, (0, -0.001 * 0.02 / INERTIA[1][1], 0), rtol=0.05, atol=1e-3)
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     physics.apply_wrench("cf0", TimedWrench((0, 0, 0.1), (0, 0.001, 0), 0.02, point=(0.01, 0, 0)))
     np.testing.assert_allclose(step(physics, 10).ang_vel[0], 0, atol=1e-3)
 
@@ -116,7 +116,7 @@ def test_wrench_ends_with_a_reset(physics: PhysicsThread) -> None:
     in_force = physics.apply_wrench("cf0", TimedWrench((WEIGHT, 0, 0), NONE, math.inf))
     step(physics, 5)
     posted = physics.apply_wrench("cf1", TimedWrench((WEIGHT, 0, 0), NONE, math.inf))
-    physics.reset().result(T)
+    physics.state.reset().result(T)
     for future in (in_force, posted):
         with pytest.raises(InvalidState, match="was reset"):
             future.result(T)

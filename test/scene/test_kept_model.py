@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.scene import build_spec, kept_model, read_scene
-from crazyflow_ros.sim.data import grid_2d
+from crazyflow_ros.scene.frames import grid_2d
 from crazyflow_ros.xla import compiled_files
 
 N = 64

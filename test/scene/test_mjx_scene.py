@@ -14,7 +14,7 @@ from mujoco import mjx
 from crazyflow_ros.scene import build_spec, frames
 from crazyflow_ros.scene.mjx_internals import contacts
 from crazyflow_ros.scene.mjx_scene import fitted_to_mjx
-from crazyflow_ros.sensors.backends.mjx import MjxBackend
+from crazyflow_ros.sensors.mjx_backend import MjxBackend
 from crazyflow_ros.sim import Sim, sync_sim2mjx
 from crazyflow_ros.sim.sensors.depth import render_depth
 

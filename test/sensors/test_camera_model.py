@@ -15,7 +15,8 @@ from opencv_lenses import projected
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros import Sim
-from crazyflow_ros.raytracing import Chip
+from crazyflow_ros.raytracing.painter import develop
+from crazyflow_ros.raytracing.renderer import RayCamera
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sensors import (
     CameraSensor,
@@ -26,6 +27,7 @@ from crazyflow_ros.sensors import (
     SimBackend,
     SimPictures,
 )
+from crazyflow_ros.sensors.camera_model import Chip
 
 EYE = CameraSensorCfg(
     name="eye", camera_name="fpv_cam:0", width=48, height=32, renderer="rays",
@@ -93,7 +95,7 @@ def test_flow_is_that_of_moved_points(sim: Sim, matrix: tuple[float, ...] | None
     of_each: Any = SimPictures(sim, replace(cfg, camera_name="fpv_cam"))(sim.data)
     taken = jax.tree.map(lambda x: x[:, 0], of_each)
     camera = sim.mj_model.camera("fpv_cam:0").id
-    optics = cfg.ray_camera(sim.mj_model, camera).optics
+    optics = RayCamera.of(cfg, sim.mj_model, camera).optics
     lens = optics.lens()
     depth, geom = (
         np.asarray(taken.depth[0, ..., 0], float),
@@ -220,22 +222,22 @@ def test_noise_has_the_variance_of_electrons() -> None:
     colors = jnp.broadcast_to(jnp.asarray(levels, jnp.float32)[:, None], (2, 200, 4, 200))
     colors = jnp.moveaxis(colors, 2, -1)
     keys = jax.random.split(jax.random.key(1))
-    read = np.asarray(chip.develop(colors, keys), float)
+    read = np.asarray(develop(chip, colors, keys), float)
     std = 1.5 * np.sqrt(900.0 * levels + 36.0) / 900.0
     np.testing.assert_allclose(read.mean(axis=(0, 1, 2))[1:], 1.5 * levels[1:], rtol=2e-3)
     np.testing.assert_allclose(read.std(axis=(0, 1, 2))[1:], std[1:], rtol=0.02)
     dark = read[..., 0]  # half of it is cut off
     assert (dark == 0.0).mean() == pytest.approx(0.5, abs=0.01)
     assert np.sqrt((dark[dark > 0] ** 2).mean()) == pytest.approx(std[0], rel=0.03)
-    np.testing.assert_array_equal(chip.develop(colors, keys), read.astype(np.float32))
+    np.testing.assert_array_equal(develop(chip, colors, keys), read.astype(np.float32))
     assert abs(np.corrcoef(read[0, ..., 2].ravel(), read[1, ..., 2].ravel())[0, 1]) < 0.02
 
 
 def test_gain_and_gamma_are_those_of_a_formula() -> None:
     colors = jnp.linspace(0.0, 1.0, 12).reshape(1, 2, 2, 3)
-    read = Chip(gain=1.7, gamma=2.2).develop(colors, None)
+    read = develop(Chip(gain=1.7, gamma=2.2), colors, None)
     np.testing.assert_allclose(read, np.clip(1.7 * colors, 0, 1) ** (1 / 2.2), rtol=1e-5)
-    np.testing.assert_array_equal(Chip().develop(colors, None), colors)
+    np.testing.assert_array_equal(develop(Chip(), colors, None), colors)
 
 
 def test_noise_repeats_with_seed_world_reset_and_picture() -> None:

@@ -19,7 +19,7 @@ from crazyflow_ros.sensors import (
     SensorContext,
     SensorSet,
 )
-from crazyflow_ros.sensors.ray_pictures import Room
+from crazyflow_ros.sensors.rendering import Room
 from crazyflow_ros.xla import compiled_files
 from crazyflow_ros.xla.compiled_files import CompiledFiles
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
+from other_packages import metadata
 
 from crazyflow_ros.scene import RenderingUnavailable
 from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg, MujocoBackend, SensorSet
-from crazyflow_ros.sensors.renderer_choice import choose
+from crazyflow_ros.sensors.rendering import choose
 
 LLVMPIPE = "llvmpipe (LLVM 15.0.6, 256 bits)"
 
@@ -103,3 +106,30 @@ def test_a_camera_that_chose_rays_keeps_nothing_of_opengl() -> None:
     assert isinstance(eye, CameraSensor) and eye.choice is not None
     draws = eye.context.renderers.belongs_to(threading.get_ident())
     assert draws == (eye.choice.renderer == "opengl")
+
+
+FOG = """
+import numpy as np
+
+class Fog:
+    def __init__(self, model, room):
+        self.fovy = model.cam_fovy[0]
+
+    def take(self, sensor):
+        return {"depth": np.full((sensor.backend.n_worlds, 8, 16, 1), self.fovy)}
+"""
+
+
+def test_the_renderer_of_another_package_takes_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fog.py").write_text(FOG)
+    metadata(tmp_path, "fog", {"crazyflow_ros.renderers": {"fog": "fog:Fog"}})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sensors = looking(replace(camera(data_types=("depth",)), renderer="fog"))
+    sensors.sense()
+    eye = sensors["eye"]
+    assert isinstance(eye, CameraSensor)
+    np.testing.assert_array_equal(eye.data.depth, np.full((1, 8, 16, 1), 60.0))
+    with pytest.raises(ValueError, match=r"no renderer 'frog', only opengl, fog, rays, auto"):
+        replace(camera(), renderer="frog")

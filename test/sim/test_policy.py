@@ -17,15 +17,14 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import Drone
+from crazyflow_ros.policy import follow_policy, load
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.files import load
 from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.functional import state_control
 from crazyflow_ros.sim.pipeline import names
-from crazyflow_ros.sim.policy import follow_policy
 
 FREQ, GOAL = 500, np.array([0.3, -0.2, 1.0])
 OFF = 0.1  # m: foundation-policy has a steady error of up to 7 cm

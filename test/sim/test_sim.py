@@ -208,8 +208,8 @@ def test_a_step_count_has_to_be_positive(sim: Sim) -> None:
         ({"freq": np.nan}, "freq must be an integer, got nan"),
         ({"state_freq": -5}, "state_freq must be at least 1, got -5"),  # though nobody asks for it
         ({"drone": None}, "drone must be a name, or one for each drone, got None"),
-        ({"forces": print}, "forces must be a tuple of functions, got <built-in"),
-        ({"forces": (1,)}, "forces must be a tuple of functions, got"),
+        ({"forces": print}, "forces must be a tuple of functions or names, got <built-in"),
+        ({"forces": (1,)}, "forces must be a tuple of functions or names, got"),
         ({"obstacles": 3}, "obstacles must be Obstacles, got 3"),
         ({"mesh": 3}, "mesh must be a jax.sharding.Mesh, got 3"),
         ({"rng_key": "a"}, "rng_key must be an integer, got 'a'"),

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from socket import create_server
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,15 +16,14 @@ pytest.importorskip("viser", reason="the page needs viser")
 from browser import Tab, needs_axe, needs_browser
 from invented_simulator import InventedSimulator
 from known_recordings import NS, flight_event, states, write
-from page_tab import until
+from page_tab import free_port, until
 from ros_client import own_domain
 
-from benchmark.chromium import open_chromium
 from crazyflow_ros.scene.frames import body_to_world, wxyz_to_xyzw
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.page import Page
 from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.page import RecordingPage
+from crazyflow_ros.view.replay.recording_page import RecordingPage
 
 pytestmark = needs_browser
 
@@ -51,11 +49,6 @@ TO_TOP = """() => {
 }"""
 
 AnyPage = TypeVar("AnyPage", Page, RecordingPage)
-
-
-def free_port() -> int:
-    with create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @contextmanager
@@ -133,11 +126,10 @@ class Tabs:
 
 
 @pytest.fixture(scope="module")
-def tabs() -> Iterator[Tabs]:
-    with open_chromium() as browser:
-        tabs = Tabs(browser)
-        yield tabs
-        tabs.close()
+def tabs(browser: Any) -> Iterator[Tabs]:
+    tabs = Tabs(browser)
+    yield tabs
+    tabs.close()
 
 
 @pytest.fixture

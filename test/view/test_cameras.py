@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from contextlib import closing
-from socket import create_server
 from typing import Any
 
 import numpy as np
 import page_tab
 import pytest
-from page_tab import CAMERA, open_socket, until
-
-from crazyflow_ros.view.shell.shell import PATH
+from page_tab import CAMERA, ShellTab, free_port, pinhole, until
 
 pytest.importorskip("viser", reason="the extra view is not installed")
 
@@ -35,10 +31,11 @@ class Tab(page_tab.Tab):
     def __init__(self, port: int) -> None:
         self.camera: dict[str, np.ndarray] = {}
         super().__init__(port)
-        self.shell = open_socket(port, PATH)
+        self.shell = ShellTab(port)
+        self.shell.send("mark", self.mark())  # which of viser's tabs this is
 
     def __exit__(self, *_: object) -> None:
-        self.shell.close()
+        self.shell.__exit__()
         super().__exit__()
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -49,17 +46,9 @@ class Tab(page_tab.Tab):
             self.camera[name] = np.array(value)
         super()._take(message)
 
-    def tell(self, kind: str, content: Any) -> None:
-        self.shell.send(json.dumps({"kind": kind, "content": content}))
-
-    def mark(self) -> None:
-        """Say which of viser's tabs this is."""
-        found = until(lambda: self.text().partition('data-mark="')[2].partition('"')[0], "a mark")
-        self.tell("mark", found)
-
     def show(self, **more: Any) -> None:
         picture = {"width": WIDTH, "height": HEIGHT, "free": [0, 0, FREE_TO, HEIGHT]}
-        self.tell("picture", picture | more)
+        self.shell.send("picture", picture | more)
 
     def where(self) -> tuple[np.ndarray, np.ndarray]:
         return self.camera["Position"], self.camera["LookAt"]
@@ -67,36 +56,28 @@ class Tab(page_tab.Tab):
 
 @pytest.fixture(scope="module")
 def view() -> Iterator[SimView]:
-    with create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
     sim = Sim(n_drones=len(DRONES), drone="cf2x_L250")
     sim.data = sim.data.replace(
         states=sim.data.states.replace(pos=sim.data.states.pos.at[0].set(DRONES))
     )
-    with closing(SimView(sim, port=port)) as opened:
+    with closing(SimView(sim, port=free_port())) as opened:
         yield opened
 
 
 @pytest.fixture
 def tab(view: SimView) -> Iterator[Tab]:
     with Tab(view.viewer.server.get_port()) as opened:
-        opened.mark()
         yield opened
 
 
 def in_picture(tab: Tab, places: np.ndarray) -> np.ndarray:
     """Pixels of places, (M, 2)."""
-    position, look_at = tab.where()
-    ahead = (look_at - position) / np.linalg.norm(look_at - position)
-    right = np.cross(ahead, [0.0, 0.0, 1.0])
-    right /= np.linalg.norm(right)
-    seen = (places - position) @ np.stack([right, np.cross(ahead, right), ahead]).T
-    focal = HEIGHT / 2 / math.tan(FOV / 2)
-    return np.array([WIDTH, HEIGHT]) / 2 + focal * seen[:, :2] / seen[:, 2:]
+    return pinhole(places, *tab.where(), FOV, (WIDTH, HEIGHT))
 
 
 def test_a_new_tab_sees_all_drones_beside_the_panel(view: SimView, tab: Tab) -> None:
     """Even if no frame follows, as between the steps of a `Sim`."""
+    tab.shell.send("picture", {"width": -1})  # which is none
     tab.show()
     until(lambda: {"Position", "LookAt", "Fov"} <= tab.camera.keys(), "a camera")
     assert tab.value("Camera") == ALL
@@ -114,7 +95,7 @@ def test_a_new_tab_sees_all_drones_beside_the_panel(view: SimView, tab: Tab) -> 
 def test_the_camera_is_free_once_its_user_moves_it_and_comes_back(view: SimView, tab: Tab) -> None:
     tab.show()
     until(lambda: "LookAt" in tab.camera, "a camera")
-    tab.tell("camera", "moved")
+    tab.shell.send("camera", "moved")
     until(lambda: tab.value("Camera") == FREE, "a free camera")
     here = {"position": [3, 3, 3], "look_at": [0, 0, 1], "fov": 1.0}
     tab.send(CAMERA | here)
@@ -157,14 +138,6 @@ def test_the_camera_of_an_address_is_left_alone(view: SimView, tab: Tab) -> None
     until(lambda: view.show() or "LookAt" in tab.camera, "a camera")
 
 
-def test_invalid_messages_change_nothing(view: SimView, tab: Tab) -> None:
-    for content in (7, {"width": -1}, {"width": 1e300, "height": 1, "free": [0] * 4}):
-        tab.tell("picture", content)
-    tab.show()
-    until(lambda: "LookAt" in tab.camera, "a camera")
-    assert len(view.viewer.server.get_clients()) == 1
-
-
 def test_a_free_camera_goes_along_with_a_drone_that_is_flown(view: SimView, tab: Tab) -> None:
     tab.show(hasOwnCamera=True)
     until(lambda: tab.value("Camera") == FREE, "a free camera")
@@ -186,11 +159,8 @@ def test_a_free_camera_goes_along_with_a_drone_that_is_flown(view: SimView, tab:
 
 
 def test_many_drones_are_not_drawn_over_each_other() -> None:
-    with create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    sim = Sim(n_drones=49, drone="cf2x_L250")  # in a grid of 1 m
+    sim, port = Sim(n_drones=49, drone="cf2x_L250"), free_port()  # in a grid of 1 m
     with closing(SimView(sim, port=port)) as view, Tab(port) as tab:
-        tab.mark()
         tab.show()
         until(lambda: view.viewer.shown.size.value > 1, "drawn sizes")
         across = 2 * radius_of(looks_of("cf2x_L250")) * view.viewer.shown.size.value

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crazyflow_ros.view.commands import command_of, page_of
+from crazyflow_ros.view.status_line import command_of, page_of
 
 
 def started(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from socket import create_server
 from typing import Any
 
 import msgspec
@@ -12,28 +11,23 @@ import numpy as np
 import page_tab
 import pytest
 import zstandard
-from page_tab import ShellTab, open_socket, until
+from page_tab import ShellTab, frame_of, free_port, open_socket, until
 
 pytest.importorskip("viser", reason="the extra view is not installed")
 
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
-from crazyflow_ros.view.frame import N_ROTORS, Frame, looks_of
+from crazyflow_ros.view.frame import looks_of
 from crazyflow_ros.view.stage import DARK, LIGHT
 from crazyflow_ros.view.viewer import Viewer
 
 STAGE = {"/stage/surface", "/stage/sun", "/stage/fill", "/stage/ambient"}
-UPRIGHT = np.array([[0.0, 0.0, 0.0, 1.0]])
-FRAME = Frame(
-    0, ("cf0",), np.array([[0.0, 0.0, 1.0]]), UPRIGHT, np.zeros((1, 3)), np.zeros((1, N_ROTORS))
-)
-BOX = VisibleShape(ShapeForm.BOX, np.ones(3), UPRIGHT[0], np.ones(3), np.ones(4))
+FRAME = frame_of([(0.0, 0.0, 1.0)])
+BOX = VisibleShape(ShapeForm.BOX, np.ones(3), FRAME.attitude[0], np.ones(3), np.ones(4))
 
 
 @pytest.fixture
 def viewer() -> Iterator[Viewer]:
-    with create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with closing(Viewer(port=port)) as opened:
+    with closing(Viewer(port=free_port())) as opened:
         opened.drawing.set_looks([looks_of("cf2x_L250")])
         opened.drawing.set_world([BOX])
         yield opened
@@ -84,8 +78,7 @@ def test_dark_tabs_have_a_stage_of_their_own(viewer: Viewer) -> None:
     """With as many lights, for which the renderer of the tab has its programs already."""
     port = viewer.server.get_port()
     with Tab(port) as tab, ShellTab(port) as shell:
-        mark = until(lambda: tab.text().partition('data-mark="')[2].partition('"')[0], "a mark")
-        shell.send("mark", mark)
+        shell.send("mark", tab.mark())
         shell.send("dark", False)
         until(lambda: set(tab.scene) >= STAGE, "the light stage")
         shell.send("dark", True)

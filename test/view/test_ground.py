@@ -11,8 +11,8 @@ import trimesh
 from paths import ROOT
 
 from crazyflow_ros.scene.shapes import world_shapes
+from crazyflow_ros.view.backdrop import scenery_of
 from crazyflow_ros.view.ground import Ground
-from crazyflow_ros.view.scenery import scenery_of
 
 TILTED = """<mujoco><asset><hfield name="hills" nrow="12" ncol="12" size="2 2 0.6 0.1"/></asset>
 <worldbody>

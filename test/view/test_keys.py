@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from socket import create_server
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ import pytest
 pytest.importorskip("viser", reason="the extra view is not installed")
 
 from browser import Tab, needs_browser
-from page_tab import until
+from page_tab import free_port, until
 
-from benchmark.chromium import open_chromium
-from crazyflow_ros.view import server
+from crazyflow_ros.view import page_server
 from crazyflow_ros.view.shell import Shell
 
 pytestmark = needs_browser
@@ -26,11 +24,9 @@ class Keys:
 
     def __init__(self, browser: Any) -> None:
         self.held: list[str] = []
-        with create_server(("127.0.0.1", 0)) as free:
-            port = int(free.getsockname()[1])
         shell = Shell(["keys.js"])
         shell.on("sticks", self._take)
-        self.viser = server.start("127.0.0.1", port, "test", "", shell)
+        self.viser = page_server.start("127.0.0.1", free_port(), "test", "", shell)
         self.viser.gui.add_text("Text", "")
         self.box = self.viser.gui.add_checkbox("Box", False)
         self.choice = self.viser.gui.add_dropdown("Choice", ("first", "second"))
@@ -62,12 +58,11 @@ class Keys:
 
 
 @pytest.fixture(scope="module")
-def keys() -> Iterator[Keys]:
-    with open_chromium() as browser:
-        keys = Keys(browser)
-        yield keys
-        assert keys.tab.errors == []
-        keys.viser.stop()
+def keys(browser: Any) -> Iterator[Keys]:
+    keys = Keys(browser)
+    yield keys
+    assert keys.tab.errors == []
+    keys.viser.stop()
 
 
 def test_what_is_typed_does_not_fly(keys: Keys) -> None:
@@ -97,13 +92,10 @@ def test_a_key_is_let_go_beside_another(keys: Keys) -> None:
     until(lambda: keys.held == [], "a key that is let go")
 
 
-def test_keys_fly_after_a_click_on_a_box(keys: Keys) -> None:
+def test_keys_fly_after_a_click_on_a_box_and_a_choice(keys: Keys) -> None:
     keys.page.get_by_label("Box").click()
     until(lambda: keys.box.value, "the click")
     keys.fly()
-
-
-def test_keys_fly_after_a_choice(keys: Keys) -> None:
     keys.tab.input_of("Choice").click()
     keys.page.get_by_role("option", name="second").click()
     until(lambda: keys.choice.value == "second", "the choice")

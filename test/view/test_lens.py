@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from page_tab import pinhole
 
-from crazyflow_ros.view import drawn_size
-from crazyflow_ros.view.drawn_size import AUTOMATIC, CHOICES, LARGEST, PIXELS, DrawnSize
+from crazyflow_ros.view.glb import before_curve, linear
 from crazyflow_ros.view.lens import FOV, CameraView, Picture, direction, fit
-from crazyflow_ros.view.unlit import before_curve, linear
+from crazyflow_ros.view.shown import AUTOMATIC, CHOICES, LARGEST, PIXELS, DrawnSize, needed_size
 
 PICTURES = (
     Picture.uncovered(1280, 720),
@@ -21,15 +21,7 @@ PICTURES = (
 
 
 def pixels(points: np.ndarray, view: CameraView, picture: Picture) -> np.ndarray:
-    """Where points are in the picture of a level camera, (M, 2)."""
-    ahead = (view.look_at - view.position) / np.linalg.norm(view.look_at - view.position)
-    right = np.cross(ahead, [0.0, 0.0, 1.0])
-    right /= np.linalg.norm(right)
-    down = np.cross(ahead, right)
-    seen = (points - view.position) @ np.stack([right, down, ahead]).T
-    assert (seen[:, 2] > 0).all()
-    focal = picture.height / 2 / math.tan(FOV / 2)
-    return np.array([picture.width / 2, picture.height / 2]) + focal * seen[:, :2] / seen[:, 2:]
+    return pinhole(points, *view, FOV, (picture.width, picture.height))
 
 
 @pytest.mark.parametrize("picture", PICTURES)
@@ -56,33 +48,30 @@ def test_everything_fits_into_the_free_part_of_the_picture_and_fills_it(
 @pytest.mark.parametrize(
     "content",
     [
-        None,
-        [],
-        {"width": 100, "height": 100},
+        None, [], {"width": 100, "height": 100},
         {"width": 0, "height": 100, "free": [0, 0, 0, 100]},
         {"width": 100, "height": math.nan, "free": [0, 0, 1, 1]},
         {"width": 100, "height": 1e9, "free": [0, 0, 1, 1]},
         {"width": "100", "height": True, "free": [0, 0, 1, 1]},
         {"width": 100, "height": 100, "free": [0, 0, 1]},
     ],
-)
+)  # fmt: skip
 def test_what_is_no_picture_is_refused(content: Any) -> None:
     with pytest.raises(ValueError, match="expected"):
         Picture.read(content)
 
 
 def test_a_picture_that_is_all_covered_counts_as_uncovered() -> None:
-    read = Picture.read({"width": 300, "height": 200, "free": [10, 10, 20, 200]})
-    assert read == Picture.uncovered(300, 200)
-    read = Picture.read({"width": 300, "height": 200, "free": [0, 0, 900, 200]})
-    assert read == Picture.uncovered(300, 200)
+    for free in ([10, 10, 20, 200], [0, 0, 900, 200]):
+        read = Picture.read({"width": 300, "height": 200, "free": free})
+        assert read == Picture.uncovered(300, 200)
 
 
 def test_drones_are_as_large_as_asked_or_as_needed() -> None:
     size = DrawnSize()
     assert size.value == 1
     focal, diameter, depth = 869.0, 0.1, 4.0
-    least = drawn_size.needed(diameter, depth, focal)
+    least = needed_size(diameter, depth, focal)
     assert focal * least * diameter / depth == pytest.approx(PIXELS)
     size.choose(AUTOMATIC, [0.2, least], math.inf)
     assert least <= size.value < 1.25 * least

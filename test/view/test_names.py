@@ -13,6 +13,7 @@ from crazyflow_ros.view.lens import CameraView, Look, Picture
 from crazyflow_ros.view.names import sides_of
 
 UP, RIGHT_UP, LEFT_UP, RIGHT, LEFT, DOWN = range(6)
+SIDES = set(range(6))
 PICTURE = Picture.uncovered(800, 600)
 AHEAD = CameraView(np.zeros(3), np.array([0.0, 1.0, 0.0]))  # x to the right, z up
 FOCAL = 300 / math.tan(math.radians(45) / 2)
@@ -39,25 +40,32 @@ def test_a_place_is_seen_where_a_pinhole_camera_has_it() -> None:
     assert depths.tolist() == [5.0, -2.0]
 
 
-def test_a_name_is_above_its_drone_if_nothing_is_there() -> None:
-    assert sides((400, 300, 3), (200, 300, 5)) == [UP, UP]
-
-
-def test_a_name_does_not_hide_the_drone_behind() -> None:
-    assert sides((400, 300, 3), (400, 270, 6))[0] not in (UP, RIGHT_UP)
-    assert sides((400, 300, 3), (400, 270, 6))[1] == UP
+@pytest.mark.parametrize(
+    ("drones", "before", "allowed"),  # of the first drone
+    [
+        pytest.param([(400, 300, 3), (200, 300, 5)], UP, {UP}, id="nothing is there"),
+        pytest.param([(400, 300, 3), (400, 270, 6)], UP, SIDES - {UP, RIGHT_UP}, id="behind"),
+        pytest.param([(400, 270, 6), (400, 300, 3)], UP, {UP}, id="the drone behind"),
+        pytest.param([(400, 20, 3)], UP, {RIGHT, LEFT, DOWN}, id="at the top"),
+        pytest.param([(5, 300, 3)], UP, {RIGHT_UP}, id="at the left"),
+        pytest.param([(400, 300, 3)], RIGHT_UP, {RIGHT_UP}, id="no reason to change"),
+        pytest.param(
+            [(400, 300, 3), (450, 280, 6)],
+            RIGHT_UP,
+            {UP, LEFT_UP, RIGHT, LEFT, DOWN},
+            id="a reason",
+        ),
+    ],
+)
+def test_a_name_is_seen_and_hides_no_drone(
+    drones: list[tuple[float, float, float]], before: int, allowed: set[int]
+) -> None:
+    assert sides(*drones, before=before)[0] in allowed
 
 
 def test_a_name_stays_in_the_part_of_the_picture_that_is_seen() -> None:
-    assert sides((400, 20, 3))[0] in (RIGHT, LEFT, DOWN)
-    assert sides((5, 300, 3)) == [RIGHT_UP]
     covered = PICTURE._replace(right=420.0)
     assert sides((415, 300, 3), picture=covered)[0] == LEFT_UP
-
-
-def test_a_name_changes_its_side_only_for_a_reason() -> None:
-    assert sides((400, 300, 3), before=RIGHT_UP) == [RIGHT_UP]
-    assert sides((400, 300, 3), (450, 280, 6), before=RIGHT_UP)[0] != RIGHT_UP
 
 
 def test_names_do_not_lie_over_each_other() -> None:

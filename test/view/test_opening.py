@@ -1,8 +1,10 @@
-"""When the page is opened in a browser, and when not."""
+"""When the page is opened in a browser, and when not at all."""
+
+from pathlib import Path
 
 import pytest
 
-from crazyflow_ros.view.opening import has_display, is_wanted, open_later
+from crazyflow_ros.view.__main__ import has_display, is_wanted, main, open_later
 
 DISPLAY = {"DISPLAY": ":0"}
 
@@ -50,3 +52,13 @@ def test_a_tab_that_is_open_is_not_opened_again(is_seen: bool) -> None:
     opened: list[str] = []
     open_later("http://127.0.0.1:1/", lambda: is_seen, opened.append).join(60)
     assert opened == ([] if is_seen else ["http://127.0.0.1:1/"])
+
+
+def test_files_that_are_no_recordings_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("viser", reason="the page needs viser")
+    (tmp_path / "text.mcap").write_text("not a recording")
+    for name in ("none.mcap", "text.mcap"):
+        assert main([str(tmp_path / name)]) == 1
+        assert name in capsys.readouterr().err

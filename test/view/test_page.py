@@ -1,35 +1,24 @@
-"""The page in a real browser: what it shows of a running simulator, a recording and a `Sim`."""
+"""The pages of a `Sim` and of a simulation without ROS in a real browser."""
 
 from __future__ import annotations
 
 import math
-import re
-import signal
-import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from socket import create_server
 from typing import Any
 
 import numpy as np
 import pytest
 from browser import Tab, needs_browser
-from geometry_msgs.msg import Point, Pose
-from page_tab import until
-from ros_client import Client, RosProcess, SimulatorProcess, own_domain
-from simulation_interfaces.msg import EntityState
-from simulation_interfaces.srv import SetEntityState
-
-from benchmark.chromium import open_chromium
+from page_tab import free_port, pinhole, until
 
 pytest.importorskip("viser", reason="the extra view is not installed")
+
 pytestmark = needs_browser
 
-DOMAIN = own_domain("test_view_page")
 CAMERA, LOOK = np.array([-0.9, -0.5, 0.8]), np.array([0.0, 0.0, 0.3])
 FOV = math.radians(75)
 QUERY = (  # with a resolution that does not follow the speed of the renderer
@@ -38,50 +27,9 @@ QUERY = (  # with a resolution that does not follow the speed of the renderer
 )
 
 
-def free_port() -> int:
-    with create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-@contextmanager
-def page_process(*arguments: str) -> Iterator[tuple[RosProcess, str]]:
-    """A page, and its address once it answers."""
-    port = free_port()
-    command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(port), *arguments]
-    with RosProcess(command, DOMAIN) as process:
-        url = f"http://127.0.0.1:{port}/"
-        wait_for_page(url, process)
-        yield process, url
-
-
-def wait_for_page(url: str, process: RosProcess) -> None:
-    deadline = time.monotonic() + 120
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                assert answer.status == 200
-                return
-        except OSError:
-            assert process.process.poll() is None, process.log
-            assert time.monotonic() < deadline, process.log
-            time.sleep(0.1)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with open_chromium() as opened:
-        yield opened
-
-
 def in_picture(place: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Pixel of a place in the world: a pinhole camera, of which viser's has 75 degrees."""
-    ahead = (LOOK - CAMERA) / np.linalg.norm(LOOK - CAMERA)
-    right = np.cross(ahead, [0.0, 0.0, 1.0])
-    right /= np.linalg.norm(right)
-    down = np.cross(ahead, right)
-    x, y, depth = np.stack([right, down, ahead]) @ (place - CAMERA)
-    focal = size[1] / 2 / math.tan(FOV / 2)
-    return np.array([size[0] / 2 + focal * x / depth, size[1] / 2 + focal * y / depth])
+    """Pixel of a place in the world: viser's camera has 75 degrees."""
+    return pinhole(place[None], CAMERA, LOOK, FOV, size)[0]
 
 
 def seen_at(tab: Tab, empty: np.ndarray) -> np.ndarray | None:
@@ -119,14 +67,6 @@ def wait_until_seen(tab: Tab, empty: np.ndarray, pixel: np.ndarray) -> None:
         seen = seen_at(tab, empty)
 
 
-def put(client: Client, place: np.ndarray, drone: str = "cf0") -> None:
-    state = EntityState(pose=Pose(position=Point(**dict(zip("xyz", place.tolist())))))
-    answer = client.call(
-        SetEntityState, "crazyflow/set_entity_state", entity=drone, state=state, set_pose=True
-    )
-    assert answer.result.result == answer.result.RESULT_OK, answer.result.error_message
-
-
 def hide(tab: Tab, *switches: str) -> None:
     tab.page.get_by_text("Show", exact=True).click()
     for switch in switches:
@@ -138,80 +78,12 @@ def ask_size(tab: Tab, size: int) -> None:
     tab.page.get_by_role("option", name=f"{size} ×", exact=True).click()
 
 
-def until_handled(tab: Tab, size: int = 1) -> None:
+def until_handled(tab: Tab) -> None:
     """Wait until the page has handled what it was sent before, in turn with what it is sent now."""
-    for asked in (2 * size, size):
-        ask_size(tab, asked)
-        if asked > 1:
-            tab.page.get_by_text(f"drawn {asked} times").wait_for()
-        else:
-            tab.page.get_by_text("Drones are drawn").wait_for(state="hidden")
-
-
-def test_drones_are_drawn_where_they_are(browser: Any) -> None:
-    """Also those of a simulator that is started again while the page stays open."""
-    arguments = ["-p", "start_paused:=true"]
-    random = np.random.default_rng(5)
-
-    def check_place() -> None:
-        place = random.uniform([-0.2, -0.4, 0.05], [0.4, 0.4, 0.6])
-        put(client, place)
-        wait_until_seen(tab, empty, in_picture(place, tab.size))
-
-    with (
-        closing(Client(DOMAIN)) as client,
-        SimulatorProcess(DOMAIN, arguments) as simulator,
-        page_process() as (_, url),
-    ):
-        tab = Tab(browser, url + QUERY)
-        tab.page.get_by_role("tab", name="Fly").wait_for()
-        hide(tab, "Names", "Trails", "Shadows", "Plans and goals")
-        empty = without_drones(tab, lambda: put(client, np.array([0.0, 0.0, 50.0])))
-        for _ in range(5):
-            check_place()
-        assert simulator.end(signal.SIGINT)[0] == 0
-        tab.page.get_by_text("The simulator ended at").wait_for()
-        with SimulatorProcess(DOMAIN, arguments):
-            tab.page.get_by_role("tab", name="Fly").wait_for()
-            check_place()
-        assert tab.errors == []
-        tab.close()
-
-
-def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "text.mcap").write_text("not a recording")
-    for name, expected in (("none.mcap", "No such file"), ("text.mcap", "not an MCAP file")):
-        command = [sys.executable, "-m", "crazyflow_ros.view", str(tmp_path / name)]
-        with RosProcess(command, DOMAIN) as process:
-            assert process.wait() == 1
-            assert expected in process.log and name in process.log
-
-
-def test_a_sim_is_shown(browser: Any) -> None:
-    from crazyflow_ros.sim import Sim
-    from crazyflow_ros.view import SimView
-
-    sim = Sim(n_worlds=2, n_drones=2)
-    with closing(SimView(sim, port=free_port())) as view:
-        assert view.viewer.url in view._repr_html_()
-        tab = Tab(browser, view.viewer.url + QUERY)
-        tab.page.get_by_text("World", exact=True).wait_for()
-        hide(tab, "Names", "Shadows")
-
-        def place_drones(z: float) -> None:
-            pos = sim.data.states.pos.at[..., 2].set(z)
-            states = sim.data.states.replace(pos=pos.at[0, 0, :2].set(0.0))
-            sim.data = sim.data.replace(states=states)
-            view.show()
-
-        place_drones(50.0)
-        until_handled(tab)
-        empty = settled(tab.picture, "picture without drones")
-        place_drones(0.4)
-        seen = settled(partial(seen_at, tab, empty), "drones")
-        assert 0 < seen[0] < tab.size[0]
-        assert tab.errors == []
-        tab.close()
+    ask_size(tab, 2)
+    tab.page.get_by_text("drawn 2 times").wait_for()
+    ask_size(tab, 1)
+    tab.page.get_by_text("Drones are drawn").wait_for(state="hidden")
 
 
 def test_a_simulation_without_ros_is_shown(browser: Any, tmp_path: Path) -> None:
@@ -229,7 +101,7 @@ def test_a_simulation_without_ros_is_shown(browser: Any, tmp_path: Path) -> None
         hide(tab, "Names", "Trails", "Shadows")
 
         def put_at(*pos: float) -> None:
-            physics.set_drone_states({"cf0": DroneState(pos=pos)}).result(60)
+            physics.state.set_drone_states({"cf0": DroneState(pos=pos)}).result(60)
 
         empty = without_drones(tab, lambda: put_at(0.0, 0.0, 50.0))
         for place in (np.array([0.1, 0.1, 0.4]), np.array([0.1, -0.3, 0.2])):
@@ -237,12 +109,12 @@ def test_a_simulation_without_ros_is_shown(browser: Any, tmp_path: Path) -> None
             wait_until_seen(tab, empty, in_picture(place, tab.size))
         physics.fly({"cf0": Takeoff(0.5)}).result(60)
         upside_down = DroneState(pos=(0.1, 0.1, 0.1), quat=(1.0, 0.0, 0.0, 0.0))
-        physics.set_drone_states({"cf0": upside_down}).result(60)
+        physics.state.set_drone_states({"cf0": upside_down}).result(60)
         physics.step(500).result(60)
         tab.page.get_by_text("cf0: crashed at (0.10, 0.1").wait_for()
         scene = tmp_path / "ball.xml"
         scene.write_text(BALL)
-        physics.set_scene(scene).result(60)
+        physics.world.set_scene(scene).result(60)
         ball = np.array([0.0, 0.0, 0.5])
         until(lambda: is_red(tab, in_picture(ball, tab.size)), "another scene", 60)
         assert tab.errors == []
@@ -260,22 +132,23 @@ def is_red(tab: Tab, pixel: np.ndarray) -> bool:
     return bool(red > green + 80 and red > blue + 80)
 
 
-def test_drones_are_drawn_as_large_as_asked(browser: Any) -> None:
+def test_drones_of_a_sim_are_drawn_as_large_as_asked(browser: Any) -> None:
     """Where they are, and so many times as large: a drone covers the square of it in pixels."""
     from crazyflow_ros.sim import Sim
     from crazyflow_ros.view import SimView
 
-    sim = Sim()
+    sim = Sim(n_worlds=2)
     with closing(SimView(sim, port=free_port())) as view:
+        assert view.viewer.url in view._repr_html_()
         tab = Tab(browser, view.viewer.url + QUERY)
-        tab.page.get_by_text("Show", exact=True).wait_for()
+        tab.page.get_by_text("World", exact=True).wait_for()
         hide(tab, "Names", "Trails", "Shadows")
         ask_size(tab, 1)
         note = tab.page.get_by_text("Drones are drawn")
         place = np.array([0.1, 0.1, 0.4])
 
         def put_at(z: float) -> None:
-            pos = sim.data.states.pos.at[...].set([*place[:2], z])
+            pos = sim.data.states.pos.at[0].set([*place[:2], z])
             sim.data = sim.data.replace(states=sim.data.states.replace(pos=pos))
             view.show()
 
@@ -299,31 +172,5 @@ def test_drones_are_drawn_as_large_as_asked(browser: Any) -> None:
         wait_until_seen(tab, empty, pixel)
         ask_size(tab, 1)
         note.wait_for(state="hidden")
-        assert tab.errors == []
-        tab.close()
-
-
-def test_the_page_is_dark_where_the_browser_is(browser: Any) -> None:
-    from crazyflow_ros.sim import Sim
-    from crazyflow_ros.view import SimView
-
-    def is_dark(tab: Tab) -> bool:
-        tab.page.get_by_text("Show", exact=True).wait_for()
-        color = tab.page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
-        return max(map(int, re.findall(r"\d+", color)[:3])) < 100
-
-    with closing(SimView(Sim(), port=free_port())) as view:
-        told = list[tuple[int, bool]]()
-        view.viewer.theme.on_change(lambda client, dark: told.append((client.client_id, dark)))
-        tab = Tab(browser, view.viewer.url + QUERY, color_scheme="dark")
-        assert is_dark(tab)
-        (number,) = view.viewer.server.get_clients()
-        assert told == [(number, True)]
-        tab.page.emulate_media(color_scheme="light")  # while the page is open
-        until(lambda: not is_dark(tab), "a light page")
-        tab.page.get_by_text("Show", exact=True).click()
-        tab.page.get_by_label("Dark page", exact=True).check()
-        until(partial(is_dark, tab), "a dark page")
-        assert told == [(number, True), (number, False), (number, True)]
         assert tab.errors == []
         tab.close()

@@ -1,12 +1,14 @@
 """Where a drone should be, from the paths that the simulator publishes."""
 
+from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
-from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
 from ros_client import LATCHED, Client, own_domain
 
 from crazyflow_ros.ros.messages.times import time_of
@@ -14,29 +16,27 @@ from crazyflow_ros.view.follower import Follower as RealFollower
 from crazyflow_ros.view.plans import Plans
 
 
-class Inbox:
-    def __init__(self) -> None:
-        self.messages: dict[str, Path] = {}
-
-    def take(self, topic: str) -> Path | None:
-        return self.messages.pop(topic, None)
-
-
 class Follower:
-    """In place of the connection: the test is the simulator."""
+    """In place of the connection and its node: the test is the simulator."""
 
     def __init__(self) -> None:
-        self.inbox, self.listened = Inbox(), list[set[str]]()
+        self.node, self.subscribed = self, dict[str, Any]()
 
     def topic(self, name: str) -> str:
         return f"/{name}"
 
-    def listen(self, topics: dict[str, type], _: QoSProfile) -> Inbox:
-        self.listened.append(set(topics))
-        return self.inbox
+    def in_thread(self, work: Callable[[], None]) -> None:
+        work()
 
-    def hang_up(self, _: Inbox) -> None:
-        self.listened.append(set())
+    def create_subscription(self, _: Any, topic: str, note: Any, *__: Any, raw: bool) -> str:
+        self.subscribed[topic] = note
+        return topic
+
+    def destroy_subscription(self, topic: str) -> None:
+        del self.subscribed[topic]
+
+    def publish(self, path: Path) -> None:
+        self.subscribed["/cf0/plan"](serialize_message(path))
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def path_of(times: np.ndarray, stamp: float = 0.0) -> Path:
 
 
 def publish(plans: Plans, follower: Follower, times: np.ndarray, stamp: float = 0.0) -> None:
-    follower.inbox.messages["/cf0/plan"] = path_of(times, stamp)
+    follower.publish(path_of(times, stamp))
     plans.update({})
 
 
@@ -102,7 +102,7 @@ def test_a_drone_that_has_arrived_stays_there_and_one_without_a_command_is_nowhe
     publish(plans, follower, times)
     plans.update({"cf0": 1})
     assert np.isnan(plans.reference("cf0", 2.0)).all()
-    follower.inbox.messages["/cf0/plan"] = path_of(times)
+    follower.publish(path_of(times))
     plans.update({"cf0": 2})  # the plan of the next command has come before a look
     assert "cf0" in plans.under_way
     plans.update({"cf0": 2})
@@ -116,16 +116,15 @@ def test_what_is_no_path_is_none(plans: Plans, follower: Follower, times: list[f
 
 
 def test_users_share_the_subscriptions(plans: Plans, follower: Follower) -> None:
-    plans.use("other", ("cf0", "cf1"))
-    plans.use("test", ())
-    plans.use("test", ("cf1",))
-    plans.use("other", ("cf0",))
-    plans.use("other", ())
-    plans.use("test", ())
-    assert [topics for topics in follower.listened if topics] == [
-        {"/cf0/plan"}, {"/cf0/plan", "/cf1/plan"}, {"/cf1/plan"},
-    ]  # fmt: skip
-    assert not follower.listened[-1]
+    for user, drones, expected in (
+        ("other", ("cf0", "cf1"), {"/cf0/plan", "/cf1/plan"}),
+        ("test", (), {"/cf0/plan", "/cf1/plan"}),
+        ("test", ("cf1",), {"/cf0/plan", "/cf1/plan"}),
+        ("other", (), {"/cf1/plan"}),
+        ("test", (), set()),
+    ):
+        plans.use(user, drones)
+        assert follower.subscribed.keys() == expected
 
 
 def test_a_plan_that_was_sent_before_the_page_listened_is_known(

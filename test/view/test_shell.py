@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import signal
 import subprocess
-import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from socket import create_server
 from typing import Any
 from urllib.request import urlopen
 
@@ -19,20 +17,16 @@ import pytest
 pytest.importorskip("viser", reason="the extra view is not installed")
 
 from browser import LEAST_CONTRAST, ON_TOP, Tab, contrast, needs_browser
-from crazyflie_interfaces.srv import Takeoff
-from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import Point, Pose, Quaternion
-from page_tab import until
+from invented_simulator import InventedSimulator
+from page_tab import free_port, until
 from paths import ROOT
 from rclpy.node import Node
-from ros_client import Client, RosProcess, SimulatorProcess, own_domain, time_ns
-from rosgraph_msgs.msg import Clock
+from ros_client import Client, own_domain
 from sensor_msgs.msg import MultiDOFJointState
-from simulation_interfaces.msg import EntityState
-from simulation_interfaces.srv import SetEntityState
 
-from benchmark.chromium import open_chromium
+from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.page import SCRIPTS
+from crazyflow_ros.view.page import Page as SimulatorPage
 from crazyflow_ros.view.panel.sticks import KEYS
 from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.viewer import Viewer
@@ -67,12 +61,6 @@ OPEN_ALL = "document.querySelectorAll('#root .tabler-icon-chevron-down').forEach
 )
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with open_chromium() as opened:
-        yield opened
-
-
 class Page:
     """A page whose simulator is invented, and what its tabs have sent."""
 
@@ -80,9 +68,7 @@ class Page:
         self.sticks: list[Any] = []
         self.shell = Shell(SCRIPTS)
         self.shell.on("sticks", lambda _, content: self.sticks.append(content))
-        with create_server(("127.0.0.1", 0)) as free:
-            port = int(free.getsockname()[1])
-        self.viewer = Viewer(port=port, shell=self.shell)
+        self.viewer = Viewer(port=free_port(), shell=self.shell)
         for kind, content in (
             ("start", START), ("status", STATUS), ("time", 1102.4), ("alarms", ALARMS),
             ("keys", KEYS),
@@ -228,11 +214,15 @@ def test_keys_are_explained_where_they_are_used_first(desktop: Tab) -> None:
 
 
 @contextmanager
-def page_process(port: int) -> Iterator[RosProcess]:
-    command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(port)]
-    with RosProcess(command, DOMAIN) as process:
-        until(lambda: "The page is at" in process.log, "a page", 120)
-        yield process
+def serving(port: int) -> Iterator[None]:
+    """A page that follows a simulator of this domain."""
+    with closing(Follower()) as follower:
+        page = SimulatorPage(follower, port=port)
+        thread = threading.Thread(target=page.run, daemon=True)
+        thread.start()
+        yield
+        page.close()
+        thread.join(30.0)
 
 
 def check_command(text: str) -> None:
@@ -243,67 +233,34 @@ def check_command(text: str) -> None:
     assert done.returncode == 0 and "usage" in done.stdout.lower(), (text, done.stdout, done.stderr)
 
 
-def crash(client: Client) -> float:
-    """Let a drone fall on its back; returns the time at which it has crashed [s]."""
-    events = client.collect(DiagnosticStatus, "crazyflow/flight_events")
-    client.call(Takeoff, "cf0/takeoff", height=0.5)
-    pose = Pose(position=Point(x=0.1, z=0.1), orientation=Quaternion(x=1.0, w=0.0))
-    state = EntityState(pose=pose)
-    service = "crazyflow/set_entity_state"
-    answer = client.call(SetEntityState, service, entity="cf0", state=state, set_pose=True)
-    assert answer.result.result == answer.result.RESULT_OK, answer.result.error_message
-
-    def crashes() -> list[dict[str, str]]:
-        found = [{pair.key: pair.value for pair in event.values} for event in list(events)]
-        return [values for values in found if values["kind"] == "crashed"]
-
-    return int(client.until(crashes, "a crash")[0]["time_ns"]) * 1e-9
-
-
-def test_a_simulator_is_waited_for_and_its_crash_its_end_and_the_next_one_are_told(
-    browser: Any,
+def test_a_simulator_is_waited_for_and_its_end_and_that_of_the_page_are_told(
+    browser: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+    port = free_port()
     with closing(Client(DOMAIN)) as client:
         other = Node("second", namespace="/lab", context=client.node.context)
         other.create_publisher(MultiDOFJointState, "second/odometry", 1)
-        with page_process(port):
+        with serving(port):
             tab = Tab(browser, f"http://127.0.0.1:{port}/{COARSE}", (720, 480))
             start, see = tab.page.locator(".shell-start"), tab.page.get_by_text
             see("Waiting for the simulator").wait_for()
             assert f"crazyflow in the ROS domain {DOMAIN}" in start.inner_text()
             assert re.search(r"\b\d+:\d\d\b", start.inner_text())
-            see("crazyflow_ros view --node second --namespace /lab").wait_for()
+            see("view --node second --namespace /lab").wait_for()
             check_command(start.locator(".how code").inner_text())
             assert tab.page.title() == "waiting · crazyflow · crazyflow_ros"
-            with SimulatorProcess(DOMAIN) as simulator:
-                start.wait_for(state="hidden")
-                see("running", exact=True).wait_for()
-                see("also running: lab/second").wait_for()
-                seconds = crash(client)
-                alarm = tab.page.locator(".alarm", has_text="cf0: crashed at")
-                alarm.wait_for()
-                assert f"{seconds:.1f} s" in alarm.inner_text()
-                tab.page.evaluate(OPEN_ALL)
-                assert alarm.evaluate(ON_TOP)
-                assert tab.page.title() == "crash · crazyflow · crazyflow_ros"
-                assert "call " not in alarm.inner_text()  # it has a button
-                alarm.get_by_role("button", name="Reset cf0").click()
-                alarm.wait_for(state="hidden")
-                client.pause(True)
-                see("paused", exact=True).wait_for()
-                ended = client.latest(Clock, "/clock").clock
-                assert simulator.end(signal.SIGINT)[0] == 0
-            see(f"The simulator ended at t = {time_ns(ended) * 1e-9:.1f} s").wait_for()
             look = "canvas => getComputedStyle(canvas).filter"
-            assert "grayscale(1)" in tab.page.locator("canvas[data-engine]").evaluate(look)
-            with SimulatorProcess(DOMAIN):
-                start.wait_for(state="hidden")
-                see("running", exact=True).wait_for()
-                assert tab.page.locator("canvas[data-engine]").evaluate(look) == "none"
+            for _ in range(2):  # and the next one
+                with InventedSimulator(DOMAIN):
+                    start.wait_for(state="hidden")
+                    see("running", exact=True).wait_for()
+                    see("also running: lab/second").wait_for()
+                    assert tab.page.locator("canvas[data-engine]").evaluate(look) == "none"
+                see("The simulator ended at t = ").wait_for()
+                assert "grayscale(1)" in tab.page.locator("canvas[data-engine]").evaluate(look)
         see("The page's program has ended").wait_for()
-        with page_process(port):  # another one, at the same address
+        with serving(port):  # another one, at the same address
             see("The page's program has ended").wait_for(state="hidden")
             see("Waiting for the simulator").wait_for()
         other.destroy_node()

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from socket import create_server
 from typing import Any
 
 import numpy as np
 import pytest
 from browser import Tab, needs_browser
-from page_tab import TIMEOUT, until
-
-from benchmark.chromium import open_chromium
+from page_tab import TIMEOUT, free_port, pinhole, until
 
 pytest.importorskip("viser", reason="the extra view is not installed")
 pytestmark = needs_browser
@@ -26,20 +22,12 @@ CONTRAST = 3.0  # of WCAG 2.2 for what is not text
 SEEN = 20.0  # difference of two colours that is seen, of 255
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with open_chromium() as opened:
-        yield opened
-
-
 @pytest.fixture
 def view() -> Iterator[Any]:
-    with create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
     from crazyflow_ros.sim import Sim
     from crazyflow_ros.view import SimView
 
-    with closing(SimView(Sim(n_drones=len(DRONES)), port=port)) as opened:
+    with closing(SimView(Sim(n_drones=len(DRONES)), port=free_port())) as opened:
         put(opened, DRONES)
         yield opened
 
@@ -84,13 +72,7 @@ def in_picture(view: Any, tab: Tab, places: np.ndarray) -> np.ndarray:
     """Pixels of places (M, 3) for the camera that the tab has told, (M, 2)."""
     (client,) = view.viewer.server.get_clients().values()
     camera = client.camera
-    ahead = camera.look_at - camera.position
-    ahead /= np.linalg.norm(ahead)
-    right = np.cross(ahead, [0.0, 0.0, 1.0])
-    right /= np.linalg.norm(right)
-    seen = (places - camera.position) @ np.stack([right, np.cross(ahead, right), ahead]).T
-    focal = tab.size[1] / 2 / math.tan(camera.fov / 2)
-    return np.array(tab.size) / 2 + focal * seen[:, :2] / seen[:, 2:]
+    return pinhole(places, camera.position, camera.look_at, camera.fov, tab.size)
 
 
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
@@ -119,8 +101,8 @@ def test_the_first_picture_shows_drones(browser: Any, view: Any, size: tuple[int
     view.viewer.shown.names.value = False
     view.show()
     look(unnamed, "dark", "light")
-    (client,) = view.viewer.server.get_clients().values()
-    view.viewer.cameras.choose(client, "free")
+    tab.page.evaluate("shell.send('camera', 'moved')")  # which frees it where it is
+    until(lambda: tab.input_of("Camera").input_value() == "free", "a free camera")
     put(view, DRONES + 500)
     look(empty, "light", "dark")
     assert tab.errors == []

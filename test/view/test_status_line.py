@@ -13,21 +13,17 @@ import pytest
 pytest.importorskip("viser", reason="the page needs viser")
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from page_tab import until
+from page_tab import frame_of, until
 from ros_client import Client, own_domain
 
 from crazyflow_ros.view.follower import Follower
-from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.log import Log
-from crazyflow_ros.view.panel.requests import ServiceRequests
+from crazyflow_ros.view.panel.page_log import Log
+from crazyflow_ros.view.panel.service_requests import ServiceRequests
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.status_line import StatusLine
 
 DOMAIN = own_domain("test_status_line")
-FRAME = Frame(
-    1_250_000_000, ("cf0", "cf1"), np.zeros((2, 3)), np.tile([0.0, 0, 0, 1], (2, 1)),
-    np.zeros((2, 3)), np.zeros((2, 4)),
-)  # fmt: skip
+FRAME = frame_of(np.zeros((2, 3)), time=1.25)
 USUAL = {
     "achieved_factor": "0.9731",
     "paused": "false",

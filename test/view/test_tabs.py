@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from socket import create_server
 from typing import Any
 
 import pytest
 
 pytest.importorskip("viser", reason="the page needs viser")
 
-from page_tab import Tab, open_socket, until
+from page_tab import ShellTab, Tab, free_port, until
 
 from crazyflow_ros.view.shell import Shell
-from crazyflow_ros.view.shell.shell import PATH
 from crazyflow_ros.view.viewer import Viewer
 
 Told = list[tuple[int, bool]]
@@ -25,9 +21,7 @@ Told = list[tuple[int, bool]]
 
 @pytest.fixture
 def viewer() -> Iterator[tuple[Viewer, Told]]:
-    with create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    viewer, told = Viewer(port=port), Told()
+    viewer, told = Viewer(port=free_port()), Told()
     viewer.theme.on_change(lambda client, dark: told.append((client.client_id, dark)))
     yield viewer, told
     viewer.close()
@@ -37,18 +31,10 @@ def viewer() -> Iterator[tuple[Viewer, Told]]:
 def tab(viewer: Viewer) -> Iterator[tuple[int, str, Any]]:
     """A tab: the number of its client, its mark, and what it sends through the shell."""
     port, before = viewer.server.get_port(), set(viewer.server.get_clients())
-    with Tab(port) as viser_tab, open_socket(port, PATH) as socket:
-
-        def found() -> list[str]:
-            return re.findall(r'data-mark="([^"]+)"', viser_tab.text())
-
-        (mark,) = until(found, "a mark")
+    with Tab(port) as viser_tab, ShellTab(port) as shell:
+        mark = viser_tab.mark()
         (number,) = set(viewer.server.get_clients()) - before
-
-        def send(kind: str, content: Any) -> None:
-            socket.send(json.dumps({"kind": kind, "content": content}))
-
-        yield number, mark, send
+        yield number, mark, shell.send
 
 
 def test_each_tab_is_known_by_its_mark(viewer: tuple[Viewer, Told]) -> None:
@@ -79,6 +65,14 @@ def test_a_tab_that_has_closed_is_forgotten(viewer: tuple[Viewer, Told]) -> None
         send("dark", True)
         send("mark", new_mark)
         until(lambda: told[1:] == [(second, True)], "the second tab")
+
+
+def test_the_switch_makes_all_tabs_dark(viewer: tuple[Viewer, Told]) -> None:
+    port = viewer[0].server.get_port()
+    with Tab(port) as viser_tab, ShellTab(port) as shell:
+        assert shell.next("dark page") is False
+        viser_tab.set("Dark page", True)
+        assert shell.next("dark page") is True
 
 
 def test_a_page_that_is_not_as_expected_is_refused() -> None:

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from crazyflow_ros.view import token_bucket
-from crazyflow_ros.view.token_bucket import TokenBucket
+from crazyflow_ros.view import access
+from crazyflow_ros.view.access import TokenBucket
 
 
 class WallTime:
@@ -23,7 +23,7 @@ class WallTime:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> WallTime:
     time = WallTime()
-    monkeypatch.setattr(token_bucket.asyncio, "sleep", time.sleep)
+    monkeypatch.setattr(access.asyncio, "sleep", time.sleep)
     return time
 
 

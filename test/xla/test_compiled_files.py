@@ -22,11 +22,11 @@ import pytest
 from jax.experimental import serialize_executable
 from jax_cache import without_jax_cache
 
-from crazyflow_ros.struct import Struct, static_field
 from crazyflow_ros.utils import enable_cache
 from crazyflow_ros.xla import compiled_files, kept_files
 from crazyflow_ros.xla.compiled_files import CompiledFiles
 from crazyflow_ros.xla.start_up import StartUp
+from crazyflow_ros.xla.struct import Struct, static_field
 
 FLY = """
 import sys

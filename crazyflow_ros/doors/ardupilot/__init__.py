@@ -1,5 +1,5 @@
 """ArduPilot flies the drones, in lock-step. docs/autopilots.md explains it."""
 
-from crazyflow_ros.doors.ardupilot.door import ArduPilot
+from crazyflow_ros.doors.ardupilot.ardupilot_door import ArduPilot
 
 __all__ = ["ArduPilot"]

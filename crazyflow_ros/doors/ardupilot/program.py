@@ -4,34 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crazyflow_ros.doors.ardupilot.build import FIRST_PORT, ArduPilotBuild
-from crazyflow_ros.doors.ardupilot.door import PORTS, ArduPilot
-from crazyflow_ros.doors.program import Autopilot, run
-
-_MAVLINK = 5760  # TCP port of instance 0
+from crazyflow_ros.doors.ardupilot.ardupilot_build import ARDUPILOT
+from crazyflow_ros.doors.ardupilot.ardupilot_door import ArduPilot
+from crazyflow_ros.doors.autopilot_program import run
 
 
 def main(words: Sequence[str] | None = None, program: str = "ardupilot") -> int:
-    """Run the program until a signal arrives; see `doors.program.run`."""
-    return run(ARDUPILOT, words, program)
+    """Simulate drones that ArduPilot flies, and start ArduPilot, without ROS.
 
-
-def _who_connects(port: int, instance: int) -> str:
-    tcp = _MAVLINK + PORTS * instance
-    return (
-        f"ArduPilot -I {instance} on UDP {port}; QGroundControl on UDP 14550; MAVProxy --master "
-        f"tcp:127.0.0.1:{tcp}; MAVSDK tcpout://127.0.0.1:{tcp}; MAVROS "
-        f"fcu_url:=tcp://127.0.0.1:{tcp}"
-    )
-
-
-ARDUPILOT = Autopilot(
-    name="ardupilot",
-    title="ArduPilot",
-    settings=ArduPilot,
-    first_port=FIRST_PORT,
-    ports=PORTS,
-    freq=500,
-    build=ArduPilotBuild,
-    connects=_who_connects,
-)
+    It runs until a signal arrives, see `autopilot_program.run`.
+    """
+    return run(ArduPilot, ARDUPILOT, words, program)

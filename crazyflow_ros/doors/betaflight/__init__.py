@@ -1,5 +1,5 @@
 """Betaflight flies a drone. docs/autopilots.md explains it."""
 
-from crazyflow_ros.doors.betaflight.door import Betaflight
+from crazyflow_ros.doors.betaflight.betaflight_door import Betaflight
 
 __all__ = ["Betaflight"]

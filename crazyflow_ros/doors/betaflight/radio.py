@@ -10,11 +10,11 @@ import struct
 from contextlib import suppress
 from typing import Any
 
+from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.doors.gamepad import CHANNELS, Gamepad
-from crazyflow_ros.throttled_logger import Logger
 
 PORT = 9004
-"""UDP port of Betaflight's receiver, which cannot be changed there."""
+"""UDP port of Betaflight's receiver, which has no option to change it."""
 PACKET = struct.Struct(f"<d{CHANNELS}H")
 """Time [s], pulse lengths [µs]."""
 _QUIET = (
@@ -23,9 +23,9 @@ _QUIET = (
 
 
 class Radio:
-    """Sends the sticks of a gamepad, and those of a receiver's failsafe when it is silent.
+    """Sends the sticks of a gamepad, or those of a receiver's failsafe while the gamepad is silent.
 
-    Betaflight's own failsafe does not act in its simulator: 4.6.0 takes a silent receiver for one
+    Betaflight's own failsafe does not act in its simulator: 4.6.0 treats a silent receiver as one
     whose sticks do not move.
 
     Args:
@@ -33,7 +33,7 @@ class Radio:
         gamepad: The gamepad.
         peer: Address of Betaflight.
         link: Socket to send with.
-        logger: Says when the gamepad flies, and when no longer.
+        logger: Logs when the gamepad takes over and when it falls silent.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Radio:
         self._flies = False
 
     def forget(self) -> None:
-        """Begin anew with the next Betaflight."""
+        """Start over with the next Betaflight."""
         self._begins = None
 
     def send(self, time: float) -> None:

@@ -1,5 +1,5 @@
 """The Crazyflie's own firmware flies the drones. docs/autopilots.md explains it."""
 
-from crazyflow_ros.doors.crazyflie_firmware.door import CrazyflieFirmware
+from crazyflow_ros.doors.crazyflie_firmware.firmware_door import CrazyflieFirmware
 
 __all__ = ["CrazyflieFirmware"]

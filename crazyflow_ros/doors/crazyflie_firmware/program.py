@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crazyflow_ros.doors.crazyflie_firmware.build import FIRST_PORT, FirmwareBuild
-from crazyflow_ros.doors.crazyflie_firmware.door import NAME, CrazyflieFirmware
-from crazyflow_ros.doors.program import Autopilot, run
+from crazyflow_ros.doors.autopilot_program import run
+from crazyflow_ros.doors.crazyflie_firmware.firmware_build import FIRMWARE, NAME
+from crazyflow_ros.doors.crazyflie_firmware.firmware_door import CrazyflieFirmware
 
 
 def main(words: Sequence[str] | None = None, program: str = NAME) -> int:
-    """Run the program until a signal arrives; see `doors.program.run`."""
-    return run(FIRMWARE, words, program)
+    """Simulate drones that the Crazyflie's firmware flies, and start it, without ROS.
 
-
-def _who_connects(port: int, instance: int) -> str:
-    del instance
-    return f"its firmware, `cf2 {port} 127.0.0.1`, on UDP {port}"
-
-
-FIRMWARE = Autopilot(
-    name=NAME,
-    title="Crazyflie firmware",
-    settings=CrazyflieFirmware,
-    first_port=FIRST_PORT,
-    ports=1,
-    freq=1000,
-    build=FirmwareBuild,
-    connects=_who_connects,
-    model="cf2x_L250",
-    pace="in real time",
-)
+    It runs until a signal arrives, see `autopilot_program.run`.
+    """
+    return run(CrazyflieFirmware, FIRMWARE, words, program)

@@ -1,5 +1,5 @@
 """PX4 flies the drones, in lock-step. docs/autopilots.md explains it."""
 
-from crazyflow_ros.doors.px4.door import Px4
+from crazyflow_ros.doors.px4.px4_door import Px4
 
 __all__ = ["Px4"]

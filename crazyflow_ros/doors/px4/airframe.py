@@ -1,4 +1,4 @@
-"""An airframe of PX4 for each of our drones, from its figures."""
+"""PX4's airframe for each of our drones, from its figures."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import numpy as np
 
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import load_drone, model_name
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics import RPM
 
 NUMBER = 22_000
-"""The first of those that PX4 leaves to others."""
+"""The first airframe number that PX4 leaves to others."""
 _HOVER_LIMITS = 0.1, 0.8  # of MPC_THR_HOVER
 _POINTS = np.linspace(0.1, 1.0, 50)  # of the thrust curve
 
 
 def file_name(drone_model: str) -> str:
-    """Return the name of the file, whose end is PX4_SIM_MODEL."""
+    """Return the name of the airframe's file, which ends with PX4_SIM_MODEL."""
     return f"{NUMBER}_{simulator_model(drone_model)}"
 
 
 def simulator_model(drone_model: str) -> str:
-    """Return PX4_SIM_MODEL; the first word is that of simulators that PX4 does not start."""
+    """Return PX4_SIM_MODEL; its first word means that PX4 does not start the simulator."""
     return f"none_{model_name(drone_model)}"
 
 
 def airframe(drone_model: str) -> str:
     """Return the airframe, a script for `etc/init.d-posix/airframes`.
 
-    It has the places and directions of the rotors, the curve of the thrust and the thrust in
-    hover. The gains are PX4's, made for drones of a kilogram or two.
+    It contains the places and directions of the rotors, the thrust curve and the hover thrust. The
+    gains remain PX4's, which suit drones of a kilogram or two.
     """
     parameters = {"CA_AIRFRAME": 0, "CA_ROTOR_COUNT": 4} | _rotors(drone_model)
     parameters |= {f"PWM_MAIN_FUNC{i + 1}": 101 + i for i in range(4)}

@@ -1,8 +1,8 @@
 """The messages of MAVLink 2 that PX4's simulator interface uses, and their frames.
 
 Source: https://mavlink.io/en/guide/serialization.html, and the definitions of the messages in
-`common.xml`. Each message has its fields in the order of the wire: by size, then those that came
-later.
+`common.xml`. The fields of each message are in the order of the wire: by size, then those of later
+versions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Heartbeat(NamedTuple):
 
 
 class CommandLong(NamedTuple):
-    """COMMAND_LONG: PX4 asks for messages with it, which a simulator sends in any case."""
+    """COMMAND_LONG: with it PX4 requests messages that a simulator sends in any case."""
 
     params: tuple[float, ...]
     command: int
@@ -149,7 +149,7 @@ class HilOpticalFlow(NamedTuple):
 
     time_usec: int
     integration_time_us: int
-    """Time in which it has moved so."""
+    """Time of that movement."""
     integrated_x: float
     """About the axis forward [rad], positive if the sensor turns about it, or moves to the left."""
     integrated_y: float
@@ -211,7 +211,7 @@ _SYSTEM, _COMPONENT = 1, 200  # of the simulator
 
 
 class _Wire(NamedTuple):
-    """How a message is sent."""
+    """The wire format of a message."""
 
     type: type[Message]
     number: int
@@ -219,9 +219,9 @@ class _Wire(NamedTuple):
     """Digest of its definition, which is part of the check sum."""
     payload: struct.Struct
     origin: bytes
-    """The part of its header that says who sends it, and what it is."""
+    """Part of the header: sender and number of the message."""
     places: tuple[int | slice, ...]
-    """Of each field among the numbers of the payload."""
+    """Index of each field in the numbers of the payload."""
 
 
 def _wire(type: type[Message], number: int, crc_extra: int, fields: str) -> _Wire:
@@ -289,10 +289,10 @@ def encode(message: Message, sequence: int) -> bytes:
 
 
 class Parser:
-    """Finds the messages in a stream of bytes, whatever is between them.
+    """Finds messages in a stream of bytes, whatever lies between them.
 
     Attributes:
-        refused: Number of bytes since the last message that were part of none.
+        refused: Number of bytes since the last message that belong to no message.
     """
 
     def __init__(self) -> None:
@@ -300,9 +300,9 @@ class Parser:
         self.refused = 0
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Yield the messages that are complete with these bytes.
+        """Yield the messages that these bytes complete.
 
-        Frames of other messages and damaged ones are passed over. Signatures are not checked.
+        Unknown and damaged frames are skipped. Signatures are not checked.
         """
         data, at = self._bytes + data, 0
         while True:
@@ -334,7 +334,7 @@ def _is_whole(frame: bytes, wire: _Wire) -> bool:
 
 
 def _decoded(payload: bytes, wire: _Wire) -> Message:
-    """Return a message; zeros at its end are not sent, and fields of later versions are cut off."""
+    """Decode a message; trailing zeros are not sent, and fields of later versions are ignored."""
     size = wire.payload.size
     numbers = wire.payload.unpack(payload[:size].ljust(size, b"\0"))
     return wire.type._make([numbers[place] for place in wire.places])

@@ -4,34 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crazyflow_ros.doors.program import Autopilot, run
-from crazyflow_ros.doors.px4.build import Build
-from crazyflow_ros.doors.px4.door import Px4
-
-FIRST_PORT = 4560
-"""TCP port of PX4's instance 0; the others follow."""
+from crazyflow_ros.doors.autopilot_program import run
+from crazyflow_ros.doors.px4.px4_build import PX4
+from crazyflow_ros.doors.px4.px4_door import Px4
 
 
 def main(words: Sequence[str] | None = None, program: str = "px4") -> int:
-    """Run the program until a signal arrives; see `doors.program.run`."""
-    return run(PX4, words, program)
+    """Simulate drones that PX4 flies, and start PX4, without ROS.
 
-
-def _who_connects(port: int, instance: int) -> str:
-    local, remote = 14580 + instance, min(14540 + instance, 14549)
-    return (
-        f"PX4 -i {instance} on TCP {port}; QGroundControl on UDP 14550; MAVSDK "
-        f"udpin://127.0.0.1:{remote}; MAVROS fcu_url:=udp://:{remote}@127.0.0.1:{local}"
-    )
-
-
-PX4 = Autopilot(
-    name="px4",
-    title="PX4",
-    settings=Px4,
-    first_port=FIRST_PORT,
-    ports=1,
-    freq=500,
-    build=Build,
-    connects=_who_connects,
-)
+    It runs until a signal arrives, see `autopilot_program.run`.
+    """
+    return run(Px4, PX4, words, program)

@@ -1,4 +1,4 @@
-"""What PX4 gets of cameras: optical flow of the floor, and visual odometry."""
+"""Camera measurements for PX4: optical flow of the floor and visual odometry."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.doors.px4.mavlink import HilOpticalFlow, Message, Odometry
-from crazyflow_ros.doors.settings import DoorContext
 from crazyflow_ros.drones.instruments import (
     PMW3901,
     PMW3901_MIN_RANGE,
     PMW3901_PERIOD,
     NoiseCfg,
+    flow_rates,
 )
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime.door_settings import DoorContext
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import (
     enu_to_ned,
@@ -48,7 +49,7 @@ class Vision:
     """Flow sensors that look down, and visual odometry, of all drones.
 
     Args:
-        rate: Of both [Hz].
+        rate: Rate of both [Hz].
         flow: Whether the drones have flow sensors.
         odometry: Whether they have visual odometry.
         context: The simulation.
@@ -73,7 +74,7 @@ class Vision:
     def take(
         self, snapshot: Snapshot, mirror: Mirror, rates: np.ndarray, time_usec: int
     ) -> list[Sequence[Message]]:
-        """Return the messages of all drones, for each kind that there is.
+        """Return the messages of all drones, one list for each kind of sensor that they have.
 
         Args:
             snapshot: The state.
@@ -89,21 +90,21 @@ class Vision:
         return found
 
     def forget(self, drones: np.ndarray) -> None:
-        """Begin again with other errors for some drones, by index, because they were reset."""
+        """Give drones that were reset, by index, sensors with other errors."""
         for noise in (self._flow, self._place, self._turn, self._velocity):
             noise.reset(drones)
 
     def _flows(
         self, snapshot: Snapshot, mirror: Mirror, rates: np.ndarray, time_usec: int
     ) -> list[HilOpticalFlow]:
-        below = mirror.ranges(snapshot.names)[:, 5]
+        below = mirror.range(snapshot.names)
         is_sharp = np.isfinite(below) & (below >= PMW3901_MIN_RANGE)
-        distance = np.where(is_sharp, below, np.inf)[:, None]
+        distance = np.where(is_sharp, below, np.inf)
         # About the axes forward and right; what turns the sensor to the right, or moves it to the
         # left, is positive about the first, what moves it forward about the second.
-        moves = snapshot.body_vel[:, 1::-1] / distance
-        turns = flu_to_frd(snapshot.ang_vel)[:, :2]
-        flow = self._flow.apply(moves + turns, self._dt) * self._dt * is_sharp[:, None]
+        forward, left = flow_rates(snapshot.body_vel.T, snapshot.ang_vel.T, distance)
+        rates_about = np.stack([left, forward], axis=-1)
+        flow = self._flow.apply(rates_about, self._dt) * self._dt * is_sharp[:, None]
         turned = flu_to_frd(rates) * self._dt
         rows = zip(flow.tolist(), turned.tolist(), is_sharp.tolist())
         period = round(1e6 * self._dt)
@@ -134,7 +135,7 @@ class Vision:
 
 
 def _covariance(variances: Sequence[float]) -> tuple[float, ...]:
-    """Return the upper half of a matrix of 6 times 6 with these on its diagonal, row by row."""
+    """Return the upper half of a 6 by 6 matrix with these on its diagonal, row by row."""
     found = [0.0] * 21
     for place, variance in zip(_DIAGONAL, variances):
         found[place] = float(variance)

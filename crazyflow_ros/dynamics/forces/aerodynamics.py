@@ -28,11 +28,11 @@ from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 _LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground effect is valid
 _HIGHEST = 25.0  # rotor radii, maximum height at which the ground effect is computed
-_RESISTANCE = 1.35  # of turning rotors in a jet, over dynamic pressure and the area of the discs
+_RESISTANCE = 1.35  # loss of thrust in a jet, per dynamic pressure and area of the rotor discs
 
 
 @built_once
-def ground_effect(drone: str | Sequence[str]) -> DroneForce:
+def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> DroneForce:
     """Build the additional thrust near the floor z = 0, for each rotor at its own height.
 
     A rotor of radius R at height z produces 1 / (1 - (R / 4z)^2) times its thrust far from the
@@ -41,7 +41,9 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
 
     Args:
         drone: Name of the drone, or of each drone of a world, for the positions of the rotors.
+        freq: Has no effect.
     """
+    del freq
     figures = _figures(drone)
     mixing = load_drone(drone if isinstance(drone, str) else drone[0])["mixing_matrix"]
     # Thrust f at (x, y) produces the torque (y f, -x f).
@@ -71,27 +73,29 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
 
 
 @built_once
-def downwash(drone: str | Sequence[str]) -> DroneForce:
+def downwash(drone: str | Sequence[str], freq: float | None = None) -> DroneForce:
     """Build the downwash of drones above others in the same world.
 
     Below a drone, against its thrust, the jets of its rotors merge. As in H. Reichardt's theory of
     free turbulence (1942) their momenta add up, and each spreads like a round jet, whose speed is
-    halved at 0.094 times the distance below, from the axis (S. B. Pope, "Turbulent Flows", 2000,
+    halved at 0.094 times the depth away from the axis (S. B. Pope, "Turbulent Flows", 2000,
     section 5.1). So at the depth z the momentum, whose flux is the thrust T, has a Gaussian
     profile; its mean square radius is that of the rotor discs plus that of the spreading. The
     drone below loses thrust: 1.35 times the dynamic pressure of the air, averaged over its rotor
-    discs, times their area. At the distance r from the axis that is
+    discs, times their area. At the distance r from the axis the loss is
 
         1.35 * 4 R^2 T / b^2 * exp(-2 r^2 / b^2),    b^2 = w_above + w_below + (0.113 z)^2
                                                      w = 4 L^2 + R^2
 
     with the radius R of its rotors; L is their distance from the body's x and y axes. 1.35 is
-    fitted to flights of Crazyflies, see docs/dynamics.md. Left out are the motion of the drone
-    below, the time that the air takes, and the torque where the flow differs among rotors.
+    fitted to flights of Crazyflies, see docs/dynamics.md. The model leaves out the motion of the
+    drone below, the time that the air takes, and the torque where the flow differs among rotors.
 
     Args:
         drone: Name of the drone, or of each drone of a world, for its rotors.
+        freq: Has no effect.
     """
+    del freq
     force = downwash_in_order(drone)
     return DroneForce(
         *("downwash", each_of(drone), None),
@@ -110,8 +114,8 @@ def downwash_in_order(
 
     Returns:
         A function whose last argument is None, or the drones in an order in which neighbours
-        follow each other, and the inverse of that permutation, (2, M) integers. The order changes
-        the time that the function takes, and never its result.
+        follow each other, and the inverse of that permutation, (2, M) integers. The order affects
+        the run time, never the result.
     """
     figures = _figures(drone)
     resistance = _RESISTANCE * 4 * figures["rotor_radius"] ** 2
@@ -129,7 +133,7 @@ def downwash_in_order(
         def loses(pressure: Array) -> Wrench:
             loss = jnp.asarray(resistance, dtype) * pressure
             zero = jnp.zeros_like(loss)
-            # The share of a flow downwards that goes through the discs of a tilted drone.
+            # The share of a downward flow that passes through the discs of a tilted drone.
             return Wrench(scale(up, -loss * up[2]), (zero, zero, zero))
 
         if shape[-1] > FEW:
@@ -137,7 +141,7 @@ def downwash_in_order(
         everywhere = partial(jets.on, state.pos, own)
         return jax.lax.cond(
             jnp.any(everywhere()[2]),
-            # Computed again, which is cheaper than to store them.
+            # Computed again, which is cheaper than storing them.
             lambda: loses(pressures(thrust, *everywhere())),
             lambda: no_wrench(state.pos[0]),
         )

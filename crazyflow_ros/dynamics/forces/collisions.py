@@ -70,7 +70,7 @@ class _Found(NamedTuple):
 def contact_spheres(drone: str) -> np.ndarray:
     """Return (13, 4) centres (body frame, m) and radii [m] of the spheres that touch obstacles.
 
-    They are the points that touch the floor, without a radius, and spheres in the middle and at the
+    These are the points that touch the floor, with radius 0, and spheres in the middle and at the
     middle of each side, which leave no gaps.
     """
     points, ((width, height, middle),) = contact_points(drone), _hull(drone)
@@ -201,10 +201,9 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
 
 
 class DroneMeetings:
-    """The contacts of drones with one another, by how far apart their numbers are.
+    """The contacts of drones with one another, by the difference of their numbers.
 
-    Half of these distances cover all pairs, because each pair is the same seen from both of its
-    drones.
+    Differences count modulo the number of drones, so those up to half of it cover all pairs.
 
     Args:
         drone: See `drone_contact`.
@@ -219,7 +218,7 @@ class DroneMeetings:
         self._reach = _reach(self._spheres)
 
     def among(self, state: BodyState, order: Array | None) -> Array:
-        """Return (M // 2 + 1,) at which distances drones may touch; or which of few drones may.
+        """Return at which differences drones may touch, (M // 2 + 1,); for few, which drones may.
 
         Args:
             state: State of the drones.
@@ -234,7 +233,7 @@ class DroneMeetings:
         )
 
     def _near(self, state: BodyState, places: Array) -> Array:
-        """Return which drones may touch the one that is `places` further on."""
+        """Return which drones may touch the drone `places` further on."""
         pos, way = _further((state.pos, travel(state.vel, self._freq)), places)
         gap = subtract(pos, state.pos)
         return dot(gap, gap) < (2 * self._reach + way + travel(state.vel, self._freq)) ** 2
@@ -242,7 +241,7 @@ class DroneMeetings:
     def wrench(
         self, state: BodyState, free: BodyDerivative, params: RigidBody, close: Array
     ) -> Wrench:
-        """Return the wrenches of the contacts, given the motion without them, and `among`."""
+        """Return the wrenches of the contacts, from the motion without them and `among`."""
         like, freq = state.pos[0], self._freq
         n_drones = like.shape[-1]
         few = n_drones <= FEW
@@ -293,7 +292,7 @@ class _Hulled(NamedTuple):
 
 
 def _pushed(freq: float, mine: _Hulled, others: _Hulled) -> tuple[Wrench, Wrench]:
-    """Return the wrenches on drones and on others by contacts of each with the one beside it."""
+    """Return the wrenches on `mine` and on `others` from the contacts between each pair of them."""
     axis = -1 - mine.pos[0].ndim
     bodies, pos, hulls, balls = jax.tree.map(lambda x, y: jnp.stack((x, y), axis), mine, others)
     # The spheres of both drones, each against the hull of the other.
@@ -321,9 +320,9 @@ def _all_pushed(freq: float, drones: _Hulled, places: Array, _: Array) -> tuple[
 def _some_pushed(
     freq: float, drones: _Hulled, places: Array, close: Array
 ) -> tuple[Wrench, Wrench]:
-    """Return the same of many drones, of which few are close to the other.
+    """Return the same for many drones, few of which are close to the other one of their pair.
 
-    They are in one array, of which only the blocks with such drones are computed.
+    All drones are in one array; only its blocks that contain close drones are computed.
     """
     n_drones = close.shape[-1]
     leaves, of_state = jax.tree.flatten((drones.body, drones.pos))
@@ -331,7 +330,7 @@ def _some_pushed(
     twice = jnp.concatenate((states, states), axis=-1)
 
     def part(x: Array, start: Array) -> Array:
-        """Return the values of a block; they may be the same for all drones."""
+        """Return the values of a block, from values for each drone or one for all."""
         if x.shape[-1] == 1:
             return jnp.broadcast_to(x, (*x.shape[:-1], _BLOCK))
         if x.shape[-1] == n_drones:

@@ -1,7 +1,7 @@
-"""Which of many drones may touch one another, without comparing each pair.
+"""Search for drones that may touch one another, without comparing each pair.
 
-Drones that are near each other are taken together, see `jets`: only groups whose boxes are within
-reach of each other are compared drone by drone.
+Neighbouring drones form groups, see `jets`: only groups whose boxes are within reach of each other
+are compared drone by drone.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _ROUNDING, _OF_PLACES = 1e-4, 1e-6  # of distances, and of coordinates
 
 
 def encounters(pos: Vec3, radius: Array, order: Array | None) -> Array:
-    """Return how far apart, in their numbers, drones are of which some may touch.
+    """Return the differences of drone numbers at which some pair of drones may touch.
 
     Args:
         pos: Positions [m] of M drones, on the last axis.
-        radius: Of the spheres around them that have to overlap [m].
+        radius: Radii of the spheres around the drones that have to overlap [m].
         order: Drones in an order in which neighbours follow each other, and its inverse, (2, M)
-            integers. It changes the time that the function takes, and never which pairs it finds.
+            integers. The order affects the run time, never the pairs found.
 
     Returns:
-        (M // 2 + 1,) whether spheres i and i + k, modulo M, may overlap for some i; nothing for
-        k = 0. Pairs with a lost drone, whose state may be NaN, never do.
+        (M // 2 + 1,) whether spheres i and i + k, modulo M, may overlap for some i; False for
+        k = 0. Pairs with a lost drone, whose state may be NaN, never overlap.
     """
     n_drones, missing = pos[0].shape[-1], -pos[0].shape[-1] % TOGETHER
     n_groups = (n_drones + missing) // TOGETHER
@@ -49,7 +49,7 @@ def encounters(pos: Vec3, radius: Array, order: Array | None) -> Array:
         return jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, k, axis), tree)
 
     def neighbours(k: Array) -> Array:
-        """Return which groups may have a neighbour in a group; each pair of groups once."""
+        """Return which groups may touch group `k`; each pair of groups is found once."""
         own, sides = part(boxes, k, -1)
         near = jnp.arange(n_groups) >= k
         for x, y, a, b in zip(boxes[0], own, boxes[1], sides):

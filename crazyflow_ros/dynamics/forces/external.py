@@ -26,10 +26,10 @@ class _ForDrones:
 
     Attributes:
         name: Name in error messages.
-        drones: Name of each drone of a world, or the one name of all.
+        drones: Name of each drone of a world, or one name for all.
         freq: Step frequency in Hz; None if the force does not depend on it.
         is_shared: Whether the law depends on nothing that changes later, so that simulations with
-            equal forces share what is compiled.
+            equal forces share compiled code.
     """
 
     name: str
@@ -47,20 +47,20 @@ class _ForDrones:
             raise ValueError(f"{self.name} needs a positive freq, got {self.freq}")
 
     def check(self, drones: tuple[str, ...], freq: float) -> None:
-        """Check that it was built for the drones and step frequency of a simulation.
+        """Check that the force was built for the drones and step frequency of a simulation.
 
         Args:
             drones: Name of each drone of a world.
             freq: Step frequency in Hz.
 
         Raises:
-            ValueError: It was built for other drones or another frequency.
+            ValueError: The force was built for other drones or another frequency.
         """
         if drones not in (self.drones, self.drones * len(drones)):
             own, there = (_listed(names) for names in (self.drones, drones))
-            raise ValueError(f"{self.name} is made for {own}, the simulation has {there}")
+            raise ValueError(f"{self.name} was built for {own}, the simulation has {there}")
         if self.freq not in (None, freq):
-            raise ValueError(f"{self.name} is made for a freq of {self.freq}, here it is {freq}")
+            raise ValueError(f"{self.name} was built for {self.freq} Hz, the simulation has {freq}")
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ _MOST = 64  # forces of a kind
 
 
 def built_once(build: Callable[P, F]) -> Callable[P, F]:
-    """Return `build`, which returns the same force for the same drones and other arguments.
+    """Make `build` return the same force for the same drones and other arguments.
 
-    Functions of equal laws would differ, and each simulation would be compiled anew.
+    Otherwise equal laws would be different functions, and each simulation would be compiled anew.
     """
     kept, arguments = lru_cache(_MOST, typed=True)(build), signature(build)
 

@@ -24,7 +24,7 @@ from crazyflow_ros.dynamics.components import (
     transform,
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, built_once, each_of
-from crazyflow_ros.dynamics.forces.impulses import SAG, Touch, body, held_alone
+from crazyflow_ros.dynamics.forces.impulses import Touch, body, held_alone
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 
@@ -35,11 +35,6 @@ def contact_points(drone: str) -> np.ndarray:
     feet = [(x * figures["L"], y * figures["L"], geometry["foot_z"]) for x, y in signs]
     width, height = geometry["hull_half_width"], geometry["rotor_z"]
     return np.array(feet + [(x * width, y * width, height) for x, y in signs])
-
-
-def rest_height(drone: str) -> float:
-    """Return the height of the centre of mass of a drone that stands on the floor, m."""
-    return float(-load_drone(drone)["geometry"]["foot_z"] - SAG)
 
 
 def rows(points: Sequence[np.ndarray], like: Array) -> tuple[Array, ...]:

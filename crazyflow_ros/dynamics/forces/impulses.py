@@ -32,13 +32,13 @@ from crazyflow_ros.dynamics.components import (
     transform,
     transpose,
 )
+from crazyflow_ros.dynamics.forces import SAG
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.xla.kernels import apart
 
 T = TypeVar("T")
 
 FRICTION = 0.6  # Coulomb coefficient, plastic on a hard floor
-SAG = 0.25e-3  # m, depth at which a point rests, so that the next tick also finds the contact
 _RESTITUTION = 0.4  # ratio of rebound to impact speed beyond the next constant
 _SLOWEST_BOUNCE = 0.1  # m/s
 # A point within one tick of the surface rebounds, with half a tick of margin: otherwise the tick
@@ -106,7 +106,7 @@ _Given = tuple[Vec3, Vec3]  # impulse, and its moment in the body frame, of S bo
 
 
 def body(state: BodyState, free: BodyDerivative, params: RigidBody, freq: float) -> Body:
-    """Return drones that move with the derivative `free` for a tick."""
+    """Return the motion and inertia of drones whose derivative without the contact is `free`."""
     like = state.pos[0]
     inverse_mass, inertia, to_world = jax.tree.map(
         lambda x: jnp.broadcast_to(x, like.shape),
@@ -125,7 +125,7 @@ def held(touch: Touch, bodies: Body, arm: Vec3, sign: Array, freq: float) -> Wre
 
     Args:
         touch: The K points.
-        bodies: One body, or two that touch each other: S, the first axis.
+        bodies: One body, or two that touch each other, S, on the first axis.
         arm: From the centres of mass to the points, (K, S, ...).
         sign: 1 for the body that a normal points to, -1 for the other, (K, S, 1, ...).
         freq: Step frequency in Hz.
@@ -273,7 +273,7 @@ def _gripping(row: _Rows, grip: Array, push: Array, given: _Given) -> Array:
 
 
 def _more(given: _Given, row: _Rows, impulses: Array) -> _Given:
-    """Return the sums with additional impulses along the directions of a row."""
+    """Add impulses along the directions of a row to the sums `given`."""
     return jax.tree.map(
         lambda sum_, x: reduce(jnp.add, [sum_, *jnp.moveaxis(x * impulses, 1, 0)]),
         given,

@@ -1,9 +1,8 @@
 """The jets of air below drones, and the pressure of all jets on each drone.
 
-With many drones, most are far from most jets. So drones that are near each other are taken
-together, and only jets that reach the box around them are computed. A drone adds up the jets in
-the order of the drones that make them, whoever is near it, so that the result does not depend on
-which drones are taken together.
+Most of many drones are far from most jets. So neighbouring drones form groups, and only jets that
+reach the box around a group are computed. Each drone adds up the jets in the order of the drones
+that make them, so the result does not depend on the groups.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from jax import Array
 from crazyflow_ros.dynamics.components import Vec3, add, dot, scale, subtract, total
 
 FEW = 128
-"""Drones of which each pair is computed."""
-# Of a round jet: distance from the axis, per length, at 1 / e of the speed; at half, it is 0.094.
+"""Largest number of drones for which each pair is computed."""
+# Radius of a round jet, per length, at which its speed is 1 / e; half its speed is at 0.094.
 _JET_SPREAD = 0.094 / sqrt(log(2))
 _REACH = 9.2  # squared distance from the axis, over b^2, beyond which a jet has 1e-8 of its force
 TOGETHER = 16
-"""Drones in a box."""
-_GROUP = 16  # jets that are left out together
+"""Number of drones in a group."""
+_GROUP = 16  # jets that are skipped together
 _ROUNDING = 1e-4  # of a distance: a jet that reaches a drone must reach the box around it
 
 
@@ -34,7 +33,7 @@ class Jets(NamedTuple):
     pos: Vec3
     """Where they begin [m]."""
     up: Vec3
-    """Against their direction."""
+    """Unit vectors against the flow."""
     thrust: Array
     """N."""
     width: Array
@@ -45,11 +44,11 @@ class Jets(NamedTuple):
 
         Args:
             there: Positions of the drones [m].
-            width: Their squared widths [m^2], one axis.
+            width: Squared widths of the drones [m^2], one axis.
 
         Returns:
-            Squared distances from the axes and squared widths [m^2], and whether they meet, which
-            is False for pairs with a lost drone, whose state may be NaN.
+            Squared distances from the axes and squared widths [m^2], and whether they meet: never
+            with a lost drone, whose state may be NaN.
         """
         x, y, z = (p[..., :, None] - q[..., None, :] for p, q in zip(self.pos, there))
         up = self.up
@@ -59,12 +58,12 @@ class Jets(NamedTuple):
         return aside, wide, (depth > 0) & (aside < _REACH * wide) & (self.thrust[..., None] > 0)
 
     def reach(self, centre: Vec3, half: Vec3, width: Array) -> Array:
-        """Return which jets may meet a drone in a box, with squared widths up to `width` [m^2].
+        """Return which jets may meet a drone in a box.
 
         Args:
             centre: Centre of the box [m].
-            half: Half its sides [m].
-            width: See above.
+            half: Half the sides of the box [m].
+            width: Largest squared width of a drone in the box [m^2].
         """
         away, up = subtract(self.pos, centre), self.up
         depth, squared = dot(away, up), dot(away, away)
@@ -78,13 +77,13 @@ class Jets(NamedTuple):
 
 
 def pressures(thrust: Array, aside: Array, width: Array, meets: Array) -> Array:
-    """Return the sum of the jets on each drone, with the results of `Jets.on`."""
+    """Return the pressure of all jets on each drone [N/m^2], from the results of `Jets.on`."""
     pressure = thrust[..., None] / width * jnp.exp(-2 * aside / width)
     return total(jnp.where(meets, pressure, 0.0))
 
 
 def pressures_of_many(jets: Jets, order: Array | None) -> Array:
-    """Return the sum of the jets of many drones on each of them, in N/m^2.
+    """Return the pressure of the jets of many drones on each of them [N/m^2].
 
     Args:
         jets: The jets.
@@ -141,10 +140,7 @@ def pressures_of_many(jets: Jets, order: Array | None) -> Array:
 
 
 def box(points: Vec3) -> tuple[Vec3, Vec3]:
-    """Return the centre of the box around the points that are finite, and half its sides.
-
-    The points are the last axis.
-    """
+    """Return the centre and half the sides of the box around the finite points on the last axis."""
     big = jnp.asarray(1e9, points[0].dtype)
 
     def ends(x: Array) -> tuple[Array, Array]:

@@ -2,106 +2,137 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from geometry_msgs.msg import PointStamped, PoseStamped, Twist, TwistStamped, WrenchStamped
+import rclpy
+from geometry_msgs.msg import Twist, TwistStamped, WrenchStamped
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from std_msgs.msg import Float64MultiArray
-from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from crazyflow_ros.control import Control
-from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight import Setpoint
-from crazyflow_ros.ros.commands import setpoint_messages
-from crazyflow_ros.ros.commands.twists import TwistTopics
-from crazyflow_ros.runtime import TimedWrench
+from crazyflow_ros.ros.commands.setpoint_messages import VELOCITY, WRENCH, Command, commands
+from crazyflow_ros.ros.messages.serialisation import type_name
+from crazyflow_ros.ros.other_nodes import TWIN
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
 
-Conversion = Callable[[Any, str], Setpoint]
-RecordedCommands = Callable[[Conversion, str, Any], Conversion]
-"""Takes a conversion, the topic and type of its messages; returns one that records them, too."""
-Apply = Callable[[str, Any], None]
-"""Applies a message to a drone; raises ValueError if the message is invalid."""
+RecordCommand = Callable[[str, str, Any, Setpoint], None]
+"""Takes the drone, the topic, a message and its setpoint, before the setpoint is posted."""
 
 COMMAND_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 """Only the latest command matters."""
-
-
-def inputs(control: Control, drone_model: str) -> dict[str, tuple[Any, Conversion]]:
-    """Return the type and the conversion of command messages, by topic.
-
-    Args:
-        control: Control mode of the topic `command`.
-        drone_model: Model of the drones.
-    """
-    return {
-        **_streamed(drone_model),
-        "cmd_pose": (PoseStamped, setpoint_messages.pose),
-        "cmd_vel": (TwistStamped, setpoint_messages.velocity),
-        "goal_pose": (PoseStamped, setpoint_messages.goal_pose),
-        "clicked_point": (PointStamped, setpoint_messages.clicked_point),
-        "cmd_trajectory": (MultiDOFJointTrajectory, setpoint_messages.trajectory),
-        "command": (Float64MultiArray, partial(setpoint_messages.raw, control=control)),
-    }
-
-
-def _streamed(drone_model: str) -> dict[str, tuple[Any, Conversion]]:
-    """Return the streamed setpoints of crazyswarm2; all but one need its message package."""
-    most_thrust = 4 * float(load_drone(drone_model)["thrust_max"])
-    legacy = partial(setpoint_messages.legacy, most_thrust=most_thrust)
-    found: dict[str, tuple[Any, Conversion]] = {"cmd_vel_legacy": (Twist, legacy)}
-    with suppress(ModuleNotFoundError):  # the feature `flight_services` warns about it
-        from crazyflie_interfaces.msg import FullState, Hover, Position, VelocityWorld
-
-        found["cmd_full_state"] = (FullState, setpoint_messages.full_state)
-        found["cmd_hover"] = (Hover, setpoint_messages.hover)
-        found["cmd_position"] = (Position, setpoint_messages.position)
-        found["cmd_velocity_world"] = (VelocityWorld, setpoint_messages.velocity_world)
-    return found
+TWIST = type_name(Twist)
+"""Its name in the ROS graph."""
+_END_TIMEOUT = 5.0  # s
 
 
 class CommandTopics:
     """Subscriptions that pass commands to the physics thread; invalid commands change nothing."""
 
-    def __init__(self, simulator: Host, recorded: RecordedCommands | None) -> None:
-        self._simulator, self._physics = simulator, simulator.physics
-        self._recorded = recorded
-        self._inputs = inputs(self._physics.control, simulator.parameters.drone_model)
-        self._velocity: dict[str, Callable[[Any], None]] = {}
+    def __init__(self, simulator: Host, record: RecordCommand | None) -> None:
+        self._simulator, self._physics, self._record = simulator, simulator.physics, record
+        self._commands = commands(self._physics.control, simulator.parameters.drone_model)
         simulator.for_each_drone(self._add_drone)
         simulator.on_close(TwistTopics(simulator, self._twist).close)
 
     def _add_drone(self, drone: str) -> None:
-        for topic, (message_type, conversion) in self._inputs.items():
-            if self._recorded is not None:
-                name = f"{drone}/{topic}"
-                conversion = self._recorded(conversion, name, message_type)
-            apply = partial(self._command, conversion)
-            if message_type is TwistStamped:
-                self._velocity[drone] = partial(apply, drone)
-            self._subscribe(drone, topic, message_type, apply)
-        self._subscribe(drone, "wrench", WrenchStamped, self._push)
+        subscribe = self._simulator.create_subscription
+        for command in self._commands.values():
+            receive = partial(self._command, command, drone)
+            subscribe(command.type, f"{drone}/{command.topic}", receive, COMMAND_QOS)
+        push = partial(self._push, drone)
+        subscribe(WRENCH.type, f"{drone}/{WRENCH.topic}", push, COMMAND_QOS)
 
-    def _subscribe(self, drone: str, topic: str, message_type: Any, apply: Apply) -> None:
-        receive = partial(apply, drone)
-        self._simulator.create_subscription(message_type, f"{drone}/{topic}", receive, COMMAND_QOS)
+    def _command(self, command: Command, drone: str, message: Any) -> None:
+        setpoint = command.convert(message, drone)
+        if self._record is not None:
+            self._record(drone, command.topic, message, setpoint)
+        self._physics.command(drone, setpoint)
 
     def _twist(self, drone: str, message: Twist) -> None:
-        self._velocity[drone](TwistStamped(twist=message))
-
-    def _command(self, conversion: Conversion, drone: str, message: Any) -> None:
-        self._physics.command(drone, conversion(message, drone))
+        self._command(VELOCITY, drone, TwistStamped(twist=message))
 
     def _push(self, drone: str, message: WrenchStamped) -> None:
-        wrench: TimedWrench = setpoint_messages.wrench(message, drone)
+        wrench = WRENCH.convert(message, drone)
         self._physics.apply_wrench(drone, wrench, key=("topic", drone))
 
 
-def declare(simulator: Host, recorded: RecordedCommands | None) -> None:
-    """Create the subscriptions."""
-    CommandTopics(simulator, recorded)
+class TwistTopics:
+    """Subscribes to Twist on cmd_vel, besides TwistStamped, where another node publishes it.
+
+    Programs for teleoperation publish either, but a node can subscribe to a topic with one type
+    only. A second node therefore subscribes to Twist as soon as a publisher of it is discovered.
+
+    Args:
+        simulator: The node that subscribes to TwistStamped.
+        receive: Callback with the name of a drone and a Twist.
+    """
+
+    def __init__(self, simulator: Host, receive: Callable[[str, Twist], None]) -> None:
+        self._simulator, self._receive = simulator, receive
+        self._listener: _Listener | None = None
+        self._subscriptions: dict[str, Any] = {}
+        simulator.other_nodes.follow(self._look)
+
+    def close(self) -> None:
+        """Stop the second node."""
+        if self._listener is not None:
+            self._listener.close()
+
+    def _look(self) -> None:
+        simulator = self._simulator
+        topics = {
+            simulator.resolve_topic_name(f"{name}/{VELOCITY.topic}"): name
+            for name in simulator.interfaces.drones
+        }
+        for topic in self._subscriptions.keys() - topics.keys():
+            assert self._listener is not None
+            self._listener.node.destroy_subscription(self._subscriptions.pop(topic))
+        for end in simulator.other_nodes.publishers:
+            if end.kind == TWIST and end.name in topics and end.name not in self._subscriptions:
+                self._listen(end.name, topics[end.name])
+
+    def _listen(self, topic: str, drone: str) -> None:
+        if self._listener is None:
+            self._listener = _Listener(self._simulator)
+        receive = partial(self._receive, drone)
+        guarded = self._simulator.guard.on_message(receive, Twist, topic)
+        node = self._listener.node
+        self._subscriptions[topic] = node.create_subscription(
+            Twist, topic, guarded, COMMAND_QOS, raw=True
+        )
+
+
+class _Listener:
+    def __init__(self, simulator: Host) -> None:
+        self._context = Context()
+        rclpy.init(args=[], context=self._context, domain_id=simulator.node.context.get_domain_id())
+        self.node = Node(
+            f"{simulator.node.get_name()}{TWIN}",
+            namespace=simulator.node.get_namespace(),
+            context=self._context,
+            use_global_arguments=False,
+            start_parameter_services=False,
+            enable_rosout=False,
+        )
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._thread = threading.Thread(target=self._spin, name="twist", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._executor.shutdown(_END_TIMEOUT)
+        self._context.try_shutdown()
+        self._thread.join(_END_TIMEOUT)
+        self.node.destroy_node()
+
+    def _spin(self) -> None:
+        with suppress(ExternalShutdownException):
+            self._executor.spin()

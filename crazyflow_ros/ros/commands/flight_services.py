@@ -6,7 +6,6 @@ logged, and published as flight events: the log leaves out what recurs.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
 ALL = "all"
 """Namespace of the services for all drones."""
 
-Conversion = Callable[[str, Any], Setpoint]
-"""Takes the drone and the request."""
-Command = Callable[[Any, Any], Awaitable[Any]]
-"""Takes request and response of a service."""
 _EVENTS = QoSProfile(depth=100)
 _BAD = ("crashed",)  # kinds of events published as errors
 
@@ -107,23 +102,22 @@ class FlightServices:
         self._memories: dict[str, TrajectoryMemory] = {}
         simulator.for_all_drones(self._remember)
         self._events = simulator.create_publisher(DiagnosticStatus, "~/flight_events", _EVENTS)
-        simulator.physics.on_flight_event(self._publish)
+        simulator.physics.news.on_flight_event(self._publish)
         simulator.for_each_drone(self._add)
         self._add(ALL)
 
     def _add(self, owner: str) -> None:
-        """Create the services of a drone, or of all drones."""
-        for kind, name, conversion in (
-            (Takeoff, "takeoff", _takeoff),
-            (Land, "land", _land),
-            (GoTo, "go_to", _go_to),
-            (StartTrajectory, "start_trajectory", self._start_trajectory),
-            (NotifySetpointsStop, "notify_setpoints_stop", _notify),
-            (Arm, "arm", _arm),
-            (SetGroupMask, "set_group_mask", _group),
-            (Empty, "emergency", _emergency),
+        for kind, name in (
+            (Takeoff, "takeoff"),
+            (Land, "land"),
+            (GoTo, "go_to"),
+            (StartTrajectory, "start_trajectory"),
+            (NotifySetpointsStop, "notify_setpoints_stop"),
+            (Arm, "arm"),
+            (SetGroupMask, "set_group_mask"),
+            (Empty, "emergency"),
         ):
-            answer = partial(self._answer, owner, name, partial(self._command, owner, conversion))
+            answer = partial(self._answer, owner, name)
             self._simulator.create_service(kind, f"{owner}/{name}", answer)
         if owner != ALL:
             upload = partial(self._upload, owner)
@@ -136,28 +130,27 @@ class FlightServices:
             drone: before.get(drone) or TrajectoryMemory() for drone in self._simulator.drones
         }
 
-    async def _answer(
-        self, owner: str, service: str, command: Command, request: Any, response: Any
-    ) -> Any:
+    async def _answer(self, owner: str, service: str, request: Any, response: Any) -> Any:
         """Carry out a command, and publish its refusal."""
         try:
-            return await command(request, response)
+            await self._command(owner, request)
+            return response
         except Exception as error:
             now_ns = self._physics.snapshot.time_ns
             event = flight.FlightEvent(now_ns, owner, "refused", f"{service}: {error}")
             self._publish(event)
             raise
 
-    async def _command(
-        self, owner: str, conversion: Conversion, request: Any, response: Any
-    ) -> Any:
-        drones: Sequence[str] = self._physics.own_drones if owner == ALL else [owner]
+    async def _command(self, owner: str, request: Any) -> None:
+        drones = [owner]
+        if owner == ALL:
+            drones = [d for d in self._physics.snapshot.names if self._simulator.owns(d)]
         if owner == ALL and isinstance(request, GoTo.Request):
             self._check_go_to_of_all(request)
         setpoints, refused = {}, []
         for drone in drones:
             try:
-                setpoints[drone] = conversion(drone, request)
+                setpoints[drone] = self._setpoint(drone, request)
             except MissingTrajectory as error:  # the other drones fly their trajectories
                 refused.append(f"{drone}: {error}")
         outcome = await self._waiting.result(self._physics.fly(setpoints))
@@ -165,20 +158,43 @@ class FlightServices:
             self._logger.info(note)
         if refused := refused + outcome.refused:
             raise ValueError("; ".join(refused))
-        return response
 
     def _check_go_to_of_all(self, request: GoTo.Request) -> None:
         if not request.relative:
             raise ValueError("all/go_to must be relative: drones cannot all be at one place")
 
-    def _start_trajectory(self, drone: str, request: StartTrajectory.Request) -> Setpoint:
-        return flight.FlyTrajectory(
-            self._memory(drone).trajectory(request.trajectory_id),
-            timescale=request.timescale,
-            reversed=request.reversed,
-            relative=request.relative,
-            group_mask=request.group_mask,
-        )
+    def _setpoint(self, drone: str, request: Any) -> Setpoint:
+        """Return what a request commands a drone.
+
+        Raises:
+            MissingTrajectory: It lacks the trajectory.
+            ValueError: A value is invalid.
+        """
+        match request:
+            case Takeoff.Request():
+                seconds, mask = _seconds(request.duration), request.group_mask
+                return flight.Takeoff(request.height, seconds, group_mask=mask)
+            case Land.Request():
+                seconds, mask = _seconds(request.duration), request.group_mask
+                return flight.Land(request.height, seconds, group_mask=mask)
+            case GoTo.Request():
+                goal, seconds = xyz(request.goal), _seconds(request.duration)
+                return flight.GoTo(goal, request.yaw, seconds, request.relative, request.group_mask)
+            case StartTrajectory.Request():
+                return flight.FlyTrajectory(
+                    self._memory(drone).trajectory(request.trajectory_id),
+                    timescale=request.timescale,
+                    reversed=request.reversed,
+                    relative=request.relative,
+                    group_mask=request.group_mask,
+                )
+            case NotifySetpointsStop.Request():
+                return flight.NotifySetpointsStop(request.group_mask)
+            case Arm.Request():
+                return flight.Arm(request.arm)
+            case SetGroupMask.Request():
+                return flight.SetGroups(request.group_mask)
+        return flight.Emergency()
 
     def _upload(self, drone: str, request: UploadTrajectory.Request, response: Any) -> Any:
         self._memory(drone).upload(request)
@@ -198,46 +214,6 @@ class FlightServices:
         self._events.publish(message)
 
 
-def _takeoff(_: str, request: Takeoff.Request) -> Setpoint:
-    return flight.Takeoff(request.height, _seconds(request.duration), group_mask=request.group_mask)
-
-
-def _land(_: str, request: Land.Request) -> Setpoint:
-    return flight.Land(request.height, _seconds(request.duration), group_mask=request.group_mask)
-
-
-def _go_to(_: str, request: GoTo.Request) -> Setpoint:
-    return flight.GoTo(
-        xyz(request.goal),
-        request.yaw,
-        _seconds(request.duration),
-        request.relative,
-        request.group_mask,
-    )
-
-
-def _notify(_: str, request: NotifySetpointsStop.Request) -> Setpoint:
-    return flight.NotifySetpointsStop(request.group_mask)
-
-
-def _arm(_: str, request: Arm.Request) -> Setpoint:
-    return flight.Arm(request.arm)
-
-
-def _group(_: str, request: SetGroupMask.Request) -> Setpoint:
-    return flight.SetGroups(request.group_mask)
-
-
-def _emergency(_: str, request: Empty.Request) -> Setpoint:
-    del request
-    return flight.Emergency()
-
-
 def _seconds(duration: Any) -> float:
     seconds = duration.sec + duration.nanosec * 1e-9
     return limits.number("duration", seconds, limits.DURATION)
-
-
-def declare(simulator: Host) -> None:
-    """Create the services and the topic."""
-    FlightServices(simulator)

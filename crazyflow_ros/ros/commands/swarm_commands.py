@@ -6,20 +6,22 @@ as by a message on its own topic, <drone>/cmd_pose or <drone>/cmd_vel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from sensor_msgs.msg import MultiDOFJointState
 
-from crazyflow_ros.ros.commands import setpoint_messages
-from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, Conversion, RecordedCommands
-from crazyflow_ros.ros.commands.names import check_names, refusal
+from crazyflow_ros.checks import limits
+from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, RecordCommand
+from crazyflow_ros.ros.commands.setpoint_messages import POSE, VELOCITY, Command
 
 if TYPE_CHECKING:
     from crazyflow_ros.flight import Setpoint
     from crazyflow_ros.ros.host import Host
+
+_LISTED = 5  # drones in a message
 
 Split = Callable[[MultiDOFJointState], Iterator[Any]]
 """Yields the message of each drone."""
@@ -28,50 +30,32 @@ Split = Callable[[MultiDOFJointState], Iterator[Any]]
 class SwarmCommands:
     """Subscriptions for many drones: what one drone refuses does not keep others from flying."""
 
-    def __init__(self, simulator: Host, recorded: RecordedCommands | None) -> None:
-        self._simulator, self._recorded = simulator, recorded
-        self._conversions: dict[str, Conversion] = {}  # by topic of a drone
-        for topic, kind, conversion, field, split in (
-            ("cmd_pose", PoseStamped, setpoint_messages.pose, "transforms", _poses),
-            ("cmd_vel", TwistStamped, setpoint_messages.velocity, "twist", _twists),
-        ):
-            conversion_of = partial(self._conversion, topic, kind, conversion)
-            simulator.create_subscription(
-                MultiDOFJointState,
-                f"~/drones/{topic}",
-                partial(self._command, conversion_of, field, split),
-                COMMAND_QOS,
-            )
-
-    def _conversion(self, topic: str, kind: Any, conversion: Conversion, drone: str) -> Conversion:
-        """Return the conversion for a drone, which records the command as one on its own topic."""
-        if self._recorded is None:
-            return conversion
-        name = f"{drone}/{topic}"
-        if name not in self._conversions:
-            self._conversions[name] = self._recorded(conversion, name, kind)
-        return self._conversions[name]
+    def __init__(self, simulator: Host, record: RecordCommand | None) -> None:
+        self._physics, self._record = simulator.physics, record
+        for command, field, split in ((POSE, "transforms", _poses), (VELOCITY, "twist", _twists)):
+            receive = partial(self._command, command, field, split)
+            topic = f"~/drones/{command.topic}"
+            simulator.create_subscription(MultiDOFJointState, topic, receive, COMMAND_QOS)
 
     def _command(
-        self,
-        conversion_of: Callable[[str], Conversion],
-        field: str,
-        split: Split,
-        message: MultiDOFJointState,
+        self, command: Command, field: str, split: Split, message: MultiDOFJointState
     ) -> None:
         names = message.joint_names
         if len(given := getattr(message, field)) != len(names):
             expected = f"as many {field} as joint_names"
             raise ValueError(f"expected {expected}, {len(names)}, got {len(given)}")
-        check_names("joint_names", names, self._simulator.physics.names)
+        check_names("joint_names", names, self._physics.snapshot.names)
         setpoints: dict[str, Setpoint] = {}
         refused = []
         for drone, one in zip(names, split(message)):
             try:
-                setpoints[drone] = conversion_of(drone)(one, drone)
+                setpoints[drone] = command.convert(one, drone)
             except ValueError as error:
                 refused.append(f"{drone}: {error}")
-        self._simulator.physics.command_all(setpoints)
+                continue
+            if self._record is not None:  # as if it came on the drone's own topic
+                self._record(drone, command.topic, one, setpoints[drone])
+        self._physics.command_all(setpoints)
         if refused:
             raise ValueError(refusal(refused, len(names)))
 
@@ -90,6 +74,25 @@ def _twists(message: MultiDOFJointState) -> Iterator[TwistStamped]:
         yield TwistStamped(header=message.header, twist=twist)
 
 
-def declare(simulator: Host, recorded: RecordedCommands | None) -> None:
-    """Create the subscriptions."""
-    SwarmCommands(simulator, recorded)
+def check_names(field: str, names: Sequence[str], present: Sequence[str]) -> None:
+    """Refuse names of drones that are missing, unknown or duplicate.
+
+    Raises:
+        ValueError: They are; the message names the field.
+    """
+    if not names:
+        raise ValueError(f"{field} is empty, expected names of drones")
+    known = frozenset(present)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{field}: {limits.unknown('drone', name, present)}")
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"{field}: {twice} is there twice")
+
+
+def refusal(refused: Sequence[str], n_drones: int) -> str:
+    """Return a message with the first refusals of drones, when the others are commanded."""
+    more = f"; and {len(refused) - _LISTED} more" if len(refused) > _LISTED else ""
+    others = "; the others are commanded" if len(refused) < n_drones else ""
+    return f"{'; '.join(refused[:_LISTED])}{more}{others}"

@@ -1,38 +1,53 @@
-"""The door through which others fly the drones: parameters `door` and `ros2_control.mode`."""
+"""The door through which others fly the drones: parameters `door` and `ros2_control.mode`.
+
+Behind it may be processes of an autopilot, `autopilot.build`, and a gamepad, the topic joy.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from sensor_msgs.msg import Joy
+
 from crazyflow_ros.checks.plain_values import ParameterError
-from crazyflow_ros.doors import DoorContext, door_settings
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.lockstep.link import SharedMemoryLink
-from crazyflow_ros.ros.controllers import autopilot_processes
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.runtime import Door
+from crazyflow_ros.runtime import Door, SimulationConfig
+from crazyflow_ros.runtime.door import TakesGamepad
+from crazyflow_ros.runtime.door_settings import (
+    Autopilots,
+    AutopilotStart,
+    DoorContext,
+    DoorSettings,
+    StartsAutopilots,
+    door_settings,
+)
 
 if TYPE_CHECKING:
-    from crazyflow_ros.doors.program import StartedAutopilots
+    from crazyflow_ros.ros.host import Host
 
 
 class OpenedDoor(NamedTuple):
     """A door, and what is behind it."""
 
     door: Door | None
-    """None if topics and services fly all drones."""
-    autopilots: StartedAutopilots | None = None
-    """Its processes, still to be started; None if others start them."""
+    """None if all drones are flown by topics and services."""
+    autopilots: Autopilots | None = None
+    """Its processes, not yet started; None if others start them."""
 
 
-def opened_door(node: GuardedNode, parameters: Parameters) -> OpenedDoor:
+def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationConfig) -> OpenedDoor:
     """Open the door that the parameters ask for.
 
     Args:
         node: The node, on which the parameters of the door are declared.
         parameters: Parameters of the simulator.
+        config: Configuration of its simulation.
 
     Raises:
         ParameterError: There is no such door, it cannot be opened, or there is no build of its
@@ -46,9 +61,9 @@ def opened_door(node: GuardedNode, parameters: Parameters) -> OpenedDoor:
     except ValueError as error:
         raise ParameterError("door", str(error)) from None
     settings = declare(node, cls, prefix=f"{p.door}.")
-    autopilots = autopilot_processes.prepared(settings, p, node.log)
+    autopilots = _prepared_autopilots(settings, p, config, node.log)
     try:
-        door = settings.open(DoorContext(p.by_door, p.drone_model, p.freq, p.seed, node.log))
+        door = settings.open(DoorContext.of(config, p.by_door, node.log))
     except OSError as error:
         raise ParameterError("door", f"{p.door} cannot be opened: {error}") from None
     return OpenedDoor(door, autopilots)
@@ -60,11 +75,7 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
         return None
     if control.mode == "topic":
         return TopicSource(
-            p.by_door,
-            freq=p.freq,
-            rate=control.rate,
-            on_loss=control.on_loss,
-            logger=node.log,
+            p.by_door, freq=p.freq, rate=control.rate, on_loss=control.on_loss, logger=node.log
         )
     full_name = node.get_fully_qualified_name()
     return SharedMemoryLink(
@@ -79,3 +90,34 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
         on_loss=control.on_loss,
         logger=node.log,
     )
+
+
+def _prepared_autopilots(
+    settings: DoorSettings, parameters: Parameters, config: SimulationConfig, log: ThrottledLogger
+) -> Autopilots | None:
+    """Return the processes of the autopilot, still to be started; None without a build.
+
+    Raises:
+        ParameterError: The door has no autopilot that can be started, or there is no build of it.
+    """
+    p, given = parameters, parameters.autopilot
+    if not given.build:
+        return None
+    if not isinstance(settings, StartsAutopilots):
+        text = f"nothing, because the door {p.door} starts no autopilot"
+        raise ParameterError("autopilot.build", text, given.build)
+    folders = Path(given.build).expanduser(), Path(given.work or f"{p.door}_work").expanduser()
+    start = AutopilotStart(*folders, config, p.by_door, log, given.wipe)
+    try:
+        return settings.autopilots(start)
+    except (ValueError, OSError) as error:
+        raise ParameterError("autopilot.build", str(error)) from None
+
+
+def add_gamepad(simulator: Host, door: object) -> None:
+    """Subscribe to joy: the newest message of joy_node moves the sticks of a door."""
+    if isinstance(door, TakesGamepad):
+        take = door.take_gamepad
+        simulator.create_subscription(
+            Joy, "joy", lambda message: take(message.axes, message.buttons), 1
+        )

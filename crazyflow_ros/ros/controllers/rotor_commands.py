@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.doors.commands import Commands
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.door_commands import Commands
 from crazyflow_ros.scene import Mirror
-from crazyflow_ros.throttled_logger import Logger, ThrottledLogger
 
 Output = Callable[[Snapshot, Mirror, np.ndarray], None]
 

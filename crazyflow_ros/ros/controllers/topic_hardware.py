@@ -20,13 +20,11 @@ from sensor_msgs.msg import JointState
 from crazyflow_ros.description.interfaces import ROTORS
 from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
+from crazyflow_ros.ros.messages.cdr import layout
 from crazyflow_ros.ros.messages.numeric_message import elements
-from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.outbox import Row, SerialisedMessages
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
-from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.scene import Mirror
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -90,27 +88,14 @@ class RobotJointCommands:
                 self._source.lose(i)
 
 
-class RobotJointStates:
-    """Publisher of robot_joint_states with the rotors of the source's drones."""
-
-    def __init__(self, simulator: Host) -> None:
-        self._states = StateInterfaces(simulator.parameters.drone_model)
-        drones = simulator.parameters.by_door
-        names = [rotor.name(drone) for drone in drones for rotor in ROTORS]
-        zeros = [0.0] * len(names)
-        prototype = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
-        paths = [elements(field, len(names)) for field in ROTORS[0].states]
-        messages = SerialisedMessages(layout([prototype], paths))
-        publisher = simulator.create_publisher(JointState, STATES_TOPIC, STATE_QOS)
-        self._row = Row(messages, [(0, publisher)])
-
-    def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
-        """Publish the state, see `TopicSource.add_output`."""
-        del mirror, level
-        self._row.send(snapshot.time_ns, self._states.rotors(snapshot))
-
-
 def declare(simulator: Host, door: TopicSource) -> None:
-    """Create the topics."""
+    """Subscribe to robot_joint_commands, and publish the same rotors on robot_joint_states."""
     RobotJointCommands(simulator, door)
-    door.add_output(RobotJointStates(simulator).publish)
+    states = StateInterfaces(simulator.parameters.drone_model)
+    names = [rotor.name(drone) for drone in simulator.parameters.by_door for rotor in ROTORS]
+    zeros = [0.0] * len(names)
+    prototype = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
+    paths = [elements(field, len(names)) for field in ROTORS[0].states]
+    publisher = simulator.create_publisher(JointState, STATES_TOPIC, STATE_QOS)
+    row = Row(SerialisedMessages(layout([prototype], paths)), [(0, publisher)])
+    door.add_output(lambda now, *_: row.send(now.time_ns, states.rotors(now)))

@@ -17,9 +17,9 @@ from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS
 from crazyflow_ros.description.ros2_control import sensors_component
 from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
+from crazyflow_ros.ros.messages.cdr import layout
 from crazyflow_ros.ros.messages.numeric_message import elements
-from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.outbox import Row, SerialisedMessages
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
@@ -35,7 +35,7 @@ _REPEAT_PERIOD = 0.2  # s of wall time
 class SensorTopics:
     """Topics <drone>_sensors/names and <drone>_sensors/values, also in the drone's namespace."""
 
-    def __init__(self, simulator: Host) -> None:
+    def __init__(self, simulator: Host, door: TopicSource) -> None:
         self._states = StateInterfaces(simulator.parameters.drone_model)
         self._simulator, self._listeners = simulator, simulator.listeners
         self._drones = simulator.parameters.by_door
@@ -51,9 +51,9 @@ class SensorTopics:
         self._row = Row(self._messages, [])
         self._listeners.follow(self._address)
         simulator.regular_calls.add(self._repeat, _REPEAT_PERIOD)
+        door.add_output(self._publish)
 
-    def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
-        """Publish the state, see `TopicSource.add_output`."""
+    def _publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
         if self._wanted:
             values = self._states.others(snapshot, mirror, level)
             self._row.send(snapshot.time_ns, [values])
@@ -97,10 +97,4 @@ class _Topic(NamedTuple):
 
 
 def _names(drone: str) -> list[str]:
-    """Return the names of a drone's values."""
     return [f"state_interface.{c.name(drone)}/{state}" for c in _COMPONENTS for state in c.states]
-
-
-def declare(simulator: Host, door: TopicSource) -> None:
-    """Create the topics."""
-    door.add_output(SensorTopics(simulator).publish)

@@ -1,8 +1,6 @@
-"""Messages that are serialised once and whose numbers are then overwritten in place.
+"""The positions of numbers in serialised messages.
 
-Building a ROS message in Python and serialising it takes about ten times as long as sending it, and
-a simulator sends the same few messages over and over with new numbers. The position of a number in
-the serialised message is found with marker values, not derived from the rules of CDR.
+They are found with marker values, not derived from the rules of CDR.
 """
 
 from __future__ import annotations
@@ -101,63 +99,6 @@ def joined(layouts: Sequence[Layout]) -> Layout:
     )
 
 
-class SerialisedMessages:
-    """Serialised messages whose times and numbers are overwritten together in a few operations.
-
-    Attributes:
-        words: All messages, uint32 of shape (W,).
-        places: Byte range of each message.
-    """
-
-    def __init__(self, layout: Layout) -> None:
-        size = layout.words.size
-        # Two spare words at the end receive the doubles that are float32 in the messages.
-        self.words = np.concatenate((layout.words, np.zeros(2, np.uint32)))
-        self.places = layout.messages
-        self._times = layout.times
-        places = np.where(layout.doubles, layout.numbers, size)
-        self._numbers = np.stack((places, places + 1), axis=-1).ravel()
-        self._singles = np.flatnonzero(~layout.doubles)
-        self._floats = layout.numbers[self._singles]
-
-    def update(self, time_ns: int, blocks: Sequence[np.ndarray]) -> None:
-        """Set all times [ns] and numbers.
-
-        Args:
-            time_ns: Time of all messages.
-            blocks: One float64 array for each block of paths, shape (N, paths).
-        """
-        self.words[self._times] = divmod(time_ns, 1_000_000_000)
-        if blocks:
-            values = np.concatenate([block.ravel() for block in blocks])
-            self.words[self._numbers] = values.view(np.uint32)
-            if self._singles.size:
-                floats = values[self._singles].astype(np.float32)
-                self.words[self._floats] = floats.view(np.uint32)
-
-    def series(self, times_ns: np.ndarray, blocks: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the messages at several times, without changing `words`.
-
-        Args:
-            times_ns: Times [ns], int: shape (T, 1), or one for each time in the messages, message
-                by message, shape (T, K).
-            blocks: As for `update`, but T times as large; the values of one time are contiguous.
-
-        Returns:
-            The value of `words` at each time, shape (T, W).
-        """
-        words = np.repeat(self.words[None], len(times_ns), axis=0)
-        words[:, self._times] = np.stack(np.divmod(times_ns, 1_000_000_000), axis=-1)
-        if blocks:
-            rows = [block.reshape(len(times_ns), -1) for block in blocks]
-            values = np.ascontiguousarray(np.concatenate(rows, axis=1))
-            words[:, self._numbers] = values.view(np.uint32)
-            if self._singles.size:
-                floats = values.take(self._singles, axis=1).astype(np.float32)
-                words[:, self._floats] = floats.view(np.uint32)
-        return words
-
-
 def find_numbers(prototype: Any, paths: Sequence[str], times: Sequence[str] = ()) -> list[int]:
     """Find the positions of numbers in a serialised message.
 
@@ -233,11 +174,9 @@ class _Field(NamedTuple):
 
     @property
     def is_double(self) -> bool:
-        """Whether the number takes two words."""
         return "double" in self.ros_type
 
     def mark(self, marker: int) -> None:
-        """Set the number so that its first word is the marker."""
         number: float = marker
         if self.is_double:
             (number,) = struct.unpack("=d", struct.pack("=II", marker, _SECOND_WORD))

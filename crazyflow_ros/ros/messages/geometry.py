@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 
+from crazyflow_ros.checks import limits
+
 
 def xyz(message: Any) -> np.ndarray:
     """Return a Point or a Vector3 as an array (3,)."""
@@ -18,6 +20,16 @@ def xyz(message: Any) -> np.ndarray:
 def xyzw(message: Quaternion) -> np.ndarray:
     """Return a Quaternion as an array x, y, z, w."""
     return np.array([message.x, message.y, message.z, message.w])
+
+
+def attitude(message: Quaternion) -> np.ndarray:
+    """Return a Quaternion as a unit quaternion x, y, z, w.
+
+    Raises:
+        ValueError: It is zero, or a number is NaN, infinite or too large.
+    """
+    numbers = [message.x, message.y, message.z, message.w]
+    return limits.unit_quaternion("orientation", numbers)
 
 
 def point(numbers: Sequence[float] | np.ndarray) -> Point:

@@ -16,7 +16,7 @@ import numpy as np
 from crazyflow_ros.ros.messages.cdr import HEADER, XYZ, XYZW, Layout, below, layout
 
 Source = TypeVar("Source")
-"""What the numbers of messages are read from."""
+"""Where the numbers of messages are read from."""
 
 POSE = (below("pose.position", XYZ), below("pose.orientation", XYZW))
 """Paths in `PoseStamped`."""
@@ -36,7 +36,7 @@ class NumericMessage(Generic[Source]):
     """A message in which only times and numbers change, for each drone or for all in one."""
 
     template: Callable[[str], Any]
-    """Takes the drone; returns its message, with zeros for what changes."""
+    """Takes the drone; returns its message, with zeros for the numbers that change."""
     paths: Sequence[Sequence[str]]
     """Blocks of paths of numbers, see `cdr.layout`."""
     values: Callable[[Source], Sequence[np.ndarray]]

@@ -1,6 +1,8 @@
-"""Sending of many serialised messages at once, without holding Python's lock.
+"""Messages that are serialised once, get new numbers in place, and are sent many at once.
 
-outbox.c does the work. It is compiled when the package is installed on a machine with a C compiler;
+Building a ROS message in Python and serialising it takes about ten times as long as sending it, and
+a simulator sends the same few messages over and over with new numbers. outbox.c sends them without
+holding Python's lock. It is compiled when the package is installed on a machine with a C compiler;
 without it Python sends message by message.
 """
 
@@ -18,7 +20,7 @@ import numpy as np
 from rclpy.exceptions import InvalidHandle
 from rclpy.publisher import Publisher
 
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages
+from crazyflow_ros.ros.messages.cdr import Layout
 
 LIBRARY = Path(__file__).with_name("_outbox.abi3.so")
 """The compiled library; `ros/memory.c` is also in it."""
@@ -44,7 +46,7 @@ def _functions() -> tuple[Any, ctypes.c_void_p]:
 
 
 def _last_error() -> str:
-    """Return what ROS says of the last failure in this thread, and let it forget that."""
+    """Return and clear ROS's message about the last failure in this thread."""
     library = ctypes.CDLL("librcutils.so")
     library.rcutils_get_error_string.restype = _ErrorString
     why: bytes = library.rcutils_get_error_string().text
@@ -53,9 +55,64 @@ def _last_error() -> str:
 
 
 class _ErrorString(ctypes.Structure):
-    """ROS's `rcutils_error_string_t`."""
-
     _fields_ = (("text", ctypes.c_char * 1024),)
+
+
+class SerialisedMessages:
+    """Serialised messages whose times and numbers are overwritten together in a few operations.
+
+    Attributes:
+        words: All messages, uint32 of shape (W,).
+        places: Byte range of each message.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        size = layout.words.size
+        # Two spare words at the end receive the doubles that are float32 in the messages.
+        self.words = np.concatenate((layout.words, np.zeros(2, np.uint32)))
+        self.places = layout.messages
+        self._times = layout.times
+        places = np.where(layout.doubles, layout.numbers, size)
+        self._numbers = np.stack((places, places + 1), axis=-1).ravel()
+        self._singles = np.flatnonzero(~layout.doubles)
+        self._floats = layout.numbers[self._singles]
+
+    def update(self, time_ns: int, blocks: Sequence[np.ndarray]) -> None:
+        """Set all times [ns] and numbers.
+
+        Args:
+            time_ns: Time of all messages.
+            blocks: One float64 array for each block of paths, shape (N, paths).
+        """
+        self.words[self._times] = divmod(time_ns, 1_000_000_000)
+        if blocks:
+            values = np.concatenate([block.ravel() for block in blocks])
+            self.words[self._numbers] = values.view(np.uint32)
+            if self._singles.size:
+                floats = values[self._singles].astype(np.float32)
+                self.words[self._floats] = floats.view(np.uint32)
+
+    def series(self, times_ns: np.ndarray, blocks: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the messages at several times, without changing `words`.
+
+        Args:
+            times_ns: Times [ns], int: shape (T, 1), or one for each time in the messages, message
+                by message, shape (T, K).
+            blocks: As for `update`, but T times as large; the values of one time are contiguous.
+
+        Returns:
+            The value of `words` at each time, shape (T, W).
+        """
+        words = np.repeat(self.words[None], len(times_ns), axis=0)
+        words[:, self._times] = np.stack(np.divmod(times_ns, 1_000_000_000), axis=-1)
+        if blocks:
+            rows = [block.reshape(len(times_ns), -1) for block in blocks]
+            values = np.ascontiguousarray(np.concatenate(rows, axis=1))
+            words[:, self._numbers] = values.view(np.uint32)
+            if self._singles.size:
+                floats = values.take(self._singles, axis=1).astype(np.float32)
+                words[:, self._floats] = floats.view(np.uint32)
+        return words
 
 
 class Outbox:
@@ -100,18 +157,20 @@ class Outbox:
         Raises:
             RuntimeError: Some messages could not be sent; all others were.
         """
-        n_failed, why = (self._send if self._tables else self._send_each)(moments, wanted)
+        why = ""
+        if self._tables:
+            send, publish = _functions()
+            chosen = None if wanted is None else wanted.ctypes.data
+            n_failed: int = send(
+                publish, len(self._handles), *self._addresses,
+                len(moments), moments.strides[0], moments.ctypes.data, chosen,
+            )  # fmt: skip
+            if n_failed:
+                why = _last_error()
+        else:
+            n_failed, why = self._send_each(moments, wanted)
         if n_failed:
             raise RuntimeError(f"{n_failed} messages could not be sent: {why}")
-
-    def _send(self, moments: np.ndarray, wanted: np.ndarray | None) -> tuple[int, str]:
-        send, publish = _functions()
-        chosen = None if wanted is None else wanted.ctypes.data
-        n_failed: int = send(
-            publish, len(self._handles), *self._addresses,
-            len(moments), moments.strides[0], moments.ctypes.data, chosen,
-        )  # fmt: skip
-        return n_failed, _last_error() if n_failed else ""
 
     def _send_each(self, moments: np.ndarray, wanted: np.ndarray | None) -> tuple[int, str]:
         n_failed, why = 0, ""
@@ -137,23 +196,10 @@ class Row:
     def __init__(
         self, messages: SerialisedMessages, addresses: Sequence[tuple[int, Publisher[Any]]]
     ) -> None:
-        self._messages, self._numbers = messages, [number for number, _ in addresses]
+        self._messages = messages
         self._outbox = Outbox([(p, messages.places[number]) for number, p in addresses])
 
     def send(self, time_ns: int, blocks: Sequence[np.ndarray]) -> None:
         """Update the messages and send them, see `SerialisedMessages.update`."""
         self._messages.update(time_ns, blocks)
         self._outbox.send(self._messages.words[None])
-
-    def send_series(
-        self, times_ns: np.ndarray, blocks: Sequence[np.ndarray], wanted: np.ndarray
-    ) -> None:
-        """Send the messages of several times, see `SerialisedMessages.series`.
-
-        Args:
-            times_ns: Times [ns].
-            blocks: Numbers.
-            wanted: Which messages to send, by time and message, bool.
-        """
-        series = self._messages.series(times_ns, blocks)
-        self._outbox.send(series, np.ascontiguousarray(wanted[:, self._numbers]))

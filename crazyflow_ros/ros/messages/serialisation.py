@@ -1,15 +1,15 @@
-"""Serialised messages as subscribers receive them."""
+"""Serialised messages as subscribers receive them, and types by their names in the ROS graph."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from rclpy.serialization import deserialize_message, serialize_message
 
 from crazyflow_ros.checks.limits import shown
-from crazyflow_ros.ros.messages.type_names import type_name, with_parts
 
 _MARKERS = "visualization_msgs/msg/MarkerArray"
 _LARGE = {"std_msgs/msg/String": 1 << 27, _MARKERS: 1 << 24}  # bytes; a checkpoint, and a scene
@@ -68,9 +68,29 @@ def _may_be_too_long(kind: Any) -> bool:
 
 
 def _is_complete(payload: bytes, kind: Any) -> bool:
-    """Return whether a serialised message has an end, maybe with more bytes behind it."""
+    """Return whether a serialised message is complete, perhaps followed by more bytes."""
     try:
         deserialize_message(payload, kind)
     except Exception:  # rclpy has no common base class
         return False
     return True
+
+
+def type_name(kind: Any) -> str:
+    """Return the full name of a type of messages or services, such as nav_msgs/msg/Odometry."""
+    package, folder, *_ = kind.__module__.split(".")
+    return f"{package}/{folder}/{kind.__name__}"
+
+
+def with_parts(kind: Any) -> dict[str, Any]:
+    """Return a type of messages and all types nested in it, by name, the type itself first."""
+    return _collect(kind, {})
+
+
+def _collect(kind: Any, found: dict[str, Any]) -> dict[str, Any]:
+    if type_name(kind) not in found:
+        found[type_name(kind)] = kind
+        for field_type in kind.get_fields_and_field_types().values():
+            for package, name in re.findall(r"(\w+)/(\w+)", field_type):
+                _collect(getattr(import_module(f"{package}.msg"), name), found)
+    return found

@@ -1,4 +1,4 @@
-"""Publishers whose messages somebody else sees, too."""
+"""Publishers that pass their messages on to a second receiver."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ class TappedPublisher:
     Args:
         publisher: The publisher.
         see: Takes each serialised message, before it is published.
-
-    Attributes:
-        publisher: As given.
     """
 
     def __init__(self, publisher: Publisher[Any], see: Callable[[bytes], None]) -> None:

@@ -1,13 +1,17 @@
-"""Conversion of times and durations between messages and numbers."""
+"""Times and durations as messages and as numbers, and the clock of timers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from builtin_interfaces.msg import Duration, Time
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 
 NS = 1_000_000_000
 """Nanoseconds per second."""
+STEADY = Clock(clock_type=ClockType.STEADY_TIME)
+"""The clock of timers: rclpy's own follow the system's, and stand still when that is set back."""
 
 
 def nanoseconds(time: Any) -> int:

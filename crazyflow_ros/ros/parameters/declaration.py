@@ -37,9 +37,6 @@ class ParameterNode(Node):
     A list without elements, such as `-p crazyflie.decks:=[]`, arrives from rcl without type and
     value; rclpy would not start with it. Where floating-point numbers are expected, whole numbers
     are accepted, at the start and later.
-
-    Attributes:
-        declared: What `declare` has declared, by name.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -110,10 +107,8 @@ def declare(
         cls: The dataclass.
         defaults: Defaults by name that replace those of the dataclass.
         others: Prefixes of the names of other parameters that the node knows.
-        prefix: With what the names of all these parameters begin.
-
-    Returns:
-        The values.
+        prefix: Prefix of the names of all these parameters. Parameters that are already declared
+            are shared, and their values are read.
 
     Raises:
         ParameterError: A value is not allowed.
@@ -126,6 +121,9 @@ def declare(
     values: dict[str, Any] = {}
     for declaration in declarations(cls, prefix):
         name, value = declaration.name, declaration.default
+        if name in node.declared:
+            values[name] = declaration.checked(node.get_parameter(name).value)
+            continue
         if defaults is not None and name in defaults:
             value = declaration.checked(defaults[name])
         if name in given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 from crazyflow_ros.checks import limits
@@ -10,29 +11,25 @@ from crazyflow_ros.checks.files import check_file_name
 from crazyflow_ros.checks.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
-from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.drones import has_battery
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
+from crazyflow_ros.estimation.decks import positioning
 from crazyflow_ros.flight.plan import Advice
-from crazyflow_ros.hosts import Hosts
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
-from crazyflow_ros.ros.parameters.groups import (
+from crazyflow_ros.ros.parameters.parameter_groups import (
     AutopilotProcesses,
-    CrazyflieLink,
+    Decks,
+    Interfaces,
     PublishRates,
     Ros2Control,
 )
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
-from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.sim.cascade import modes_of
-
-_WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
+from crazyflow_ros.sim.policies import policy_of
 
 
 @dataclass(frozen=True)
@@ -135,8 +132,7 @@ class Parameters(RealisticOptions):
     autopilot: AutopilotProcesses = field(default_factory=AutopilotProcesses)
     publish_rates: PublishRates = field(default_factory=PublishRates)
     ros2_control: Ros2Control = field(default_factory=Ros2Control)
-    crazyflie: CrazyflieLink = field(default_factory=CrazyflieLink)
-    hosts: Hosts = field(default_factory=Hosts)
+    crazyflie: Decks = field(default_factory=Decks)
 
     def __post_init__(self) -> None:
         """Check combinations of parameters and the names of the drones.
@@ -151,14 +147,13 @@ class Parameters(RealisticOptions):
         self._check_estimator()
         self._check_ros2_control()
         self._check_names()
-        self._check_hosts()
         for name, hertz in values_of(self.publish_rates, "publish_rates.").items():
             if hertz:  # else the topic is off
                 ticks_per_period(self.freq, hertz, name)
 
     @property
     def flown_by(self) -> str:
-        """The parameter with which others fly the drones, and its value; empty if none does."""
+        """The parameter by which other programs fly drones, and its value; empty if none do."""
         if self.door:
             return f"door {self.door}"
         mode = self.ros2_control.mode
@@ -166,23 +161,24 @@ class Parameters(RealisticOptions):
 
     @property
     def by_door(self) -> tuple[str, ...]:
-        """Names of the drones that others fly."""
+        """Names of the drones that other programs fly."""
         return (self.door_drones or self.drones) if self.flown_by else ()
 
     @property
     def shares_drones(self) -> bool:
-        """Whether others fly only some of the drones."""
+        """Whether other programs fly only some of the drones."""
         return 0 < len(self.by_door) < len(self.drones)
 
     def _refuse(self, name: str, need: str) -> NoReturn:
         raise ParameterError(name, f"{need}, got {getattr(self, name)!r}")
 
     def _check_dynamics(self) -> None:
-        is_windy = any(self.wind) or self.gust_intensity > 0
-        if is_windy and self.dynamics not in _WITH_DRAG:
-            self._refuse("dynamics", f"wind needs {' or '.join(_WITH_DRAG)}")
+        is_windy, model = any(self.wind) or self.gust_intensity > 0, Dynamics(self.dynamics)
+        if is_windy and not model.feels_wind:
+            with_drag = (str(own) for own in Dynamics if own.feels_wind)
+            self._refuse("dynamics", f"wind needs {' or '.join(with_drag)}")
         if self.battery:
-            if self.dynamics != Dynamics.first_principles:
+            if not model.has_rotors:
                 self._refuse("dynamics", "a battery needs first_principles")
             if not has_battery(self.drone_model):
                 self._refuse("drone_model", "a battery needs a table [battery] in drone.toml")
@@ -209,21 +205,20 @@ class Parameters(RealisticOptions):
             raise ParameterError("crazyflie.anchors", str(error)) from None
 
     def _positioning(self) -> Positioning:
-        """Return what the estimator measures its position with.
+        """Return the position sensors of the estimator.
 
         Raises:
             ValueError: The anchors do not fit the decks.
         """
-        link = self.crazyflie
-        found = positioning(link.decks, link.anchors)
-        return replace(found, motion_capture=self.mocap, external=link.port > 0)
+        found = positioning(self.crazyflie.decks, self.crazyflie.anchors)
+        return replace(found, motion_capture=self.mocap)
 
     def _check_ros2_control(self) -> None:
         memory = self.ros2_control.shared_memory
         if memory and not is_name(memory):
             raise ParameterError("ros2_control.shared_memory", NAME_RULE, memory)
         mode, rate, clock = self.ros2_control.mode, self.ros2_control.rate, self.publish_rates.clock
-        if self.flown_by and self.dynamics != Dynamics.first_principles:
+        if self.flown_by and not Dynamics(self.dynamics).has_rotors:
             self._refuse("dynamics", f"{self.flown_by} needs first_principles")
         if mode != "off" and self.door:
             self._refuse("door", f"ros2_control.mode {mode} needs none")
@@ -249,17 +244,6 @@ class Parameters(RealisticOptions):
                 got = limits.shown(list(self.drones))
                 raise ParameterError("drones", f"names must differ, got {got}")
         self._check_door_drones()
-
-    def _check_hosts(self) -> None:
-        if not self.hosts.name:
-            return
-        self.hosts.check(self.drones)
-        if self.flown_by:
-            text = f"{self.flown_by} needs a simulator that is alone"
-            raise ParameterError("hosts.name", text, self.hosts.name)
-        for name, value in (("record", self.record), ("crazyflie.port", self.crazyflie.port)):
-            if value:
-                raise ParameterError(name, "with hosts.name it must not be set", value)
 
     def _check_door_drones(self) -> None:
         if self.door_drones and not self.flown_by:
@@ -288,17 +272,9 @@ class Parameters(RealisticOptions):
         if self.estimator != Estimator.none:
             values["positioning"] = self._positioning()
         if self.policy:
-            values["policy"] = usable_policy(
-                self.policy,
-                self.drone_model,
-                freq=self.freq,
-                control=self.control,
-                dynamics=self.dynamics,
-                flown_by=self.flown_by,
-            )
-        call = "call {}/reset"
-        if self.crazyflie.port:
-            call += f", or {CFLIB_ADVICE.call}"
-        flight = replace(self.flight, advice=Advice(call=call))
+            values["policy"] = str(Path(self.policy).expanduser().absolute())
+            policy = policy_of(values["policy"], self.drone_model)
+            policy.check(self.freq, self.control, self.dynamics, self.flown_by)
+        flight = replace(self.flight, advice=Advice(call="call {}/reset"))
         poses = poses_of("initial_poses", self.initial_poses, len(self.drones))
         return SimulationConfig.of(self, **values, flight=flight, initial_poses=poses)

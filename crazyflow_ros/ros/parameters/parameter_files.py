@@ -1,7 +1,7 @@
 """Parameter files: those of users, checked before rcl sees them, and our own.
 
-rcl says of a file without the name of a node, or with a line that is indented wrongly, "Sequences
-can only be values and not keys". Here, the message has the line, and shows the right form.
+For a file without the name of a node, or with wrong indentation, rcl says "Sequences can only be
+values and not keys". Here, the message has the line and shows the right form.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_parameter_files(arguments: Sequence[str], node: str) -> list[str]:
         Warnings of files without parameters for the node.
 
     Raises:
-        ValueError: rcl would not read a file, or not as it is meant.
+        ValueError: rcl would not read a file, or would misread it.
     """
     full, warnings = _full_name(arguments, node), []
     for option, path in pairwise(arguments):
@@ -120,7 +120,6 @@ def file_text(node: str, values: Mapping[str, Any]) -> str:
 
 
 def _sections(prefix: str, content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the full name of each node with its parameters."""
     if not isinstance(content, dict):
         raise ValueError(f"there are no nodes with parameters, but {shown(content)}")
     for key, value in content.items():
@@ -180,7 +179,7 @@ def _indentation(file: Path) -> str:
 
 
 def _form(node: str, content: Mapping[Any, Any]) -> str:
-    """Return what a parameter file looks like, with parameters of a file without that form."""
+    """Return the form of a parameter file, with parameters of a file that lacks it."""
     while len(content) == 1 and isinstance(inner := next(iter(content.values())), dict):
         content = inner
     own = {k: v for k, v in content.items() if v is not None and not isinstance(v, dict)}
@@ -203,7 +202,6 @@ def _full_name(arguments: Sequence[str], node: str) -> str:
 
 
 def _is_for(pattern: str, node: str) -> bool:
-    """Return whether a name in a file, with wildcards, is that of a node."""
     parts = re.split(r"(/\*\*|/\*)", pattern)
     wild = {"/**": r"(/\w+)*", "/*": r"/\w+"}
     return re.fullmatch("".join(wild.get(p, re.escape(p)) for p in parts), node) is not None

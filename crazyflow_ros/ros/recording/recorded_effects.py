@@ -44,7 +44,6 @@ STATE = ("pos", "quat", "vel", "ang_vel", "rotor_angle", "rotor_vel")
 _MOST_VALUES = 2_000_000  # in a change; 10,000 drones have 200,000
 _QOS = QoSProfile(depth=1)
 _MAX_POSTED = 16  # pending commands of a drone; only the latest takes effect
-_Conversion = Callable[[Any, str], Setpoint]
 
 
 class RecordedEffects:
@@ -60,40 +59,33 @@ class RecordedEffects:
         self, recorder: Recorder, physics: PhysicsThread, full_name: Callable[[str], str]
     ) -> None:
         self._recorder, self._physics, self._full_name = recorder, physics, full_name
-        self._changes = Channel(full_name(CHANGES), String, _QOS)
-        self._pending: dict[str, deque[tuple[Setpoint, Channel, Any]]] = {}
-        self._wrenches: dict[str, Channel] = {}
+        self._channels: dict[str, Channel] = {}
+        self._pending: dict[str, deque[tuple[Setpoint, str, Any]]] = {}
         self._acting: dict[str, np.ndarray] = {}
         self._obstacles: dict[str, Any] | None = None
         recorder.time_ns = lambda: physics.snapshot.time_ns
-        physics.on_command(self._note_command)
-        physics.on_wrench(self._note_wrenches)
+        physics.news.on_command(self._note_command)
+        physics.news.on_wrench(self._note_wrenches)
         self._reset: ResetEvent | None = None
         self._epoch = 0
-        physics.on_change(self._note_change)
-        physics.on_reset(self._note_reset)
-        physics.on_restore(self._note_restore)
+        physics.news.on_change(self._note_change)
+        physics.news.on_reset(self._note_reset)
+        physics.news.on_restore(self._note_restore)
         self._disturbance: Disturbance | None = None
-        physics.on_disturbance(self._note_disturbance)
-        physics.on_setting(self._note_setting)
+        physics.news.on_disturbance(self._note_disturbance)
+        physics.news.on_setting(self._note_setting)
 
-    def with_messages(self, conversion: _Conversion, topic: str, kind: Any) -> _Conversion:
-        """Wrap a conversion so that messages are recorded when their setpoints take effect.
+    def record_command(self, drone: str, topic: str, message: Any, setpoint: Setpoint) -> None:
+        """Record a message when its setpoint takes effect; call it before the setpoint is posted.
 
         Args:
-            conversion: Converts a message for a drone to a setpoint.
-            topic: Name of the topic.
-            kind: Type of the messages.
+            drone: Name of the drone.
+            topic: Name of the topic, below that of the drone.
+            message: The message.
+            setpoint: What the drone is commanded.
         """
-        channel = Channel(self._full_name(topic), kind, _QOS)
-
-        def convert(message: Any, drone: str) -> Setpoint:
-            setpoint = conversion(message, drone)
-            pending = self._pending.setdefault(drone, deque(maxlen=_MAX_POSTED))
-            pending.append((setpoint, channel, message))
-            return setpoint
-
-        return convert
+        pending = self._pending.setdefault(drone, deque(maxlen=_MAX_POSTED))
+        pending.append((setpoint, f"{drone}/{topic}", message))
 
     def _note_command(self, name: str, setpoint: Setpoint, _tick: int) -> None:
         """Record the message of a command, or a change if the command came from a service."""
@@ -103,9 +95,9 @@ class RecordedEffects:
             self._put_change({"command": command})
             return
         while pending:
-            posted, channel, message = pending.popleft()
+            posted, topic, message = pending.popleft()
             if posted is setpoint:  # otherwise a later command replaced it before the next tick
-                self._recorder.put(channel, serialised(message))
+                self._put(topic, message)
                 return
 
     def _note_wrenches(self, now: Snapshot, wrenches: np.ndarray) -> None:
@@ -114,10 +106,7 @@ class RecordedEffects:
                 self._note_wrench(now, name, wrench)
 
     def _note_wrench(self, now: Snapshot, name: str, wrench: np.ndarray) -> None:
-        if name not in self._wrenches:
-            topic = self._full_name(f"{name}/{WRENCH}")
-            self._wrenches[name] = Channel(topic, WrenchStamped, _QOS)
-        self._recorder.put(self._wrenches[name], serialised(_message(now, wrench)))
+        self._put(f"{name}/{WRENCH}", _message(now, wrench))
         self._acting[name] = wrench
 
     def _note_reset(self, event: ResetEvent) -> None:
@@ -142,7 +131,7 @@ class RecordedEffects:
         if self._disturbance is not None:
             change["disturbance"] = from_disturbance(self._disturbance)
         change["state"] = {field: getattr(now, field).tolist() for field in STATE}
-        obstacles = self._physics.obstacles
+        obstacles = self._physics.world.obstacles
         values = None if obstacles is None else plain(vars(obstacles))
         if values != self._obstacles:
             self._obstacles = change["obstacles"] = values
@@ -158,7 +147,12 @@ class RecordedEffects:
         self._acting.clear()
 
     def _put_change(self, change: dict[str, Any]) -> None:
-        self._recorder.put(self._changes, serialised(String(data=json.dumps(change))))
+        self._put(CHANGES, String(data=json.dumps(change)))
+
+    def _put(self, topic: str, message: Any) -> None:
+        if topic not in self._channels:
+            self._channels[topic] = Channel(self._full_name(topic), type(message), _QOS)
+        self._recorder.put(self._channels[topic], serialised(message))
 
 
 def change_of(payload: bytes) -> dict[str, Any]:

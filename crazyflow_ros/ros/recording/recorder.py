@@ -17,9 +17,9 @@ import yaml
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.ros.messages.message_definitions import definition
+from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
-from crazyflow_ros.ros.messages.type_names import type_name
-from crazyflow_ros.ros.recording.message_definitions import definition
 
 with extra("record"):
     from mcap.writer import Writer
@@ -27,10 +27,10 @@ with extra("record"):
 if TYPE_CHECKING:
     from rclpy.publisher import Publisher
 
-    from crazyflow_ros.throttled_logger import Logger
+    from crazyflow_ros.checks.throttled_logger import Logger
 
 PARTIAL = "partial"
-"""Key of the metadata which says why a file cannot be replayed."""
+"""Key of the metadata with the reason why a file cannot be replayed."""
 
 _MAX_QUEUED = 64 * 1024 * 1024  # bytes of queued messages
 _WRITE_PERIOD = 0.05  # s of wall time

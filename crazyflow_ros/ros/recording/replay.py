@@ -29,33 +29,30 @@ from crazyflow_ros.checks.limits import open_file, shown, unknown
 from crazyflow_ros.checks.mcap_file import LONGEST, recorded
 from crazyflow_ros.checks.mcap_records import File, Message
 from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
+from crazyflow_ros.checks.program_end import in_words
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
-from crazyflow_ros.output import in_words
-from crazyflow_ros.ros.commands.command_topics import inputs
+from crazyflow_ros.ros.commands.setpoint_messages import commands
+from crazyflow_ros.ros.extensions import configured, from_all_values
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH, change_of
 from crazyflow_ros.ros.recording.recorder import PARTIAL
-from crazyflow_ros.runtime import (
-    Checkpoint,
-    PhysicsThread,
-    ResetScope,
-    TimedWrench,
-)
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, TimedWrench
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.xla.start_up import StartUp
 
 _TIMEOUT = 600.0  # s of wall time for one step
 _GAP = 60  # s that are flown at once
 _REASON = 300  # characters
-_SETTINGS = (
-    *("tune", "untune", "set_controller"),
-    *("restart_estimate", "tell_pose", "capture_initial_state"),
-)
+_PART_OF = dict.fromkeys(("tune", "untune", "restart_estimate", "tell_pose"), "firmware") | {
+    "set_controller": "world",
+    "capture_initial_state": "state",
+}
+"""The part of the physics thread that has a method, for each `Setting`."""
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
 _FROM_JOINTS = ("rotor_angle", "rotor_vel")
 
@@ -99,9 +96,8 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
             except Exception as error:  # a damaged message may contain anything
                 place = f"{shown(topic)} at {time_ns * 1e-9:.3f} s"
                 reason = str(error)[:_REASON] or type(error).__name__
-                raise ReplayError(
-                    f"a recorded message cannot be replayed: {place}: {reason}"
-                ) from error
+                text = f"a recorded message cannot be replayed: {place}: {reason}"
+                raise ReplayError(text) from error
             if flight.report.difference:
                 break
         else:
@@ -112,13 +108,11 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
 
 
 class _Flight:
-    """The replayed flight."""
-
     def __init__(self, metadata: Any, start_up: StartUp, info: Callable[[str], object]) -> None:
         if not isinstance(metadata, dict):
             raise ReplayError("not a recording of this simulator: it has no parameters")
         try:
-            parameters = from_values(Parameters, metadata | {"checkpoint": ""})  # once a path
+            parameters, extensions = from_all_values(metadata | {"checkpoint": ""})  # once a path
         except ParameterError as error:
             raise ReplayError(f"recorded with different parameters: {error}") from None
         if parameters.flown_by:
@@ -126,20 +120,19 @@ class _Flight:
         paused = {"start_paused": True, "real_time_factor": 0.0}
         parameters = from_values(Parameters, values_of(parameters) | paused)
         try:
-            config = parameters.simulation_config()
+            config = configured(parameters.simulation_config(), parameters, extensions)
             with start_up.compiling(*parameters.compiled_for(config)):
                 self.physics = PhysicsThread(config, parameters.drones)
         except ValueError as error:
-            raise ReplayError(
-                f"recorded with a setup that is not available here: {error}"
-            ) from None
+            text = f"recorded with a setup that is not available here: {error}"
+            raise ReplayError(text) from None
         # The grouping of ticks affects the integration of rotor angles.
         for name, rate in values_of(parameters.publish_rates).items():
             if rate:
                 self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
         self.physics.start()
         self.report, self._info = Report(), info
-        self._inputs = inputs(self.physics.control, parameters.drone_model)
+        self._commands = commands(self.physics.control, parameters.drone_model)
         self._recorded: dict[tuple[str, str], np.ndarray] = {}
         self._tick = self.physics.snapshot.tick
 
@@ -147,7 +140,7 @@ class _Flight:
         """Apply a message at its tick, or keep it for the comparison."""
         *_, drone, name = topic.split("/")
         is_change = topic.endswith(CHANGES.removeprefix("~"))
-        if not is_change and name not in (*self._inputs, WRENCH, "odom", "joint_states"):
+        if not is_change and name not in (*self._commands, WRENCH, "odom", "joint_states"):
             return  # other topics come from other threads, and time may have jumped
         tick = -(-time_ns * self.physics.freq // 1_000_000_000)
         if tick != self._tick:
@@ -156,11 +149,11 @@ class _Flight:
             self._go_on(tick)
         if is_change:
             self._change(change_of(payload))
-        elif drone in self.physics.names:
+        elif drone in self.physics.snapshot.names:
             self._take_of(drone, name, payload)
 
     def _go_on(self, tick: int) -> None:
-        """Let time go on, unless the message follows that made it jump back."""
+        """Resume time, unless the next message is the one that made it jump back."""
         now, freq = self.physics.snapshot.tick, self.physics.freq
         if tick - now > _GAP * freq:
             self._info(f"nothing is recorded from {now / freq:.0f} s to {tick / freq:.0f} s")
@@ -174,9 +167,9 @@ class _Flight:
         self.report.commands += 1
 
     def _take_of(self, drone: str, name: str, payload: bytes) -> None:
-        if name in self._inputs:
-            kind, conversion = self._inputs[name]
-            self._command(drone, conversion(deserialised(payload, kind), drone))
+        if name in self._commands:
+            command = self._commands[name]
+            self._command(drone, command.convert(deserialised(payload, command.type), drone))
         elif name == WRENCH:
             message = deserialised(payload, WrenchStamped).wrench
             wrench = TimedWrench(xyz(message.force), xyz(message.torque), math.inf)
@@ -188,13 +181,8 @@ class _Flight:
         elif name == "odom":
             odometry = deserialised(payload, Odometry)
             pose, twist = odometry.pose.pose, odometry.twist.twist
-            values = [
-                xyz(pose.position),
-                xyzw(pose.orientation),
-                xyz(twist.linear),
-                xyz(twist.angular),
-            ]
-            for field, value in zip(_FROM_ODOMETRY, values):
+            values = xyz(pose.position), xyzw(pose.orientation), xyz(twist.linear)
+            for field, value in zip(_FROM_ODOMETRY, (*values, xyz(twist.angular))):
                 self._recorded[drone, field] = value
         else:
             joints = deserialised(payload, JointState)
@@ -220,7 +208,7 @@ class _Flight:
         self._recorded.clear()
 
     def _settle(self) -> None:
-        """Forget the recorded states that are as now, before a change: none need come after it."""
+        """Discard recorded states that equal the present one, before a change: none need follow."""
         differ = {
             drone
             for (drone, field), expected in self._recorded.items()
@@ -231,47 +219,44 @@ class _Flight:
 
     def _found(self, drone: str, field: str) -> np.ndarray:
         snapshot = self.physics.snapshot
-        found: np.ndarray = getattr(snapshot, field)[snapshot.names.index(drone)]
-        return found
+        return np.asarray(getattr(snapshot, field)[snapshot.names.index(drone)])
 
     def _change(self, change: dict[str, Any]) -> None:
         if "command" in change:
-            command = change["command"]
-            self._command(command["drone"], to_setpoint(command["setpoint"]))
+            self._command(change["command"]["drone"], to_setpoint(change["command"]["setpoint"]))
             return
         if "request" in change:
-            request = change["request"]
-            if request not in _SETTINGS:
-                raise ValueError(unknown("request", request, _SETTINGS))
-            getattr(self.physics, request)(**change["arguments"]).result(_TIMEOUT)
+            self._request(change["request"], change["arguments"])
             return
         if "checkpoint" in change:
             self.compare()
             checkpoint = Checkpoint.load(BytesIO(b64decode(change["checkpoint"])))
-            self._tick = self.physics.restore(checkpoint).result(_TIMEOUT).tick
+            self._tick = self.physics.state.restore(checkpoint).result(_TIMEOUT).tick
             return
         self._settle()
         names = tuple(change["names"])
         state = {field: np.array(change["state"][field]) for field in STATE}
         if change.get("charged") is not None:
             (name,) = change["drones"]
-            self.physics.restart(name, charged=change["charged"]).result(_TIMEOUT)
+            self.physics.firmware.restart(name, charged=change["charged"]).result(_TIMEOUT)
         elif "reset" in change:
             scope = ResetScope(0)
             for part in change["reset"]:
                 scope |= ResetScope[part]
-            self.physics.reset(scope, change["drones"]).result(_TIMEOUT)
+            self.physics.state.reset(scope, change["drones"]).result(_TIMEOUT)
         else:
             self._change_drones(names, np.hstack((state["pos"], state["quat"])))
-        if names != self.physics.names:
-            raise ValueError(f"drones are {', '.join(self.physics.names)}, not {', '.join(names)}")
+        if names != (here := self.physics.snapshot.names):
+            raise ValueError(f"drones are {', '.join(here)}, not {', '.join(names)}")
         if "disturbance" in change:
             disturbance = to_disturbance(change["disturbance"])
-            self.physics.disturb(disturbance).result(_TIMEOUT)
+            self.physics.world.disturb(disturbance).result(_TIMEOUT)
         if "obstacles" in change:
             given = change["obstacles"]
-            obstacles = given and Obstacles(**_arrays(given))
-            self.physics.set_obstacles(obstacles).result(_TIMEOUT)
+            arrays: dict[str, Any] = {
+                name: None if v is None else jnp.asarray(v) for name, v in (given or {}).items()
+            }
+            self.physics.world.set_obstacles(given and Obstacles(**arrays)).result(_TIMEOUT)
         # What is left of the states recorded before the change is that of after it.
         self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
         now = self.physics.snapshot
@@ -279,18 +264,21 @@ class _Flight:
             return
         zeros = np.zeros((len(names), 3))
         moved = MirrorState(time_ns=0, acc=zeros, ang_acc=zeros, **state)
-        self.physics.set_state(moved).result(_TIMEOUT)
+        self.physics.state.edit_state(lambda: lambda _: moved).result(_TIMEOUT)
+
+    def _request(self, name: str, arguments: dict[str, Any]) -> None:
+        if name not in _PART_OF:
+            raise ValueError(unknown("request", name, _PART_OF))
+        part = getattr(self.physics, _PART_OF[name])
+        getattr(part, name)(**arguments).result(_TIMEOUT)
 
     def _change_drones(self, names: tuple[str, ...], poses: np.ndarray) -> None:
-        for name in set(self.physics.names).difference(names):
-            self.physics.despawn(name).result(_TIMEOUT)
+        world, before = self.physics.world, self.physics.snapshot.names
+        for name in set(before).difference(names):
+            world.despawn(name).result(_TIMEOUT)
         for name, pose in zip(names, poses):
-            if name not in self.physics.names:
-                self.physics.spawn(name, pose).result(_TIMEOUT)
-
-
-def _arrays(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if v is None else jnp.asarray(v) for name, v in values.items()}
+            if name not in before:
+                world.spawn(name, pose).result(_TIMEOUT)
 
 
 def _messages(path: Path) -> Iterator[Any]:
@@ -341,12 +329,7 @@ def main() -> None:
 
 
 def run(words: Sequence[str], program: str = "replay") -> int:
-    """Replay a file, and return the exit code.
-
-    Args:
-        words: Command line.
-        program: Name of the program in its help.
-    """
+    """Replay a file, and return the exit code."""
     parser = argparse.ArgumentParser(
         prog=program, description="Replay a recorded flight and compare all states."
     )
@@ -360,11 +343,8 @@ def run(words: Sequence[str], program: str = "replay") -> int:
     cache = open_cache(say)
     try:
         report = replay(path, say)
-    except ReplayError as error:
-        print(f"replay: {path}: {error}", file=sys.stderr)
-        return 2
-    except (OSError, ValueError) as error:
-        print(f"replay: {in_words(error)}", file=sys.stderr)
+    except (ReplayError, OSError, ValueError) as error:
+        say(f"{path}: {error}" if isinstance(error, ReplayError) else in_words(error))
         return 2
     cache.close()
     print(f"{report.ticks} ticks, {report.commands} commands, {report.states} states compared")

@@ -5,25 +5,26 @@ They are only in the file: in a running ROS graph they come from robot_state_pub
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.description.urdf import rotor_joints
-from crazyflow_ros.ros.messages.cdr import XYZW, SerialisedMessages, layout
+from crazyflow_ros.ros.messages.cdr import XYZW, layout
 from crazyflow_ros.ros.messages.numeric_message import elements, in_elements
+from crazyflow_ros.ros.messages.outbox import SerialisedMessages
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.ros.topics import tf
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.frames import multiply
 
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.host import Host
+
 
 class _Rotors(NamedTuple):
-    """The rotors of the present drones."""
-
     drones: tuple[str, ...]
     at_rest: np.ndarray
     """Attitudes xyzw at the angle 0, shape (4 M, 4)."""
@@ -34,23 +35,20 @@ class _Rotors(NamedTuple):
 
 
 class RotorTransforms:
-    """Records the attitudes of all rotors, in the physics thread.
+    """Records the attitudes of all rotors, in the physics thread, as often as the joint states."""
 
-    Args:
-        recorder: The recorder.
-        full_name: Returns the full name of a topic.
-        drone_model: Model of the drones.
-    """
-
-    def __init__(
-        self, recorder: Recorder, full_name: Callable[[str], str], drone_model: str
-    ) -> None:
-        self._recorder, self._drone_model = recorder, drone_model
-        self._channel = Channel(full_name(tf.TOPIC), TFMessage, STATE_QOS)
+    def __init__(self, simulator: Host, recorder: Recorder) -> None:
+        self._simulator, self._recorder = simulator, recorder
+        self._drone_model = simulator.parameters.drone_model
+        self._channel = Channel(simulator.resolve_topic_name(tf.TOPIC), TFMessage, STATE_QOS)
         self._rotors: _Rotors | None = None
+        simulator.for_all_drones(self._follow)
+        # A different rate would divide the time into other steps, see `replay`.
+        rate_hz, name = simulator.parameters.publish_rates.joint_states, "joint_states"
+        simulator.physics.every(rate_hz, self._record, f"publish_rates.{name}", observes=True)
 
-    def follow(self, drones: tuple[str, ...]) -> None:
-        """Record these drones from now on."""
+    def _follow(self) -> None:
+        drones = self._simulator.drones
         rotors = [rotor for drone in drones for rotor in rotor_joints(self._drone_model, drone)]
         rotations = in_elements("transforms", len(rotors), "transform.rotation", XYZW)
         message = TFMessage(transforms=[tf.transform(*rotor.frame) for rotor in rotors])
@@ -62,7 +60,7 @@ class RotorTransforms:
             SerialisedMessages(layout([message], [rotations], stamps)),
         )
 
-    def record(self, snapshot: Snapshot) -> None:
+    def _record(self, snapshot: Snapshot) -> None:
         """Record a state, unless it has other drones."""
         rotors = self._rotors
         if rotors is None or snapshot.names != rotors.drones:

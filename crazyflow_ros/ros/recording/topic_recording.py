@@ -13,11 +13,10 @@ from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 
 from crazyflow_ros.ros.discovery import published
+from crazyflow_ros.ros.messages.message_definitions import type_of
 from crazyflow_ros.ros.messages.qos import qos_for
-from crazyflow_ros.ros.messages.times import nanoseconds
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages.times import STEADY, nanoseconds
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
-from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.ros.topics.display import DISPLAY
 
 _CLOCK = "rosgraph_msgs/msg/Clock"
@@ -39,9 +38,6 @@ class TopicRecording:
         path: The file, which must be empty or not exist.
         parameters: Parameters of the simulator, for the file.
         time_ns: Present simulated time [ns].
-
-    Attributes:
-        path: As given.
 
     Raises:
         OSError: The file cannot be written.
@@ -87,7 +83,6 @@ class TopicRecording:
         self._recorder.close(_CLOSING)
 
     def _look(self) -> None:
-        """Subscribe to new topics."""
         self._clocks = self._clocks or published(self._node, self._simulator, _CLOCK)
         for topic, (kind, *_) in self._node.get_topic_names_and_types():
             is_old = topic in self._subscriptions or topic in self._unknown

@@ -12,13 +12,12 @@ from rclpy.logging import get_logger
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.raytracing import Distortion
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensors.devices import Device, Topic
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg
-from crazyflow_ros.sensors.renderer_choice import RendererChoice
+from crazyflow_ros.sensors.rendering import RendererChoice
 
 _TOPICS = {
     "info": Topic(CameraInfo, "/camera_info"),
@@ -92,9 +91,7 @@ class CameraTopics(DeviceTopics):
 
     def _message(self, sensor: CameraSensor, kind: str) -> CameraInfo | Image | CompressedImage:
         if kind == "info":
-            cfg = sensor.cfg
-            distortion = Distortion(cfg.distortion_model, cfg.distortion)
-            return lidar_and_camera_messages.camera_info(sensor.intrinsics, distortion)
+            return lidar_and_camera_messages.camera_info(sensor.intrinsics, sensor.cfg.lens)
         pictures = getattr(sensor.data, "rgb" if kind == "jpeg" else kind)
         if kind == "jpeg":
             return lidar_and_camera_messages.compressed(pictures[0])

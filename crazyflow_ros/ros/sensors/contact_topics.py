@@ -11,18 +11,23 @@ from std_msgs.msg import Bool
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.ros.messages.geometry import vector
-from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.sensors.device_topics import (
+    MARKERS,
+    DeviceTopics,
+    Scene,
+    marker_array,
+    put_header,
+)
 from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
-from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sensors import (
     ContactMatch,
     ContactSensor,
     ContactSensorCfg,
+    MirrorBackend,
     ShapeRecorder,
 )
-from crazyflow_ros.sensors.backends.mirror import MirrorBackend
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host

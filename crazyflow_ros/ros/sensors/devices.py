@@ -22,14 +22,9 @@ from crazyflow_ros.description.urdf import FixedFrame
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.numeric_message import NumericMessage
 from crazyflow_ros.scene import build_spec
-from crazyflow_ros.scene.frames import (
-    OPTICAL_IN_LINK,
-    mujoco_camera,
-    quat_from_rpy,
-    xyzw_to_wxyz,
-)
+from crazyflow_ros.scene.frames import OPTICAL_IN_LINK, mujoco_camera, quat_from_rpy, xyzw_to_wxyz
 from crazyflow_ros.sensors import ObjRef, SensorCfg
-from crazyflow_ros.sensors.drone_rays import Pattern
+from crazyflow_ros.sensors.patterns import Pattern
 
 C = TypeVar("C", bound=SensorCfg)
 
@@ -99,7 +94,7 @@ class Kind:
     beams: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Directions of beams that have their own frames, by name."""
     movable: bool = True
-    """Whether it can be elsewhere on the drone."""
+    """Whether it can be placed elsewhere on the drone."""
     parameter: str = ""
     """Name of a parameter of the node that has to be true."""
 
@@ -113,7 +108,6 @@ class Kind:
 
     @cached_property
     def _required(self) -> list[str]:
-        """Names of the fields without which an entry means nothing."""
         makers = [self.cfg] if self.pattern is None else [self.cfg, self.pattern]
         given = [one for maker in makers for one in signature(maker).parameters.values()]
         return sorted({one.name for one in given if one.default is one.empty} & self.fields.keys())

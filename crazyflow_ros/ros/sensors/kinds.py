@@ -1,6 +1,6 @@
 """The types of sensors that the sensors file knows by name.
 
-To add one, write the sensor and its configuration in `crazyflow_ros.sensors`, and an entry here.
+To add one, add the sensor and its configuration to `crazyflow_ros.sensors`, and an entry here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from crazyflow_ros import sensors
+from crazyflow_ros.drones.instruments import MULTI_RANGER
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.sensors import sample_messages as messages
 from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
@@ -18,9 +19,11 @@ from crazyflow_ros.ros.sensors.devices import DRONE, Kind
 from crazyflow_ros.ros.sensors.ray_topics import HeightTopics, RayTopics
 from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
 from crazyflow_ros.sensors.battery import BatterySensorCfg
-from crazyflow_ros.sensors.drone_rays import COLLISIONS, DRAWN, Pattern, RaysCfg
-from crazyflow_ros.sensors.ranger import MULTI_RANGER
+from crazyflow_ros.sensors.patterns import Pattern
+from crazyflow_ros.sensors.raycast import COLLISIONS, RaysCfg
 from crazyflow_ros.sim.actuation import Battery
+
+_DRAWN: dict[str, Any] = {"debug_vis": True, "viz": sensors.RayCastSensorCfg.VizCfg(show_rays=True)}
 
 
 def _height(
@@ -40,7 +43,7 @@ def _height(
         reduction=reduction,
         max_distance=max_distance,
         include_geom_groups=include_geom_groups,
-        **DRAWN,
+        **_DRAWN,
     )
 
 
@@ -95,20 +98,20 @@ KINDS: Mapping[str, Kind] = {
         rate=10,
         topics=RayTopics,
         pattern=sensors.LidarPatternCfg,
-        fixed={"ray_alignment": "base", **DRAWN},
+        fixed={"ray_alignment": "base", **_DRAWN},
     ),
     "grid": Kind(
-        cfg=RaysCfg, rate=10, topics=RayTopics, pattern=sensors.GridPatternCfg, fixed=DRAWN
+        cfg=RaysCfg, rate=10, topics=RayTopics, pattern=sensors.GridPatternCfg, fixed=_DRAWN
     ),
     "ring": Kind(
-        cfg=RaysCfg, rate=10, topics=RayTopics, pattern=sensors.RingPatternCfg, fixed=DRAWN
+        cfg=RaysCfg, rate=10, topics=RayTopics, pattern=sensors.RingPatternCfg, fixed=_DRAWN
     ),
     "pinhole": Kind(
         cfg=RaysCfg,
         rate=10,
         topics=RayTopics,
         pattern=sensors.PinholeCameraPatternCfg,
-        fixed={"camera_name": None, "ray_alignment": "base", **DRAWN},
+        fixed={"camera_name": None, "ray_alignment": "base", **_DRAWN},
         **_IN_NOSE,
     ),
     "height": Kind(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2, PointField
 
-from crazyflow_ros.raytracing import Distortion
 from crazyflow_ros.sensors import Intrinsics
+from crazyflow_ros.sensors.camera_model import Distortion
 
 _JPEG_QUALITY = 80  # percent, as in image_transport's plugin
 _ENCODINGS = {"rgb": ("rgb8", np.uint8), "depth": ("32FC1", np.float32)}

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import LaserScan, PointCloud2, Range
 
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
+from crazyflow_ros.ros.messages.cdr import layout
 from crazyflow_ros.ros.messages.numeric_message import elements
+from crazyflow_ros.ros.messages.outbox import SerialisedMessages
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
-from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.sensors.device_topics import (
+    MARKERS,
+    Audience,
+    DeviceTopics,
+    Scene,
+    marker_array,
+    put_header,
+)
 from crazyflow_ros.ros.sensors.devices import DRONE, Device, Topic
-from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import LidarPatternCfg, ShapeRecorder
-from crazyflow_ros.sensors.backends.state import StateBackend
+from crazyflow_ros.sensors.state_backend import StateBackend
 
 _TO_OPTICAL = np.array([1.0, -1.0, -1.0])  # from MuJoCo's camera frame
 
@@ -70,11 +77,13 @@ class RayTopics(DeviceTopics):
                 drawn = marker_array(shapes, snapshot.time_ns, self._device.rate)
                 self._publish(drone, 1, drawn)
 
-    def _publish_scans(self, listeners: Mapping[tuple[str, int], Any], snapshot: Snapshot) -> None:
+    def _publish_scans(self, listeners: Audience, snapshot: Snapshot) -> None:
         for i, drone in enumerate(self._drones):
             if (drone, 0) in listeners:
                 self._scan_ranges[i] = self._ranges(i, snapshot)
-        self._row_for(listeners, self._scans).send(snapshot.time_ns, [self._scan_ranges])
+        outbox = listeners.outbox or self._address(listeners, self._scans)
+        self._scans.update(snapshot.time_ns, [self._scan_ranges])
+        outbox.send(self._scans.words[None])
 
     def _ranges(self, row: int, snapshot: Snapshot) -> np.ndarray:
         distances = self._sensor.data.distances[row]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,12 @@ from sensor_msgs.msg import (
 )
 
 from crazyflow_ros import sensors
+from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, below
 from crazyflow_ros.ros.messages.numeric_message import POSE, READINGS, elements, stamped
 from crazyflow_ros.ros.sensors.devices import Device, SampleMessage
 from crazyflow_ros.ros.sensors.lidar_and_camera_messages import laser_scan
-from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW
 from crazyflow_ros.sensors.battery import BatterySensorCfg
 
 
@@ -38,12 +39,8 @@ def imu(device: Device[sensors.ImuSensorCfg]) -> list[SampleMessage]:
         angular_velocity_covariance=_covariance(device, device.cfg.gyro),
         linear_acceleration_covariance=_covariance(device, device.cfg.accelerometer),
     )
-    template = stamped(message, device.frame)
-
-    def values(data: Any) -> tuple[np.ndarray, ...]:
-        return data.angular_velocity, data.linear_acceleration
-
-    return [SampleMessage(template, READINGS, values, suffix="/data_raw")]
+    values = attrgetter("angular_velocity", "linear_acceleration")
+    return [SampleMessage(stamped(message, device.frame), READINGS, values, suffix="/data_raw")]
 
 
 def magnetometer(device: Device[sensors.MagnetometerSensorCfg]) -> list[SampleMessage]:
@@ -162,7 +159,7 @@ def battery(device: Device[BatterySensorCfg]) -> list[SampleMessage]:
 def _range(device: Device[sensors.RangerSensorCfg]) -> Range:
     return Range(
         radiation_type=Range.INFRARED,
-        field_of_view=FIELD_OF_VIEW,
+        field_of_view=VL53L1X_FIELD_OF_VIEW,
         min_range=device.cfg.min_range,
         max_range=device.cfg.max_range,
         variance=_variance(device, device.cfg.noise),

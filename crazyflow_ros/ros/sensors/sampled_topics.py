@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rclpy.qos import QoSProfile
 
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, joined
-from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
+from crazyflow_ros.ros.messages.cdr import joined
+from crazyflow_ros.ros.messages.outbox import SerialisedMessages
+from crazyflow_ros.ros.sensors.device_topics import (
+    MARKERS,
+    Audience,
+    DeviceTopics,
+    Scene,
+    marker_array,
+)
 from crazyflow_ros.ros.sensors.devices import DRONE, Device, SensorFile, Topic
-from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.sensors import ShapeRecorder
-from crazyflow_ros.sensors.backends.state import StateBackend
 from crazyflow_ros.sensors.sampled import SampledSensor
+from crazyflow_ros.sensors.state_backend import StateBackend
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -65,7 +71,7 @@ class SampleTopics(DeviceTopics):
         self._prepare_messages()
 
     def _prepare_messages(self) -> None:
-        """Serialise the messages, with the numbers to be filled in by `_send`."""
+        """Serialise the messages; `_send` fills in the numbers."""
         layouts = [message.layout(self._drones) for message in self._contents]
         self._messages = SerialisedMessages(joined(layouts))
 
@@ -87,7 +93,11 @@ class SampleTopics(DeviceTopics):
         sensor = self._sensor
         if sensor is None or not self._drones:
             return
-        for row in self._moments(snapshots):
+        ticks = np.array([snapshot.tick for snapshot in snapshots])
+        first = np.flatnonzero(np.diff(ticks, prepend=-1))  # where moments begin
+        gaps = np.flatnonzero(np.diff(ticks[first]) != self._period) + 1
+        for moments in np.split(first, gaps):  # one period apart
+            row = [snapshots[i] for i in moments]
             number = (row[0].tick - self._starts) // self._period  # of the sample, by drone
             if (number == sensor.n_samples - 1).any():  # time stands still
                 row, number = row[1:], number + 1
@@ -99,14 +109,15 @@ class SampleTopics(DeviceTopics):
                 self._sample(row, sensor)
 
     def _sample(self, snapshots: Sequence[Snapshot], sensor: SampledSensor[Any, Any]) -> None:
-        """Sample at moments one period apart."""
+        """Sample at moments one period apart, and publish the samples."""
         listeners, drones = self.listeners, self._drones
         heard = {drone for drone, _ in listeners}
         self._backend.casting = np.array([drone in heard for drone in drones])
         self._backend.show(snapshots, self._rows)
         sensor.update(1 / self._device.rate)
-        if listeners:  # else the last one has just left
-            self._send([snapshot.time_ns for snapshot in snapshots], sensor, listeners)
+        if not listeners:  # the last one has just left
+            return
+        self._send([snapshot.time_ns for snapshot in snapshots], sensor, listeners)
         markers, latest = len(self._contents), (len(snapshots) - 1) * len(drones)
         for i, drone in enumerate(drones):
             if self._device.cfg.debug_vis and (drone, markers) in listeners:
@@ -114,31 +125,17 @@ class SampleTopics(DeviceTopics):
                 drawn = marker_array(shapes, snapshots[-1].time_ns, self._device.rate)
                 self._publish(drone, markers, drawn)
 
-    def _moments(self, snapshots: Sequence[Snapshot]) -> list[list[Snapshot]]:
-        """Return one snapshot of each moment, in rows of moments one period apart."""
-        rows: list[list[Snapshot]] = []
-        for snapshot in snapshots:
-            passed = snapshot.tick - rows[-1][-1].tick if rows else -1
-            if passed == self._period:
-                rows[-1].append(snapshot)
-            elif passed:
-                rows.append([snapshot])
-        return rows
-
     def _send(
-        self,
-        times_ns: Sequence[int],
-        sensor: SampledSensor[Any, Any],
-        listeners: Mapping[tuple[str, int], Any],
+        self, times_ns: Sequence[int], sensor: SampledSensor[Any, Any], listeners: Audience
     ) -> None:
-        """Publish the samples taken at these times."""
-        data, messages = sensor.data, self._contents
+        data, messages, shape = sensor.data, self._contents, (len(times_ns), len(self._drones))
+        times = np.array(times_ns)[:, None]
+        stamps = np.tile(times - np.rint(sensor.ages * 1e9).astype(int), len(messages))
         blocks = [block for message in messages for block in message.values(data)]
-        stamps = np.array(times_ns)[:, None] - np.rint(sensor.ages * 1e9).astype(int)  # by drone
-        shape = (len(times_ns), len(self._drones))
         valid = [
             np.ones(shape, bool) if message.valid is None else message.valid(data).reshape(shape)
             for message in messages
         ]
-        row = self._row_for(listeners, self._messages)
-        row.send_series(np.tile(stamps, len(messages)), blocks, np.hstack(valid))
+        outbox = listeners.outbox or self._address(listeners, self._messages)
+        wanted = np.hstack(valid)[:, listeners.numbers]
+        outbox.send(self._messages.series(stamps, blocks), np.ascontiguousarray(wanted))

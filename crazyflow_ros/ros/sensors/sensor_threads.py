@@ -5,7 +5,7 @@ share a thread, and all other sensors share another one.
 
 No readings are skipped, except pictures. If sensing is too slow, the physics waits for it, and time
 passes more slowly. It does not wait for cameras, which draw the latest snapshot. While time stands
-still, who begins to listen to a camera gets the present picture.
+still, a new subscriber of a camera gets the present picture.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mujoco
 
@@ -27,7 +27,7 @@ from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
 from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import RenderingUnavailable
-from crazyflow_ros.sensors.ray_pictures import Room
+from crazyflow_ros.sensors.rendering import Room
 from crazyflow_ros.xla.start_up import telling
 
 if TYPE_CHECKING:
@@ -118,14 +118,14 @@ class SensorThread:
             self._physics.show_to(partial(self._show, rates))
 
     def _show(self, rates: Iterable[int], snapshot: Snapshot) -> None:
-        """Queue the snapshot at which time stands still. Called in the physics thread."""
+        """Queue the snapshot of a pause. Called in the physics thread."""
         for rate in rates:
-            if not (self._physics.stepping and snapshot.tick % (self._physics.freq // rate)):
+            if not (self._physics.loop.stepping and snapshot.tick % (self._physics.freq // rate)):
                 self._views.append(self._view(rate, snapshot))
                 self._due.set()
 
     def _view(self, rate: int, snapshot: Snapshot) -> _View:
-        return _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
+        return _View(rate, snapshot, self._physics.mirror.model, self._physics.lives.current)
 
     def _take(self, rate: int, period: int, snapshot: Snapshot) -> None:
         """Queue a snapshot. Called in the physics thread."""
@@ -138,7 +138,6 @@ class SensorThread:
             self._due.set()
 
     def _await_room(self) -> bool:
-        """Wait for room in the queue; return whether there is some."""
         if not self._is_awaited or self._is_stuck:
             return False
         self._taken.clear()
@@ -152,26 +151,19 @@ class SensorThread:
             self._due.clear()
             while self._views:
                 row = self._take_row()
-                is_new = self._is_new(row)
-                preparing = telling("preparing sensors", self._logger.info)
+                if self._scene is None or self._scene.mirrored is not row[0].model:
+                    self._ready.clear()
+                due = {topics for view in row for topics in self._topics[view.rate]}
+                heard = {topics for topics in due - self._failed if topics.listeners}
+                is_new, self._ready = not heard <= self._ready, self._ready | heard
+                preparing = telling("preparing sensors", self._logger.info) if is_new else None
                 try:
-                    with preparing if is_new else nullcontext():
+                    with preparing or nullcontext():
                         self._sense(row)
                 except Exception as error:  # the simulation continues
                     self._complain(f"sensors: {error!r}")
                 if self._left_out > self._told:
                     self._tell_left_out(is_new=is_new)
-
-    def _is_new(self, row: list[_View]) -> bool:
-        """Return whether something senses for the first time in a scene, which may compile it."""
-        first, scene = row[0], self._scene
-        if scene is None or scene.mirrored is not first.model:
-            self._ready.clear()
-        rates = {view.rate for view in row}
-        heard = {t for rate in rates for t in self._topics[rate] if self._is_heard(t)}
-        is_new = not heard <= self._ready
-        self._ready |= heard
-        return is_new
 
     def _tell_left_out(self, *, is_new: bool) -> None:
         lately, self._told = self._left_out - self._told, self._left_out
@@ -200,47 +192,36 @@ class SensorThread:
         return row
 
     def _sense(self, row: list[_View]) -> None:
-        first, before = row[0], self._scene
-        scene = self._scene_of(first)
-        if (is_other := scene is not before) or self._begun is not first.lives:
+        first, names, scene = row[0], row[0].snapshot.names, self._scene
+        if is_other := scene is None or scene.mirrored is not first.model or scene.names != names:
+            if self._scene is not None:
+                self._scene.context.close()
+            self._scene = scene = Scene(first.model, names, self._room)
+            self._failed.clear()
+        assert scene is not None
+        if is_other or self._begun is not first.lives:
             self._begun = first.lives
             for topics in chain(*self._topics.values()):
-                if topics not in self._failed:
-                    with self._leaving_out(topics):
-                        if is_other:
-                            topics.initialize(scene)
-                        topics.reset(first.lives)
+                if is_other:
+                    self._let(topics, topics.initialize, scene)
+                self._let(topics, topics.reset, first.lives)
         for rate, kept in self._topics.items():
             due = [view.snapshot for view in row if view.rate == rate]
             for topics in kept:
-                if due and not topics.needs_scene and self._is_heard(topics):
-                    with self._leaving_out(topics):
-                        topics.sense(due, scene)
+                if due and topics.listeners and not topics.needs_scene:
+                    self._let(topics, topics.sense, due, scene)
         for view in row:
             for topics in self._topics[view.rate]:
-                if topics.needs_scene and self._is_heard(topics):
+                if topics.listeners and topics.needs_scene:
                     scene.show(view.snapshot)
-                    with self._leaving_out(topics):
-                        topics.sense([view.snapshot], scene)
+                    self._let(topics, topics.sense, [view.snapshot], scene)
 
-    def _scene_of(self, view: _View) -> Scene:
-        """Return the scene of a snapshot; a change of it comes with another model."""
-        scene, names = self._scene, view.snapshot.names
-        if scene is None or scene.mirrored is not view.model or scene.names != names:
-            if scene is not None:
-                scene.context.close()
-            self._scene = scene = Scene(view.model, names, self._room)
-            self._failed.clear()
-        return scene
-
-    def _is_heard(self, topics: DeviceTopics) -> bool:
-        return bool(topics.listeners) and topics not in self._failed
-
-    @contextmanager
-    def _leaving_out(self, topics: DeviceTopics) -> Iterator[None]:
-        """Exclude topics that fail until the scene changes."""
+    def _let(self, topics: DeviceTopics, do: Callable[..., None], *args: Any) -> None:
+        """Call a method of topics; those that fail are left out until the scene changes."""
+        if topics in self._failed:
+            return
         try:
-            yield
+            do(*args)
         except RenderingUnavailable as error:
             self._failed.add(topics)
             self._logger.warning(f"sensors: no pictures of {topics}: {error}")

@@ -17,8 +17,8 @@ from mujoco_ros2_control_msgs.srv import (
     StepSimulation,
 )
 
-from crazyflow_ros.ros.calls.waiting import SLOWEST_TICK
 from crazyflow_ros.ros.messages.geometry import xyz
+from crazyflow_ros.ros.service_answers import SLOWEST_TICK
 from crazyflow_ros.ros.services.mujoco_ros2_control_states import Edit, StateEditor
 from crazyflow_ros.runtime import InvalidState, TimedWrench
 
@@ -31,11 +31,14 @@ _TIMEOUT = 30.0  # s of wall time, at least
 _ABORTED = "step aborted: "  # start of the text of `StepAborted`
 
 PutKeyframe = Callable[[str], Awaitable[list[str]]]
-"""Puts the bodies of the world where a keyframe has them; returns the names of those that stay."""
+"""Moves bodies of the world to their poses in a keyframe; returns names of those that stay."""
 
 
 class MujocoServices:
-    """Services that respond once the physics thread has carried out the request."""
+    """Services that respond once the physics thread has carried out the request.
+
+    Without `put_keyframe`, only drones can be moved.
+    """
 
     def __init__(self, simulator: Host, put_keyframe: PutKeyframe | None) -> None:
         self._put_keyframe = put_keyframe
@@ -91,7 +94,7 @@ class MujocoServices:
 
         plan()  # refuses before anything changes
         stay = await self._put_bodies(name)
-        edit = self._physics.edit_state(plan, reset=True, to_keyframe=bool(name))
+        edit = self._physics.state.edit_state(plan, reset=True, to_keyframe=bool(name))
         await self._waiting.result(edit, _TIMEOUT)
         state = f"'{name}'" if name else "initial"
         text = f"Successfully reset the MuJoCo world to the {state} state."
@@ -103,7 +106,7 @@ class MujocoServices:
         return text
 
     async def _put_bodies(self, keyframe: str) -> list[str]:
-        """Put the bodies of the scene where a keyframe has them; return what stays."""
+        """Move the bodies of the scene to their poses in a keyframe; return what cannot move."""
         if self._put_keyframe is not None:
             return await self._put_keyframe(keyframe)
         missing = "all bodies of the scene (simulation_interfaces is not installed)"
@@ -114,7 +117,7 @@ class MujocoServices:
     ) -> str:
         free_joints = request.free_joints
         if free_joints:
-            edit = self._physics.edit_state(
+            edit = self._physics.state.edit_state(
                 lambda: StateEditor(self._physics.mirror).free_joints(free_joints)
             )
             await self._waiting.result(edit, _TIMEOUT)
@@ -158,8 +161,3 @@ def _wrench(message: Any) -> TimedWrench:
         t.sec + t.nanosec * 1e-9 for t in (message.duration, message.ramp_down_duration)
     )
     return TimedWrench(force, torque, duration, in_body=True, point=point, ramp_down=ramp_down)
-
-
-def declare(simulator: Host, put_keyframe: PutKeyframe | None) -> None:
-    """Create the services; without `put_keyframe`, nothing but drones can be put elsewhere."""
-    MujocoServices(simulator, put_keyframe)

@@ -99,10 +99,7 @@ class StateEditor:
         n = len(message.name)
         if len(message.effort):
             raise ValueError("Joint state effort is not supported; leave 'effort' empty.")
-        for field, limit in (
-            ("position", limits.ROTOR_ANGLE),
-            ("velocity", limits.ROTOR_VELOCITY),
-        ):
+        for field, limit in (("position", limits.ROTOR_ANGLE), ("velocity", limits.ROTOR_VELOCITY)):
             values = getattr(message, field)
             if len(values) not in (0, n):
                 rule = "it must be empty or the same length."
@@ -174,6 +171,5 @@ class StateEditor:
 
 
 def _copy(state: MirrorState) -> MirrorState:
-    """Return a state with writable copies of what may be edited."""
     copies: dict[str, Any] = {name: np.array(getattr(state, name)) for name in SIZES}
     return replace(state, **copies)

@@ -15,8 +15,8 @@ from crazyflow_ros_interfaces.srv import ChangeHeight, CommandDrones
 from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
 from crazyflow_ros.flight import Setpoint
-from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT
-from crazyflow_ros.ros.commands.names import check_names, refusal
+from crazyflow_ros.ros.commands.swarm_commands import check_names, refusal
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -66,7 +66,7 @@ class NamedDrones:
         return await self._fly(request.drones, change(request.height, duration))
 
     async def _fly(self, names: Sequence[str], setpoint: Setpoint) -> str:
-        check_names("drones", names, self._physics.names)
+        check_names("drones", names, self._physics.snapshot.names)
         flown = self._physics.fly(dict.fromkeys(names, setpoint))
         outcome = await self._simulator.waiting.result(flown)
         for note in outcome.notes:
@@ -76,14 +76,14 @@ class NamedDrones:
         return _done("commanded", names)
 
     async def _reset(self, request: CommandDrones.Request, _: CommandDrones.Response) -> str:
-        check_names("drones", request.drones, self._physics.names)
-        reset = self._physics.reset(drones=list(request.drones))
+        check_names("drones", request.drones, self._physics.snapshot.names)
+        reset = self._physics.state.reset(drones=list(request.drones))
         await self._simulator.waiting.result(reset)
         return _done("reset", request.drones)
 
     async def _delete(self, request: CommandDrones.Request, _: CommandDrones.Response) -> str:
-        check_names("drones", request.drones, self._physics.names)
-        gone = self._physics.despawn(*request.drones)
+        check_names("drones", request.drones, self._physics.snapshot.names)
+        gone = self._physics.world.despawn(*request.drones)
         await self._simulator.waiting.result(gone, LOADING_TIMEOUT)
         self._simulator.follow_drones()
         return _done("deleted", request.drones)
@@ -91,8 +91,3 @@ class NamedDrones:
 
 def _done(what: str, names: Sequence[str]) -> str:
     return f"{names[0] if len(names) == 1 else f'{len(names)} drones'} {what}"
-
-
-def declare(simulator: Host) -> None:
-    """Create the services."""
-    NamedDrones(simulator)

@@ -28,7 +28,7 @@ _TIMEOUT = 60.0  # s of wall time, far more than the last of them waits
 
 
 class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before Kilted has none
-    """An action server that answers goals, cancellations and questions for results at a pace.
+    """An action server that paces its answers to goals, cancellations and requests for results.
 
     A client that waits for its answers is not delayed: its next request shows that it has taken
     the answer to the last one.
@@ -93,7 +93,6 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
                 return
 
     async def _turn(self, kind: str) -> None:
-        """Wait until an answer may be sent."""
         if len(self._turns) < _MOST_WAITING:
             turn: Future[None] = Future()
             self._turns.append((kind, turn))

@@ -7,40 +7,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.ros.simulation_interfaces import (
-    entities,
-    entity_states,
-    features,
-    named_poses,
-    reset,
-    spawning,
-    states,
-    stepping,
-    world_loading,
-    worlds,
-)
+from simulation_interfaces.srv import GetSimulatorFeatures
+
+from crazyflow_ros.ros.simulation_interfaces.entities import Entities, EntityStates
+from crazyflow_ros.ros.simulation_interfaces.named_poses import NamedPoses
 from crazyflow_ros.ros.simulation_interfaces.server import Server
+from crazyflow_ros.ros.simulation_interfaces.simulation_state import Reset, States
+from crazyflow_ros.ros.simulation_interfaces.spawning import Spawning
+from crazyflow_ros.ros.simulation_interfaces.step_services import StepServices
+from crazyflow_ros.ros.simulation_interfaces.world_services import WorldLoading, WorldServices
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
-
-_GROUPS = (
-    worlds,
-    world_loading,
-    states,
-    stepping,
-    reset,
-    entities,
-    entity_states,
-    spawning,
-    named_poses,
-    features,  # lists the features of the others
-)
 
 
 def declare(simulator: Host) -> Server:
     """Create the services, group by group."""
     server = Server(simulator)
-    for group in _GROUPS:
-        group.declare(server)
+    for group in (
+        *(WorldServices, WorldLoading, States, StepServices, Reset),
+        *(Entities, EntityStates, Spawning, NamedPoses),
+    ):
+        group(server)
+    server.serve(GetSimulatorFeatures, server.get_features)  # to which the others have added theirs
     return server

@@ -19,9 +19,7 @@ _COUNT = re.compile(r"\{\d+(,\d*)?\}", re.ASCII)
 _BRACKET = re.compile(r"\[\^?\]?(?:\[:[a-z]*:\]|\[(?![.=:])|[^\[\]])*\]")
 _REPETITIONS = "*+?{"
 _NOT_REPEATED = "^$" + _REPETITIONS
-_UNKNOWN_TO_POSIX = (
-    "<>`'"  # extensions of some libraries, such as word boundaries, after a backslash
-)
+_UNKNOWN_TO_POSIX = "<>`'"  # after a backslash: extensions of some libraries
 
 
 class Expression:
@@ -31,7 +29,8 @@ class Expression:
         text: The expression; an empty one matches everything.
 
     Raises:
-        Refusal: The expression is invalid, too long or too large.
+        ValueError: The expression is invalid, too long or too large.
+        Refusal: The package `re2` is missing.
     """
 
     def __init__(self, text: str) -> None:
@@ -42,9 +41,8 @@ class Expression:
             with extra("filters"):
                 import re2
         except ModuleNotFoundError as error:
-            raise Refusal(
-                Result.RESULT_FEATURE_UNSUPPORTED, f"filters need more: {error}"
-            ) from None
+            code = Result.RESULT_FEATURE_UNSUPPORTED
+            raise Refusal(code, f"filters need more: {error}") from None
         options = re2.Options()
         options.posix_syntax = options.longest_match = True
         options.one_line = options.dot_nl = True
@@ -58,8 +56,7 @@ class Expression:
             cause = error.args[0] if error.args else b""  # bytes in the case of RE2
             reason = cause.decode(errors="replace") if isinstance(cause, bytes) else str(error)
             what = f"filter {shown!r} is not a POSIX extended regular expression: "
-            code = Result.RESULT_OPERATION_FAILED
-            raise Refusal(code, what + limits.shown(reason)) from None
+            raise ValueError(what + limits.shown(reason)) from None
 
     def matches(self, name: str) -> bool:
         """Return whether a part of the name matches."""

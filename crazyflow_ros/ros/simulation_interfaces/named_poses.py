@@ -144,8 +144,3 @@ def _real(name: str, key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{key} of {name} must be a number, got {shown(value)}")
     return value
-
-
-def declare(server: Server) -> None:
-    """Create the services."""
-    NamedPoses(server)

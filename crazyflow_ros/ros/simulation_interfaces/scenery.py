@@ -63,7 +63,7 @@ class Scenery:
         }
 
     def keyframe(self, name: str) -> tuple[dict[str, Pose], list[str]]:
-        """Return where a keyframe has the entities, and what it moves although nothing can.
+        """Return the poses of the entities in a keyframe, and what it moves that cannot move.
 
         Args:
             name: Name of a keyframe of the model.
@@ -192,7 +192,6 @@ def _corners(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray, mujoco.MjDa
 
 
 def _chain(model: mujoco.MjModel, body: int) -> list[int]:
-    """Return a body and its ancestors, up to the world."""
     chain = [int(body)]
     while chain[-1]:
         chain.append(int(model.body_parentid[chain[-1]]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
@@ -13,10 +12,10 @@ from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, Wor
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
-from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
-from crazyflow_ros.ros.simulation_interfaces.resources import Reader, objects
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT, READING_TIMEOUT
+from crazyflow_ros.ros.simulation_interfaces.resource_reader import Reader, objects
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
+from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SceneryChanges
 from crazyflow_ros.runtime import ResetScope, Snapshot
 from crazyflow_ros.scene import scene_path, scenes
 from crazyflow_ros.scene.description import Description
@@ -33,6 +32,7 @@ class Server:
     Attributes:
         simulator: The node.
         physics: The running simulation.
+        wait: Waits for the physics without blocking other services, see `Waiting.result`.
         features: Supported features, constants of `SimulatorFeatures`.
         spawn_formats: Formats of spawnable descriptions.
         resources: Reads the resources of requests.
@@ -48,12 +48,13 @@ class Server:
 
     def __init__(self, simulator: Host) -> None:
         self.simulator, self.physics = simulator, simulator.physics
+        self.wait = simulator.waiting.result
         self.features: list[int] = []
         self.spawn_formats: list[str] = []
         self.scenery = Scenery(simulator.physics.mirror)
         self.world: WorldResource | None = None
         self.loading = False
-        self.changes = WorldChanges()
+        self.changes = SceneryChanges()
         self.stopped_at = self.now()
         self.info: dict[str, EntityInfo] = {}
         self.resets_time: bool = not simulator.parameters.flown_by
@@ -64,6 +65,12 @@ class Server:
         self._drones: set[str] = set()
         simulator.for_all_drones(self._forget_gone)
         self._name_hidden()
+
+    def get_features(self, _request: Any, response: Any) -> None:
+        """Answer ~/get_simulator_features."""
+        response.features.features = sorted(self.features)
+        response.features.spawn_formats = self.spawn_formats
+        response.features.custom_info = "crazyflow_ros, docs/simulation_interfaces.md"
 
     def supports(self, *features: str) -> None:
         """Add supported features by their names in `SimulatorFeatures`."""
@@ -79,19 +86,13 @@ class Server:
             features: Features that it implements, by their names in `SimulatorFeatures`.
         """
 
-        async def callback(request: Any, response: Any) -> None:
+        def callback(request: Any, response: Any) -> Any:
             if hasattr(response, "result"):
                 response.result.result = Result.RESULT_OK
-            waits = handler(request, response)
-            if inspect.isawaitable(waits):
-                await waits
+            return handler(request, response)
 
         self.supports(*features)
         self.simulator.create_service(kind, service_name(kind), callback)
-
-    async def wait(self, future: Future[T], timeout: float = TIMEOUT) -> T:
-        """Wait for the physics without blocking other services; see `Waiting.result`."""
-        return await self.simulator.waiting.result(future, timeout)
 
     async def work(self, work: Callable[[], T], timeout: float = READING_TIMEOUT) -> T:
         """Run a slow function in the worker without blocking other services.
@@ -113,7 +114,7 @@ class Server:
 
     async def reset(self, scope: ResetScope) -> Snapshot:
         """Reset the simulation including its objects."""
-        reset = self.physics.reset(scope)
+        reset = self.physics.state.reset(scope)
         if self.changes:
             async with self.alone():
                 state, spawned = ResetScope.state in scope, ResetScope.spawned in scope
@@ -137,19 +138,19 @@ class Server:
         await self.wait(paused)
         self.stopped_at = (snapshot.tick, snapshot.epoch)
 
-    async def change_world(self, changes: WorldChanges, scene: Description | None = None) -> None:
+    async def change_world(self, changes: SceneryChanges, scene: Description | None = None) -> None:
         """Set the changes of a new scene, or of the present one.
 
         Raises:
             ValueError: The scene cannot be compiled; nothing has changed.
         """
-        await self.wait(self.physics.set_scene(scene, changes.apply), LOADING_TIMEOUT)
+        await self.wait(self.physics.world.set_scene(scene, changes.apply), LOADING_TIMEOUT)
         self.changes = changes
         if scene is not None:
             self._name_hidden()
 
     async def put_keyframe(self, name: str) -> list[str]:
-        """Put the bodies of the world back, and then where a keyframe has them.
+        """Reset the bodies of the world, and then move them to their poses in a keyframe.
 
         Args:
             name: Name of a keyframe of the world; empty for none.
@@ -178,8 +179,8 @@ class Server:
             self.info.pop(name, None)
 
     def _name_hidden(self) -> None:
-        """Say which bodies of the world are no entities because a drone has their name."""
-        for name in sorted(self.scenery.poses().keys() & set(self.physics.names)):
+        """Warn about bodies of the world that are no entities because a drone has their name."""
+        for name in sorted(self.scenery.poses().keys() & set(self.physics.snapshot.names)):
             self.simulator.log.warning(
                 f"the body {name!r} of the world is no entity, because a drone has its name: "
                 "rename one of them"
@@ -221,14 +222,12 @@ def same_tags(wanted: Any, tags: list[str]) -> bool:
     """Return whether tags pass a `TagsFilter`.
 
     Raises:
-        Refusal: The filter has an unknown mode or too many tags.
+        ValueError: The filter has an unknown mode or too many tags.
     """
     if len(wanted.tags) > limits.TAGS:
-        text = f"a filter may have at most {limits.TAGS} tags, got {len(wanted.tags)}"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"a filter may have at most {limits.TAGS} tags, got {len(wanted.tags)}")
     if wanted.filter_mode not in (wanted.FILTER_MODE_ANY, wanted.FILTER_MODE_ALL):
-        text = f"filter_mode must be 0 (any) or 1 (all), got {wanted.filter_mode}"
-        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        raise ValueError(f"filter_mode must be 0 (any) or 1 (all), got {wanted.filter_mode}")
     found = [tag in tags for tag in wanted.tags]
     every = wanted.filter_mode == wanted.FILTER_MODE_ALL
     return not found or (all(found) if every else any(found))

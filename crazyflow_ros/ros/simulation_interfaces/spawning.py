@@ -19,12 +19,10 @@ from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities
 from crazyflow_ros.checks import limits
 from crazyflow_ros.drones import Drone, model_name
 from crazyflow_ros.ros.callback_guard import Refusal
-from crazyflow_ros.ros.calls.waiting import LOADING_TIMEOUT
+from crazyflow_ros.ros.service_answers import LOADING_TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.entities import named
-from crazyflow_ros.ros.simulation_interfaces.frames import frame
-from crazyflow_ros.ros.simulation_interfaces.motion import motions
-from crazyflow_ros.ros.simulation_interfaces.objects import standing
-from crazyflow_ros.ros.simulation_interfaces.resources import (
+from crazyflow_ros.ros.simulation_interfaces.entity_motion import frame, motions
+from crazyflow_ros.ros.simulation_interfaces.resource_reader import (
     SUFFIXES,
     Reader,
     check_files,
@@ -34,6 +32,7 @@ from crazyflow_ros.ros.simulation_interfaces.resources import (
     resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
+from crazyflow_ros.ros.simulation_interfaces.scenery_changes import standing
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
 from crazyflow_ros.scene.description import FORMATS, elements_of
@@ -69,8 +68,8 @@ class Spawning:
         self, request: SpawnEntities.Request, response: SpawnEntities.Response
     ) -> None:
         if len(request.spawn_requests) > limits.REQUESTED:
-            got = f"expected at most {limits.REQUESTED} requests, got {len(request.spawn_requests)}"
-            raise Refusal(Result.RESULT_OPERATION_FAILED, got)
+            most = f"at most {limits.REQUESTED} requests"
+            raise ValueError(f"expected {most}, got {len(request.spawn_requests)}")
         failed, deadline = [], time.monotonic() + LOADING_TIMEOUT
         for wish in request.spawn_requests:
             result = SpawnResult(result=Result(result=Result.RESULT_OK))
@@ -86,18 +85,17 @@ class Spawning:
             raise Refusal(response.ENTITIES_SPAWN_FAILED, "; ".join(failed))
 
     async def _spawn(self, wish: Any) -> str:
-        """Spawn one entity for either service, and return its name."""
         async with self._server.alone():
             self._server.need_world()
             namespace = _namespace(wish.entity_namespace)
             wanted = resource_of(wish, "entity_resource")
             drone_model = self._server.simulator.parameters.drone_model
-            if wanted.uri in (drone_model, model_name(drone_model)):
-                return await self._spawn_drone(wish)
             own = model_name(drone_model)
+            if wanted.uri in (drone_model, own):
+                return await self._spawn_drone(wish)
             if wanted.uri in set(Drone):
-                text = f"all drones of this simulation are {own}, not {wanted.uri}: see drone_model"
-                raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+                every = f"all drones of this simulation are {own}"
+                raise ValueError(f"{every}, not {wanted.uri}: see drone_model")
             resources = self._server.resources
             wanted = resources.by_name(wanted, "object", objects(), also=own)
             spawned = await self._server.work(lambda: _read(resources, wanted))
@@ -127,7 +125,7 @@ class Spawning:
             raise Refusal(SpawnResult.NAME_INVALID, f"name of a drone: {error}") from None
         origin = frame(self._server, wish.initial_pose)
         pose = origin.pose(wish.initial_pose.pose, SpawnResult.INVALID_POSE)
-        spawned = self._server.physics.spawn(name, np.concatenate(pose))
+        spawned = self._server.physics.world.spawn(name, np.concatenate(pose))
         await self._server.wait(spawned, LOADING_TIMEOUT)
         self._server.simulator.follow_drones()
         return name
@@ -139,7 +137,7 @@ class Spawning:
             self._server.need_world()
             motion = named(self._server, request.entity)
             if motion.is_drone:
-                gone = self._server.physics.despawn(motion.name)
+                gone = self._server.physics.world.despawn(motion.name)
                 await self._server.wait(gone, LOADING_TIMEOUT)
                 self._server.simulator.follow_drones()
             else:
@@ -186,8 +184,6 @@ def _namespace(text: str) -> str:
 
 
 class _Object(NamedTuple):
-    """An object to spawn."""
-
     name: str
     spec: mujoco.MjSpec
     elements: int
@@ -204,7 +200,7 @@ def _spawnables(reader: Reader, sources: Sequence[str]) -> tuple[list[Spawnable]
     """Return the spawnables of package and sources, and unusable files. Runs in the worker.
 
     Raises:
-        Refusal: There are too many files.
+        ValueError: There are too many files.
     """
     check_sources(sources)
     found, unknown, paths = [], [], list(objects().values())
@@ -242,8 +238,3 @@ def _spawnable(reader: Reader, path: Path) -> Spawnable:
     else:  # before version 2
         spawnable.uri = model.resource.uri
     return spawnable
-
-
-def declare(server: Server) -> None:
-    """Create the services."""
-    Spawning(server)

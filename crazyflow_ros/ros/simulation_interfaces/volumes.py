@@ -32,13 +32,13 @@ class Volume:
     """A volume in the world that entities may overlap.
 
     Raises:
-        Refusal: The bounds are invalid.
+        ValueError: The bounds are invalid.
     """
 
     def __init__(self, bounds: Bounds) -> None:
         if len(bounds.points) > limits.POINTS:
-            text = f"bounds may have at most {limits.POINTS} points, got {len(bounds.points)}"
-            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+            allowed = f"at most {limits.POINTS} points"
+            raise ValueError(f"bounds may have {allowed}, got {len(bounds.points)}")
         points = np.array(list(map(xyz, bounds.points))).reshape(-1, 3)
         expected = {
             Bounds.TYPE_EMPTY: (0, 0, "no points"),
@@ -57,8 +57,7 @@ class Volume:
             good = bool(points[1, 0] >= 0)
         if not good:
             got = f"with coordinates up to {_FARTHEST:g}, got {limits.shown(points)}"
-            text = f"bounds of type {bounds.type} need {what}, {got}"
-            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+            raise ValueError(f"bounds of type {bounds.type} need {what}, {got}")
         self._kind = bounds.type
         if bounds.type == Bounds.TYPE_BOX:
             choice = np.array(np.meshgrid(*[(0, 1)] * 3)).reshape(3, -1).T

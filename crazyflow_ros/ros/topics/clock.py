@@ -55,11 +55,7 @@ class ClockTopic:
 
 
 class Rivals:
-    """Warns of other nodes that publish the clock: with two, time jumps back and forth.
-
-    Args:
-        node: The node that publishes the clock.
-    """
+    """Warns of other nodes that publish the clock: with two, time jumps back and forth."""
 
     def __init__(self, node: Node) -> None:
         self._node, self._topic = node, node.resolve_topic_name(TOPIC)
@@ -81,8 +77,3 @@ class Rivals:
             f"{self._topic} has {len(names)} publishers ({', '.join(names)}), so time jumps back "
             "and forth: give each simulator a ROS_DOMAIN_ID of its own, or a namespace and clock"
         )
-
-
-def declare(simulator: Host) -> None:
-    """Add the topic."""
-    ClockTopic(simulator)

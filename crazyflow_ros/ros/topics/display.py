@@ -1,7 +1,9 @@
-"""~/display/odometry and ~/display/joint_states: the swarm's topics for programs that draw.
+"""Topics for programs that draw: RViz, Foxglove and the page.
 
-They have at most 30 messages in a second of wall time. At twenty times real time, ~/odometry has
-two thousand, which slow the simulation down, and of which nobody sees more than a few.
+~/display/odometry and ~/display/joint_states are the swarm's topics with at most 30 messages in a
+second of wall time. At twenty times real time, ~/odometry has two thousand, which slow the
+simulation down, and nobody can see more than a few. ~/scene has the world without the drones
+as markers, and <drone>/plan the path on which a drone follows its command.
 """
 
 from __future__ import annotations
@@ -10,11 +12,21 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from visualization_msgs.msg import MarkerArray
 
-from crazyflow_ros.ros.topics.state_topics import ALL, Addressed, Delivery
-from crazyflow_ros.ros.topics.states import messages_of_all
+from crazyflow_ros.flight.commander import Order
+from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.geometry import heading, point
+from crazyflow_ros.ros.messages.scene_markers import markers_of
+from crazyflow_ros.ros.messages.times import time_of
+from crazyflow_ros.ros.topics.drone_states import messages_of_all
+from crazyflow_ros.ros.topics.state_topics import ALL, LATCHED_QOS, Addressed, Delivery
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene.shapes import world_shapes
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -24,6 +36,7 @@ DISPLAY = "display"
 
 _RATE = 30  # Hz of wall time
 _QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+_POINTS = 60  # of a plan
 _REPEAT = 0.5  # s of wall time after which the same state is sent again, for new subscribers
 
 
@@ -64,7 +77,6 @@ class DisplayTopics:
         self._delivery.send(snapshot)
 
     def _arrange(self, drones: Sequence[str]) -> None:
-        """Lay out the messages for these drones."""
         self._drones = drones
         topics = [
             Addressed({topic: publisher}, message.layout([ALL]), message.values)
@@ -75,6 +87,79 @@ class DisplayTopics:
         self._delivery = Delivery(drones, topics, set(self._publishers))
 
 
-def declare(simulator: Host) -> None:
-    """Add the topics."""
-    DisplayTopics(simulator)
+class SceneTopic:
+    """Publishes the scene when it has changed."""
+
+    def __init__(self, simulator: Host) -> None:
+        self._simulator = simulator
+        self._publisher = simulator.create_publisher(MarkerArray, "~/scene", LATCHED_QOS)
+        self._model: object = None
+        self._published: MarkerArray | None = None
+        simulator.regular_calls.add(self._look)
+
+    def _look(self) -> None:
+        model = self._simulator.physics.mirror.model
+        if model is not self._model:
+            self._model = model
+            self._simulator.worker.ask(self._publish)
+
+    def _publish(self) -> None:
+        markers = markers_of(world_shapes(self._simulator.physics.mirror.model))
+        if markers != self._published:  # otherwise only drones have been added or removed
+            self._published = markers
+            self._publisher.publish(markers)
+
+
+class PlanTopics:
+    """Publishes the plans of the drones when they change, if they have subscribers."""
+
+    def __init__(self, simulator: Host, *, is_recorded: bool) -> None:
+        self._simulator, self._is_recorded = simulator, is_recorded
+        self._published: dict[str, Order | None] = {}  # to present subscribers
+        simulator.for_each_drone(self._add)
+        simulator.regular_calls.add(self._look)
+
+    def _add(self, drone: str) -> None:
+        self._simulator.listeners.create_publisher(Path, f"{drone}/plan", LATCHED_QOS)
+
+    def _look(self) -> None:
+        simulator = self._simulator
+        now, own = simulator.physics.snapshot, simulator.interfaces.drones
+        if not own:
+            return
+        for drone, flight in zip(now.names, simulator.physics.commands.flights(now.names)):
+            topic = f"{drone}/plan"
+            if drone not in own:
+                self._published.pop(drone, None)
+                continue
+            if not self._is_recorded and simulator.listeners.heard(topic) is None:
+                self._published.pop(drone, None)
+                continue
+            order = flight.order
+            if order is not None and not _moves(order, now.time_ns):
+                order = None
+            if drone not in self._published or order is not self._published[drone]:
+                self._published[drone] = order
+                publisher = simulator.listeners.create_publisher(Path, topic, LATCHED_QOS)
+                publisher.publish(_path(order, now.time_ns))
+
+
+def _moves(order: Order, time_ns: int) -> bool:
+    course = order.plan.course
+    return course is not None and order.seconds(time_ns) < course.end
+
+
+def _path(order: Order | None, time_ns: int) -> Path:
+    path = Path()
+    path.header.frame_id, path.header.stamp = frame_ids.MAP, time_of(time_ns)
+    if order is None or order.plan.course is None:
+        return path
+    course = order.plan.course
+    times = np.linspace(max(order.seconds(time_ns), 0.0), course.end, _POINTS)
+    for seconds, (x, y, z, yaw) in zip(times.tolist(), course.along(times)[0].tolist()):
+        pose = PoseStamped()
+        pose.header.frame_id = frame_ids.MAP
+        pose.header.stamp = time_of(order.begin_ns + round(seconds * 1e9))
+        pose.pose.position, pose.pose.orientation = point((x, y, z)), heading(yaw)
+        path.poses.append(pose)
+    return path

@@ -10,9 +10,9 @@ import numpy as np
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.ros.messages.cdr import Layout, SerialisedMessages, joined
+from crazyflow_ros.ros.messages.cdr import Layout, joined
 from crazyflow_ros.ros.messages.numeric_message import NumericMessage
-from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.outbox import Row, SerialisedMessages
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 # Messages are kept for resending; at twenty times real time these are the last 25 ms.
 STATE_QOS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED_QOS = QoSProfile(
-    depth=1,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
 )
 
 
 ALL = ""
-"""In place of a drone: all drones."""
+"""Stands for all drones in place of one."""
 
 
 class Addressed(NamedTuple):
@@ -144,7 +142,7 @@ class StateSender:
         self._counts, self._is_addressed, self._newcomers = counts, True, new
 
         def show(snapshot: Snapshot) -> None:
-            if not (self._physics.stepping and snapshot.tick % self._period):
+            if not (self._physics.loop.stepping and snapshot.tick % self._period):
                 to_newcomers.send(snapshot)
 
         if self._physics.paused:

@@ -15,12 +15,12 @@ from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
 from crazyflow_ros.ros.messages.geometry import quaternion, vector
 from crazyflow_ros.ros.messages.numeric_message import NumericMessage, elements, in_elements
 from crazyflow_ros.ros.messages.times import time_of
-from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.ros.topics.state_topics import ALL, LATCHED_QOS, StateTopics
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
+    from crazyflow_ros.ros.sensors.devices import SensorFile
 
 
 TOPIC = "/tf"
@@ -53,13 +53,13 @@ def add_moving(topics: StateTopics, edges: Sequence[Edge]) -> None:
     topics.add("tf", message, {TOPIC: ALL})
 
 
-def publish_static(simulator: Host, edges: Sequence[Edge], sensors: SensorFile) -> None:
+def publish_static(simulator: Host, edges: Sequence[Edge], sensors: SensorFile | None) -> None:
     """Publish /tf_static, latched for late subscribers.
 
     Args:
         simulator: The node.
         edges: Frames that are equal; the frames on the drones are added.
-        sensors: Sensors of the drones, with frames of their own.
+        sensors: Sensors of the drones, if there are any, with frames of their own.
     """
     publisher = simulator.listeners.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
     stamp = time_of(simulator.physics.snapshot.time_ns)
@@ -68,7 +68,7 @@ def publish_static(simulator: Host, edges: Sequence[Edge], sensors: SensorFile) 
         frames = fixed_frames(simulator.parameters.drone_model, drone)
         transforms += [
             transform(frame.parent, frame.child, frame.pos, frame.quat)
-            for frame in (*frames, *sensors.frames(drone))
+            for frame in (*frames, *(sensors.frames(drone) if sensors else ()))
         ]
     for message in transforms:
         message.header.stamp = stamp
@@ -88,7 +88,7 @@ def transform(
     return message
 
 
-def declare(simulator: Host, topics: StateTopics, sensors: SensorFile) -> None:
+def declare(simulator: Host, topics: StateTopics, sensors: SensorFile | None) -> None:
     """Add both topics."""
     drones = simulator.drones
     add_moving(topics, [Edge(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones])

@@ -1,15 +1,19 @@
-"""Descriptions of worlds, objects and drones: read once, with all that they name.
+"""Descriptions of worlds, objects and drones, read once with all files that they name.
 
-`read` and `read_text` are the only way in which MJCF and URDF reach MuJoCo. What comes from others
-than the user has to pass `Sandbox.check` first.
+MJCF and URDF reach MuJoCo only through `read` and `read_text`. A description from anyone but the
+user has to pass `Sandbox.check` first.
 """
 
-from crazyflow_ros.scene.description.description import FORMATS, Description
+from crazyflow_ros.scene.description.description import (
+    FORMATS,
+    Description,
+    Size,
+    elements_of,
+)
 from crazyflow_ros.scene.description.elements import NotADescription
 from crazyflow_ros.scene.description.places import Folders, UnknownScheme, path_of
 from crazyflow_ros.scene.description.reader import UnknownFormat, read, read_text
 from crazyflow_ros.scene.description.sandbox import Sandbox
-from crazyflow_ros.scene.description.size import Size, elements_of
 
 __all__ = [
     "FORMATS",

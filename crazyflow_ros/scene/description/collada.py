@@ -1,4 +1,4 @@
-"""Meshes in Collada (.dae), in which most robots for ROS are drawn, as MuJoCo can read them."""
+"""Conversion of Collada meshes (.dae), which most robots for ROS have, for MuJoCo."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SUFFIX = ".dae"
 def as_obj(content: bytes) -> bytes:
     """Convert a Collada document to an OBJ file: the triangles of its scene, in metres.
 
-    As in RViz, its unit counts and its `up_axis` does not. Colours, textures and animations are
-    left out.
+    As in RViz, the document's unit applies and its `up_axis` is ignored. Colours, textures and
+    animations are left out.
 
     Raises:
-        ValueError: It cannot be read, or has no triangles.
-        ModuleNotFoundError: The package that reads it is not installed.
+        ValueError: The document cannot be read, or has no triangles.
+        ModuleNotFoundError: The package that reads Collada is not installed.
     """
     with extra("collada"):
         import collada
@@ -31,7 +31,7 @@ def as_obj(content: bytes) -> bytes:
         unit = float(document.assetInfo.unitmeter or 1.0)
     except RecursionError:
         raise ValueError("its nodes are nested too deep") from None
-    except Exception as error:  # the package lets errors of many kinds out
+    except Exception as error:  # the package raises errors of many kinds
         raise ValueError(
             f"it is not a readable Collada file: {error or type(error).__name__}"
         ) from None

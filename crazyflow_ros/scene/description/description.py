@@ -1,4 +1,4 @@
-"""A description that has been read, and what MuJoCo makes of it."""
+"""A description that has been read, the model that MuJoCo builds of it, and its size."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple, Self
 
 import mujoco
 
+from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.elements import SourcePlace
 from crazyflow_ros.scene.groups import COLLISION_GROUP
@@ -19,6 +21,11 @@ FORMATS = ("mjcf", "urdf")
 CONVERTED = f"{collada.SUFFIX}.obj"
 """Suffix of the names of meshes that MuJoCo gets as OBJ."""
 _VISUAL_GROUP = 1  # of the visuals of a URDF in MuJoCo
+_ELEMENTS = (
+    *("nbody", "njnt", "ngeom", "nsite", "ncam", "nlight", "nflex", "nskin", "nmesh", "nhfield"),
+    *("ntex", "nmat", "npair", "nexclude", "neq", "ntendon", "nu", "nsensor", "nnumeric", "ntext"),
+    *("ntuple", "nkey", "nplugin"),
+)
 _LINE = re.compile(r"\bline (\d+)")
 
 
@@ -31,7 +38,7 @@ class Description:
     assets: Mapping[str, bytes]
     """Content by name of files that MuJoCo needs to compile."""
     parts: Mapping[str, bytes]
-    """The same of files that MuJoCo already needs to read the text: models, meshes of flexcomp."""
+    """Content by name of files that MuJoCo needs to read the text: models, meshes of flexcomp."""
     format: str
     """One of `FORMATS`."""
     path: Path | None = None
@@ -58,7 +65,7 @@ class Description:
         return spec
 
     def compiled(self) -> mujoco.MjModel:
-        """Return the model that MuJoCo makes of it alone.
+        """Return the compiled model of this description alone.
 
         Raises:
             ValueError: MuJoCo refuses it.
@@ -114,3 +121,45 @@ def _hide_drawn_collisions(spec: mujoco.MjSpec) -> None:
             for geom in body.geoms:
                 if geom.contype:
                     geom.group = COLLISION_GROUP
+
+
+def elements_of(model: mujoco.MjModel) -> int:
+    """Count the bodies, joints, geoms and the like of a model."""
+    return sum(getattr(model, name) for name in _ELEMENTS)
+
+
+class Size(NamedTuple):
+    """Size of a model."""
+
+    elements: int
+    """Bodies, joints, geoms and the like."""
+    model_bytes: int
+    state_bytes: int
+    picture_side: int
+    """Side of the largest picture or shadow map that the model asks for, pixels."""
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel) -> Self:
+        """Measure a model; this allocates a state of it."""
+        data, view = mujoco.MjData(model), model.vis
+        return cls(
+            elements_of(model),
+            mujoco.mj_sizeModel(model),
+            data.nbuffer + data.narena,
+            max(view.global_.offwidth, view.global_.offheight, view.quality.shadowsize),
+        )
+
+    def check(self) -> None:
+        """Check the limits for descriptions from anyone but the user.
+
+        Raises:
+            ValueError: The model exceeds a limit.
+        """
+        for value, most, what in (
+            (self.elements, limits.DESCRIPTION_ELEMENTS, "bodies, joints, geoms and the like"),
+            (self.model_bytes, limits.MODEL_BYTES, "bytes of shapes and textures"),
+            (self.state_bytes, limits.MODEL_BYTES, "bytes of state"),
+            (self.picture_side, limits.PICTURE_SIDE, "pixels a side of pictures and shadows"),
+        ):
+            if value > most:
+                raise ValueError(f"a description may have at most {most} {what}, got {value}")

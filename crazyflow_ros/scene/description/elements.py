@@ -1,9 +1,8 @@
 """The elements of a description: XML in, XML out, and where each element came from.
 
-XML is read without namespaces and entities of its own, as MuJoCo reads it; so what is checked here
-is what MuJoCo sees. What is written has the lines of the main file, as far as nothing is included,
-and no line with elements of two places: a line that MuJoCo names in an error leads back to the
-place.
+XML is read without namespaces and declared entities, as MuJoCo reads it, so the checks see what
+MuJoCo sees. The written text keeps the lines of the main file, unless includes shift them, and each
+line has elements of one place only: a line in an error of MuJoCo leads back to the place.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def parsed(content: str | bytes, file: str = "") -> Element:
 
     Args:
         content: The document.
-        file: Name of its file, for `Place`.
+        file: Name of its file, for `SourcePlace`.
 
     Raises:
         NotADescription: It is not XML.

@@ -1,7 +1,7 @@
 """Paths of URIs: file:, package:// and model:// as ROS and Gazebo resolve them.
 
-The user may name any file. Others in the ROS domain may name those in some `Folders` only, and get
-the same refusal for all other files, whether there are any or not.
+The user may name any file. Others in the ROS domain may name only files in some `Folders`, and get
+the same refusal for all other files, whether these exist or not.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ SCHEMES = ("file", "package", "model")
 
 
 class UnknownScheme(ValueError):
-    """The URI has a scheme that nobody here resolves."""
+    """The scheme of the URI is not one of `SCHEMES`."""
 
 
 class Folders:
-    """Folders with files that others than the user may name: also those of packages and models.
+    """Folders whose files others than the user may name, including those of packages and models.
 
-    A link in a folder that the user names leads nowhere else. Those in the folders of packages are
-    the work of their installation, as of `colcon build --symlink-install`.
+    Links in folders that the user names must not lead elsewhere. Links in folders of packages may,
+    because installations make them, such as `colcon build --symlink-install`.
 
     Args:
         named: Folders that the user names.
@@ -59,13 +59,13 @@ class Folders:
         """Return the path of a file or folder, which need not exist.
 
         Args:
-            uri: As of the function; a path is relative to the folders that the user names.
+            uri: As for the function; a path is relative to the folders that the user names.
 
         Raises:
-            ValueError: As the function.
-            FileNotFoundError: It is in none of the folders, or there is no such package or model.
+            ValueError: As for the function.
+            FileNotFoundError: The path is in no folder, or there is no such package or model.
         """
-        path = self.plain(uri)
+        path = unexpanded_path_of(uri)
         found = (self.inside(folder / path) for folder in (self._own, *self._named))
         inside = [place for place in found if place is not None]
         if not inside:
@@ -76,27 +76,18 @@ class Folders:
         return next((place for place in inside if place.exists()), inside[-1])
 
     def has(self, uri: str) -> bool:
-        """Return whether there is such a file or folder that may be named.
+        """Return whether a file or folder exists and may be named.
 
         Raises:
-            ValueError: As the function.
+            ValueError: As for the function `path_of`.
         """
         try:
             return self.path_of(uri).exists()
         except FileNotFoundError:
             return False
 
-    def plain(self, uri: str) -> Path:
-        """Return the path of a URI, which may be anywhere.
-
-        Raises:
-            ValueError: As the function.
-            FileNotFoundError: There is no such package or model.
-        """
-        return _path_of(uri, None)
-
     def inside(self, path: Path) -> Path | None:
-        """Return the same path without detours if it is in one of the folders."""
+        """Return the normalised path if it is in one of the folders."""
         normal = Path(os.path.normpath(path))
         real = Path(os.path.realpath(normal))
         if real in self._files or any(real.is_relative_to(folder) for folder in self._named):
@@ -116,15 +107,15 @@ def path_of(uri: str, folder: Path | None = None) -> Path:
         ValueError: It is not a path.
         FileNotFoundError: There is no such package or model.
     """
-    path = _path_of(uri, folder)
+    path = unexpanded_path_of(uri, folder)
     try:
         return path.expanduser()
     except RuntimeError as error:  # unknown user
         raise ValueError(f"{limits.shown(uri)!r}: {error}") from None
 
 
-def _path_of(uri: str, folder: Path | None) -> Path:
-    """Return the same, with `~` as it is."""
+def unexpanded_path_of(uri: str, folder: Path | None = None) -> Path:
+    """Return the path as `path_of` does, but without expanding `~`."""
     parts = urlsplit(limits.text("uri", uri))
     if len(parts.scheme) < 2:  # a path; one letter is a drive
         path = Path(uri.replace("\\", "/"))

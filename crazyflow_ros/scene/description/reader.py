@@ -1,8 +1,8 @@
 """Reads a description once: one text, and the bytes of all files that it names.
 
-MuJoCo opens any file that a description names. So a description is resolved here first, in the way
-of MuJoCo's parser: included files are put in, and meshes, textures, height fields, skins and models
-are read and get names of their own, below which MuJoCo finds exactly these bytes in a virtual file
+MuJoCo opens any file that a description names. So this module resolves a description first, as
+MuJoCo's parser would: it inserts included files, and reads meshes, textures, height fields, skins
+and models. It gives these unique names, by which MuJoCo finds exactly these bytes in a virtual file
 system. Unlike in MuJoCo, files may also be `package://`, `model://` and `file:` URIs, the meshes of
 a URDF need not lie beside it, and a URDF keeps its visuals.
 """
@@ -20,7 +20,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.description import CONVERTED, FORMATS, Description
 from crazyflow_ros.scene.description.elements import Element, parsed, written
-from crazyflow_ros.scene.description.places import Folders, path_of
+from crazyflow_ros.scene.description.places import Folders, path_of, unexpanded_path_of
 
 _ROOTS = dict(zip(("mujoco", "robot"), FORMATS, strict=True))
 """Formats by name of the root element."""
@@ -50,11 +50,11 @@ def read(path: Path, *, limited: bool = False) -> Description:
 
     Args:
         path: The file.
-        limited: Whether it comes from somebody else than the user, and may only have the size that
-            `limits` allow.
+        limited: Whether the description comes from someone other than the user, so that its size is
+            limited.
 
     Raises:
-        FileNotFoundError: It does not exist, or a file that it names.
+        FileNotFoundError: The file, or a file that it names, does not exist.
         OSError: A file cannot be read.
         NotADescription: A file is not XML.
         ValueError: A file is refused.
@@ -72,7 +72,7 @@ def read_text(text: str, *, limited: bool = False, folders: Folders | None = Non
         folders: Where its files may be; by default anywhere, and in the working folder.
 
     Raises:
-        Exception: As `read`.
+        Exception: As for `read`.
     """
     reader = _Reader(limited, folders)
     reader.count(len(text), text=True)
@@ -109,10 +109,10 @@ class _Reader:
         return Description(text, self._assets, self._parts, kind, path, places)
 
     def count(self, size: int, *, text: bool) -> None:
-        """Take bytes off what may still be read.
+        """Subtract bytes from the number that may still be read.
 
         Raises:
-            ValueError: It is too much.
+            ValueError: The limit is exceeded.
         """
         self._left[text] -= size
         if self._left[text] < 0:
@@ -137,13 +137,13 @@ class _Reader:
 
     def path_of(self, uri: str, folder: Path) -> Path:
         """Return the path of a URI in a file of a folder; see `places.path_of`."""
-        return path_of(uri, folder) if self._folders is None else self._folders.plain(uri)
+        return path_of(uri, folder) if self._folders is None else unexpanded_path_of(uri)
 
     def first(self, places: Iterable[Path], what: str) -> Path:
-        """Return the first place at which there is something that may be read.
+        """Return the first place that exists and may be read.
 
         Raises:
-            FileNotFoundError: There is nothing at any of them.
+            FileNotFoundError: There is no such place.
         """
         looked_in = list(dict.fromkeys(places))
         for place in looked_in:
@@ -190,7 +190,7 @@ class _Mjcf:
     """Attributes of all `compiler` elements; the last one counts."""
 
     def resolve(self) -> None:
-        """Put in included files, and name assets as in the virtual file system."""
+        """Insert included files, and name assets as in the virtual file system."""
         if self.path is not None:
             self.included.add(str(self.path))
         origins = {id(self.root): self.folder}
@@ -217,7 +217,7 @@ class _Mjcf:
         Args:
             parent: The element.
             here: Folder of the file that it comes from.
-            origins: Gets the folders of elements that come from other files than their parents.
+            origins: Filled with folders of elements that come from other files than their parents.
             depth: Depth of files that include one another.
         """
         if depth > limits.DESCRIPTION_DEPTH:
@@ -240,7 +240,6 @@ class _Mjcf:
         parent.children = children
 
     def _included_file(self, include: Element, here: Path) -> Path:
-        """Return the file of an include."""
         name = include.get("file")
         if not name or include.children:
             rule = "needs the attribute file" if not name else "must not have elements inside"
@@ -284,7 +283,7 @@ def _resolve_urdf(reader: _Reader, root: Element, folder: Path) -> None:
     meshes = folder / (compiler.attributes.pop("meshdir", "") or compiler.get("assetdir"))
     for name in ("assetdir", "texturedir"):
         compiler.attributes.pop(name, None)
-    for element in root.iter():  # MuJoCo refuses shapes without a size, which nobody sees
+    for element in root.iter():  # MuJoCo refuses invisible shapes of size 0
         element.children = [
             child for child in element.children if child.tag != "visual" or not _is_nothing(child)
         ]
@@ -312,5 +311,5 @@ def _is_nothing(visual: Element) -> bool:
 
 
 def _short(content: bytes) -> str:
-    """Return a folder of the virtual file system for a content, so that equal names differ."""
+    """Return a name of a virtual folder for a content, so that files with equal names differ."""
     return hashlib.sha256(content).hexdigest()[:16]

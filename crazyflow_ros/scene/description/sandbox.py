@@ -1,9 +1,9 @@
 """Tries out descriptions of others in a process that can be killed.
 
-What MuJoCo builds of a description cannot be told from its text: a few hundred bytes can become
-gigabytes, or take minutes. So it is built first in a child of this process, which cannot open files
-and has limited memory and time; what is measured is what MuJoCo has built. Only then does this
-process build it, from the same bytes.
+The text of a description does not tell what it costs: MuJoCo can turn a few hundred bytes into
+gigabytes, or take minutes. So a child process, which cannot open files and has limited memory and
+time, builds the description first, and measures what MuJoCo has built. Only then does this process
+build it, from the same bytes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from multiprocessing.connection import Connection
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.confinement import last_words, program
-from crazyflow_ros.scene.description.description import Description
-from crazyflow_ros.scene.description.size import Size
+from crazyflow_ros.scene.description.description import Description, Size
 
 _CHILD = "crazyflow_ros.scene.description.sandbox_child"
 _START_SECONDS = 60.0  # for the start of the process on a busy machine
@@ -85,15 +84,15 @@ class Sandbox:
             why = f"MuJoCo must not need more than {limits.SANDBOX_SECONDS:g} s to build it"
         except (OSError, EOFError):
             most = f"more than {limits.SANDBOX_BYTES} bytes"
-            why = f"MuJoCo must not crash, or need {most}, when it builds it"
+            why = f"MuJoCo must not crash, or need {most}, when building it"
         self._end()
         raise ValueError(why)
 
     def _answers(self, connection: Connection[bytes, bytes]) -> bool:
         """Wait for an answer; return False if the process has worked for too long.
 
-        What counts is its processor time, because it leaves the processor to others: a busy
-        machine would refuse what an idle one builds. It must not wait for ever, though.
+        Its processor time counts, because it runs at low priority: by wall time, a busy machine
+        would refuse what an idle one builds. Waiting has a limit, too.
         """
         process = self._process
         assert process is not None

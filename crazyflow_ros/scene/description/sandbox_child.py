@@ -19,8 +19,7 @@ import mujoco
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.confinement import confine
 from crazyflow_ros.scene.description import collada
-from crazyflow_ros.scene.description.description import Description
-from crazyflow_ros.scene.description.size import Size
+from crazyflow_ros.scene.description.description import Description, Size
 
 _BEHIND = 10  # niceness: the simulation has the right of way
 
@@ -39,7 +38,7 @@ def main() -> None:
 def _confine() -> None:
     """Take away what a description must not use."""
     os.nice(_BEHIND)
-    mujoco.MjSpec.from_string("<mujoco/>").compile()  # loads what is loaded at first use
+    mujoco.MjSpec.from_string("<mujoco/>").compile()  # loads what MuJoCo needs at first use
     with suppress(ValueError, ModuleNotFoundError):
         collada.as_obj(b"")
     confine(limits.SANDBOX_BYTES)

@@ -1,8 +1,8 @@
 """Ticks and their derivatives as primitives of JAX, computed in blocks.
 
-Without them, JAX would differentiate the whole computation, and store for each tick what its
-derivative needs. Here, the derivative of a block of worlds is another function of that block, which
-computes the ticks again: what it stores stays in the cache, and is gone when the next block starts.
+JAX alone would differentiate the whole computation, and store for each tick what its derivative
+needs. Here, the derivative of a block of worlds is another function of that block, which computes
+the ticks again: its intermediate results fit into the cache, and the next block overwrites them.
 `jax.custom_vjp` would suffice for `jax.grad`, but forbids forward mode.
 """
 
@@ -33,7 +33,7 @@ Args = Sequence[Any]
 Run = Callable[..., Results]  # a function of `blocks`
 
 RUNS: dict[str | None, Run] = {"cpu": in_blocks, "cuda": in_threads_or_at_once, None: at_once}
-"""By the platform for which a computation is compiled; None for others."""
+"""How to compute blocks, by the platform of the compiled code; None stands for other platforms."""
 
 
 def advance(ticks: Ticks, packed: Packed, n_ticks: Array | int, worlds: Worlds) -> Packed:
@@ -56,7 +56,7 @@ def advance(ticks: Ticks, packed: Packed, n_ticks: Array | int, worlds: Worlds) 
         moving, common = at_once(fly, [*moving, *fixed], [*shared, *common])
         return packed._replace(moving=moving, common=common)
     known = n_ticks if isinstance(n_ticks, int) else None
-    # A traced number may be zero, after which everything is as it was.
+    # A traced number may be zero; then all leaves have to keep their values.
     own = range(ticks.n_own) if known is None else ticks.read
     call = _Call(ticks, known, (*own, *range(ticks.n_own, ticks.n_arguments + 1)))
     arrays, count = [*moving, *fixed], jnp.asarray(n_ticks, jnp.int32)
@@ -72,9 +72,9 @@ class _Call(NamedTuple):
 
     ticks: Ticks
     n_ticks: int | None
-    """The number, unless it is traced."""
+    """Number of ticks; None if it is traced."""
     needed: tuple[int, ...]
-    """The arguments that it is given, by their place; the others do not matter."""
+    """Places of the arguments that the caller passes; the values of the others do not matter."""
     which: tuple[int, ...] = ()
 
     def is_own(self, i: int) -> bool:
@@ -289,7 +289,7 @@ _PULL = _Primitive(_pull, lambda call: call.results, lambda call: call.which)
 def _pushing(fly: _Call, which: tuple[int, ...]) -> _Call:
     """Return the call for the derivative of `fly` with respect to some arguments.
 
-    It needs few of the arguments, and on the way back these are all that JAX has stored.
+    It needs few of the arguments, and JAX stores only these for the backward pass.
     """
     call = fly._replace(which=which)
     if call.n_ticks is None:

@@ -54,7 +54,7 @@ def on_each_core(function: Callable[[int], None], n_parts: int) -> None:
 
 @contextmanager
 def _interrupts_postponed() -> Iterator[None]:
-    """Keep SIGINT until the end of the context: KeyboardInterrupt would lose results of a call."""
+    """Delay SIGINT to the end of the context: KeyboardInterrupt would lose results of a call."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield

@@ -8,13 +8,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.sim import functional
-from crazyflow_ros.sim.compile.packed_step import PackedStep, Parts, kept, packed_step
+from crazyflow_ros.sim.compile.packed_step import PackedStep, Parts, packed_step
 from crazyflow_ros.sim.compile.programs import Program
 from crazyflow_ros.sim.compile.stepping import Derivative, unsynced
 from crazyflow_ros.sim.data import SimData, SimState, SimStateDeriv, check_precision
@@ -31,7 +30,7 @@ class LiveData:
     Args:
         data: The first data.
         worlds: Which arrays have an axis of worlds, and on which devices the worlds are.
-        derivative: Evaluates `states_deriv`, when they are read; compiled.
+        derivative: Compiled function that evaluates `states_deriv` when they are read.
     """
 
     def __init__(self, data: SimData, worlds: Worlds, derivative: Derivative) -> None:
@@ -45,8 +44,6 @@ class LiveData:
 
     def _assign(self, data: SimData, step: PackedStep | None = None) -> None:
         """Hold data, packed for a step if there is one."""
-        if (view := self._view()) is not None and view.is_overwritten:
-            view.keep()
         self._before, self._step = data, step
         self._parts: Parts = [] if step is None else step.pack(data)
         self._states: list[Any] = []
@@ -136,7 +133,7 @@ class LiveData:
             self._fields[_SYNCED] = True
 
     def _release_view(self) -> None:
-        """Forget the view, which copies the data if it is in use, because a step changes them."""
+        """Drop the view before a step changes the data; a view still in use keeps a copy."""
         if (view := self._view()) is not None:
             view.keep()
         self._fields, self._view = {}, _nobody
@@ -170,25 +167,16 @@ class _View:
         return self._fields[name]
 
     def _state(self, name: str) -> Any:
-        if not self._states:  # copied since
-            return getattr(self("states"), name)
         key = f"states.{name}"
         if key not in self._fields:
             self._fields[key] = self._step.state(name, self._states, self._before)
         return self._fields[key]
 
-    @property
-    def is_overwritten(self) -> bool:
-        """Whether the data are in memory that the next step overwrites, instead of JAX's."""
-        return self._step.overwrites(self._parts)
-
     def keep(self) -> None:
         """Copy the data."""
-        if self.is_overwritten:
-            self._states = []
         self._parts = [
             packed._replace(moving=_copied(packed.moving), common=_copied(packed.common))
-            for packed in kept(self._parts)
+            for packed in self._parts
         ]
 
 
@@ -196,11 +184,6 @@ def _nobody() -> None:
     return None
 
 
-def _copied(arrays: list[Any]) -> list[Any]:
-    """Return copies of arrays of JAX; others are copies already, see `kept`."""
-    return arrays if all(isinstance(x, np.ndarray) for x in arrays) else _copied_by_jax(arrays)
-
-
 @jax.jit
-def _copied_by_jax(arrays: list[Array]) -> list[Array]:
+def _copied(arrays: list[Array]) -> list[Array]:
     return [jnp.copy(array) for array in arrays]

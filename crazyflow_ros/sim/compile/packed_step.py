@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from itertools import starmap
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.sim.compile.cores import on_each_core, parts_of
-from crazyflow_ros.sim.compile.direct_step import DirectStep
 from crazyflow_ros.sim.compile.programs import Program
 from crazyflow_ros.sim.compile.stepping import Derivative
 from crazyflow_ros.sim.compile.ticks import Packed, plugin_leaves, replaced
@@ -37,11 +35,9 @@ class PackedStep:
     """A compiled step on packed data, and the functions that unpack them field by field.
 
     Each array that a compiled function takes or returns costs a microsecond or two, so there are
-    few. A call by JAX costs 20 us or more, so a step of few worlds also returns their states, and
-    on a CPU it is called directly, see `DirectStep`. The packed data are then arrays of NumPy,
-    which the next step overwrites.
+    few. A call costs 10 us or more, so a step of few worlds also returns their states.
 
-    Each simulation has its own, see `packed_step`.
+    Simulations of one kind share a step, see `packed_step`.
     """
 
     def __init__(
@@ -88,10 +84,8 @@ class PackedStep:
         self._worlds = parts_of(n_worlds, n_drones) if divisible else [slice(n_worlds)]
         few = not on_mesh and n_worlds * n_drones <= _FEW
         states = [i for i in ticks.changed if few and not outputs and fields[i] == "states"]
-        self._may_be_direct = few and divisible
-        # Results of parts are copied, so that the next step may overwrite them.
-        self._copies_results = self._may_be_direct or len(self._worlds) > 1
-        self._given = [] if self._copies_results else self._outputs
+        # Results of parts are copied, so that their memory is donated, too.
+        self._given = [] if len(self._worlds) > 1 else self._outputs
         self._donated = [i for i in range(len(ticks.moving)) if i not in self._given]
 
         def run(
@@ -115,11 +109,9 @@ class PackedStep:
             ticks.used[i] for i, name in enumerate(fields) if name == "states_deriv"
         )
         options = known_options(_COMPILER_OPTIONS)
-        self._options: dict[str, Any] = {"donate_argnums": (0, 4), "compiler_options": options}
-        self._function, self._ticks = run, ticks
-        self._run = jax.jit(run, keep_unused=True, **self._options)
+        self._ticks = ticks
+        self._run = jax.jit(run, donate_argnums=(0, 4), compiler_options=options)
         self._run_part: Callable[..., Any] | None = None  # compiled for one of several parts
-        self._direct: DirectStep | None = None
         self.program = program
         self._state_places = {leaves[i][0][1].name: k for k, i in enumerate(states)}
 
@@ -138,24 +130,18 @@ class PackedStep:
     def commanded(self, parts: Parts, value: Array | np.ndarray, leaf: int | None = None) -> Parts:
         """Return packed data with a new command, or another new leaf, (worlds, drones, k)."""
         if len(self._worlds) == 1:
-            direct = self._direct
-            if direct is not None and parts[0] is direct.packed:
-                if isinstance(value, np.ndarray):
-                    direct.command(value, leaf)
-                    return parts
-                parts = kept(parts)
             return [self._ticks.commanded(parts[0], value, leaf)]
         values = [value[worlds] for worlds in self._worlds]
         return [self._ticks.commanded(*pair, leaf) for pair in zip(parts, values, strict=True)]
 
     def __call__(self, parts: Parts, *inputs: Any) -> tuple[list[Array], Any]:
-        """Run the program, put the data after it in the list, and return states and results.
+        """Run the program, replace the packed data in `parts`, and return states and results.
 
         Donates the arrays that change, except earlier results, which callers may hold.
 
         Args:
-            parts: Packed data before the program. If the call is interrupted, the list holds the
-                data after it.
+            parts: Packed data before the program; afterwards, also if the call is interrupted, the
+                packed data after it.
             *inputs: The arguments of the program.
 
         Returns:
@@ -167,36 +153,11 @@ class PackedStep:
             inputs = inputs[len(self._inputs) :]
         if len(parts) > 1:
             return [], self._run_on_each_core(parts, inputs)
-        if self._may_be_direct:
-            self._may_be_direct = False
-            arguments = self._arguments(parts[0], inputs)
-            self._direct = DirectStep.of(self._function, arguments, self._ticks, **self._options)
-        direct = self._direct
-        if direct is not None and direct.takes(parts[0]):
-            direct(inputs)
-            parts[0] = direct.packed
-            moving, states, results = direct.packed.moving, direct.states, None
-        else:
-            parts[:] = self._on_device(kept(parts))
-            moving, states, results = self._advance(self._run, parts, 0, inputs)
+        moving, states, results = self._advance(self._run, parts, 0, inputs)
         if self._outputs:
-            arrays = {k: self._to_read(moving[k]) for k in self._outputs}
+            arrays = {k: np.asarray(moving[k]) for k in self._outputs}
             results = [arrays[k][rows] for k, rows in self._results]
         return states, results
-
-    def _to_read(self, array: Any) -> np.ndarray:
-        """Return a result that stays as it is."""
-        read = np.array(array) if self._copies_results else np.asarray(array)
-        read.setflags(write=False)
-        return read
-
-    def overwrites(self, parts: Parts) -> bool:
-        """Return whether packed data are in memory that the next step overwrites."""
-        return self._direct is not None and parts[0] is self._direct.packed
-
-    def _on_device(self, parts: Parts) -> Parts:
-        """Return packed data for compiled functions: copies of a direct step's go to its device."""
-        return parts if self._direct is None else [self._direct.on_device(p) for p in parts]
 
     def _run_on_each_core(self, parts: Parts, inputs: tuple[Any, ...]) -> list[np.ndarray]:
         """Run the program for all parts at the same time, and return the results."""
@@ -261,37 +222,32 @@ class PackedStep:
             return before.states.replace(**present)
         if name == "states_deriv":
             others = self._unpack.keys() - {name}
-            states = [] if self.overwrites(parts) else states  # together, they take less time
             changes = {field: self.field(field, parts, states, before, derive) for field in others}
             return derive(before.replace(**changes))
         if name not in self._unpack:
             return getattr(before, name)
         places, unpack = self._unpack[name]
         leaves, treedef = jax.tree.flatten(getattr(before, name))
-        direct = self._direct if self.overwrites(parts) else None
         with jax.ensure_compile_time_eval():  # the caller may be within a transformation
-            new = unpack(self._on_device(parts) if direct is None else [direct.seen])
-        if direct is not None:
-            jax.block_until_ready(new)  # before the next step overwrites what they are copied from
+            new = unpack(parts)
         return jax.tree.unflatten(treedef, replaced(leaves, places, new))
 
     def state(self, name: str, states: list[Any], before: SimData) -> Array:
-        """Return a field of the states, of those that a step returned; see `field`."""
+        """Return a field of the states that a step returned; see `field`."""
         place = self._state_places.get(name)
         if place is None:
             return getattr(before.states, name)
         state: Array = states[place]
-        direct = self._direct
-        return direct.copies[place]() if direct and states is direct.states else state
+        return state
 
 
-_shared: dict[object, PackedStep] = {}  # which nobody calls; the last used come last
+_shared: dict[object, PackedStep] = {}  # the last used come last
 
 
 def packed_step(
     program: Program, data: SimData, worlds: Worlds, inputs: tuple[Any, ...]
 ) -> PackedStep:
-    """Return a step. Simulations of one kind share what is compiled, not the memory.
+    """Return a step. Simulations of one kind share what is compiled.
 
     Args:
         program: The program.
@@ -307,13 +263,4 @@ def packed_step(
     _shared[key] = step
     for oldest in list(_shared)[:-_MOST_SHARED]:
         _shared.pop(oldest, None)
-    return copy(step)
-
-
-def kept(parts: Parts) -> Parts:
-    """Return packed data of which no array is memory that a step overwrites."""
-    return [Packed(*([_copy(x) for x in arrays] for arrays in packed)) for packed in parts]
-
-
-def _copy(array: Any) -> Any:
-    return array.copy() if isinstance(array, np.ndarray) else array
+    return step

@@ -102,8 +102,8 @@ class MovingLeaves(Generic[T]):
     The other leaves are fixed, or their previous value does not matter.
 
     Args:
-        fn: From the pytree to one of the same structure.
-        tree: Gives the structure, shapes and dtypes.
+        fn: Function from the pytree to another one of the same structure.
+        tree: Provides the structure, shapes and dtypes.
 
     Attributes:
         moves: For each leaf, whether it is both read and changed.

@@ -20,12 +20,12 @@ class Program(Protocol):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Plugins that take the first arguments, (worlds, drones, k)."""
+        """Plugins to which the first arguments are written, (worlds, drones, k)."""
         ...
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Plugins that are the results, as NumPy arrays (k, worlds, drones) to read.
+        """Plugins that are returned as results, read-only NumPy arrays (k, worlds, drones).
 
         Empty if the function returns the results.
         """
@@ -38,7 +38,7 @@ class Program(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether simulations share the program, and so what is compiled of it."""
+        """Whether simulations share the program and its compiled code."""
         ...
 
     def layout(self, data: SimData, owned: list[bool], *inputs: Any) -> Ticks:

@@ -25,7 +25,7 @@ _LONGEST = 256  # ticks whose states a derivative stores
 _rows_of = jax.jit(rows_of)
 
 Ending = Callable[[SimData, SimData], SimData]
-"""What comes after all ticks: maps the data before and after the ticks to the final data."""
+"""A function that runs after all ticks, from the data before and after them to the final data."""
 
 
 class Packed(NamedTuple):
@@ -36,9 +36,9 @@ class Packed(NamedTuple):
     fixed: list[Array]
     """(rows, worlds, drones): what is only read."""
     shared: list[Array]
-    """What is only read and common to all worlds."""
+    """Arrays that are only read and that all worlds share."""
     common: list[Array]
-    """What changes and is common to all worlds."""
+    """Arrays that change and that all worlds share."""
 
 
 class Ticks:
@@ -52,11 +52,11 @@ class Ticks:
         fixed: The leaves in each array that is only read.
         common: The leaves that change and that all worlds share, such as the random key. If there
             are any, a tick needs all worlds at once.
-        state: The arguments that a tick changes, by their place.
+        state: Places of the arguments that a tick changes.
         n_own: Number of arguments of which each world has its own part.
         n_arguments: Number of arguments.
-        read: The arguments of which each world has its own part and whose values before the ticks
-            matter, by their place; all of them if there are none, because it has to be some.
+        read: Places of the arguments of which each world has its own part and whose values before
+            the ticks matter. If there are none, all places, because a call needs an argument.
         changed: The leaves that ticks or commands change.
         used: For each leaf, whether it is in the arrays: it changes, is read, or is the command.
     """
@@ -128,7 +128,7 @@ class Ticks:
             *(k for k, group in enumerate(self.moving) if any(in_last[i] for i in group)),
             *(self.n_own + n_shared + k for k, i in enumerate(self.common) if in_last[i]),
         ]
-        # In which part of `Packed`, and at which index.
+        # Part of `Packed` and index of each leaf.
         self._places = {
             i: (int(k >= n_moving), k - n_moving * (k >= n_moving))
             for k, group in enumerate(own_groups)
@@ -271,7 +271,7 @@ class Ticks:
 
         Args:
             args: The arguments, with arrays (rows, worlds, drones) or tuples of their rows.
-            whole: Put rows together so that operations on whole leaves vectorise; otherwise so that
+            whole: Whether to join rows such that operations on whole leaves vectorise; otherwise,
                 operations on components do.
         """
         n_worlds = args[0][0].shape[0]

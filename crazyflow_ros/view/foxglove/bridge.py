@@ -12,14 +12,14 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.recording.message_definitions import definition, type_of
-from crazyflow_ros.throttled_logger import ThrottledLogger
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.ros.messages import definition, type_of
 
 _COMPLAINT = 500  # characters
 
 
 class Bridge:
-    """The node, the server, and what both sides need.
+    """A node and a Foxglove server, with what both sides need.
 
     Args:
         node: The node.
@@ -34,7 +34,7 @@ class Bridge:
         context: Holds the server's channels.
         server: The server.
         time_ns: Latest simulated time [ns]; None before the first.
-        log: Logger, which says the same thing only now and then.
+        log: Logger that limits repeated messages.
     """
 
     def __init__(
@@ -60,12 +60,8 @@ class Bridge:
             **options,
         )
 
-    def call_soon(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call a function in the executor's thread, from any thread."""
-        self.run(function, *arguments)
-
     def run(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function in the executor's thread, from any other; return a future."""
+        """Call a function in the executor's thread, from any thread; return its future result."""
         result: Future[Any] = Future()
 
         def call() -> None:
@@ -79,13 +75,13 @@ class Bridge:
         return result
 
     def complain(self, text: str) -> None:
-        """Show and log why something is refused; what recurs is only logged."""
+        """Log a refusal, and show it to clients unless it recurs."""
         text = limits.shown(text, _COMPLAINT)
         if self.log.warning(text):
             self.server.publish_status(text, foxglove.StatusLevel.Error)
 
     def schema_of(self, name: str, part: str = "") -> foxglove.Schema | None:
-        """Return the definition of a type, or None if this machine does not have it.
+        """Return the definition of a type; None if it is not installed.
 
         Args:
             name: Name of a type of messages or services.

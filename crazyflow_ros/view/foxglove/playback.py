@@ -16,9 +16,9 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from std_srvs.srv import SetBool
 
-from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.messages import nanoseconds
 from crazyflow_ros.view.foxglove.bridge import Bridge
-from crazyflow_ros.view.foxglove.parameters import ParameterCache
+from crazyflow_ros.view.foxglove.parameter_cache import ParameterCache
 from crazyflow_ros.view.foxglove.services import Services
 
 TIME_RANGE = 0, 24 * 3600 * 1_000_000_000

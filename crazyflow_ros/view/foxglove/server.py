@@ -13,8 +13,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
+from urllib.parse import unquote
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -23,14 +26,14 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future as RosFuture
 
 from crazyflow_ros.checks.plain_values import Names, ParameterError, Spec
-from crazyflow_ros.end_signals import on_end
+from crazyflow_ros.checks.program_end import on_end
 from crazyflow_ros.extras import extra
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import READY
+from crazyflow_ros.ros.messages import STEADY
 from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.process import WRONG_USAGE
-from crazyflow_ros.ros.steady_clock import STEADY
 from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.foxglove.guard import APPS, FoxgloveGuard, hidden_address
 
@@ -38,9 +41,8 @@ with extra("foxglove"):
     import foxglove
     from foxglove.websocket import Capability, ServerListener
 
-    from crazyflow_ros.view.foxglove.assets import mesh
     from crazyflow_ros.view.foxglove.bridge import Bridge
-    from crazyflow_ros.view.foxglove.parameters import ParameterCache
+    from crazyflow_ros.view.foxglove.parameter_cache import ParameterCache
     from crazyflow_ros.view.foxglove.playback import TIME_RANGE, Playback
     from crazyflow_ros.view.foxglove.services import Services
     from crazyflow_ros.view.foxglove.topics import CDR, ClientTopics, Topics
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
 _LOOK_PERIOD = 0.5  # s of wall time between two checks of the graph
 _SPIN_PERIOD = 0.1  # s, longest time until a signal is noticed
 _NICE = 5  # the physics has priority
+_PREFIX = "package://crazyflow_ros/"
+_MESHES = {".dae", ".glb", ".obj", ".stl"}
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class FoxgloveParameters:
 
 
 class _Server(ServerListener):
-    """The server: what its clients ask for is done by its parts.
+    """The server, whose parts carry out the requests of clients.
 
     Args:
         node: The node.
@@ -140,10 +144,10 @@ class _Server(ServerListener):
 
     def on_subscribe(self, client: Client, channel: ChannelView) -> None:
         self._playback.greet(client.id)
-        self.bridge.call_soon(self._topics.follow, channel.topic)
+        self.bridge.run(self._topics.follow, channel.topic)
 
     def on_unsubscribe(self, _client: Client, channel: ChannelView) -> None:
-        self.bridge.call_soon(self._topics.leave, channel.topic)
+        self.bridge.run(self._topics.leave, channel.topic)
 
     def on_client_advertise(self, client: Client, channel: ClientChannel) -> None:
         self._client_topics.advertise(client, channel)
@@ -217,3 +221,20 @@ def _served(node: ParameterNode, executor: Executor) -> _Server:
     query = f"/?token={parameters.token}" if parameters.token else ""
     node.get_logger().info(f"{READY}ws://{parameters.address}:{server.port}{query}")
     return server
+
+
+def mesh(uri: str, root: Path) -> bytes | None:
+    """Return the content of a mesh of this package for Foxglove; None for any other file.
+
+    Args:
+        uri: For example "package://crazyflow_ros/urdf_mjcf/objects/gate.stl".
+        root: Folder of the package's data.
+    """
+    if not uri.startswith(_PREFIX):
+        return None
+    with suppress(OSError, ValueError):  # no file can have this name
+        file = (root / unquote(uri.removeprefix(_PREFIX))).resolve()
+        is_ours = file.is_relative_to((root / "urdf_mjcf").resolve())
+        if is_ours and file.suffix.lower() in _MESHES:
+            return file.read_bytes()
+    return None

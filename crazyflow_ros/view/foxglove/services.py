@@ -1,4 +1,4 @@
-"""ROS services for Foxglove: each call returns the response or the reason of its failure."""
+"""ROS services for Foxglove: each call returns the response or the reason for its failure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from rclpy.serialization import deserialize_message
 from crazyflow_ros.checks import limits
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import ServiceCall, ServiceCalls
-from crazyflow_ros.ros.messages.serialisation import serialised
-from crazyflow_ros.ros.recording.message_definitions import type_of
-from crazyflow_ros.ros.steady_clock import STEADY
+from crazyflow_ros.ros.messages import STEADY, serialised, type_of
 from crazyflow_ros.view.foxglove.bridge import Bridge
 from crazyflow_ros.view.foxglove.topics import CDR, HIDDEN
 

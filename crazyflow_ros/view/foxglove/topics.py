@@ -11,10 +11,9 @@ from rclpy.qos import DurabilityPolicy
 from rclpy.serialization import deserialize_message
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.ros.messages.qos import qos_for
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages import qos_for, type_of
+from crazyflow_ros.view.access import TokenBucket
 from crazyflow_ros.view.foxglove.bridge import Bridge
-from crazyflow_ros.view.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from foxglove.websocket import Client, ClientChannel
@@ -136,7 +135,7 @@ class ClientTopics:
         except ValueError as error:
             self._bridge.complain(f"{channel.topic} cannot be published: {error}")
         else:
-            self._bridge.call_soon(self._create, channel.topic, kind)
+            self._bridge.run(self._create, channel.topic, kind)
 
     def _create(self, topic: str, kind: Any) -> None:
         if (topic, kind) in self._publishers:
@@ -154,7 +153,7 @@ class ClientTopics:
                 self._allowances.pop(client.id, None)
             in_use = left in self._channels.values()
         if left is not None and not in_use:
-            self._bridge.call_soon(self._destroy, left)
+            self._bridge.run(self._destroy, left)
 
     def _destroy(self, key: tuple[str, Any]) -> None:
         with self._lock:
@@ -172,15 +171,17 @@ class ClientTopics:
             too_many = not allowance.take()
         topic, kind = key
         if too_many:
-            return self._bridge.complain(f"{topic}: expected at most {_RATE} messages per second")
+            self._bridge.complain(f"{topic}: expected at most {_RATE} messages per second")
+            return
         try:
             if len(payload) > limits.MESSAGE_BYTES:
                 expected = f"at most {limits.MESSAGE_BYTES} bytes"
                 raise ValueError(f"expected {expected}, got {len(payload)}")
             deserialize_message(payload, kind)  # no other node may receive a damaged message
         except Exception as error:  # rclpy has no common base class
-            return self._bridge.complain(f"{topic}: a message is ignored: {error}")
-        return self._bridge.call_soon(self._publish, key, payload)
+            self._bridge.complain(f"{topic}: a message is ignored: {error}")
+            return
+        self._bridge.run(self._publish, key, payload)
 
     def _publish(self, key: tuple[str, Any], payload: bytes) -> None:
         if key in self._publishers:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from crazyflow_ros.view.follower import Follower
+from crazyflow_ros.view.access import is_number
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.map_feed import MapFeed
 from crazyflow_ros.view.names import MOST_NAMES
@@ -17,37 +17,31 @@ from crazyflow_ros.view.viewer import Viewer
 
 _FARTHEST = 50.0  # m, from the origin to where a click may send a drone
 
-Send = Callable[[Any, float, float], None]
-"""Sends the selected drone to a place [m] for the user of a tab."""
-
 
 class Map:
     """The map.
 
     Args:
         viewer: The page.
-        follower: The connection to the simulator.
-        state: Says which drones have crashed.
+        state: The simulator.
         plans: Where the drones fly to.
-        send: Carries out a click.
+        send: Sends the selected drone to a place x, y [m] for the user of a tab.
     """
 
     def __init__(
         self,
         viewer: Viewer,
-        follower: Follower,
         state: SimulatorState,
         plans: Plans,
-        send: Send,
+        send: Callable[[Any, float, float], None],
     ) -> None:
-        self._viewer, self._follower = viewer, follower
-        self._state, self._plans, self._send = state, plans, send
+        self._viewer, self._state, self._plans, self._send = viewer, state, plans, send
         self._feed = MapFeed(viewer, can_send=True)
         viewer.shell.on("map_send", self._go)
 
     def _go(self, tab: int, place: Any) -> None:
-        """Send the selected drone to a place. In the server's thread."""
-        if not (isinstance(place, list) and len(place) == 2 and all(map(_is_number, place))):
+        """Send the selected drone to a place, in the server's thread."""
+        if not (isinstance(place, list) and len(place) == 2 and all(map(is_number, place))):
             return
         x, y = map(float, place)
         user = _User(self._viewer.shell, tab)
@@ -64,20 +58,16 @@ class Map:
             return
         self._plans.use("map", frame.names[:MOST_NAMES])
         goals = {name: plan.poses[-1, :2] for name, plan in self._plans.under_way.items()}
-        flight = self._state.flight
+        flight, world = self._state.flight, self._state.follower.world
         down = {name for name in frame.names if flight.get(name) == CRASHED}
-        self._feed.update(frame, self._follower.world, goals, down)
+        self._feed.update(frame, world, goals, down)
 
 
 class _User:
-    """The user of a tab, who is told on the map what is refused."""
+    """The user of a tab, whose notifications appear on the map."""
 
     def __init__(self, shell: Shell, tab: int) -> None:
         self._shell, self._tab = shell, tab
 
     def add_notification(self, title: str, text: str, **_: Any) -> None:
         self._shell.send("map_note", f"{title}: {text}", [self._tab])
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)

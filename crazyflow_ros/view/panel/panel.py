@@ -7,34 +7,27 @@ from pathlib import Path
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.air import AirPanel
-from crazyflow_ros.view.panel.drone import DronePanel
-from crazyflow_ros.view.panel.log import Log, as_html
+from crazyflow_ros.view.panel.air_panel import AirPanel
+from crazyflow_ros.view.panel.camera_pictures import CameraPictures
+from crazyflow_ros.view.panel.drone_panel import DronePanel
 from crazyflow_ros.view.panel.map import Map
-from crazyflow_ros.view.panel.pictures import CameraPictures
-from crazyflow_ros.view.panel.pilot import PanelPilot
+from crazyflow_ros.view.panel.page_log import Log, as_html
 from crazyflow_ros.view.panel.plots import Plots
-from crazyflow_ros.view.panel.recording import RecordingPanel
-from crazyflow_ros.view.panel.requests import ServiceRequests
-from crazyflow_ros.view.panel.sensors import SensorsPanel
-from crazyflow_ros.view.panel.simulation import SimulationPanel
+from crazyflow_ros.view.panel.recording_panel import RecordingPanel
+from crazyflow_ros.view.panel.sensors_panel import SensorsPanel
+from crazyflow_ros.view.panel.service_requests import ServiceRequests
+from crazyflow_ros.view.panel.simulation_panel import SimulationPanel
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.panel.sticks import Sticks
-from crazyflow_ros.view.panel.world import WorldPanel
+from crazyflow_ros.view.panel.world_panel import WorldPanel
 from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.viewer import Viewer
 
 SCRIPTS = (
-    "panel.css",
-    "cards.js",
-    "files.js",
-    "chart.js",
-    "plots.js",
-    "map.js",
-    "picture.js",
-    "sensors.js",
+    *("panel.css", "cards.js", "files.js", "chart.js"),
+    *("plots.js", "map.js", "picture.js", "sensors.js"),
 )
-"""What the panel needs of the shell; each uses those before it."""
+"""Scripts and styles of the shell that the panel needs; each uses those before it."""
 
 _PERIOD = 0.1  # s of wall time between two updates
 _LOG_STYLE = "padding:0 0.7em;font-size:0.85em;line-height:1.4;overflow-wrap:anywhere"
@@ -54,38 +47,30 @@ class Panel:
     Attributes:
         log: The log of the page.
         sensors: The tab of the sensors.
-        state: What the page knows of the simulator beside its drones.
+        state: What the page knows about the simulator.
     """
 
     def __init__(
-        self,
-        viewer: Viewer,
-        follower: Follower,
-        sticks: Sticks,
-        folder: Path,
-        plans: Plans,
+        self, viewer: Viewer, follower: Follower, sticks: Sticks, folder: Path, plans: Plans
     ) -> None:
         self._due = 0.0
         self.log = Log()
         self.log.listen(follower)
-        self._requests = ServiceRequests(follower, self.log)
-        self.state = SimulatorState(follower, self._requests)
-        server = viewer.server
-        gui = server.gui
-        self._time = SimulationPanel(gui, follower, self.state, self._requests)
+        self.state = SimulatorState(follower, ServiceRequests(follower, self.log))
+        server, gui = viewer.server, viewer.server.gui
+        self._time = SimulationPanel(gui, self.state)
         self._tabs = gui.add_tab_group(order=3, visible=False)
         with self._tabs.add_tab("Fly"):
-            pilot = PanelPilot(follower, sticks)
-            self._drone = DronePanel(viewer, self.state, self._requests, pilot, sticks)
+            self._drone = DronePanel(viewer, self.state, sticks)
         with self._tabs.add_tab("World"):
-            self._world = WorldPanel(gui, follower, self.state, self._requests)
+            self._world = WorldPanel(gui, self.state)
         with self._tabs.add_tab("Air"):
-            self._air = AirPanel(gui, follower, self.state, self._requests)
+            self._air = AirPanel(gui, self.state)
         with self._tabs.add_tab("Sensors"):
             self.sensors = SensorsPanel(gui, viewer.shell, follower)
         with self._tabs.add_tab("Plots"):
-            self._plots = Plots(server, viewer.shell, follower, self.state, plans)
-        self._map = Map(viewer, follower, self.state, plans, self._drone.send)
+            self._plots = Plots(server, viewer.shell, self.state, plans)
+        self._map = Map(viewer, self.state, plans, self._drone.send)
         self._pictures = CameraPictures(viewer.shell, follower)
         self._recording = RecordingPanel(gui, follower, folder)
         with gui.add_folder("Log", order=80, expand_by_default=False):
@@ -99,7 +84,7 @@ class Panel:
             frame: The drones; None without a simulator.
             drone: Name of the selected drone.
         """
-        self._requests.send()
+        self.state.requests.send()
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _PERIOD
@@ -125,7 +110,7 @@ class Panel:
         return self._recording.runs
 
     def close(self) -> None:
-        """Complete files that are being written."""
+        """Finish the recording."""
         self._recording.close()
 
     def _show_log(self) -> None:

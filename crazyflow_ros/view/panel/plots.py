@@ -10,24 +10,17 @@ from typing import Any
 import numpy as np
 import viser
 
-from crazyflow_ros.ros.messages.times import nanoseconds
-from crazyflow_ros.view.drawing import color_of
-from crazyflow_ros.view.follower import Follower, Inbox
+from crazyflow_ros.ros.messages import nanoseconds
+from crazyflow_ros.view.follower import Inbox
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import MOST_NAMES
-from crazyflow_ros.view.panel.options import set_options
-from crazyflow_ros.view.panel.quantities import (
-    KINDS,
-    OF_ALL,
-    OF_SENSORS,
-    OF_STATE,
-    Quantity,
-    SwarmFrame,
-)
+from crazyflow_ros.view.panel.inputs import set_options
+from crazyflow_ros.view.panel.quantities import KINDS, OF_ALL, OF_SENSORS, OF_STATE, SwarmFrame
 from crazyflow_ros.view.panel.series import Series
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.shell import Feed, Shell
+from crazyflow_ros.view.swarm import color_of
 
 _PERIOD = 0.1  # s of wall time between two points
 _GAP = 1.0  # s of wall time without a point, after which a line is interrupted
@@ -39,30 +32,16 @@ _MOST_FILES = 8  # asked for at a time
 
 
 class Plots:
-    """The tab with the plots. Nothing is collected while no page is open.
-
-    Args:
-        server: The page's server.
-        shell: Draws them, `plots.js`.
-        follower: The connection to the simulator.
-        state: Batteries, states of flight and resets.
-        plans: What the drones should follow.
-    """
+    """The tab with the plots. Nothing is collected while no page is open."""
 
     def __init__(
-        self,
-        server: viser.ViserServer,
-        shell: Shell,
-        follower: Follower,
-        state: SimulatorState,
-        plans: Plans,
+        self, server: viser.ViserServer, shell: Shell, state: SimulatorState, plans: Plans
     ) -> None:
-        self._server, self._shell, self._follower = server, shell, follower
+        self._server, self._shell, self._follower = server, shell, state.follower
         self._plans = plans
         self._due = self._look_due = 0.0
         self._drone, self._sensors = "", dict[str, Any]()
-        source = _Source(follower, state, plans)
-        self._plots = [Plot(server, shell, number, source) for number in range(len(_FIRST))]
+        self._plots = [Plot(server, shell, k, state, plans) for k in range(len(_FIRST))]
         self._asked: deque[tuple[int, int]] = deque(maxlen=_MOST_FILES)
         shell.on("csv", self._ask)
 
@@ -87,63 +66,38 @@ class Plots:
             plot.update(frame, drone, self._sensors)
 
     def end(self) -> None:
-        """Stop listening: there is no simulator."""
+        """Unsubscribe, because there is no simulator."""
         self._plans.use("plots", ())
         for plot in self._plots:
             plot.end()
 
     def _find_sensors(self, drone: str) -> dict[str, Any]:
-        """Return the types of the drone's topics that can be plotted, by their short names."""
-        prefix = self._follower.topic(drone) + "/"
+        """Return the types of the drone's topics that can be plotted, by topic."""
         return {
-            topic.removeprefix(prefix): KINDS[kind]
-            for topic, kind in sorted(self._follower.types_of_topics().items())
-            if kind in KINDS and topic.startswith(prefix)
-            if not topic.removeprefix(prefix).startswith(_INPUTS)
+            name: KINDS[kind]
+            for name, kind in self._follower.topics_of(drone).items()
+            if kind in KINDS and not name.startswith(_INPUTS)
         }
 
 
-class _Source:
-    """Where the plots have their numbers from."""
-
-    def __init__(self, follower: Follower, state: SimulatorState, plans: Plans) -> None:
-        self.follower, self.state, self._plans = follower, state, plans
-
-    def setpoint(self, frame: Frame, drone: str) -> np.ndarray:
-        """Return where a drone should be, shape (4,); NaN if it follows no setpoint."""
-        if not self.state.flies(frame, drone):
-            return np.full(4, np.nan)
-        return self._plans.reference(drone, frame.time_ns * 1e-9)
-
-    def swarm(self, frame: Frame) -> SwarmFrame:
-        """Return all drones."""
-        batteries = self.state.batteries
-        charge = [b.charge if (b := batteries.get(name)) else np.nan for name in frame.names]
-        setpoints = [self.setpoint(frame, name) for name in frame.names]
-        return SwarmFrame(frame, np.array(setpoints), np.array(charge))
-
-
 class Plot:
-    """One plot, with a dropdown for its content.
-
-    Args:
-        server: The page's server.
-        shell: Draws it.
-        number: Which plot it is, from 0.
-        source: Where it has its numbers from.
-    """
+    """One plot, with a dropdown for its content."""
 
     def __init__(
-        self, server: viser.ViserServer, shell: Shell, number: int, source: _Source
+        self,
+        server: viser.ViserServer,
+        shell: Shell,
+        number: int,
+        state: SimulatorState,
+        plans: Plans,
     ) -> None:
-        self._source, self._follower = source, source.follower
-        gui = server.gui
+        self._state, self._plans, gui = state, plans, server.gui
         self._choice: Any = gui.add_dropdown(
             "Plot", (*OF_STATE, *OF_ALL), initial_value=_FIRST[number]
         )
         gui.add_html(f'<div data-place="plot{number}"></div>')
         self._feed = Feed(shell, f"plot{number}")
-        self._inbox: Inbox | None = None
+        self._inbox = Inbox(state.follower)
         self._shown: tuple[object, ...] = ()
         self._resets: dict[str, int] = {}
         self._series = Series("", (), (), ())
@@ -157,7 +111,7 @@ class Plot:
         return (drone,) if name in OF_STATE and OF_STATE[name].setpoint else ()
 
     def update(self, frame: Frame, drone: str, sensors: dict[str, Any]) -> None:
-        """Add a point if there is a new one, and send it to those who look at the plot."""
+        """Add a point if there is a new one, and send it to the tabs that show the plot."""
         set_options(self._choice, (*OF_STATE, *OF_ALL, *sensors))
         name = self._choice.value
         kind = sensors.get(name)
@@ -165,7 +119,7 @@ class Plot:
         is_new = (name, kind, drones) != self._shown
         if is_new:
             self._begin(name, kind, drones)
-        resets = {one: self._source.state.resets[one] for one in drones}
+        resets = {one: self._state.resets[one] for one in drones}
         if resets != self._resets:
             self._resets, is_new = resets, True
             self._series.clear()
@@ -181,10 +135,8 @@ class Plot:
         self._feed.send(everything() if is_new else change, everything)
 
     def end(self) -> None:
-        """Stop listening."""
-        if self._inbox is not None:
-            self._follower.hang_up(self._inbox)
-            self._inbox = None
+        """Unsubscribe."""
+        self._inbox.subscribe({})
         self._shown = ()
 
     def file(self) -> dict[str, str]:
@@ -203,7 +155,7 @@ class Plot:
                 [False] * len(drones),
             )
             return
-        quantity: Quantity = OF_STATE[name] if kind is None else OF_SENSORS[kind]
+        quantity = OF_STATE[name] if kind is None else OF_SENSORS[kind]
         measured = len(quantity.labels) - len(quantity.setpoint)
         self._series = Series(
             f"{name} of {drones[0]}",
@@ -213,20 +165,30 @@ class Plot:
             quantity.least,
         )
         if kind is not None:
-            topic = self._follower.topic(f"{drones[0]}/{name}")
-            self._inbox = self._follower.listen({topic: kind})
+            topic = self._state.follower.topic(f"{drones[0]}/{name}")
+            self._inbox.subscribe({topic: kind})
 
     def _measure(self, frame: Frame, drone: str, name: str, kind: Any) -> tuple[int, Any] | None:
-        """Return a simulated time [ns] and the numbers then; None: there is nothing new."""
+        """Return a simulated time [ns] and the numbers at that time; None without new ones."""
         if name in OF_ALL:
-            values = OF_ALL[name].of(self._source.swarm(frame))[:MOST_NAMES]
-            return frame.time_ns, values
+            return frame.time_ns, OF_ALL[name].of(self._swarm(frame))[:MOST_NAMES]
         if kind is None:
-            row, setpoint = frame.names.index(drone), self._source.setpoint(frame, drone)
+            row, setpoint = frame.names.index(drone), self._setpoint(frame, drone)
             return frame.time_ns, OF_STATE[name].of(frame, row, setpoint)
-        assert self._inbox is not None
         (topic,) = self._inbox.topics
         message = self._inbox.take(topic)
         if message is None:
             return None
         return nanoseconds(message.header.stamp), OF_SENSORS[kind].of(message)
+
+    def _setpoint(self, frame: Frame, drone: str) -> np.ndarray:
+        """Return where a drone should be, shape (4,); NaN if it follows no setpoint."""
+        if not self._state.flies(frame, drone):
+            return np.full(4, np.nan)
+        return self._plans.reference(drone, frame.time_ns * 1e-9)
+
+    def _swarm(self, frame: Frame) -> SwarmFrame:
+        batteries = self._state.batteries
+        charge = [b.charge if (b := batteries.get(name)) else np.nan for name in frame.names]
+        setpoints = [self._setpoint(frame, name) for name in frame.names]
+        return SwarmFrame(frame, np.array(setpoints), np.array(charge))

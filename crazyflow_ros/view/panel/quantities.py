@@ -9,6 +9,7 @@ import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import BatteryState, FluidPressure, Imu, MagneticField, NavSatFix, Range
 
+from crazyflow_ros.ros.messages import type_name, xyz
 from crazyflow_ros.scene.frames import body_to_world, rpy
 from crazyflow_ros.view.frame import N_ROTORS, Frame
 
@@ -45,54 +46,42 @@ class SwarmFrame(NamedTuple):
     """Of their batteries from 0 to 1, NaN where there is none, shape (M,)."""
 
 
-def _position(frame: Frame, row: int, setpoint: np.ndarray) -> np.ndarray:
-    return np.concatenate([frame.position[row], setpoint[:3]])
-
-
-def _velocity(frame: Frame, row: int, _: np.ndarray) -> np.ndarray:
-    return body_to_world(frame.attitude[row], frame.velocity[row])
-
-
 def _attitude(frame: Frame, row: int, setpoint: np.ndarray) -> np.ndarray:
-    angles = np.rad2deg(rpy(frame.attitude[row]))
     heading = (np.rad2deg(setpoint[3]) + 180) % 360 - 180  # as yaw is
-    return np.append(angles, heading)
-
-
-def _rotors(frame: Frame, row: int, _: np.ndarray) -> np.ndarray:
-    return frame.rotor_speed[row]
+    return np.append(np.rad2deg(rpy(frame.attitude[row])), heading)
 
 
 OF_STATE = {
     "position": Quantity(
         ("x [m]", "y [m]", "z [m]", "x set [m]", "y set [m]", "z set [m]"),
-        _position,
+        lambda frame, row, setpoint: np.concatenate([frame.position[row], setpoint[:3]]),
         setpoint=(0, 1, 2),
     ),
-    "velocity": Quantity(("x [m/s]", "y [m/s]", "z [m/s]"), _velocity, 0.1),
+    "velocity": Quantity(
+        ("x [m/s]", "y [m/s]", "z [m/s]"),
+        lambda frame, row, _: body_to_world(frame.attitude[row], frame.velocity[row]),
+        0.1,
+    ),
     "attitude": Quantity(
         ("roll [°]", "pitch [°]", "yaw [°]", "yaw set [°]"), _attitude, 1.0, setpoint=(2,)
     ),
-    "rotor speeds": Quantity(tuple(f"{n} [rad/s]" for n in range(N_ROTORS)), _rotors),
+    "rotor speeds": Quantity(
+        tuple(f"{n} [rad/s]" for n in range(N_ROTORS)), lambda frame, row, _: frame.rotor_speed[row]
+    ),
 }
 """Quantities of the state of a drone, by name."""
 
 
-def _error(swarm: SwarmFrame) -> np.ndarray:
-    away = swarm.frame.position - swarm.setpoint[:, :3]
-    return np.asarray(np.linalg.norm(away, axis=1))
-
-
 OF_ALL = {
-    "errors of all": QuantityOfAll("m", _error, needs_plans=True),
+    "errors of all": QuantityOfAll(
+        "m",
+        lambda swarm: np.linalg.norm(swarm.frame.position - swarm.setpoint[:, :3], axis=1),
+        needs_plans=True,
+    ),
     "heights of all": QuantityOfAll("m", lambda swarm: swarm.frame.position[:, 2]),
     "batteries of all": QuantityOfAll("%", lambda swarm: 100 * swarm.charge),
 }
 """Quantities of all drones, by name. The error is the distance from the setpoint."""
-
-
-def _xyz(vector: Any) -> tuple[float, float, float]:
-    return vector.x, vector.y, vector.z
 
 
 OF_SENSORS = {
@@ -101,19 +90,19 @@ OF_SENSORS = {
         ("voltage [V]", "current [A]", "charge [0-1]"),
         lambda m: (m.voltage, m.current, m.percentage),
     ),
-    Imu: Quantity(("x [m/s²]", "y [m/s²]", "z [m/s²]"), lambda m: _xyz(m.linear_acceleration)),
+    Imu: Quantity(("x [m/s²]", "y [m/s²]", "z [m/s²]"), lambda m: xyz(m.linear_acceleration)),
     FluidPressure: Quantity(("pressure [Pa]",), lambda m: (m.fluid_pressure,)),
     MagneticField: Quantity(
         ("x [µT]", "y [µT]", "z [µT]"),  # an axis has three decimals
-        lambda m: tuple(1e6 * value for value in _xyz(m.magnetic_field)),
+        lambda m: tuple(1e6 * value for value in xyz(m.magnetic_field)),
     ),
     NavSatFix: Quantity(
         ("latitude [°]", "longitude [°]", "altitude [m]"),
         lambda m: (m.latitude, m.longitude, m.altitude),
     ),
-    WrenchStamped: Quantity(("x [N]", "y [N]", "z [N]"), lambda m: _xyz(m.wrench.force)),
+    WrenchStamped: Quantity(("x [N]", "y [N]", "z [N]"), lambda m: xyz(m.wrench.force)),
 }
 """Quantities of sensors, by the type of their messages."""
 
-KINDS = {f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}": kind for kind in OF_SENSORS}
-"""Types of messages by their names."""
+KINDS = {type_name(kind): kind for kind in OF_SENSORS}
+"""Message types by name."""

@@ -44,9 +44,9 @@ class Series:
         return self._rows[-1][0] if self._rows else -1
 
     def add(self, time_ns: int, values: Iterable[float]) -> None:
-        """Add the numbers at a time, unless they are there.
+        """Add the numbers at a time, unless that time is the last one.
 
-        The series begins anew if the time is earlier: somebody went back in time.
+        The series starts anew if the time is earlier, as after a reset.
 
         Args:
             time_ns: Simulated time.
@@ -68,7 +68,7 @@ class Series:
         self._is_gap = True
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Remove all points."""
         self._rows.clear()
         self._new.clear()
         self._is_gap = False
@@ -78,12 +78,12 @@ class Series:
         self._new.append(row)
 
     def change(self) -> Any:
-        """Return the points since the last call for the browser; None: there are none."""
+        """Return the points since the last call for the browser; None without new points."""
         rows, self._new = self._new, []
         return {"rows": list(map(_for_browser, rows))} if rows else None
 
     def everything(self) -> Any:
-        """Return all for the browser."""
+        """Return everything for the browser."""
         return {
             "title": self.title,
             "labels": list(self.labels),
@@ -95,7 +95,7 @@ class Series:
         }
 
     def as_csv(self) -> str:
-        """Return all points as a file: a head with units, times to the nanosecond."""
+        """Return all points as CSV with units in the header and times in nanoseconds' precision."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("time [s]", *self.labels))
@@ -108,7 +108,4 @@ class Series:
 
 def _for_browser(row: tuple[int, Values]) -> list[float | None]:
     time_ns, values = row
-    return [
-        time_ns / 1e9,
-        *(None if value is None else round(value, _DIGITS) for value in values),
-    ]
+    return [time_ns / 1e9, *(None if value is None else round(value, _DIGITS) for value in values)]

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.ros.messages import nanoseconds
 from crazyflow_ros.view.alarms import Alarms
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.requests import ServiceRequests
+from crazyflow_ros.view.panel.service_requests import ServiceRequests
 
 _LATEST, _EVERY = QoSProfile(depth=10), QoSProfile(depth=100)
 _LATEST_NS = 2**63 - 1  # ns, that messages of ROS can have
@@ -38,24 +39,26 @@ class SimulatorState:
 
     Args:
         follower: The connection to the simulator.
-        requests: Requests the lists.
+        requests: Calls its services.
 
     Attributes:
+        follower: As given.
+        requests: As given.
         paused: Whether time stands still.
         factor: Achieved real-time factor; 0 if not known yet.
-        worlds: Addresses of worlds that can be loaded, by name.
+        worlds: URIs of the worlds that can be loaded, by name.
         world: Name of the loaded world; empty if there is none or it is not known.
-        spawnables: Addresses of what can be spawned, by name.
+        spawnables: URIs of what can be spawned, by name.
         entities: Names of what can be deleted.
-        resets: Number of resets of each drone that have been seen, by name.
-        flight: State of flight of each drone, such as `taking off`, by name.
-        batteries: The batteries of the drones that have one, by name.
-        alarms: What is wrong, with its time.
+        resets: Number of resets seen so far, by drone.
+        flight: State of flight, such as `taking off`, by drone.
+        batteries: The batteries, by drone.
+        alarms: What is wrong.
         heard: Wall time of the latest ~/status [s], of the monotonic clock.
     """
 
     def __init__(self, follower: Follower, requests: ServiceRequests) -> None:
-        self._follower, self._requests = follower, requests
+        self.follower, self.requests = follower, requests
         self._lists: dict[str, tuple[str, Callable[[Any], None]]] = {
             "get_available_worlds": ("GetAvailableWorlds", self._note_worlds),
             "get_spawnables": ("GetSpawnables", self._note_spawnables),
@@ -67,7 +70,7 @@ class SimulatorState:
         follower.in_thread(self._subscribe)
 
     def _subscribe(self) -> None:
-        node, name = self._follower.node, self._follower.name
+        node, name = self.follower.node, self.follower.name
         for topic, note in (("status", self._note_status), ("reset_event", self._note_reset)):
             node.create_subscription(DiagnosticArray, f"{name}/{topic}", note, _LATEST)
         events = f"{name}/flight_events"
@@ -88,7 +91,7 @@ class SimulatorState:
 
     def update(self, frame: Frame | None) -> None:
         """Request the lists again after the simulator, the world or the drones have changed."""
-        follower = self._follower
+        follower = self.follower
         if not follower.is_there or frame is None:
             self._forget()
             return
@@ -100,7 +103,7 @@ class SimulatorState:
             for service in tuple(self._missing):
                 kind, note = self._lists[service]
                 then = partial(self._note_list, service, note)
-                self._requests.ask(None, "", f"{_SRV}/{kind}", f"~/{service}", then=then)
+                self.requests.ask(None, "", f"{_SRV}/{kind}", f"~/{service}", then=then)
 
     def _note_list(self, service: str, note: Callable[[Any], None], answer: Any) -> None:
         self._missing.discard(service)
@@ -121,7 +124,7 @@ class SimulatorState:
 
     def _note_status(self, message: DiagnosticArray) -> None:
         first, *others = message.status
-        values = {pair.key: pair.value for pair in first.values}
+        values = _values(first)
         batteries = {
             drone: _battery(text) for drone, text in _of_drones(values, "battery of ").items()
         }
@@ -132,13 +135,12 @@ class SimulatorState:
             troubles["simulation"] = first.message
         self.flight, self.batteries = _of_drones(values, "state of "), batteries
         self.heard = time.monotonic()
-        stamp = message.header.stamp
         charges = {drone: battery.charge for drone, battery in batteries.items()}
-        time_ns = stamp.sec * 10**9 + stamp.nanosec
+        time_ns = nanoseconds(message.header.stamp)
         self.alarms.note_status(time_ns, troubles, charges, self.flight)
 
     def _note_event(self, message: DiagnosticStatus) -> None:
-        values = {pair.key: pair.value for pair in message.values}
+        values = _values(message)
         time_ns = min(max(int(values["time_ns"]), 0), _LATEST_NS)
         # The alarm has a button for it.
         text = message.message.removesuffix(values.get("remedy", "")).rstrip(" ,:")
@@ -151,15 +153,18 @@ class SimulatorState:
         return turns or self.flight.get(drone) in _FLYING
 
     def _note_reset(self, message: DiagnosticArray) -> None:
-        values = {pair.key: pair.value for pair in message.status[0].values}
-        drones = values["drones"].split(", ")
+        drones = _values(message.status[0])["drones"].split(", ")
         self.resets.update(drones)
         self.alarms.note_reset(drones)
         self.flight = {**self.flight, **dict.fromkeys(drones, _IDLE)}  # ~/status says so later
 
 
+def _values(status: DiagnosticStatus) -> dict[str, str]:
+    return {pair.key: pair.value for pair in status.values}
+
+
 def _of_drones(values: dict[str, str], prefix: str) -> dict[str, str]:
-    """Return the values that a status has of each drone, by its name."""
+    """Return the values of a status whose keys have a prefix, by the drone's name after it."""
     return {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
 
 
@@ -170,5 +175,5 @@ def _battery(text: str) -> BatteryLevel:
 
 
 def _short(uri: str) -> str:
-    """Return the name of a file without its folder and ending, or the address itself."""
+    """Return the name of a file without folder and ending, or the URI itself."""
     return uri.rpartition("/")[2].removesuffix(".xml").removesuffix(".urdf")

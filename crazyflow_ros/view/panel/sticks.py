@@ -1,4 +1,4 @@
-"""Keys and gamepads of all tabs, as the velocity of one drone."""
+"""Keys and gamepads of all tabs, and the commands that they and clicks send to one drone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from geometry_msgs.msg import PoseStamped, TwistStamped
+from rclpy.qos import QoSProfile
+
+from crazyflow_ros.ros.messages import STEADY, heading, point
+from crazyflow_ros.view.access import is_number
+from crazyflow_ros.view.follower import Follower
 
 KEYS = (
     ("W S", "ahead, back"),
@@ -28,6 +35,8 @@ _AXES = {
     "KeyQ": (3, 1),
     "KeyE": (3, -1),
 }
+_PERIOD = 0.05  # s of wall time between two velocities
+_COMMAND = QoSProfile(depth=1)
 _SWITCH = "Space"
 _STALE = 0.5  # s of wall time without a message, after which a tab has let go
 _MOST = 1.1  # of an axis; badly calibrated gamepads exceed 1
@@ -73,7 +82,7 @@ class Sticks:
         self._lock = threading.Lock()
 
     def take(self, tab: int, content: Any) -> None:
-        """Process a message of a tab, or None after it was closed; invalid ones are ignored."""
+        """Process a message of a tab, or None when the tab closes; ignore invalid messages."""
         if content is None:
             with self._lock:
                 self._tabs.pop(tab, None)
@@ -108,7 +117,7 @@ class Sticks:
 
     @property
     def is_held(self) -> bool:
-        """Whether a user flies at present."""
+        """Whether a user holds a key or a stick."""
         oldest = self._clock() - _STALE
         with self._lock:
             return any(any(tab.directions) and tab.time > oldest for tab in self._tabs.values())
@@ -142,16 +151,55 @@ def _read(message: Any) -> tuple[Directions, bool]:
 
 def _of_axes(axes: Any) -> list[float]:
     """Return the directions of a gamepad: height and heading left, place right (mode 2)."""
-    if not isinstance(axes, list):
-        raise ValueError(f"axes must be a list, got {axes!r}")
-    values = [_number(axis) for axis in axes[:4]]
-    if len(values) < 4:
+    if not isinstance(axes, list) or not all(is_number(axis, -_MOST, _MOST) for axis in axes[:4]):
+        raise ValueError(f"axes must be a list of numbers from -1 to 1, got {axes!r}")
+    if len(axes) < 4:
         return [0.0] * 4
-    left_x, left_y, right_x, right_y = values
+    left_x, left_y, right_x, right_y = map(float, axes[:4])
     return [-right_y, -right_x, -left_y, -left_x]
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _MOST:
-        raise ValueError(f"an axis must be a number from -1 to 1, got {value!r}")
-    return float(value)
+class PanelPilot:
+    """Publishes the commands for one drone at a time, in the thread of the node.
+
+    Attributes:
+        speed: Horizontal speed at full stick [m/s].
+        uses_sticks: Whether keys and gamepads fly the drone.
+    """
+
+    def __init__(self, follower: Follower, sticks: Sticks) -> None:
+        self._follower, self._sticks = follower, sticks
+        self.speed, self.uses_sticks = 1.0, True
+        self._drone = ""
+        self._velocities: Any = None
+        self._poses: Any = None
+        follower.in_thread(lambda: follower.node.create_timer(_PERIOD, self._fly, clock=STEADY))
+
+    def select(self, drone: str) -> None:
+        """Command this drone from now on; none if the name is empty."""
+        self._follower.in_thread(lambda: self._change(drone))
+
+    def go_to(self, x: float, y: float, z: float, yaw: float) -> None:
+        """Fly the drone to a position in the map [m] and a heading [rad], also from the floor."""
+        pose = PoseStamped()
+        pose.pose.position, pose.pose.orientation = point((x, y, z)), heading(yaw)
+        self._follower.in_thread(lambda: self._poses is not None and self._poses.publish(pose))
+
+    def _change(self, drone: str) -> None:
+        node = self._follower.node
+        for publisher in (self._velocities, self._poses):
+            if publisher is not None:
+                node.destroy_publisher(publisher)
+        self._drone, self._velocities, self._poses = drone, None, None
+        if drone:
+            self._velocities = node.create_publisher(TwistStamped, f"{drone}/cmd_vel", _COMMAND)
+            self._poses = node.create_publisher(PoseStamped, f"{drone}/cmd_pose", _COMMAND)
+
+    def _fly(self) -> None:
+        velocity = self._sticks.velocity(self.speed)
+        if velocity is None or not self.uses_sticks or self._velocities is None:
+            return
+        message = TwistStamped()
+        message.twist.linear.x, message.twist.linear.y = velocity.x, velocity.y
+        message.twist.linear.z, message.twist.angular.z = velocity.z, velocity.turn
+        self._velocities.publish(message)

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.comparison import (
+from crazyflow_ros.view.replay.curves import ROWS, curves
+from crazyflow_ros.view.replay.events import Event
+from crazyflow_ros.view.replay.player import SPEEDS
+from crazyflow_ros.view.replay.run import POINTS, Run
+from crazyflow_ros.view.replay.run_comparison import (
     Alignment,
     Difference,
     first_difference,
     shift_ns,
 )
-from crazyflow_ros.view.replay.curves import ROWS, curves
-from crazyflow_ros.view.replay.events import Event
-from crazyflow_ros.view.replay.player import SPEEDS
-from crazyflow_ros.view.replay.run import POINTS, Run
 from crazyflow_ros.view.replay.why import explain
 from crazyflow_ros.view.shell import Shell
 
@@ -27,7 +27,7 @@ OTHER = "(2)"
 """Behind the names of the drones of the second run."""
 
 LIMITS = (0.001, 10.0)
-"""Least and greatest distance from which on two runs differ [m]."""
+"""Least and greatest limit of the distance of two runs that do not differ [m]."""
 
 _FIRST_LIMIT = 0.1  # m
 _SHARE = 0.05  # of a file, after which the events found so far are shown
@@ -37,15 +37,15 @@ Span = tuple[int, int]
 
 
 class Analysis:
-    """What is known about one or two runs. Its methods return at once.
+    """Reads one or two runs in a thread; its methods return at once.
 
     Args:
-        recordings: The runs; their own places in the files stay.
-        shell: Where it is shown.
+        recordings: The runs; their reading positions do not change.
+        shell: Shows the results.
 
     Attributes:
         runs: The runs, with the events found so far.
-        shift_ns: What to add to a time of the first run for that of the second [ns].
+        shift_ns: Shift from times of the first run to times of the second run [ns].
         is_read: Whether the files have been read once.
     """
 
@@ -71,21 +71,21 @@ class Analysis:
         self._begin(self._scan)
 
     def close(self) -> None:
-        """End what is under way."""
+        """End the work in progress."""
         self._ended.set()
         self._worker.shutdown(cancel_futures=True)
 
     def explain(self, run: int, number: int, drone: str) -> None:
-        """Show why an event of a run happened; `drone` is meant if the event names none."""
+        """Show why an event of a run happened, to `drone` if the event names no drone."""
         self._begin(self._explain, run, number, self.runs[run].events[number], drone)
 
     def align(self, alignment: Alignment) -> None:
-        """Change what is the same time in both runs."""
+        """Change the alignment of the two runs."""
         if len(self.runs) > 1:
             self._begin(self._align, alignment)
 
     def set_limit(self, limit: float) -> None:
-        """Change from which distance on the runs differ [m]."""
+        """Change the distance beyond which the runs differ [m]."""
         self._limit = limit
         self._show_recording()
         if len(self.runs) > 1:
@@ -99,14 +99,14 @@ class Analysis:
             self._begin(self._plot, key)
 
     def note(self, text: str) -> None:
-        """Tell the user what is wrong, on the page and in the terminal."""
+        """Show the user a problem, on the page and in the terminal."""
         if text not in self._notes:
             self._notes.append(text)
             print(text, file=sys.stderr, flush=True)
             self._show_recording()
 
     def seconds(self, time_ns: int, run: int = 0) -> float:
-        """Return a time in the file of a run [ns] as it is shown [s]."""
+        """Return the shown time [s] of a time in the file of a run [ns]."""
         return (time_ns - self._zero_ns(run)) / NS
 
     # In the worker.
@@ -150,7 +150,9 @@ class Analysis:
         first, second = self.runs
         shift = shift_ns(first, second, alignment)
         if shift is None:
-            self.note("In one of the two runs nothing takes off: they cannot be aligned by it.")
+            self.note(
+                "In one of the two runs no drone takes off, so they cannot be aligned by take-off."
+            )
         else:
             self.shift_ns, self._alignment = shift, alignment
         self._show_recording()

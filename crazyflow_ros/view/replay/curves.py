@@ -7,20 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.scene.frames import rpy
-from crazyflow_ros.view.replay.samples import RecordedSamples
+from crazyflow_ros.view.replay.recorded_samples import RecordedSamples
 
 Lines = list[list[float | None]]
 
 ROWS: tuple[dict[str, Any], ...] = (
     {"id": "height", "label": "Height", "unit": "m", "lines": ["z", "z wanted"]},
-    {
-        "id": "place",
-        "label": "Position",
-        "unit": "m",
-        "lines": ["x", "y", "x wanted", "y wanted"],
-    },
+    {"id": "place", "label": "Position", "unit": "m", "lines": ["x", "y", "x wanted", "y wanted"]},
     {"id": "error", "label": "Tracking error", "unit": "m", "lines": ["distance"]},
     {"id": "speed", "label": "Speed", "unit": "m/s", "lines": ["speed"]},
     {"id": "attitude", "label": "Attitude", "unit": "°", "lines": ["roll", "pitch", "yaw"]},

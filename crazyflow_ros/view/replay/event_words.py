@@ -1,4 +1,4 @@
-"""Commands, changes and messages of a recording in words.
+"""Commands, changes and messages of a recording as text.
 
 What a file says is not trusted: whatever cannot be read becomes the name of its kind.
 """
@@ -9,9 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from crazyflow_ros.ros.messages.geometry import xyz
-from crazyflow_ros.ros.messages.serialisation import deserialised
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.messages import deserialised, type_of, xyz
 
 _LONGEST = 300  # characters
 _MOTORS = ("front right", "rear right", "rear left", "front left")
@@ -31,7 +29,7 @@ _PLAIN = {  # setpoints without numbers that matter
 
 
 def place(values: Iterable[float]) -> str:
-    """Return coordinates in words, such as `(1.00, 0.00, -0.50)`."""
+    """Return coordinates as text, such as `(1.00, 0.00, -0.50)`."""
     return f"({', '.join(f'{float(value):z.2f}' for value in values)})"
 
 
@@ -42,7 +40,7 @@ def motor(number: int) -> str:
 
 
 def setpoint_words(setpoint: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of a recorded setpoint, and the setpoint in words."""
+    """Return the kind of a recorded setpoint, and a text about it."""
     name = str(setpoint.get("kind", "command"))[:_LONGEST]
     try:
         kind, text = _setpoint(name, setpoint)
@@ -80,7 +78,7 @@ def _setpoint(name: str, setpoint: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def disturbance_words(disturbance: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return drone, kind and words of a recorded disturbance; the drone of wind is empty."""
+    """Return drone, kind and text of a recorded disturbance; wind has no drone."""
     kind, drone = str(disturbance.get("kind", ""))[:_LONGEST], str(disturbance.get("drone", ""))
     try:
         match kind:
@@ -100,64 +98,35 @@ def disturbance_words(disturbance: Mapping[str, Any]) -> tuple[str, str, str]:
     return drone, kind or "disturbance", kind or "disturbance"
 
 
-def _pose(message: Any) -> str:
-    return f"fly to {place(xyz(message.pose.position))} m"
-
-
 def _goal(message: Any) -> str:
     at = message.pose.position if hasattr(message, "pose") else message.point
     return f"fly to {place((at.x, at.y))} m at its height"
 
 
-def _twist(message: Any) -> str:
-    linear = getattr(message, "twist", message).linear
-    return f"fly with {place(xyz(linear))} m/s"
-
-
-def _hover(message: Any) -> str:
-    return f"fly with {place((message.vx, message.vy))} m/s at {message.z_distance:.2f} m"
-
-
-def _position(message: Any) -> str:
-    return f"fly to {place(xyz(message))} m"
-
-
-def _velocity(message: Any) -> str:
-    return f"fly with {place(xyz(message.vel))} m/s"
-
-
-def _trajectory(message: Any) -> str:
-    return f"fly a trajectory of {len(message.points)} points"
-
-
-def _numbers(message: Any) -> str:
-    return f"numbers for the controller: {place(message.data[:8])}"
-
-
-def _wrench(message: Any) -> str:
-    return f"push with {place(xyz(message.wrench.force))} N"
+def _pose(message: Any) -> str:
+    return f"fly to {place(xyz(message.pose.position))} m"
 
 
 _OF_TOPICS: dict[str, Callable[[Any], str]] = {
     "clicked_point": _goal,
     "cmd_full_state": _pose,
-    "cmd_hover": _hover,
+    "cmd_hover": lambda m: f"fly with {place((m.vx, m.vy))} m/s at {m.z_distance:.2f} m",
     "cmd_pose": _pose,
-    "cmd_position": _position,
-    "cmd_trajectory": _trajectory,
-    "cmd_vel": _twist,
+    "cmd_position": lambda m: f"fly to {place(xyz(m))} m",
+    "cmd_trajectory": lambda m: f"fly a trajectory of {len(m.points)} points",
+    "cmd_vel": lambda m: f"fly with {place(xyz(getattr(m, 'twist', m).linear))} m/s",
     "cmd_vel_legacy": lambda _: "attitude and thrust",
-    "cmd_velocity_world": _velocity,
-    "command": _numbers,
+    "cmd_velocity_world": lambda m: f"fly with {place(xyz(m.vel))} m/s",
+    "command": lambda m: f"numbers for the controller: {place(m.data[:8])}",
     "goal_pose": _goal,
-    "wrench": _wrench,
+    "wrench": lambda m: f"push with {place(xyz(m.wrench.force))} N",
 }
 COMMANDS = frozenset(_OF_TOPICS)
 """Topics below a drone's name by which it is commanded."""
 
 
 def message_words(topic: str, kind: str, data: bytes) -> str:
-    """Return a message of a command topic in words.
+    """Return a message of a command topic as text.
 
     Args:
         topic: Name of the topic below the drone's, one of `COMMANDS`.
@@ -165,14 +134,13 @@ def message_words(topic: str, kind: str, data: bytes) -> str:
         data: The serialised message.
     """
     try:
-        message = deserialised(data, type_of(kind))
-        text = _OF_TOPICS[topic](message)
+        text = _OF_TOPICS[topic](deserialised(data, type_of(kind)))
     except Exception:  # the file may hold anything, also types that are not installed
         text = "a command"
     return text[:_LONGEST]
 
 
 def is_push(force: Any) -> bool:
-    """Return whether a force is one: finite and not zero."""
+    """Return whether a force is finite and not zero."""
     size = math.hypot(force.x, force.y, force.z)
     return math.isfinite(size) and size > 0

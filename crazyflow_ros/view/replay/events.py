@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -16,15 +16,14 @@ from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Path as PathMessage
 from rcl_interfaces.msg import Log as Rosout
 from sensor_msgs.msg import BatteryState
+from std_msgs.msg import String
 
 from crazyflow_ros.checks.mcap_file import Choice
 from crazyflow_ros.checks.mcap_records import Message
-from crazyflow_ros.ros.messages.geometry import xyz
-from crazyflow_ros.ros.messages.serialisation import deserialised
+from crazyflow_ros.ros.messages import deserialised, type_name, xyz
 from crazyflow_ros.ros.recording.recorded_effects import change_of
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.choices import after_silence, every
+from crazyflow_ros.view.recording import Recording, after_silence, every
 from crazyflow_ros.view.replay.event_words import (
     COMMANDS,
     disturbance_words,
@@ -50,7 +49,7 @@ _REPEATED = re.compile(r" \(\d+ more in the last .* s\)$")
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """How bad an event is."""
 
     INFO = "info"
     WARNING = "warning"
@@ -58,7 +57,7 @@ class Severity(StrEnum):
 
 
 class Group(StrEnum):
-    """What kind of thing it is, for colours and filters."""
+    """Kinds of events, for colours and filters."""
 
     CRASH = "crash"
     HIT = "hit"
@@ -84,31 +83,20 @@ class Event:
     """In words, without the drone's name."""
 
 
-class _Sort(NamedTuple):
-    group: Group
-    severity: Severity
-
-
 _FLIGHT_EVENTS = {
-    "crashed": _Sort(Group.CRASH, Severity.ERROR),
-    "upside down": _Sort(Group.TROUBLE, Severity.WARNING),
-    "hit": _Sort(Group.HIT, Severity.WARNING),
-    "off course": _Sort(Group.TROUBLE, Severity.WARNING),
-    "battery empty": _Sort(Group.BATTERY, Severity.ERROR),
-    "no setpoint": _Sort(Group.TROUBLE, Severity.WARNING),
-    "refused": _Sort(Group.TROUBLE, Severity.WARNING),
+    "crashed": (Group.CRASH, Severity.ERROR),
+    "hit": (Group.HIT, Severity.WARNING),
+    "battery empty": (Group.BATTERY, Severity.ERROR),
 }
+"""Groups and severities of messages of `~/flight_events`; others are troubles."""
 
 
 class EventReader:
     """Collects the events of a recording from its messages, in the order of the file.
 
-    Args:
-        recording: The recording.
-
     Attributes:
         events: What happened so far; sorted by time after `finish`.
-        left_out: How many events of each group were too many to keep.
+        left_out: Number of events of each group that were not kept.
         batteries: By drone, voltage [V] and charge (0 to 1) over time [ns], as `~/status` says.
     """
 
@@ -122,7 +110,7 @@ class EventReader:
         self._names: tuple[str, ...] | None = None
         self._frame: Frame | None = None
         self._frame_ns = 0
-        self._has_changes = self._is_paused = False
+        self._is_paused = False
         self._paused_ns = 0
         self._low: set[str] = set()
         self._troubles: set[str] = set()
@@ -130,42 +118,34 @@ class EventReader:
         self._subscribe()
 
     def _subscribe(self) -> None:
-        """Choose topics and what reads them."""
+        """Choose the topics, and the method that reads each."""
         node, types = self._node, self._types
-        of_node = {
-            "flight_events": self._take_flight_event,
-            "changes": self._take_change,
-            "status": self._take_status,
-            "reset_event": self._take_reset,
-        }
-        expected = {
-            "flight_events": "diagnostic_msgs/msg/DiagnosticStatus",
-            "changes": "std_msgs/msg/String",
-        }
-        for name, reader in of_node.items():
-            kind = expected.get(name, "diagnostic_msgs/msg/DiagnosticArray")
-            if types.get(topic := f"{node}/{name}") == kind:
-                self._readers[topic], self.topics[topic] = reader, None
-        self._has_changes = f"{node}/changes" in self.topics
-        if types.get("/rosout") == "rcl_interfaces/msg/Log":
-            self._readers["/rosout"], self.topics["/rosout"] = self._take_log, None
+        for topic, kind, read in (
+            (f"{node}/flight_events", DiagnosticStatus, self._take_flight_event),
+            (f"{node}/changes", String, self._take_change),
+            (f"{node}/status", DiagnosticArray, self._take_status),
+            (f"{node}/reset_event", DiagnosticArray, self._take_reset),
+            ("/rosout", Rosout, self._take_log),
+        ):
+            if types.get(topic) == type_name(kind):
+                self._read(topic, read, None)
+        has_changes = f"{node}/changes" in self.topics
         for topic, kind in types.items():
             name = topic.rpartition("/")[2]
             if name in COMMANDS:
-                self._readers[topic] = self._take_command
-                self.topics[topic] = after_silence(_SILENCE)
-            elif name == "external_wrench" and kind == "geometry_msgs/msg/WrenchStamped":
-                self._readers[topic] = self._take_wrench
-                self.topics[topic] = after_silence(_SAME_PLAN)
-            elif kind == "sensor_msgs/msg/BatteryState":
-                self._readers[topic] = self._take_battery
-                self.topics[topic] = every(_BATTERY_PERIOD)
-            elif name == "plan" and kind == "nav_msgs/msg/Path" and not self._has_changes:
-                self._readers[topic] = self._take_plan
-                self.topics[topic] = after_silence(_SAME_PLAN)
+                self._read(topic, self._take_command, after_silence(_SILENCE))
+            elif name == "external_wrench" and kind == type_name(WrenchStamped):
+                self._read(topic, self._take_wrench, after_silence(_SAME_PLAN))
+            elif kind == type_name(BatteryState):
+                self._read(topic, self._take_battery, every(_BATTERY_PERIOD))
+            elif name == "plan" and kind == type_name(PathMessage) and not has_changes:
+                self._read(topic, self._take_plan, after_silence(_SAME_PLAN))
+
+    def _read(self, topic: str, reader: Callable[[Message], None], choice: Choice | None) -> None:
+        self._readers[topic], self.topics[topic] = reader, choice
 
     def take(self, message: Message) -> None:
-        """Note what a message says; one that cannot be read says nothing."""
+        """Note what a message says, or that it cannot be read."""
         reader = self._readers.get(message.topic)
         if reader is None:
             return
@@ -173,16 +153,16 @@ class EventReader:
             reader(message)
         except Exception as error:  # the file may hold anything
             text = f"a message on {message.topic} cannot be read: {error}"
-            self._add(message.time_ns, "", "unreadable", Group.LOG, Severity.WARNING, text)
+            self._add(message.time_ns, "", "unreadable", text, Group.LOG, Severity.WARNING)
 
     def take_frame(self, time_ns: int, frame: Frame) -> None:
         """Note the drones at a time [ns]."""
         names, before = frame.names, self._names
         if before is not None and names != before:
             for name in (name for name in names if name not in before):
-                self._add(time_ns, name, "spawned", Group.CHANGE, Severity.INFO, "spawned")
+                self._add(time_ns, name, "spawned", "spawned")
             for name in (name for name in before if name not in names):
-                self._add(time_ns, name, "deleted", Group.CHANGE, Severity.INFO, "deleted")
+                self._add(time_ns, name, "deleted", "deleted")
         self._names, self._frame, self._frame_ns = names, frame, time_ns
 
     def finish(self) -> list[Event]:
@@ -200,22 +180,26 @@ class EventReader:
         return self.events
 
     def _add(
-        self, time_ns: int, drone: str, kind: str, group: Group, severity: Severity, text: str
+        self,
+        time_ns: int,
+        drone: str,
+        kind: str,
+        text: str,
+        group: Group = Group.CHANGE,
+        severity: Severity = Severity.INFO,
     ) -> None:
-        most = 2 * MOST if group is Group.CRASH else MOST
-        if len(self.events) >= most:
+        if len(self.events) >= (2 * MOST if group is Group.CRASH else MOST):
             self.left_out[group] += 1
-            return
-        self.events.append(
-            Event(time_ns, drone[:100], kind[:100], group, severity, text[:_LONGEST])
-        )
+        else:
+            event = Event(time_ns, drone[:100], kind[:100], group, severity, text[:_LONGEST])
+            self.events.append(event)
 
     def _take_flight_event(self, message: Message) -> None:
         status = deserialised(message.data, DiagnosticStatus)
         kind = _values(status).get("kind", "event")
-        sort = _FLIGHT_EVENTS.get(kind, _Sort(Group.TROUBLE, Severity.WARNING))
+        sort = _FLIGHT_EVENTS.get(kind, (Group.TROUBLE, Severity.WARNING))
         drone = "" if status.name == "all" else status.name
-        self._add(message.time_ns, drone, kind, *sort, status.message)
+        self._add(message.time_ns, drone, kind, status.message, *sort)
 
     def _take_reset(self, message: Message) -> None:
         values = _values(deserialised(message.data, DiagnosticArray).status[0])
@@ -223,9 +207,7 @@ class EventReader:
         is_one = bool(drones) and "," not in drones
         what = values.get("scope", "").replace(",", " and ") or "state"
         text = f"reset of {drones if is_one else f'all drones ({what})'}"
-        self._add(
-            message.time_ns, drones if is_one else "", "reset", Group.CHANGE, Severity.INFO, text
-        )
+        self._add(message.time_ns, drones if is_one else "", "reset", text)
         self._low -= set(drones.split(", "))
         self._frame = None
 
@@ -236,21 +218,21 @@ class EventReader:
             kind, text = setpoint_words(command.get("setpoint", {}))
             is_stop = kind in ("emergency", "stop", "switch off", "disarm")
             severity = Severity.WARNING if is_stop else Severity.INFO
-            self._add(time_ns, str(command.get("drone", "")), kind, Group.COMMAND, severity, text)
+            self._add(time_ns, str(command.get("drone", "")), kind, text, Group.COMMAND, severity)
         elif isinstance(disturbance := change.get("disturbance"), Mapping):
             drone, kind, text = disturbance_words(disturbance)
             severity = Severity.WARNING if kind == "motor" else Severity.INFO
-            self._add(time_ns, drone, kind, Group.CHANGE, severity, text)
+            self._add(time_ns, drone, kind, text, severity=severity)
             if kind == "battery replaced":
                 self._low.discard(drone)
         elif "checkpoint" in change:
             text = "a checkpoint was loaded: times jump"
-            self._add(time_ns, "", "checkpoint", Group.CHANGE, Severity.WARNING, text)
+            self._add(time_ns, "", "checkpoint", text, severity=Severity.WARNING)
         elif not change.keys() & {"reset", "request"}:
             self._note_moves(time_ns, change)
 
     def _note_moves(self, time_ns: int, change: Mapping[str, Any]) -> None:
-        """Note drones that were put elsewhere, by their last recorded places."""
+        """Note drones that a user has moved, compared with their last recorded places."""
         frame = self._frame
         elapsed = abs(time_ns - self._frame_ns)
         if frame is None or elapsed > _NEAR:
@@ -261,7 +243,7 @@ class EventReader:
             flown = 0.0 if name not in before else float(np.linalg.norm(now - before[name]))
             if flown > _MOVED + _FASTEST * elapsed * 1e-9:
                 text = f"moved to {place(now.tolist())} m by hand"
-                self._add(time_ns, str(name), "moved", Group.CHANGE, Severity.INFO, text)
+                self._add(time_ns, str(name), "moved", text)
 
     def _take_status(self, message: Message) -> None:
         first, *others = deserialised(message.data, DiagnosticArray).status
@@ -280,16 +262,16 @@ class EventReader:
 
     def _note_trouble(self, time_ns: int, name: str, why: str) -> None:
         if self._names is not None and name in self._names:
-            self._add(time_ns, name, "lost", Group.CRASH, Severity.ERROR, f"lost: {why}")
+            self._add(time_ns, name, "lost", f"lost: {why}", Group.CRASH, Severity.ERROR)
         else:
-            self._add(time_ns, "", "failure", Group.TROUBLE, Severity.ERROR, f"{name}: {why}")
+            self._add(time_ns, "", "failure", f"{name}: {why}", Group.TROUBLE, Severity.ERROR)
 
     def _note_pause(self, time_ns: int, *, is_paused: bool) -> None:
-        """Note that time stands still; it goes on where it last stood."""
+        """Note a pause, and its end at the time of the last paused status."""
         if is_paused and not self._is_paused:
-            self._add(time_ns, "", "pause", Group.CHANGE, Severity.INFO, "paused")
+            self._add(time_ns, "", "pause", "paused")
         if self._is_paused and not is_paused:
-            self._add(self._paused_ns, "", "resume", Group.CHANGE, Severity.INFO, "resumed")
+            self._add(self._paused_ns, "", "resume", "resumed")
         self._is_paused, self._paused_ns = is_paused, time_ns
 
     def _take_battery(self, message: Message) -> None:
@@ -309,30 +291,27 @@ class EventReader:
         if charge < LOW and drone not in self._low:
             self._low.add(drone)
             words = f"battery low: {volts:.2f} V, {charge:.0%} of its charge left"
-            self._add(time_ns, drone, "battery low", Group.BATTERY, Severity.WARNING, words)
+            self._add(time_ns, drone, "battery low", words, Group.BATTERY, Severity.WARNING)
 
     def _take_command(self, message: Message) -> None:
         path, _, name = message.topic.rpartition("/")
-        if self._drone_of(path):
+        if drone := self._drone_of(path):
             text = message_words(name, self._types[message.topic], message.data)
-            words = f"{name}: {text}"
-            self._add(
-                message.time_ns, self._drone_of(path), name, Group.COMMAND, Severity.INFO, words
-            )
+            self._add(message.time_ns, drone, name, f"{name}: {text}", Group.COMMAND)
 
     def _take_wrench(self, message: Message) -> None:
         force = deserialised(message.data, WrenchStamped).wrench.force
         if is_push(force):
             drone = self._drone_of(message.topic.rpartition("/")[0])
             text = f"pushed with {place(xyz(force))} N"
-            self._add(message.time_ns, drone, "push", Group.CHANGE, Severity.INFO, text)
+            self._add(message.time_ns, drone, "push", text)
 
     def _take_plan(self, message: Message) -> None:
         poses = deserialised(message.data, PathMessage).poses
         if poses:
             drone = self._drone_of(message.topic.rpartition("/")[0])
             text = f"a new course to {place(xyz(poses[-1].pose.position))} m"
-            self._add(message.time_ns, drone, "course", Group.COMMAND, Severity.INFO, text)
+            self._add(message.time_ns, drone, "course", text, Group.COMMAND)
 
     def _take_log(self, message: Message) -> None:
         line = deserialised(message.data, Rosout)
@@ -341,10 +320,10 @@ class EventReader:
         severity = Severity.INFO
         if line.level >= 30:  # as in rcl_interfaces/msg/Log, whose type differs between versions
             severity = Severity.ERROR if line.level >= 40 else Severity.WARNING
-        self._add(message.time_ns, "", "log", Group.LOG, severity, text)
+        self._add(message.time_ns, "", "log", text, Group.LOG, severity)
 
     def _drone_of(self, path: str) -> str:
-        """Return the drone with topics below a name; empty if these are no drone's."""
+        """Return the drone that a namespace belongs to; empty if none."""
         name = path.removeprefix(f"{self._space}/")
         return "" if "/" in name else name
 

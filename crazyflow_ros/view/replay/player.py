@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Times as fast as it was."""
+"""Speeds, as multiples of the recorded speed."""
 
 SLOW = 0.25
-"""Speed at which an event is played."""
+"""The speed for events."""
 
 _LEAD, _TAIL = 2 * NS, NS // 2  # ns, played before and after an event
 
 
 class Player:
-    """Time that runs, stands still or jumps, between the ends of a recording.
+    """Time within a recording, which runs, stands still or jumps.
 
     Args:
         begin_ns: Time of the first message [ns].
@@ -22,9 +22,9 @@ class Player:
 
     Attributes:
         time_ns: Present time [ns].
-        plays: Whether it runs.
-        speed: Times as fast as it was.
-        loops: Whether it begins again at the end.
+        plays: Whether time runs.
+        speed: Multiple of the recorded speed.
+        loops: Whether time starts again after the end.
     """
 
     def __init__(self, begin_ns: int, end_ns: int) -> None:
@@ -49,7 +49,7 @@ class Player:
             self.time_ns, self.plays = self._end_ns, self.loops
 
     def toggle(self) -> None:
-        """Play, again from the beginning at the end; or pause."""
+        """Pause, or play; at the end, play from the beginning."""
         if not self.plays and self.time_ns >= self._end_ns:
             self.time_ns = self._begin_ns
         self.plays, self._stop_ns = not self.plays, None

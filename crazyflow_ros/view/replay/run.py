@@ -1,4 +1,4 @@
-"""A recorded flight with everything that was read from it once: events, states, batteries."""
+"""A recorded flight with its events, states and batteries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.events import Event, EventReader, Group
-from crazyflow_ros.view.replay.samples import RecordedSamples, read_samples
+from crazyflow_ros.view.replay.recorded_samples import RecordedSamples, read_samples
 
 POINTS = 1500
 """States of the whole flight that are kept, for curves as wide as a screen."""
@@ -19,14 +19,11 @@ _RISEN = 0.1  # m
 class Run:
     """A recorded flight.
 
-    Args:
-        recording: The recording.
-
     Attributes:
         recording: As given.
         name: Name of its file.
         events: What happened, sorted by time once all is read.
-        left_out: How many events of each group were too many to keep.
+        left_out: Number of events of each group that were not kept.
         overview: States of the whole flight.
         batteries: By drone, time [ns], voltage [V] and charge (0 to 1) of its battery.
     """
@@ -43,8 +40,8 @@ class Run:
         """Read the whole file once.
 
         Args:
-            tell: Receives the share that is read (0 to 1) now and then, when `events` holds what
-                was found so far; False ends the reading.
+            tell: Receives the share that has been read (0 to 1) now and then, when `events` has the
+                events so far; False ends the reading.
 
         Raises:
             OSError: The file cannot be read.
@@ -77,7 +74,7 @@ class Run:
         return found.with_plans_of(self.overview)
 
     def down(self, time_ns: int) -> set[str]:
-        """Return the drones that lie where they have crashed at a time [ns]."""
+        """Return the drones that have crashed and not been reset at a time [ns]."""
         found: set[str] = set()
         for event in self.events:
             if event.time_ns > time_ns:
@@ -89,7 +86,7 @@ class Run:
         return found
 
     def takeoff_ns(self) -> int | None:
-        """Return when a drone first rose from where it began [ns]; None: never."""
+        """Return the time at which a drone first took off [ns]; None if none did."""
         first: dict[str, float] = {}
         before = self.recording.begin_ns
         for time_ns, frame in zip(self.overview.times_ns, self.overview.frames):
@@ -100,7 +97,7 @@ class Run:
         return None
 
     def _risen_ns(self, drone: str, start: float, begin_ns: int, end_ns: int) -> int:
-        """Find the time between two states of the overview more exactly."""
+        """Find the exact time of a take-off between two states of the overview."""
         most = max((end_ns - begin_ns) // _RISEN_NS, 1)
         track = read_samples(self.recording, begin_ns, end_ns, most).of(drone)
         for time_ns, z in zip(track.times_ns.tolist(), track.pos[:, 2].tolist()):

@@ -1,4 +1,4 @@
-"""Why something happened to a drone: what the file says about the seconds before, in words."""
+"""Explanations of events: what the file says about the seconds before them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.replay.event_words import motor, place
 from crazyflow_ros.view.replay.events import Event, Group, Severity
+from crazyflow_ros.view.replay.recorded_samples import RecordedSamples
 from crazyflow_ros.view.replay.run import Run
-from crazyflow_ros.view.replay.samples import RecordedSamples
 
 BEFORE = 5.0
 """Seconds before an event that explain it."""
@@ -58,30 +58,24 @@ class Explanation:
     """What else happened to the drone in the seconds before, in order."""
 
     def as_json(self, zero_ns: int) -> dict[str, Any]:
-        """Return it for JSON, with times in seconds after `zero_ns` [ns]."""
+        """Return the explanation for JSON, with times in seconds after `zero_ns` [ns]."""
         before = [
             {"t": (event.time_ns - zero_ns) / NS, "group": event.group, "text": event.text}
             | {"ago": (self.time_ns - event.time_ns) / NS}
             for event in self.before
         ]
-        return {
-            "t": (self.time_ns - zero_ns) / NS,
-            "drone": self.drone,
-            "kind": self.kind,
-            "text": self.text,
-            "cause": self.cause,
-            "facts": [asdict(fact) for fact in self.facts],
-            "before": before,
-        }
+        content = asdict(self) | {"t": (self.time_ns - zero_ns) / NS, "before": before}
+        del content["time_ns"]
+        return content
 
 
 def explain(run: Run, event: Event, drone: str) -> Explanation:
-    """Explain an event from what the file has.
+    """Explain an event with the data of the file.
 
     Args:
-        run: The run, of which everything that the explanation may name has been read.
+        run: The run, after its `scan`.
         event: One of its events.
-        drone: The drone that is looked at, for an event that concerns all.
+        drone: The drone to explain an event for that concerns all drones.
 
     Raises:
         OSError: The file cannot be read.
@@ -124,50 +118,44 @@ class _Story:
     # The lines.
 
     def facts(self) -> list[Fact]:
-        """Return all lines that the file has something for."""
+        """Return the lines of the explanation that the file has data for."""
         lines: list[Callable[[], Fact | None]] = [self._command, self._contact]
         if len(self._track.times_ns):
             lines += [self._height, self._speed, self._tilt, self._error, self._rotors]
         lines += [self._motors, self._battery, self._wind, self._push, self._neighbour]
-        return [fact for fact in (line() for line in lines) if fact is not None]
+        return [fact for line in lines if (fact := line()) is not None]
 
-    def _latest(self, *groups: Group, kinds: frozenset[str] | None = None) -> Event | None:
-        for other in reversed(self._life):
-            if other.group in groups and (kinds is None or other.kind in kinds):
-                return other
-        return None
+    def _last_command(self) -> Event | None:
+        commands = [other for other in self._life if other.group is Group.COMMAND]
+        return commands[-1] if commands else None
 
     def _ago(self, time_ns: int) -> str:
         seconds = (self._now - time_ns) / NS
         return "at this moment" if seconds < 0.005 else f"{seconds:.2f} s before"
 
     def _command(self) -> Fact:
-        command = self._latest(Group.COMMAND)
+        command = self._last_command()
         if command is None:
             return Fact("Last command", "none in the file")
-        is_end = command.kind in _ENDS
-        return Fact("Last command", f"{command.text}, {self._ago(command.time_ns)}", is_end)
+        text = f"{command.text}, {self._ago(command.time_ns)}"
+        return Fact("Last command", text, command.kind in _ENDS)
 
     def _hit(self) -> Event | None:
-        """Return the first contact of those that lead up to the event."""
-        recent = [
-            other
-            for other in self._life
-            if other.group is Group.HIT and self._now - other.time_ns <= _RECENT * NS
-        ]
-        return recent[0] if recent else None
+        """Return the first of the recent contacts."""
+        since = self._now - _RECENT * NS
+        hits = (one for one in self._life if one.group is Group.HIT and one.time_ns >= since)
+        return next(hits, None)
 
     def _contact(self) -> Fact | None:
         hit = self._hit()
         if hit is None:
             return None
-        partner = _partner(hit)
         speed = self._speed_before(hit.time_ns)
         how = "" if speed is None else f" at {speed:.2f} m/s"
-        return Fact("Contact", f"{partner}{how}, {self._ago(hit.time_ns)}", True)
+        return Fact("Contact", f"{_partner(hit)}{how}, {self._ago(hit.time_ns)}", True)
 
     def _speed_before(self, time_ns: int) -> float | None:
-        """Return the greatest speed shortly before a contact, which is noticed late [m/s]."""
+        """Return the greatest speed [m/s] shortly before a contact, which is detected late."""
         rows = (self._track.times_ns > time_ns - NS // 5) & (self._track.times_ns <= time_ns)
         return float(self._track.speed[rows].max()) if rows.any() else None
 
@@ -181,7 +169,7 @@ class _Story:
         return Fact("Speed", f"{speed[-1]:.2f} m/s" + self._peak(speed, "m/s"))
 
     def _peak(self, values: np.ndarray, unit: str) -> str:
-        """Return words on the greatest value and its time, if it is clearly above the last one."""
+        """Return the greatest value and its time as text, if it is clearly above the last one."""
         most = int(np.argmax(values))
         if values[most] <= values[-1] + 0.1:
             return ""
@@ -213,7 +201,7 @@ class _Story:
         return Fact("Tracking error", text, since is not None)
 
     def _since(self, mask: np.ndarray) -> int | None:
-        """Return when something last began to hold [ns]; None: it never held."""
+        """Return the time at which a mask last became true [ns]; None if it never was."""
         begins = np.flatnonzero(mask & ~np.append(False, mask[:-1]))
         return int(self._track.times_ns[begins[-1]]) if len(begins) else None
 
@@ -255,11 +243,8 @@ class _Story:
         return [other for other in latest.values() if " gives " in other.text]
 
     def _motors(self) -> Fact | None:
-        failures = self._failures()
-        if not failures:
-            return None
-        text = "; ".join(f"{one.text}, from {self._ago(one.time_ns)} on" for one in failures)
-        return Fact("Motors", text, True)
+        failures = [f"{one.text}, from {self._ago(one.time_ns)} on" for one in self._failures()]
+        return Fact("Motors", "; ".join(failures), True) if failures else None
 
     def _charge(self) -> tuple[int, float, float] | None:
         """Return time [ns], voltage [V] and charge of the battery, as last known."""
@@ -275,13 +260,9 @@ class _Story:
         return Fact("Battery", text, charge < _EMPTY)
 
     def _wind_now(self) -> tuple[float, str]:
-        """Return its speed [m/s], and the wind in words; empty for a calm."""
-        winds = [
-            other
-            for other in self._run.events
-            if other.kind == "wind" and other.time_ns <= self._now
-        ]
-        if winds:
+        """Return the wind's speed [m/s] and a text about it, empty without wind."""
+        winds = [one for one in self._run.events if one.kind == "wind"]
+        if winds := [one for one in winds if one.time_ns <= self._now]:
             text = winds[-1].text
             numbers = text[text.find("(") + 1 : text.find(")")].split(",")
             speed = float(np.linalg.norm([float(number) for number in numbers]))
@@ -300,20 +281,21 @@ class _Story:
         return Fact("Wind", text, speed > _WINDY) if text else None
 
     def _push(self) -> Fact | None:
-        push = self._latest(Group.CHANGE, kinds=frozenset(("push", "moved")))
-        if push is None or self._now - push.time_ns > BEFORE * NS:
+        pushes = [one for one in self._life if one.kind in ("push", "moved")]
+        if not pushes or self._now - pushes[-1].time_ns > BEFORE * NS:
             return None
-        return Fact("Push", f"{push.text}, {self._ago(push.time_ns)}", True)
+        return Fact("Push", f"{pushes[-1].text}, {self._ago(pushes[-1].time_ns)}", True)
 
     def _above(self) -> tuple[str, np.ndarray] | None:
-        """Return the nearest other drone that is beside or above, and where it is from here [m]."""
+        """Return the nearest drone beside or above this one, and its relative position [m]."""
         if not self._samples.frames or self._drone not in self._samples.frames[-1].names:
             return None
         frame = self._samples.frames[-1]
-        away = frame.position - frame.position[frame.names.index(self._drone)]
+        own = frame.names.index(self._drone)
+        away = frame.position - frame.position[own]
         beside = np.hypot(away[:, 0], away[:, 1])
         near = (beside < _NEAR) & (away[:, 2] > -_NEAR) & (away[:, 2] < _BELOW)
-        near[frame.names.index(self._drone)] = False
+        near[own] = False
         if not near.any():
             return None
         row = int(np.argmin(np.where(near, np.linalg.norm(away, axis=1), np.inf)))
@@ -337,11 +319,10 @@ class _Story:
             return "The simulation could not compute its motion any more."
         if self._event.kind == "refused":
             return ""  # the event says why
-        command = self._latest(Group.COMMAND)
+        command = self._last_command()
         if command is not None and command.kind in _ENDS:
             return f"Its rotors were stopped: {command.text}, {self._ago(command.time_ns)}."
-        failures = self._failures()
-        if failures:
+        if failures := self._failures():
             last = failures[-1]
             return f"{last.text[0].upper()}{last.text[1:]}, from {self._ago(last.time_ns)} on."
         hit = self._hit()
@@ -360,7 +341,7 @@ class _Story:
         if push is not None:
             return f"It was {push.text}."
         if self._event.kind == "hit":
-            command = self._latest(Group.COMMAND)
+            command = self._last_command()
             return "" if command is None else f"It was told to {command.text}."
         if self._weak:
             number, share = min(self._weak.items(), key=lambda item: item[1])

@@ -1,6 +1,5 @@
-"""What a page of ours adds to viser's: scripts, styles, and a WebSocket for both directions."""
+"""Additions to viser's page: scripts, styles, and a WebSocket for both directions."""
 
-from crazyflow_ros.view.shell.feed import Feed
-from crazyflow_ros.view.shell.shell import Shell
+from crazyflow_ros.view.shell.shell import Feed, Shell
 
 __all__ = ["Feed", "Shell"]

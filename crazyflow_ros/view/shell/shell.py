@@ -1,4 +1,4 @@
-"""The shell of a page: what it shows and hears beside viser's scene and panel.
+"""The shell of a page: what it shows and receives beside viser's scene and panel.
 
 Messages are JSON objects with a `kind` and a `content`, in both directions. `channel.js` sends and
 receives them in the browser, where the other scripts of this folder use them.
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from websockets.asyncio.server import ServerConnection, broadcast
 from websockets.exceptions import ConnectionClosed
 
-from crazyflow_ros.view.token_bucket import TokenBucket
+from crazyflow_ros.view.access import TokenBucket
 
 PATH = "/shell"
 """Path of the WebSocket."""
@@ -107,14 +107,14 @@ class Shell:
         """Call a function, in the server's thread, with each message of a kind from the tabs.
 
         Raises:
-            ValueError: Another function hears this kind.
+            ValueError: Another function receives this kind.
         """
         if kind in self._listeners:
-            raise ValueError(f"somebody hears {kind!r} already")
+            raise ValueError(f"another function receives {kind!r} already")
         self._listeners[kind] = listener
 
     def show(self, kind: str, content: Any) -> None:
-        """Send a content to all tabs, and later to new ones, unless it is the latest of its kind.
+        """Send a content to all tabs and, later, to new tabs; a repeated content is not sent.
 
         Args:
             kind: What it is; the script that shows it has subscribed to that.
@@ -177,7 +177,7 @@ class Shell:
                     self._wants[next(self._numbers)] = want
 
     def _want(self, tab: ServerConnection, content: Any) -> None:
-        """Note what a tab wants from now on: `[kind, true]`, or not any more: `[kind, false]`."""
+        """Note that a tab wants a kind, `[kind, true]`, or no longer wants it, `[kind, false]`."""
         if not (isinstance(content, list) and len(content) == 2 and isinstance(content[0], str)):
             return
         want, own = _Want(tab, content[0]), [w for w in self._wants.values() if w.tab is tab]
@@ -245,3 +245,42 @@ def _element(name: str) -> bytes:
 
 def _read(name: str) -> bytes:
     return files(__package__).joinpath(name).read_bytes()
+
+
+class Feed:
+    """Sends the tabs that want a kind of content everything at first, then what changes.
+
+    Args:
+        shell: The shell of the page.
+        kind: See `Shell.show`.
+    """
+
+    def __init__(self, shell: Shell, kind: str) -> None:
+        self._shell, self._kind = shell, kind
+        self._served: frozenset[int] = frozenset()
+        self._shown: Any = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a tab wants it."""
+        return bool(self._shell.wanting(self._kind))
+
+    def send(self, change: Any | None, everything: Callable[[], Any]) -> None:
+        """Send a change. Call it regularly, so that new tabs get everything.
+
+        Args:
+            change: What has changed since the last call; None for nothing.
+            everything: Returns the present content, with the change.
+        """
+        wants = self._shell.wanting(self._kind)
+        new, old = wants - self._served, wants & self._served
+        self._served = wants
+        if new:
+            self._shell.send(self._kind, everything(), new)
+        if old and change is not None:
+            self._shell.send(self._kind, change, old)
+
+    def show(self, content: Any) -> None:
+        """Send a whole content if it has changed. Call it regularly, as `send`."""
+        self.send(None if content == self._shown else content, lambda: content)
+        self._shown = content

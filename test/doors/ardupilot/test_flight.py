@@ -15,10 +15,10 @@ from ardupilot_pilot import AUTO, BUILD, MISSING, Pilot, nearest
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.ardupilot import ArduPilot
-from crazyflow_ros.doors.ardupilot.build import FIRST_PORT, ArduPilotBuild
-from crazyflow_ros.doors.program import AutopilotStart
+from crazyflow_ros.doors.ardupilot.ardupilot_build import FIRST_PORT
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
+from crazyflow_ros.runtime.door_settings import AutopilotStart
 
 INSTANCE, RATE = 20, 50
 APART = 30.0  # m, between the places where drones start
@@ -43,16 +43,15 @@ class Flight:
             RealisticOptions(drone_model="hb_x500", real_time_factor=0.0), initial_poses=poses
         )
         settings = ArduPilot(port=FIRST_PORT + 10 * INSTANCE)
-        logger, drones = logging.getLogger("ardupilot"), [f"cf{i}" for i in range(n)]
+        logger, drones = logging.getLogger("ardupilot"), tuple(f"cf{i}" for i in range(n))
         self.door = settings.open(DoorContext.of(config, drones, logger))
         self.physics = PhysicsThread(config, drones, self.door)
         self.path: list[np.ndarray] = []
         self.physics.every(RATE, self._note, "test")
         assert BUILD is not None
-        self.build = ArduPilotBuild(AutopilotStart(BUILD, work, config, settings, logger))
+        self.build = settings.autopilots(AutopilotStart(BUILD, work, config, drones, logger))
         self.physics.start()
-        for instance in range(INSTANCE, INSTANCE + n):
-            self.build.start(instance)
+        list(self.build.start())
         ports = [5760 + 10 * instance for instance in range(INSTANCE, INSTANCE + n)]
         with ThreadPoolExecutor(n) as pool:
             self.pilots = list(pool.map(Pilot, ports))

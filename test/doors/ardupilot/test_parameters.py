@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.doors.ardupilot import ArduPilot
-from crazyflow_ros.doors.ardupilot.parameters import parameters
+from crazyflow_ros.doors.ardupilot.parameter_file import parameters
 from crazyflow_ros.doors.motors import QUAD_X, Motors
 from crazyflow_ros.drones import Drone, load_drone
 
 
 def values(drone: str, **settings: Any) -> dict[str, float]:
-    lines = parameters(drone, ArduPilot(**settings)).splitlines()
+    door = ArduPilot(**settings)
+    lines = parameters(drone, door.loop_rate, range_finder=door.range_finder).splitlines()
     assert lines[0].startswith("#")
     return {name: float(value) for name, value in map(str.split, lines[1:])}
 

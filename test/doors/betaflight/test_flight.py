@@ -17,7 +17,7 @@ from other_packages import EXAMPLES
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.betaflight import Betaflight
-from crazyflow_ros.doors.betaflight.door import BetaflightDoor
+from crazyflow_ros.doors.betaflight.betaflight_door import BetaflightDoor
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig

@@ -6,7 +6,6 @@ import logging
 import struct
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 import physics_helpers
@@ -16,8 +15,7 @@ from ports import free_ports
 
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.doors.crazyflie_firmware import CrazyflieFirmware
-from crazyflow_ros.doors.crazyflie_firmware import pace as pace_module
-from crazyflow_ros.doors.crazyflie_firmware.pace import Pace
+from crazyflow_ros.doors.crazyflie_firmware import firmware_door as door_module
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import DroneState, PhysicsThread, SimulationConfig
 
@@ -93,7 +91,7 @@ def test_readings_are_those_of_the_state_at_their_rates(flight: Flight) -> None:
     flight.physics.resume().result(T)
     until(lambda: flight.door.status().attached == NAMES, "the firmwares")
     flight.physics.pause().result(T)
-    flight.physics.set_drone_states({"cf1": state}).result(T)
+    flight.physics.state.set_drone_states({"cf1": state}).result(T)
     firmware = flight.firmwares[1]
     flight.physics.step(10).result(T)
     firmware.idle.clear()
@@ -117,7 +115,7 @@ def test_a_reset_and_a_firmware_that_ends_are_told_and_another_one_flies(
     caplog.set_level(logging.INFO)
     flight.physics.resume().result(T)
     until(lambda: flight.door.status().attached == NAMES, "the firmwares")
-    flight.physics.reset().result(T)
+    flight.physics.state.reset().result(T)
     assert "cf0: it was reset, and its firmware flies on" in said(caplog)
     until(lambda: flight.door.status().attached == NAMES, "new outputs")
     flight.firmwares[1].end()
@@ -125,7 +123,7 @@ def test_a_reset_and_a_firmware_that_ends_are_told_and_another_one_flies(
     lost = "cf1: its firmware has not sent outputs for 1 s of readings"
     until(lambda: lost in said(caplog), "the message")
     until(lambda: flight.physics.snapshot.rotor_vel[1].max() < 300, "slow rotors")
-    flight.physics.reset().result(T)  # it has crashed, and may lie on its back
+    flight.physics.state.reset().result(T)  # it has crashed, and may lie on its back
     flight.firmwares[1] = flight.firmware(1)
     until(lambda: flight.door.status().attached == NAMES, "its return")
     until(lambda: flight.physics.snapshot.pos[1, 2] > 0.3, "its take-off")
@@ -140,9 +138,9 @@ def test_time_is_not_faster_than_wall_time(monkeypatch: pytest.MonkeyPatch) -> N
         now += seconds
         slept.append(seconds)
 
-    monkeypatch.setattr(pace_module.time, "monotonic", lambda: now)
-    monkeypatch.setattr(pace_module.time, "sleep", sleep)
-    pace = Pace(freq=1000, period=2)
+    monkeypatch.setattr(door_module.time, "monotonic", lambda: now)
+    monkeypatch.setattr(door_module.time, "sleep", sleep)
+    pace = door_module.Pace(freq=1000, period=2)
     pace.wait(10)
     pace.wait(12)
     assert slept == [pytest.approx(0.002)]
@@ -156,22 +154,3 @@ def test_time_is_not_faster_than_wall_time(monkeypatch: pytest.MonkeyPatch) -> N
     pace.begin()
     pace.wait(700)
     assert now == pytest.approx(100.091)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"rate": 600}, ("crazyflie_firmware.rate", "600", "500 or 1000")),
-        ({"rate": 1100}, ("rate", "1000", "1100")),
-        ({"rate": 500, "pose_rate": 200}, ("pose_rate", "500", "200")),
-        ({"pose_rate": 1000}, ("pose_rate", "250", "1000")),
-        ({"port": 65_535}, ("crazyflie_firmware.port", "65536", "65535")),
-        ({"port": 19_851}, ("19851", "19850", "none of them twice")),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(
-    settings: dict[str, Any], words: tuple[str, ...]
-) -> None:
-    with pytest.raises(ValueError, match=words[0]) as refused:
-        CrazyflieFirmware(**settings).open(CONTEXT)
-    assert all(word in str(refused.value) for word in words)

@@ -71,7 +71,7 @@ class Flight:
 
     def calibrate(self) -> None:
         """Wait until all run their motors; on a busy machine, some hang while they boot."""
-        names = self.physics.names
+        names = self.physics.snapshot.names
         for _ in range(STARTS):
             ends = self.physics.snapshot.time_ns + BOOTS * 1e9
             until(

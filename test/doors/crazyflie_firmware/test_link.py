@@ -15,14 +15,14 @@ import pytest
 from fake_firmware import FIRST, FakeFirmware
 from ports import free_ports
 
-from crazyflow_ros.doors.crazyflie_firmware import link as link_module
-from crazyflow_ros.doors.crazyflie_firmware import packets
-from crazyflow_ros.doors.crazyflie_firmware.link import FirmwareLink, Relay
-from crazyflow_ros.throttled_logger import ThrottledLogger
+from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.doors.crazyflie_firmware import firmware_link as link_module
+from crazyflow_ros.doors.crazyflie_firmware import sensor_packets
+from crazyflow_ros.doors.crazyflie_firmware.firmware_link import FirmwareLink, Relay
 
 T = 60.0  # s, no wait is longer
 until = partial(physics_helpers.until, timeout=T)
-IMU = packets.imu(np.array([[0.0, 0.0, 9.81]]), np.zeros((1, 3)))
+IMU = sensor_packets.imu(np.array([[0.0, 0.0, 9.81]]), np.zeros((1, 3)))
 OUTPUTS = (1000, 2000, 3000, 65535)
 
 
@@ -190,5 +190,5 @@ def test_a_port_that_is_taken_is_named() -> None:
         other.bind(("127.0.0.1", first + 1))
         for ports in ((first + 1, first), (first, first + 1)):
             logger = logging.getLogger("firmware")
-            with pytest.raises(OSError, match=f"cf0: udp port {first + 1} at 127.0.0.1"):
+            with pytest.raises(OSError, match=f"udp://127.0.0.1:{first + 1}"):
                 FirmwareLink("cf0", "127.0.0.1", *ports, logger=logger, wake=lambda: None)

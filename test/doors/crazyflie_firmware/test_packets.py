@@ -7,8 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from crazyflow_ros.doors.crazyflie_firmware import packets
-from crazyflow_ros.doors.crazyflie_firmware.rotors import CompensatedRotors
+from crazyflow_ros.doors.crazyflie_firmware import sensor_packets
+from crazyflow_ros.doors.motors import CompensatedRotors
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.sensors.barometer import standard_altitude
 
@@ -16,7 +16,7 @@ from crazyflow_ros.sensors.barometer import standard_altitude
 def test_imus_have_the_units_of_the_firmware_and_end_at_their_ranges() -> None:
     force = np.array([[9.81, -9.81 / 2, 2 * 9.81], [1000.0, -1000.0, 0.0]])
     rates = np.radians([[100.0, -200.0, 50.0], [3000.0, -3000.0, 0.0]])
-    first, second = packets.imu(force, rates)
+    first, second = sensor_packets.imu(force, rates)
     assert (first[:2], len(first)) == (b"\x90\x00", 14)
     raw = np.array(struct.unpack("<6h", first[2:]))
     np.testing.assert_allclose(raw[:3] * 32 / 65536, (1, -0.5, 2), atol=3e-4)  # g
@@ -25,11 +25,11 @@ def test_imus_have_the_units_of_the_firmware_and_end_at_their_ranges() -> None:
 
 
 def test_slow_sensors_and_poses_have_the_units_of_the_firmware() -> None:
-    (field,) = packets.magnetometer(np.array([[20e-6, 0.0, -45e-6]]))
+    (field,) = sensor_packets.magnetometer(np.array([[20e-6, 0.0, -45e-6]]))
     assert field == struct.pack("<2B3h", 0x90, 1, 133, 0, -300)  # 666.7 to a gauss
-    (air,) = packets.barometer(np.array([95_461.0]), np.array([500.0]), 25.0)
+    (air,) = sensor_packets.barometer(np.array([95_461.0]), np.array([500.0]), 25.0)
     assert air == struct.pack("<2B3f", 0x90, 2, 954.61, 25.0, 500.0)
-    (pose,) = packets.pose(np.array([[1.0, 2.0, 3.0]]), np.array([[0.0, 0.6, 0.0, 0.8]]))
+    (pose,) = sensor_packets.pose(np.array([[1.0, 2.0, 3.0]]), np.array([[0.0, 0.6, 0.0, 0.8]]))
     assert pose == struct.pack("<2B7f", 0x61, 8, 1.0, 2.0, 3.0, 0.0, 0.6, 0.0, 0.8)
     assert max(map(len, (field, air, pose))) <= 32
 
@@ -46,7 +46,7 @@ def test_slow_sensors_and_poses_have_the_units_of_the_firmware() -> None:
     ],
 )
 def test_outputs_are_those_of_the_motors(packet: bytes, outputs: tuple[int, ...] | None) -> None:
-    found = packets.outputs(packet)
+    found = sensor_packets.outputs(packet)
     assert (found if found is None else tuple(found)) == outputs
 
 

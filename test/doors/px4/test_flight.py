@@ -14,12 +14,11 @@ import pytest
 from px4_process import MISSING, GroundStation, T, Waypoint
 
 from crazyflow_ros.doors import DoorContext
-from crazyflow_ros.doors.program import AutopilotStart
 from crazyflow_ros.doors.px4 import Px4
-from crazyflow_ros.doors.px4.build import Build
-from crazyflow_ros.doors.px4.program import FIRST_PORT
+from crazyflow_ros.doors.px4.px4_build import FIRST_PORT
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
+from crazyflow_ros.runtime.door_settings import AutopilotStart
 
 pytestmark = pytest.mark.skipif(px4_process.build() is None, reason=MISSING)
 until = partial(physics_helpers.until, timeout=T)
@@ -49,7 +48,7 @@ class Flight:
         self.instance = px4_process.free_instance()
         logger = logging.getLogger("px4")
         settings = Px4(port=FIRST_PORT + self.instance, **options)
-        self._build = Build(AutopilotStart(program, folder, CONFIG, settings, logger))
+        self._build = settings.autopilots(AutopilotStart(program, folder, CONFIG, ("cf0",), logger))
         self.door = settings.open(DoorContext.of(CONFIG, ["cf0"], logger))
         self.physics = PhysicsThread(CONFIG, ["cf0"], self.door)
         self.path: list[tuple[float, ...]] = []
@@ -61,7 +60,7 @@ class Flight:
 
     def px4(self) -> None:
         """Start its PX4."""
-        self._build.start(self.instance)
+        list(self._build.start())
 
     def end(self) -> None:
         self.physics.stop()

@@ -9,25 +9,21 @@ import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from typing import Any
 
 import fake_px4
 import numpy as np
 import pytest
 from door_flight import (
-    CONTEXT,
     NAMES,
     PX4,
     RATE,
     Start,
     T,
-    check_refused,
     flights,
     messages,
     until,
 )
 
-from crazyflow_ros.doors.px4 import Px4
 from crazyflow_ros.doors.px4.mavlink import Heartbeat, HilActuatorControls, encode
 from crazyflow_ros.runtime import DroneState
 
@@ -108,7 +104,7 @@ def test_cameras_see_what_the_drones_do_over_the_floor(start: Start) -> None:
         "cf0": DroneState(pos=(1, 2, 2), **motion),
         "cf1": DroneState(pos=(8, 2, 5), **motion),
     }
-    flight.physics.set_drone_states(states).result(T)
+    flight.physics.state.set_drone_states(states).result(T)
     flight.fly(0.02)
     near, far = (fake.flows[0] for fake in fakes)
     assert (near.integration_time_us, near.quality, far.quality) == (20_000, 255, 0)
@@ -207,7 +203,7 @@ def test_guests_that_say_nothing_are_sent_away(
         flight.fake(1)
         flight.fly_until(lambda: any("8 wait here" in text for text in messages(caplog)))
         assert silent[0].recv(1) == b""
-        monkeypatch.setattr("crazyflow_ros.doors.px4.link._PATIENCE", 0.1)
+        monkeypatch.setattr("crazyflow_ros.doors.px4.px4_link._PATIENCE", 0.1)
         flight.fly_until(lambda: select.select([silent[-1]], [], [], 0.0)[0])
         assert silent[-1].recv(1) == b""
         assert any("has sent no message" in text for text in messages(caplog))
@@ -221,7 +217,7 @@ def test_one_that_answers_nothing_makes_room_for_one_that_does(
     hangs = flight.fake(0, silent=True)
     flight.fake(1)
     flight.fly(0.1)
-    monkeypatch.setattr("crazyflow_ros.doors.px4.link._PATIENCE", 0.1)
+    monkeypatch.setattr("crazyflow_ros.doors.px4.px4_link._PATIENCE", 0.1)
     flight.physics.resume().result(T)
     until(lambda: len(hangs.sensors) > RATE, "a second")
     flight.fake(0)
@@ -313,23 +309,3 @@ def test_bytes_that_are_no_messages_end_the_connection(
     flight.fly(0.2)
     assert flight.door.status().attached == ("cf1",)
     assert any("no message of a PX4" in text for text in messages(caplog))
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"port": 65_535}, ("px4.port", "65536")),
-        ({"port": 80}, ("port", "1024", "80")),
-        ({"rate": 300}, ("px4.rate", "300", "250 or 500")),
-        ({"rate": 125}, ("magnetometer", "125", "50")),
-        ({"rate": 5000}, ("rate", "1000", "5000")),
-        ({"latitude": 91.0}, ("latitude", "90", "91")),
-        ({"altitude": 1e6}, ("altitude", "19000", "1000000")),
-        ({"timeout": 0.0}, ("timeout", "0.001", "0")),
-        ({"magnetic_field": float("nan")}, ("magnetic_field", "nan")),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(
-    settings: dict[str, Any], words: tuple[str, ...]
-) -> None:
-    check_refused(Px4, settings, words, CONTEXT)

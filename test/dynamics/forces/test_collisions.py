@@ -22,12 +22,13 @@ from crazyflow_ros.dynamics.components import (
     stack,
 )
 from crazyflow_ros.dynamics.first_principles import Params
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.collisions import (
     contact_spheres,
     drone_contact,
     obstacle_contact,
 )
-from crazyflow_ros.dynamics.forces.floor import floor_contact, rest_height
+from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.forces.impulses import FRICTION
 from crazyflow_ros.dynamics.obstacles import Obstacles, Shape, signed_distance
 from crazyflow_ros.sim import Sim

@@ -17,11 +17,12 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.first_principles import Params
+from crazyflow_ros.dynamics.forces import SAG, rest_height
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
 from crazyflow_ros.dynamics.forces.external import DroneContact
-from crazyflow_ros.dynamics.forces.floor import contact_points, floor_contact, rest_height
-from crazyflow_ros.dynamics.forces.impulses import FRICTION, SAG
+from crazyflow_ros.dynamics.forces.floor import contact_points, floor_contact
+from crazyflow_ros.dynamics.forces.impulses import FRICTION
 from crazyflow_ros.sim import Sim
 
 G = 9.81
@@ -387,7 +388,7 @@ def test_simulations_can_share_a_force() -> None:
 @pytest.mark.parametrize("kind", [floor_contact, obstacle_contact, drone_contact])
 def test_a_contact_of_another_simulation_is_refused(kind: Callable[..., DroneContact]) -> None:
     name = kind.__name__
-    with pytest.raises(ValueError, match=f"{name} is made for a freq of 500, here it is 100"):
+    with pytest.raises(ValueError, match=f"{name} was built for 500 Hz, the simulation has 100"):
         Sim(freq=100, drone=DRONE, control="rotor_vel", forces=(kind(DRONE, 500),))
     for freq in (np.nan, np.inf, 0, -5):
         with pytest.raises(ValueError, match=f"{name} needs a positive freq, got {freq}"):
@@ -403,7 +404,7 @@ def test_a_force_of_other_drones_is_refused(kind: Callable[..., DroneContact]) -
         (mixed, mixed[::-1], "cf2x_L250, cf21B_500, the simulation has cf21B_500, cf2x_L250"),
         ([DRONE] * 3, DRONE, "3 cf2x_L250, the simulation has 2 cf2x_L250"),
     ]:
-        with pytest.raises(ValueError, match=f"{kind(own).name} is made for {message}$"):
+        with pytest.raises(ValueError, match=f"{kind(own).name} was built for {message}$"):
             Sim(n_drones=2, drone=drone, control="rotor_vel", forces=(kind(own),))
     for own, drone in [(DRONE, DRONE), (DRONE, two), (two, DRONE), (mixed, mixed)]:
         Sim(n_drones=2, drone=drone, control="rotor_vel", forces=(kind(own),))

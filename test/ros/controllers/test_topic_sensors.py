@@ -17,9 +17,8 @@ from rclpy.logging import get_logger
 from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.drone_interfaces import DroneInterfaces
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.parameters.groups import Ros2Control
-from crazyflow_ros.ros.parameters.interfaces import Interfaces
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.parameters.parameter_groups import Interfaces, Ros2Control
 from crazyflow_ros.ros.regular_calls import RegularCalls
 
 pytest.importorskip("pal_statistics_msgs.msg", reason="pal_statistics_msgs is not installed")
@@ -51,7 +50,9 @@ class Simulator:
         self.listeners = Listeners(node, self.regular_calls, lambda: False)
         self.interfaces = DroneInterfaces(node, Interfaces.each)
         self.for_each_drone = self.interfaces.for_each
-        self._topics = SensorTopics(node)
+        self._outputs = list[Any]()
+        door: Any = SimpleNamespace(add_output=self._outputs.append)
+        SensorTopics(node, door)
         self.listeners.look()
 
     def resolve_topic_name(self, topic: str, *, only_expand: bool = False) -> str:
@@ -88,7 +89,8 @@ class Simulator:
         physics = Physics()
         physics.use(list(DRONES))
         mirror: Any = SimpleNamespace(range=lambda names: np.zeros(len(names)))
-        self._topics.publish(physics.snapshot, mirror, np.zeros(len(DRONES)))
+        (publish,) = self._outputs
+        publish(physics.snapshot, mirror, np.zeros(len(DRONES)))
         for _ in range(10):
             self.regular_calls.make()
         return self.sent

@@ -11,20 +11,12 @@ import pytest
 from geometry_msgs.msg import PoseStamped, TransformStamped
 from nav_msgs.msg import OccupancyGrid, Odometry
 from rclpy.serialization import deserialize_message, serialize_message
-from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import BatteryState, JointState, LaserScan
 from std_msgs.msg import Header
 
 from crazyflow_ros.ros.messages import cdr
-from crazyflow_ros.ros.messages.cdr import (
-    XYZ,
-    XYZW,
-    SerialisedMessages,
-    below,
-    find_numbers,
-    joined,
-    layout,
-)
+from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below, find_numbers, joined, layout
+from crazyflow_ros.ros.messages.outbox import SerialisedMessages
 from crazyflow_ros.ros.messages.serialisation import serialised
 from crazyflow_ros.ros.messages.times import nanoseconds
 
@@ -107,17 +99,6 @@ def test_what_is_not_named_stays() -> None:
     assert message.twist.twist.angular == prototype.twist.twist.angular
 
 
-def test_elements_of_arrays() -> None:
-    prototype = JointState(name=["a", "b"], position=[0.0] * 2, velocity=[0.0] * 2)
-    numbers = [below("position", "01"), below("velocity", "01")]
-    messages = SerialisedMessages(layout([prototype], numbers))
-    messages.update(TIME_NS, [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])])
-    message = deserialize_message(payloads(messages, [0])[0], JointState)
-    assert list(message.position) == [1.0, 2.0]
-    assert list(message.velocity) == [3.0, 4.0]
-    assert list(message.effort) == []
-
-
 def test_elements_of_arrays_of_a_fixed_size() -> None:
     diagonal = [f"pose.covariance.{7 * i}" for i in range(6)]
     messages = SerialisedMessages(layout([Odometry(child_frame_id="abc")], [diagonal], []))
@@ -140,17 +121,6 @@ def test_many_stamps_in_one_message() -> None:
     assert {(t.header.stamp.sec, t.header.stamp.nanosec) for t in received} == {
         divmod(TIME_NS, 1_000_000_000)
     }
-
-
-def test_numbers_of_both_sizes() -> None:
-    prototype = BatteryState(cell_voltage=[0.0, 0.0])
-    floats = [["voltage", "cell_voltage.1"]]
-    messages = SerialisedMessages(layout([prototype], floats))
-    messages.update(TIME_NS, [np.array([[3.7, np.inf]])])
-    message = deserialize_message(payloads(messages, [0])[0], BatteryState)
-    assert message.voltage == np.float32(3.7)
-    assert list(message.cell_voltage) == [0.0, np.inf]
-    assert message.percentage == 0.0
 
 
 def test_types_are_updated_together() -> None:
@@ -178,10 +148,7 @@ def test_types_are_updated_together() -> None:
 
 def test_a_series_is_what_one_after_the_other_would_be() -> None:
     pose, battery = PoseStamped(), BatteryState()
-    layouts = [
-        layout([pose, pose], POSE),
-        layout([battery], [["voltage", "charge"]]),
-    ]
+    layouts = [layout([pose, pose], POSE), layout([battery], [["voltage", "charge"]])]
     messages = SerialisedMessages(joined(layouts))
     times = [TIME_NS + 2_000_000 * i for i in range(3)]
     blocks = [RNG.normal(size=(3, 2, 3)), RNG.normal(size=(3, 2, 4)), RNG.normal(size=(3, 1, 2))]
@@ -202,14 +169,6 @@ def test_prototype_is_left_as_it_is() -> None:
     prototype = PoseStamped()
     find_numbers(prototype, POSE[0], [])
     assert prototype == PoseStamped()
-
-
-def test_payload_is_a_copy() -> None:
-    messages = SerialisedMessages(layout([Clock()], [], ["clock"]))
-    messages.update(1, [])
-    first = payloads(messages, [0])[0]
-    messages.update(2, [])
-    assert first != payloads(messages, [0])[0]
 
 
 @pytest.mark.parametrize(

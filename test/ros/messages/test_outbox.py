@@ -14,8 +14,8 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Header
 
 from crazyflow_ros.ros.messages import outbox
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, layout
-from crazyflow_ros.ros.messages.outbox import Outbox
+from crazyflow_ros.ros.messages.cdr import layout
+from crazyflow_ros.ros.messages.outbox import Outbox, SerialisedMessages
 from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
 
 TOPICS = ("outbox/a", "outbox/b", "outbox/c")

@@ -18,8 +18,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 from wire import canonical, check
 
+from crazyflow_ros.ros.messages.message_definitions import type_of
 from crazyflow_ros.ros.messages.serialisation import deserialised, serialised
-from crazyflow_ros.ros.recording.message_definitions import type_of
 
 INSTALLED = sorted(
     f"{path.parts[-3]}/msg/{path.stem}" for path in Path(sys.prefix).glob("share/*/msg/*.msg")
@@ -61,9 +61,8 @@ def test_messages_of_every_installed_type_are_as_others_write_them(package: str)
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
+    with Client(DOMAIN) as client:
+        yield client
 
 
 @pytest.mark.parametrize(

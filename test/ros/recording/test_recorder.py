@@ -33,7 +33,7 @@ from mcap.stream_reader import StreamReader
 from mcap_ros2.decoder import DecoderFactory
 from paths import ROOT
 from rclpy.logging import get_logger
-from rclpy.qos import qos_profile_system_default
+from rclpy.qos import QoSProfile
 from ros_client import (
     READY_TIMEOUT,
     TIMEOUT,
@@ -50,11 +50,11 @@ from std_msgs.msg import String
 from wire import check
 
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.ros.equipment import new_recorder
+from crazyflow_ros.ros.messages.message_definitions import type_of
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording import recorder as recorder_module
-from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Recorder
-from crazyflow_ros.ros.recording.set_up import new_recorder
 
 DOMAIN = own_domain("test_record")
 
@@ -73,14 +73,7 @@ def decoded(path: Path) -> dict[str, list[tuple[int, Any]]]:
 def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recorded flight of one second, and a bit that is not complete."""
     path = tmp_path_factory.mktemp("record") / "flight.mcap"
-    arguments = [
-        "-p",
-        f"record:={path}",
-        "-p",
-        "start_paused:=true",
-        "-p",
-        "publish_rates.range:=0",
-    ]
+    arguments = [f"record:={path}", "start_paused:=true", "publish_rates.range:=0"]
     with SimulatorProcess(DOMAIN, arguments) as simulator:
         client = Client(DOMAIN)
         command = PoseStamped()
@@ -245,7 +238,7 @@ def until_the_file_breaks_off(records: Iterator[Any], topic: str) -> Iterator[Me
 
 def test_killed_simulator_leaves_a_readable_file(tmp_path: Path) -> None:
     path = tmp_path / "killed.mcap"
-    arguments = ["-p", f"record:={path}", "-p", "real_time_factor:=0.0"]
+    arguments = [f"record:={path}", "real_time_factor:=0.0"]
     with SimulatorProcess(DOMAIN, arguments) as simulator:
         client = Client(DOMAIN)
         status = client.collect(DiagnosticArray, "crazyflow/status")
@@ -381,7 +374,7 @@ def test_earlier_recording_is_not_overwritten(tmp_path: Path) -> None:
     path.write_text("a flight")
     expected = rf"record: cannot create .*{path}.* \(File exists\)"
     with pytest.raises(ParameterError, match=expected):
-        new_recorder(Parameters(record=str(path)), get_logger("test"))
+        new_recorder(Parameters(record=str(path)), {}, get_logger("test"))
     assert path.read_text() == "a flight"
 
 
@@ -392,10 +385,7 @@ def test_messages_that_cannot_be_written_in_time_are_counted(
     path = tmp_path / "slow.mcap"
     recorder = Recorder(path, {}, get_logger("test"))
     publisher = SimpleNamespace(
-        handle=MagicMock(),
-        topic_name="/text",
-        msg_type=String,
-        qos_profile=qos_profile_system_default,
+        handle=MagicMock(), topic_name="/text", msg_type=String, qos_profile=QoSProfile(depth=10)
     )
     recorder.time_ns = lambda: 7
     tap = recorder.tap(publisher)

@@ -72,11 +72,8 @@ def test_pictures_come_in_each_world_and_after_the_next_start(tmp_path: Path) ->
     for start, worlds in enumerate((WORLDS, [LAST, WORLDS[0]])):
         first, *later = worlds
         (tmp_path / "world.xml").write_text(world(*first))
-        values = {
-                "drones": "[cf0]", "scene": tmp_path / "world.xml",
-                "sensors": tmp_path / "sensors.yaml",
-            }  # fmt: skip
-        arguments = [part for name, value in values.items() for part in ("-p", f"{name}:={value}")]
+        files = [f"scene:={tmp_path / 'world.xml'}", f"sensors:={tmp_path / 'sensors.yaml'}"]
+        arguments = ["drones:=[cf0]", *files]
         # The second start finds what the first one has compiled.
         with SimulatorProcess(DOMAIN, arguments, ready_timeout=COMPILE_TIMEOUT) as simulator:
             client = Client(DOMAIN)

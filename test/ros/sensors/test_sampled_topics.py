@@ -57,7 +57,7 @@ class Node(Physics):
         self.drones = tuple(drones)
         self.interfaces = self  # all drones have topics of their own
         self.use(list(drones))
-        self.tracked = DroneLives(self.snapshot)
+        self.lives = DroneLives(self.snapshot)
         (file := folder / "sensors.yaml").write_text(FILE)
         self.sensor_file = load(str(file), ["cf0", "cf1"], "cf2x_L250")
         self.publishers: list[Any] = []
@@ -113,7 +113,7 @@ class Node(Physics):
         """Let drones come and go."""
         self.drones = drones
         self.use(list(drones))
-        self.tracked.note_drones(self.snapshot)
+        self.lives.note_drones(self.snapshot)
 
 
 def pick(told: Told, topic: str) -> dict[int, Any]:
@@ -148,9 +148,9 @@ def test_a_late_pose_has_the_stamp_of_when_it_was_measured(tmp_path: Path) -> No
     node.put_back([], ResetScope.time)
     check(range(10, 101, PERIOD), {"cf0": 10, "cf1": 10})
     node.put_back(["cf0"])
-    kept = node.tracked.capture()
+    kept = node.lives.capture()
     node.fly(range(160, 201, PERIOD), {})
-    node.tracked.restore(kept)
+    node.lives.restore(kept)
     check(range(160, 251, PERIOD), {"cf0": 160, "cf1": 160})  # what was under way is not kept
 
 
@@ -187,16 +187,16 @@ def test_errors_after_a_checkpoint_are_those_of_then(tmp_path: Path, put_back: l
     node.fly(range(10, 201, PERIOD), {})
     node.put_back(["cf1"])
     node.fly(range(210, 301, PERIOD), {})
-    kept = json.loads(json.dumps(node.tracked.capture()))
+    kept = json.loads(json.dumps(node.lives.capture()))
     node.fly(range(310, 401, PERIOD), first)
     node.put_back(put_back)
     node.fly(range(410, 501, PERIOD), {})
-    node.tracked.restore(kept)
+    node.lives.restore(kept)
     node.fly(range(310, 401, PERIOD), again)
     other.fly(range(10, 101, PERIOD), {})
     other.put_back(["cf0"])
     other.fly(range(110, 151, PERIOD), {})
-    other.tracked.restore(kept)
+    other.lives.restore(kept)
     other.fly(range(310, 401, PERIOD), elsewhere)
     for told in (again, elsewhere):
         for topic in ("cf0/imu/data_raw", "cf1/imu/data_raw"):

@@ -12,11 +12,11 @@ import pytest
 from sensor_msgs.msg import FluidPressure, Imu, MagneticField, NavSatFix, Range
 from visualization_msgs.msg import Marker
 
-from crazyflow_ros.raytracing import Distortion
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
-from crazyflow_ros.ros.sensors.markers import marker_array
+from crazyflow_ros.ros.sensors.device_topics import marker_array
 from crazyflow_ros.ros.sensors.sensors_file import load
 from crazyflow_ros.sensors import Intrinsics, ShapeRecorder
+from crazyflow_ros.sensors.camera_model import Distortion
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(50, 0.5), (4, 0.5), (3, 2 / 3), (1, 2.0)])

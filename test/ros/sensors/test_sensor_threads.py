@@ -96,7 +96,7 @@ def test_a_row_ends_at_a_reset_and_where_drones_come() -> None:
     physics.put_back(["cf0"])
     physics.feed([4])
     physics.use(["cf0", "cf1"])
-    physics.tracked.note_drones(physics.snapshot)
+    physics.lives.note_drones(physics.snapshot)
     physics.feed([5, 6])
     physics.put_back(["cf0"])
     physics.put_back(["cf1"])

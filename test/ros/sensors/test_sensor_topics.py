@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,7 @@ from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3, Wrench,
 from nav_msgs.msg import Odometry
 from paths import ROOT
 from rclpy.qos import QoSReliabilityPolicy
-from ros_client import (
-    LATCHED,
-    Client,
-    SimulatorProcess,
-    numbers,
-    own_domain,
-    stamp_ns,
-    time_ns,
-)
+from ros_client import LATCHED, Client, numbers, own_domain, stamp_ns, time_ns
 from sensor_msgs.msg import (
     BatteryState,
     CameraInfo,
@@ -99,20 +90,14 @@ cf0:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def arguments(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder: Path = tmp_path_factory.mktemp("sensors")
     for name, text in (("room.xml", ROOM), ("sensors.yaml", SENSORS)):
         (folder / name).write_text(text)
-    values = {
-        "drones": "[cf0, cf1]", "scene": folder / "room.xml", "sensors": folder / "sensors.yaml",
-        "initial_poses": "[0.4, -0.3, 1.5, 0.5, 0.0, -20.0, 0.1, 0.0]", "start_paused": "true",
-        "max_drones": "3", "battery": "true",
-    }  # fmt: skip
-    arguments = [part for name, value in values.items() for part in ("-p", f"{name}:={value}")]
-    with SimulatorProcess(DOMAIN, arguments):
-        client = Client(DOMAIN)
-        yield client
-        client.close()
+    files = [f"scene:={folder / 'room.xml'}", f"sensors:={folder / 'sensors.yaml'}"]
+    poses = "initial_poses:=[0.4, -0.3, 1.5, 0.5, 0.0, -20.0, 0.1, 0.0]"
+    settings = ["drones:=[cf0, cf1]", poses, "max_drones:=3"]
+    return [*files, *settings, "start_paused:=true", "battery:=true"]
 
 
 class Tick:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,25 +21,16 @@ MOTOR, BATTERY = "cf0/set_motor_efficiency", "cf0/set_battery"
 
 
 @pytest.fixture(scope="module")
-def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
+def arguments(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("checkpoints")
     given = ["drones:=[cf0,cf1]", "battery:=true", "start_paused:=true"]
-    given.append(f"checkpoint_folder:={tmp_path_factory.mktemp('checkpoints')}")
-    with SimulatorProcess(DOMAIN, [word for name in given for word in ("-p", name)]) as process:
-        yield process
+    return [*given, f"checkpoint_folder:={folder}"]
 
 
-@pytest.fixture(scope="module")
-def open_client(simulator: SimulatorProcess) -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def client(open_client: Client) -> Client:
-    open_client.reset()
-    assert open_client.set_parameter("wind", [0.0, 0.0, 0.0]).successful
-    return open_client
+@pytest.fixture(autouse=True)
+def as_at_the_start(client: Client) -> None:
+    client.reset()
+    assert client.set_parameter("wind", [0.0, 0.0, 0.0]).successful
 
 
 def fly_up(client: Client) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -46,25 +45,17 @@ SCENE = """
 
 
 @pytest.fixture(scope="module")
-def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
+def arguments(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     scene = tmp_path_factory.mktemp("scene") / "table.xml"
     scene.write_text(SCENE)
-    with SimulatorProcess(DOMAIN, ["-p", "drones:=[cf0,cf1]", "-p", f"scene:={scene}"]) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def client(simulator: SimulatorProcess) -> Iterator[Client]:
-    client = Client(DOMAIN)
-    for drone in ("cf0", "cf1"):
-        client.collect(Odometry, f"{drone}/odom")
-    client.collect(JointState, "cf0/joint_states")
-    yield client
-    client.close()
+    return ["drones:=[cf0,cf1]", f"scene:={scene}"]
 
 
 @pytest.fixture(autouse=True)
 def _paused(client: Client) -> None:
+    for drone in ("cf0", "cf1"):
+        client.collect(Odometry, f"{drone}/odom")
+    client.collect(JointState, "cf0/joint_states")
     client.pause(True)
     client.reset()
 

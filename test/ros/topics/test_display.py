@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-from ros_client import Client, SimulatorProcess, own_domain, time_ns
+from ros_client import Client, own_domain, time_ns
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from simulation_interfaces.msg import Resource
@@ -13,20 +10,7 @@ from simulation_interfaces.srv import SpawnEntity
 
 DOMAIN = own_domain("test_display")
 TOPICS = {"odometry": MultiDOFJointState, "joint_states": JointState}
-ARGUMENTS = ["-p", "drones:=[cf0, cf1]", "-p", "start_paused:=true", "-p", "real_time_factor:=0.0"]
-
-
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[SimulatorProcess]:
-    with SimulatorProcess(DOMAIN, ARGUMENTS) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def client(simulator: SimulatorProcess) -> Iterator[Client]:
-    client = Client(DOMAIN)
-    yield client
-    client.close()
+ARGUMENTS = ["drones:=[cf0, cf1]", "start_paused:=true", "real_time_factor:=0.0"]
 
 
 def test_a_paused_simulator_shows_each_newcomer_where_its_drones_are(client: Client) -> None:

@@ -14,7 +14,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import serialize_message
 from std_msgs.msg import String
 
-from crazyflow_ros.view.token_bucket import TokenBucket
+from crazyflow_ros.view.access import TokenBucket
 
 foxglove = pytest.importorskip("foxglove", reason="foxglove-sdk is not installed")
 

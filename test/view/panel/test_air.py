@@ -12,8 +12,10 @@ import pytest
 
 pytest.importorskip("viser", reason="the page needs viser")
 
+from page_tab import frame_of
+
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.panel.air import AirPanel
+from crazyflow_ros.view.panel.air_panel import AirPanel
 
 MOTOR = "Rear left"
 
@@ -51,9 +53,7 @@ class Gui:
 
 
 def frame(time: float, *drones: str) -> Frame:
-    n = len(drones)
-    rows = np.zeros((n, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (n, 1)), np.zeros((n, 3))
-    return Frame(round(time * 1e9), drones, *rows, np.zeros((n, 4)))
+    return frame_of(np.zeros((len(drones), 3)), drones, time)
 
 
 @pytest.fixture
@@ -71,8 +71,9 @@ def show(resets: Counter[str], sliders: dict[str, Control]) -> Callable[..., Non
     """Show a drone in a frame of the simulator."""
     gui, requests = Gui(), SimpleNamespace(ask=lambda *_, **__: None)
     gui.inputs = sliders
-    follower, state = SimpleNamespace(parameters={"battery": True}), SimpleNamespace(resets=resets)
-    return AirPanel(gui, follower, state, requests).update  # type: ignore[arg-type]
+    follower = SimpleNamespace(parameters={"battery": True})
+    state = SimpleNamespace(resets=resets, follower=follower, requests=requests)
+    return AirPanel(gui, state).update  # type: ignore[arg-type]
 
 
 def test_a_choice_is_shown_for_its_drone_until_that_is_reset(

@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from browser import needs_browser
 from diagnostic_msgs.msg import DiagnosticArray
 from mcap.reader import make_reader
 from nav_msgs.msg import Odometry
-from page_tab import ShellTab, StickSocket, Tab, until
+from page_tab import ShellTab, StickSocket, Tab, free_port, until
 from rcl_interfaces.srv import GetParameters
 from ros_client import (
     READY_TIMEOUT,
@@ -34,7 +33,6 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image
 from std_srvs.srv import SetBool
 
-from benchmark.chromium import open_chromium
 from crazyflow_ros.ros.recording.replay import ReplayError, replay
 from crazyflow_ros.view.recording import Recording
 
@@ -69,19 +67,10 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def port(simulators: list[SimulatorProcess], recordings: Path) -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = free_port()
     command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(port)]
-    with RosProcess([*command, "--recordings", str(recordings)], DOMAIN):
-
-        def serves() -> bool:
-            try:
-                Tab(port).connection.close()
-            except OSError:
-                return False
-            return True
-
-        until(serves, "a page", READY_TIMEOUT)
+    with RosProcess([*command, "--recordings", str(recordings)], DOMAIN) as page:
+        page.wait_for("The page is at")
         yield port
 
 
@@ -110,6 +99,12 @@ def arrives(client: Client, goal: Any, drone: str = "cf0") -> None:
     client.until(
         lambda: np.nanmax(np.abs(place(client, drone) - goal)) < 0.03, f"{drone} at {goal}"
     )
+
+
+def take_off(tab: Tab, client: Client, height: float) -> None:
+    tab.set("Height [m]", height)
+    tab.set("Flight", "Take off")
+    arrives(client, (np.nan, np.nan, height))
 
 
 def hovers(tab: Tab) -> None:
@@ -166,20 +161,12 @@ def test_speed_is_the_real_time_factor(tab: Tab, client: Client) -> None:
 
 
 def test_a_drone_takes_off_flies_to_a_click_and_lands(tab: Tab, client: Client) -> None:
-    tab.set("Height [m]", 0.8)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.8))
+    take_off(tab, client, 0.8)
     tab.click_on_floor(0.7, -0.4)
     arrives(client, (0.7, -0.4, 0.8))
     hovers(tab)  # it lands where it is
     tab.set("Flight", "Land")
     arrives(client, (0.7, -0.4, 0.01))
-
-
-def test_a_click_on_the_floor_lifts_a_drone_from_it(tab: Tab, client: Client) -> None:
-    tab.set("Height [m]", 0.5)
-    tab.click_on_floor(0.3, 0.2)
-    arrives(client, (0.3, 0.2, 0.5))
 
 
 def test_a_click_on_a_drone_selects_it_and_moves_nothing(tab: Tab, client: Client) -> None:
@@ -246,9 +233,7 @@ def test_a_refusal_that_only_the_log_has_is_told(tab: Tab, client: Client) -> No
 def test_rotors_stop_in_the_air_only_after_a_yes(
     tab: Tab, port: int, client: Client, button: str, number: int, whom: str
 ) -> None:
-    tab.set("Height [m]", 0.6)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.6))
+    take_off(tab, client, 0.6)
     with Tab(port) as other:
         until(lambda: other.value("Drone") == "cf0", "the drones")
         tab.set("Rotors", button, number)
@@ -267,9 +252,7 @@ def test_wind_and_motors(tab: Tab, client: Client) -> None:
     client.until(lambda: parameter(client, "wind") == [1.5, 0.0, 0.0], "the wind")
     client.set_parameter("wind", [0.0, 0.0, 0.0])  # by somebody else
     until(lambda: tab.value("Wind [m/s]") == [0, 0, 0], "calm air on the page")
-    tab.set("Height [m]", 0.5)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.5))
+    take_off(tab, client, 0.5)
     tab.set("Front right", 0.0)
     client.until(lambda: place(client)[2] < 0.1, "a fall")
     until(lambda: "cf0: crashed at" in tab.text(), "a word in the log")
@@ -309,9 +292,7 @@ def test_topics_are_recorded_between_two_clicks(tab: Tab, client: Client, record
     tab.set("Record", True)
     until(lambda: re.search(r"[1-9]\d\d messages in", tab.text()), "messages in the file")
     client.reset()
-    tab.set("Height [m]", 0.5)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.5))
+    take_off(tab, client, 0.5)
     tab.set("Stop recording", True)
     until(lambda: tab.find("Record"), "the end")
     (path,) = recordings.iterdir()
@@ -454,9 +435,7 @@ def test_the_map_shows_what_moves_and_what_is_clicked_on_flies(
 
 
 def test_sensors_are_listed_with_readings_and_drawn(tab: Tab, port: int, client: Client) -> None:
-    tab.set("Height [m]", 0.5)
-    tab.set("Flight", "Take off")
-    arrives(client, (np.nan, np.nan, 0.5))
+    take_off(tab, client, 0.5)
     with ShellTab(port) as shell:
         shell.want("sensors")
 
@@ -497,69 +476,13 @@ def test_a_camera_is_shown_or_how_to_get_one(tab: Tab, port: int, client: Client
         client.node.destroy_publisher(publisher)
 
 
-def test_ten_tabs_at_once(port: int, client: Client, tab: Tab) -> None:
-    tabs = [Tab(port) for _ in range(10)]
-    for number, one in enumerate(tabs):
-        before = {other: other.frames for other in tabs}
-        one.set("Height [m]", 1.0 + 0.1 * number)
-        others = [other for other in tabs if other is not one]
-        until(
-            lambda others=others, number=number: all(
-                abs(other.value("Height [m]") - 1.0 - 0.1 * number) < 1e-6 for other in others
-            ),
-            "the value in all tabs",
-        )
-        until(lambda before=before: all(t.frames > n for t, n in before.items()), "frames in all")
-    for one in tabs:
-        one.connection.close()
-    assert not stands_still(client)
-
-
-def test_a_flood_of_clicks_costs_the_physics_nothing(port: int, client: Client, tab: Tab) -> None:
-    tabs = [Tab(port) for _ in range(3)]
-    before = status(client)
-    for number in range(150):
-        for one in tabs:
-            one.set("Time", ("Step", "Reset all", "Pause", "Resume")[number % 4])
-            one.set("Flight", "Take off")
-            one.click_on_floor(0.1, 0.1)
-    for one in tabs:
-        one.connection.close()
-    client.pause(False)
-    after = status(client)
-    assert int(after["tick"]) > int(before["tick"])
-    assert after["failed_inputs"] == before["failed_inputs"]
-
-    def pauses() -> bool:  # the last clicks of the flood come late
-        tab.set("Time", "Pause")
-        return stands_still(client)
-
-    client.until(pauses, "a clock that stands still")
-
-
 @pytest.fixture(scope="module")
-def page(port: int) -> Iterator[Any]:
+def page(browser: Any, port: int) -> Iterator[Any]:
     """The page in a browser; nothing on it may fail."""
-    with open_chromium() as browser:
-        opened = BrowserTab(browser, f"http://127.0.0.1:{port}/{LOOK}", SIZE)
-        opened.page.get_by_text("Take off").first.wait_for()
-        yield opened.page
-        assert not opened.errors
-
-
-@needs_browser
-def test_a_click_on_pause_in_a_browser(page: Any, tab: Tab, client: Client) -> None:
-    page.get_by_role("button", name="Pause").click()
-    client.until(lambda: stands_still(client), "a clock that stands still")
-    page.get_by_role("button", name="Resume").click()
-    client.until(lambda: not stands_still(client), "a clock that goes on")
-
-
-@needs_browser
-def test_a_refusal_is_shown_in_a_browser(page: Any, tab: Tab) -> None:
-    page.get_by_role("button", name="Step").click()
-    page.get_by_role("alert").filter(has_text="not paused").wait_for()
-    assert not tab.notifications
+    opened = BrowserTab(browser, f"http://127.0.0.1:{port}/{LOOK}", SIZE)
+    opened.page.get_by_text("Take off").first.wait_for()
+    yield opened.page
+    assert not opened.errors
 
 
 @needs_browser
@@ -567,16 +490,6 @@ def test_a_click_on_the_floor_in_a_browser(page: Any, tab: Tab, client: Client) 
     tab.set("Height [m]", 0.5)
     page.mouse.click(SIZE[0] / 2, SIZE[1] / 2)
     arrives(client, (*MIDDLE, 0.5))
-
-
-@needs_browser
-def test_keys_of_a_browser_fly_the_drone(page: Any, tab: Tab, client: Client) -> None:
-    """After the click on the floor, because the camera goes along."""
-    start = place(client)
-    page.keyboard.down("d")
-    client.until(lambda: place(client)[1] < start[1] - 0.3, "a flight to the right")
-    page.keyboard.up("d")
-    hovers(tab)
 
 
 @needs_browser

@@ -10,7 +10,7 @@ from sensor_msgs.msg import CompressedImage, Image
 
 pytest.importorskip("viser", reason="the page needs viser")
 
-from crazyflow_ros.view.panel.pictures import as_jpeg
+from crazyflow_ros.view.panel.camera_pictures import as_jpeg
 
 
 def image(encoding: str, pixels: Any, kind: Any) -> Image:

@@ -8,8 +8,9 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 pytest.importorskip("viser", reason="the page needs viser")
 
+from page_tab import frame_of
+
 from crazyflow_ros.ros.messages.times import time_of
-from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.state import BatteryLevel, SimulatorState
 
 
@@ -63,10 +64,8 @@ def test_a_drone_whose_rotors_turn_flies_whatever_the_last_status_says(
     state: SimulatorState, node: Node
 ) -> None:
     node.status(1, state_of_cf0="idle", state_of_cf1="flying")
-    rows = np.zeros((2, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (2, 1)), np.zeros((2, 3))
-    still = Frame(1, ("cf0", "cf1"), *rows, np.zeros((2, 4)))
+    still, turning = (frame_of(np.zeros((2, 3)), rotors=speed) for speed in (0, 1500))
     assert not state.flies(still, "cf0") and state.flies(still, "cf1")
-    turning = Frame(1, ("cf0", "cf1"), *rows, np.full((2, 4), 1500.0))
     assert state.flies(turning, "cf0")
 
 

@@ -48,56 +48,43 @@ def test_a_key_moves_along_one_axis(sticks: Sticks, key: str, axis: str, sign: i
     assert moves.keys() == {axis} and moves[axis] * sign > 0
 
 
-def test_nobody_flies_at_first(sticks: Sticks) -> None:
-    assert sticks.velocity(1.0) is None
+W, S, NOTHING = message("KeyW"), message("KeyS"), message()
+AHEAD, BACK, STOP = (StickVelocity(speed, 0.0, 0.0, 0.0) for speed in (1.0, -1.0, 0.0))
 
 
-def test_letting_go_stops_the_drone_once(sticks: Sticks) -> None:
-    sticks.take(1, message("KeyW"))
-    assert sticks.velocity(2.0) == StickVelocity(2.0, 0.0, 0.0, 0.0)
-    sticks.take(1, message())
-    assert sticks.velocity(2.0) == StickVelocity(0.0, 0.0, 0.0, 0.0)
-    assert sticks.velocity(2.0) is None
-
-
-def test_a_tab_that_closes_lets_go(sticks: Sticks) -> None:
-    sticks.take(1, message("KeyW"))
-    sticks.velocity(1.0)
-    sticks.take(1, None)
-    assert sticks.velocity(1.0) == StickVelocity(0.0, 0.0, 0.0, 0.0)
+@pytest.mark.parametrize(
+    ("told", "velocities"),
+    [
+        pytest.param([], [None], id="nobody flies at first"),
+        pytest.param([(1, W), (1, NOTHING)], [AHEAD, STOP, None], id="letting go stops once"),
+        pytest.param([(1, W), (1, None)], [AHEAD, STOP, None], id="a tab closes"),
+        pytest.param([(1, W), (2, S), (1, W)], [AHEAD, BACK, AHEAD], id="the last tab flies"),
+        pytest.param([(1, W), (2, NOTHING)], [AHEAD, AHEAD], id="another tab holds nothing"),
+        pytest.param([(1, message("KeyW", "KeyS"))], [None], id="opposite keys cancel"),
+    ],
+)
+def test_tabs_fly_until_they_let_go(
+    sticks: Sticks, told: list[tuple[int, Any]], velocities: list[StickVelocity | None]
+) -> None:
+    """After each message, and once more after the last one."""
+    for k, expected in enumerate(velocities):
+        if k < len(told):
+            sticks.take(*told[k])
+        assert sticks.velocity(1.0) == expected
 
 
 def test_a_tab_that_says_nothing_lets_go(sticks: Sticks, clock: Clock) -> None:
-    sticks.take(1, message("KeyW"))
+    sticks.take(1, W)
     sticks.velocity(1.0)
     clock.now += 0.6
-    assert sticks.velocity(1.0) == StickVelocity(0.0, 0.0, 0.0, 0.0)
-
-
-def test_the_tab_that_moved_last_flies(sticks: Sticks) -> None:
-    sticks.take(1, message("KeyW"))
-    sticks.take(2, message("KeyS"))
-    assert sticks.velocity(1.0) == StickVelocity(-1.0, 0.0, 0.0, 0.0)
-    sticks.take(1, message("KeyW"))
-    assert sticks.velocity(1.0) == StickVelocity(1.0, 0.0, 0.0, 0.0)
-
-
-def test_a_tab_that_holds_nothing_does_not_stop_another(sticks: Sticks) -> None:
-    sticks.take(1, message("KeyW"))
-    sticks.take(2, message())
-    assert sticks.velocity(1.0) == StickVelocity(1.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(1.0) == STOP
 
 
 def test_two_keys_are_not_faster_than_one(sticks: Sticks) -> None:
     sticks.take(1, message("KeyW", "KeyA"))
-    velocity = sticks.velocity(1.0)
+    velocity = sticks.velocity(2.0)
     assert velocity is not None
-    assert math.hypot(velocity.x, velocity.y) == pytest.approx(1.0)
-
-
-def test_opposite_keys_cancel(sticks: Sticks) -> None:
-    sticks.take(1, message("KeyW", "KeyS"))
-    assert sticks.velocity(1.0) is None
+    assert math.hypot(velocity.x, velocity.y) == pytest.approx(2.0)
 
 
 def test_a_gamepad_flies_as_in_mode_2(sticks: Sticks) -> None:
@@ -121,16 +108,15 @@ def test_the_switch_counts_once_while_it_is_held(sticks: Sticks) -> None:
     "content",
     [
         "", [], 3, "KeyW", {"keys": "KeyW"}, {"keys": {"KeyW": 1}}, {"axes": {}},
-        {"axes": [math.inf, 0, 0, 0]}, {"axes": [math.nan, 0, 0, 0]}, {"axes": [5, 0, 0, 0]},
-        {"axes": [True, 0, 0, 0]}, {"axes": ["1", 0, 0, 0]},
+        *({"axes": [axis, 0, 0, 0]} for axis in (math.inf, math.nan, 5, True, "1")),
     ],
 )  # fmt: skip
 def test_what_is_not_understood_changes_nothing(sticks: Sticks, content: Any) -> None:
     sticks.take(1, content)
     assert sticks.velocity(1.0) is None
-    sticks.take(1, message("KeyW"))
+    sticks.take(1, W)
     sticks.take(1, content)
-    assert sticks.velocity(1.0) == StickVelocity(1.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(1.0) == AHEAD
 
 
 @pytest.mark.parametrize("keys", [[None], [["KeyW"]], [{"a": 1}], ["__class__"], [1e308]])

@@ -1,0 +1,386 @@
+"""One Crazyflie: its firmware answers packets, and packets command the drone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crazyflow_ros import flight
+from crazyflow_ros.checks import limits
+from crazyflow_ros.checks.compressed_quaternions import decompressed
+from crazyflow_ros.control import Controller
+from crazyflow_ros.control.gains import Tuned
+from crazyflow_ros.control.pid import firmware_units
+from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet, Port
+from crazyflow_ros.crazyflie.gains import GAINS, Gains
+from crazyflow_ros.crazyflie.lights import RGB, colours
+from crazyflow_ros.crazyflie.log_blocks import LogBlocks
+from crazyflow_ros.crazyflie.memory_port import CrazyflieMemories
+from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
+from crazyflow_ros.crazyflie.pilot import Pilot
+from crazyflow_ros.crazyflie.power import TARGET, Power, PowerState
+from crazyflow_ros.crazyflie.setpoints import Decoder
+from crazyflow_ros.crazyflie.supervision import Info, Send, Supervision
+from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, External, Telemetry
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.engine.form import GROUPS
+from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.flight.commander import FlightStatus
+from crazyflow_ros.runtime import Snapshot
+
+_PROTOCOL = 12  # version of CRTP in the firmware of 2026
+_FIRMWARE = b"2026.08"
+_DEVICE = b"CF21"
+_MAGIC = b"Bitcraze Crazyflie"
+_KALMAN = 2
+_CONTROLLER = "stabilizer.controller"
+_REFUSED = 1  # status of a command that the drone cannot follow
+_INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
+_RATE = 500  # Hz of the attitude controller, on which no gain depends
+# Beginnings of the names of parameters that change the flight, or that pilots know not to.
+_EXPECTED_NAMES = """
+stabilizer.estimator stabilizer.controller stabilizer.stop hlCommander.groupmask
+hlCommander.vtoff hlCommander.vland flightmode.althold flightmode.poshold flightmode.posSet
+flightmode.stabModeRoll flightmode.stabModePitch cppm. kalman.resetEstimation kalman.initial
+memTst.resetW system.testLogParam led. ring. led_deck_ctrl. colorLedBot. colorLedTop.
+usd.logging commander.enHighLevel locSrv. sound.effect
+"""
+_EXPECTED = tuple(_EXPECTED_NAMES.split())
+_NOTHING = np.zeros(sum(GROUPS["desired"].values()))
+
+
+class Crazyflie:
+    """The firmware of one drone. One thread calls `receive`; any thread may set parameters.
+
+    Args:
+        number: Last byte of its radio address.
+        model: Drone model.
+        decks: Names of its decks, see `estimation.decks.DECKS`.
+        controller: Initial controller.
+        pilot: Commands the drone.
+        report: Logs refusals with their reasons, and shows them on the console.
+        on_change: Called with the name of a parameter that has changed, and whether someone set
+            it, in any thread.
+        save: Saves the values of all stored parameters, by name.
+
+    Attributes:
+        parameters: Its parameters.
+        memories: Its memories.
+        supervision: Its supervisor.
+        power: Its power.
+        external: The latest external pose.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        model: str,
+        decks: Sequence[str],
+        controller: Controller,
+        pilot: Pilot,
+        report: Callable[[str], None],
+        on_change: Callable[[str, bool], None],
+        save: Callable[[Mapping[str, Number]], None],
+    ) -> None:
+        self._number, self._pilot, self._report = number, pilot, report
+        self.memories, self._decks = CrazyflieMemories(number, decks), tuple(decks)
+        self.supervision = Supervision(pilot, report)
+        self.power = Power(number, pilot, report)
+        self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
+        self._own["stabilizer.controller"] = controller.number
+        self._gains = Gains(model, _RATE, true_mass=pilot.physics.config.true_mass)
+        self._own |= self._gains.values()
+        values = self._own | self._place()
+        self.parameters = CrazyflieParameters(values, self._on_set, report, on_change, save)
+        self.external = External()
+        self._received = 0
+        self._noted: set[str] = set()
+        figures = load_drone(model)
+        self._thrust = np.polynomial.Polynomial(figures["rpm2thrust"])
+        self._most_thrust = float(figures["thrust_max"])
+        self._cell = Cell.of(model)
+        most, trajectories = 4 * self._most_thrust, self.memories.trajectories
+        units = {**firmware_units("state", model), **firmware_units("attitude", model)}
+        self._units = np.array([units["thrust_max"], *units["torque_max"]])
+        self._decoder = Decoder(self.parameters.get, most, trajectories)
+
+    def _place(self) -> dict[str, Number]:
+        """Return the parameters with the estimator's initial position and heading."""
+        return dict(zip(_INITIAL, self._pilot.place())) if self._pilot.estimates else {}
+
+    def restarted(self) -> None:
+        """Restart the firmware after a reset or power-up of the drone. From any thread.
+
+        Parameters return to their stored values or defaults, except for the controller, which all
+        drones share.
+        """
+        pilot = self._pilot
+
+        def forget_gains() -> None:
+            if self._gains.differ:
+                self._gains.take({})
+                pilot.physics.firmware.untune(pilot.name)
+
+        self.parameters.restart(self._own | self._place(), (_CONTROLLER,), forget_gains)
+        self.memories.restart()
+        self._decoder.lock()
+        self.external, self._received = External(), 0
+        self.supervision.watchdog_ms = None
+        self.power.restarted()
+
+    def telemetry(
+        self, snapshot: Snapshot, row: int, flight: FlightStatus, ranges: np.ndarray | None
+    ) -> Telemetry:
+        """Return the data from which the drone's log variables are computed.
+
+        Args:
+            snapshot: The state of all drones.
+            row: Row of this drone.
+            flight: Flight state and order of this drone.
+            ranges: Readings of its range sensors, see `Telemetry`.
+        """
+        rpm = snapshot.rotor_vel[row] / RPM
+        known = snapshot.known
+        return Telemetry(
+            time_ns=snapshot.time_ns,
+            pos=known.pos[row],
+            quat=known.quat[row],
+            vel=known.vel[row],
+            acc=snapshot.acc[row],
+            ang_vel=snapshot.ang_vel[row],
+            specific_force=snapshot.specific_force[row],
+            thrusts=self._thrust(rpm) / self._most_thrust,
+            rpm=rpm,
+            battery=None if snapshot.battery is None else snapshot.battery[row],
+            cell=self._cell,
+            flight=flight,
+            external=self.external,
+            desired=_NOTHING if snapshot.desired is None else snapshot.desired[row],
+            units=self._units,
+            variances=EXACT if snapshot.believed is None else snapshot.believed.variances[row],
+            ranges=ranges,
+            test_value=int(self.parameters.get("system.testLogParam")),
+            write_errors=self.memories.tester.errors,
+            received=self._received,
+        )
+
+    def receive(
+        self, packet: Packet, blocks: LogBlocks, info: Info, time_ms: int, send: Send
+    ) -> None:
+        """Carry out a packet and answer it; without power, do nothing.
+
+        Args:
+            packet: The packet.
+            blocks: Log blocks of the client that sent it.
+            info: Returns the supervisor's bits.
+            time_ms: Simulated time.
+            send: Sends an answer, possibly later and from another thread.
+
+        Raises:
+            ValueError: The packet is malformed, or its request is impossible.
+        """
+        answer: Packet | None = None
+        if _is_for_the_radio(packet):
+            answer = packet._replace(data=self.power.answer(packet.data))
+        elif self.power.state is PowerState.on:
+            self._received += 1
+            answer = self._carry_out(packet, blocks, info, time_ms, send)
+        if answer is not None:
+            send(answer)
+
+    def is_early(self, packet: Packet) -> bool:
+        """Return whether a packet has to wait for the start of the firmware."""
+        return self.power.state is PowerState.booting and not _is_for_the_radio(packet)
+
+    def _carry_out(
+        self, packet: Packet, blocks: LogBlocks, info: Info, time_ms: int, send: Send
+    ) -> Packet | None:
+        """Carry out a packet as `receive` does, and return the answer to it."""
+        answer: Packet | None = None
+        if packet.port == Port.link:
+            answer = self._link(packet)
+        elif packet.port == Port.platform:
+            answer = self._platform(packet, send)
+        elif packet.port == Port.parameters:
+            answer = self.parameters.answer(packet)
+        elif packet.port == Port.log:
+            answer = blocks.answer(packet)
+        elif packet.port == Port.memory:
+            answer = self.memories.answer(packet)
+        elif packet.port == Port.attitude_setpoint:
+            self._pilot.command(self._decoder.attitude(packet))
+        elif packet.port == Port.setpoint:
+            self._stream(self._decoder.generic(packet))
+        elif packet.port == Port.high_level:
+            self._high_level(packet, send)
+        elif packet.port == Port.localisation:
+            answer = self._localisation(packet, time_ms)
+        elif packet.port == Port.supervisor:
+            answer = self.supervision.answer(packet, info, time_ms, send)
+        else:
+            raise ValueError(f"there is no port {packet.port}")
+        return answer
+
+    def _stream(self, setpoint: Setpoint) -> None:
+        """Follow a streamed setpoint; a setpoint that ends the stream cannot be replaced."""
+        if isinstance(setpoint, flight.Stop | flight.NotifySetpointsStop):
+            self.supervision.ask(setpoint)
+        else:
+            self._pilot.command(setpoint)
+
+    def _high_level(self, packet: Packet, send: Send) -> None:
+        try:
+            setpoint = self._decoder.high_level(packet)
+        except ValueError:
+            send(_status(packet, _REFUSED))
+            raise
+        if setpoint is None:
+            send(_status(packet, 0))
+        else:
+            self.supervision.ask(
+                setpoint, lambda done: send(_status(packet, 0 if done else _REFUSED))
+            )
+
+    def _link(self, packet: Packet) -> Packet | None:
+        """Answer as the echo, source or sink of the link port."""
+        if packet.channel == 1:
+            return packet._replace(data=_MAGIC.ljust(DATA_SIZE, b"\0"))
+        return packet if packet.channel == 0 else None
+
+    def _platform(self, packet: Packet, send: Send) -> Packet | None:
+        command, values = packet.data[:1], packet.data[1:]
+        if packet.channel == 1:
+            found = {0: _PROTOCOL.to_bytes(4, "little"), 1: _FIRMWARE, 2: _DEVICE}
+            if command and command[0] in found:
+                return packet._replace(data=command + found[command[0]])
+        if packet.channel == 0 and command == b"\x01" and values:
+            self.supervision.arm(packet, send, armed=bool(values[0]))
+            return None
+        if packet.channel == 0 and command == b"\x02":
+            self.supervision.recover(packet, send)
+            return None
+        if packet.channel == 0 and command == b"\x03":  # a light or a sound
+            return None
+        raise ValueError(f"unknown request to the platform, {packet.data.hex() or 'empty'}")
+
+    def _localisation(self, packet: Packet, time_ms: int) -> Packet | None:
+        data, kind = packet.data, packet.data[:1]
+        if packet.channel == 0:
+            self.tell_pose(np.frombuffer(_exactly(data, 12), "<f4"), None, time_ms)
+        elif packet.channel == 1 and kind == b"\x08":
+            numbers = np.frombuffer(_exactly(data[1:], 28), "<f4")
+            self.tell_pose(numbers[:3], numbers[3:], time_ms)
+        elif packet.channel == 1 and kind == b"\x09":
+            self._packed(data[1:], 11, time_ms)
+        elif packet.channel == 2:
+            self._packed(data, 7, time_ms)
+        elif packet.channel == 1 and kind == b"\x03":
+            self.supervision.ask(flight.Emergency())
+        elif packet.channel == 1 and kind == b"\x04":
+            self.supervision.set_watchdog(time_ms)
+        elif packet.channel == 1 and kind == b"\x02" and len(data) > 1:  # to anchors of the deck
+            return packet._replace(data=data[:2] + b"\0")
+        elif packet.channel == 1 and kind == b"\x0b":  # store data of lighthouse stations
+            return packet._replace(data=kind + b"\0")
+        else:
+            raise ValueError(f"unknown packet to the localisation, {data.hex() or 'empty'}")
+        return None
+
+    def _packed(self, data: bytes, size: int, time_ms: int) -> None:
+        """Extract this drone's external position or pose from a packet for several Crazyflies."""
+        for start in range(0, len(data) - size + 1, size):
+            if data[start] != self._number:
+                continue
+            pos = np.frombuffer(data[start + 1 : start + 7], "<i2") / 1e3
+            quat = data[start + 7 : start + size]
+            rotation = decompressed(int.from_bytes(quat, "little")) if quat else None
+            self.tell_pose(pos, rotation, time_ms)
+
+    def tell_pose(self, pos: ArrayLike, quat: ArrayLike | None, time_ms: int) -> None:
+        """Set the latest external pose, from any thread.
+
+        Args:
+            pos: (3,) m, world frame.
+            quat: (4,) attitude xyzw; None if it is unknown.
+            time_ms: Simulated time.
+
+        Raises:
+            ValueError: The pose is impossible.
+        """
+        checked = limits.vector("external position", pos, (3,), limits.POSITION)
+        rotation = self.external.quat
+        if quat is not None:
+            rotation = limits.unit_quaternion("external attitude", quat)
+        self.external = External(checked, rotation, time_ms)
+        if self._pilot.estimates:
+            stds = [float(self.parameters.get(f"locSrv.ext{of}StdDev")) for of in ("Pos", "Quat")]
+            known = None if quat is None else rotation
+            self._pilot.physics.firmware.tell_pose(
+                self._pilot.name, checked, known, (stds[0], stds[1])
+            )
+
+    def take_gains(self, tuned: Tuned) -> None:
+        """Adopt the gains of the drone in a checkpoint, from any thread."""
+
+        def values() -> Mapping[str, Number]:
+            self._gains.take(tuned)
+            return self._gains.values()
+
+        self.parameters.note_all(values)
+
+    def _refused(self, future: Future[Snapshot]) -> None:
+        """Report why gains were not changed."""
+        if not future.cancelled() and (error := future.exception()) is not None:
+            self._report(str(error))
+
+    def _on_set(self, name: str, value: Number) -> None:
+        """Apply the effect of a parameter.
+
+        Raises:
+            ValueError: The simulator does not support the value.
+        """
+        firmware = self._pilot.physics.firmware
+        if name in GAINS and value != self.parameters.get(name):
+            gain = self._gains.set(name, float(value))
+            tuned = firmware.tune(self._pilot.name, *gain)
+            tuned.add_done_callback(self._refused)
+        if name == _CONTROLLER and value != self.parameters.get(name):
+            controller = Controller.of_number(int(value)) if value else Controller.default
+            self._pilot.set_controller(controller)
+        if name == "stabilizer.estimator" and value not in (0, _KALMAN):
+            raise ValueError(f"{name} must be {_KALMAN} (Kalman), got {value}")
+        if name == "kalman.resetEstimation" and value and self._pilot.estimates:
+            start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
+            firmware.restart_estimate(self._pilot.name, start)
+        if name == "stabilizer.stop" and value:
+            self.supervision.ask(flight.Emergency())
+        elif name == "hlCommander.groupmask":
+            self.supervision.ask(flight.SetGroups(int(value)))
+        elif name == "memTst.resetW" and value:
+            self.memories.tester.errors = 0
+        if name == RGB:
+            for light, colour in colours(self._decks, int(value)).items():
+                self.parameters.note(light, colour)
+        if name not in GAINS and not name.startswith(_EXPECTED) and name not in self._noted:
+            self._noted.add(name)
+            self._report(f"parameter {name} is kept, and has no effect in the simulator")
+
+
+def _is_for_the_radio(packet: Packet) -> bool:
+    """Return whether a packet is for the radio chip, which may have power alone."""
+    return packet.port == Port.link and packet.channel == 3 and packet.data[:1] == bytes([TARGET])
+
+
+def _status(packet: Packet, status: int) -> Packet:
+    """Return the answer to a high-level command."""
+    return packet._replace(data=packet.data[:3].ljust(3, b"\0") + bytes([status]))
+
+
+def _exactly(data: bytes, size: int) -> bytes:
+    if len(data) != size:
+        raise ValueError(f"expected {size} bytes of data, got {len(data)}")
+    return data

@@ -1,0 +1,386 @@
+"""Crazyflies on UDP: each drone of a simulation is a Crazyflie with its own port.
+
+One thread receives all packets and sends the values of log blocks. The physics thread only hands
+over its state. A packet affects only the drone that it is addressed to, whatever it contains.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from math import gcd
+
+import numpy as np
+
+from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.crazyflie.crtp import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie.fleet import Fleet
+from crazyflow_ros.crazyflie.link_config import PROBE, LinkConfig
+from crazyflow_ros.crazyflie.passage import PacketPassage
+from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
+from crazyflow_ros.crazyflie.power import PowerState
+from crazyflow_ros.crazyflie.station import Client, Console, Station
+from crazyflow_ros.crazyflie.telemetry import supervisor_info
+from crazyflow_ros.flight.commander import FlightStatus
+from crazyflow_ros.runtime import PhysicsThread, Snapshot
+
+LOG_RATE = 100
+"""Hz at which log variables may be sent, as the firmware's shortest period is 10 ms."""
+
+_MAX_CLIENTS = 16  # of a drone
+_SILENCE = 5_000_000_000  # ns after which a client is forgotten; connected ones send ten a second
+_CHECK_PERIOD = 1_000_000_000  # ns between two checks for such clients
+_WATCHDOG_PERIOD = 100_000_000  # ns between two checks of the watchdogs of emergency stops
+_START_PERIOD = 20_000_000  # ns between two checks whether a firmware has started
+_BURST = 64  # packets of one drone that are read before it is the others' turn
+_MAX_WAITING = 64  # snapshots whose values are still to be sent
+_MAX_HELD = 200  # datagrams for a drone that starts, more than a program sends without an answer
+_RECEIVE_SIZE = 64  # bytes, more than any packet
+
+
+class CrazyflieServer:
+    """Serves the drones of a simulation as Crazyflies.
+
+    Args:
+        physics: The simulation, before its start.
+        config: The link.
+        fleet: The firmware of the drones.
+        logger: Logs problems.
+        ports: Ports that are open already.
+        clock: Time of the link, in ns; by default wall time.
+
+    Attributes:
+        config: As given.
+        malformed: Number of packets refused so far.
+        skipped: Number of states whose log values were dropped because the computer was busy.
+    """
+
+    def __init__(
+        self,
+        physics: PhysicsThread,
+        config: LinkConfig,
+        fleet: Fleet,
+        logger: Logger,
+        ports: Ports | None = None,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._clock, self._check_at = clock, clock()
+        self._physics, self.config, self._fleet = physics, config, fleet
+        self._logger = ThrottledLogger.of(logger)
+        self.malformed = self.skipped = 0
+        self._open_ports = {} if ports is None else ports.hand_over()
+        self._stations: dict[str, Station] = {}
+        self._selector = selectors.DefaultSelector()
+        self._wakes, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        self._selector.register(self._wakes, selectors.EVENT_READ)
+        self._lock = threading.Lock()  # guards the three below
+        self._waiting: list[tuple[Snapshot, list[FlightStatus], np.ndarray | None]] = []
+        self._console: list[tuple[str, str]] = []
+        self._changed: dict[tuple[str, str], tuple[str, int] | None] = {}
+        # The client whose packet is carried out, and the thread that does so.
+        self._serving: tuple[tuple[str, int], int] | None = None
+        now = physics.snapshot
+        self._latest = now, physics.commands.flights(now.names)
+        self._passage = PacketPassage(config, clock, self._wake)
+        self._logging = self._ranging = False  # read by the physics thread
+        self._ending = False
+        self._thread = threading.Thread(target=self._main, name="crazyflie", daemon=True)
+        self._follow(now.names)
+        self._watch()
+        physics.news.on_flight_event(lambda event: self._show(event.drone, event.text))
+        fleet.on_report.append(self._show_refusal)
+        fleet.on_change.append(self._note_change)
+
+    @property
+    def uris(self) -> dict[str, str]:
+        """Addresses of the drones for cflib, by name."""
+        host = self.config.address
+        return {name: f"udp://{host}:{station.port}" for name, station in self._stations.items()}
+
+    def start(self) -> None:
+        """Start serving."""
+        self._thread.start()
+
+    def close(self, timeout: float = 1.0) -> None:
+        """Stop serving, and close all ports.
+
+        Raises:
+            TimeoutError: The thread did not end within `timeout` [s].
+        """
+        self._ending = True
+        if self._thread.ident is not None:
+            self._wake()
+            self._thread.join(timeout)
+            if self._thread.is_alive():
+                raise TimeoutError(f"the Crazyflie server did not end within {timeout} s")
+        for station in self._stations.values():
+            station.close()
+
+    def _watch(self) -> None:
+        """Observe the state as often as log variables may be sent."""
+        rate = gcd(self._physics.freq, LOG_RATE)
+        self._physics.every(rate, self._observe, "the Crazyflie server", observes=True)
+
+    # In the physics thread.
+
+    def _observe(self, snapshot: Snapshot) -> None:
+        """Pass the state on to the server's thread."""
+        flights = self._physics.commands.flights(snapshot.names)
+        before, self._latest = self._latest, (snapshot, flights)
+        if self._logging:
+            ranges = self._physics.mirror.ranges() if self._ranging else None
+            with self._lock:
+                self._waiting.append((snapshot, flights, ranges))
+                if len(self._waiting) > _MAX_WAITING:
+                    del self._waiting[0]
+                    self.skipped += 1
+            self._wake()
+        elif before[0].names != snapshot.names:
+            self._wake()
+
+    # From any thread.
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):  # it is awake already
+            os.write(self._waker, b"\0")
+
+    def _show(self, name: str, text: str) -> None:
+        """Show a text on the console of a drone."""
+        with self._lock:
+            self._console.append((name, text))
+        self._wake()
+
+    def _show_refusal(self, name: str, text: str) -> None:
+        """Show a refusal on the console of a drone; repetitions are throttled."""
+        if (station := self._stations.get(name)) is not None:
+            station.console.warning(text)
+
+    def _note_change(self, name: str, parameter: str, was_set: bool) -> None:
+        """Notify a drone's clients of a parameter's value, except the client that set it."""
+        client, thread = self._serving or (None, 0)
+        own = was_set and threading.get_ident() == thread
+        with self._lock:
+            self._changed[name, parameter] = client if own else None
+        self._wake()
+
+    def _send(self, station: Station, to: tuple[str, int], packet: Packet) -> None:
+        """Send a packet, unless it gets lost."""
+        self._passage.take(partial(self._put, station, to, bytes(packet)))
+
+    def _put(self, station: Station, to: tuple[str, int], datagram: bytes) -> None:
+        with suppress(OSError):  # the client has ended, or is too slow
+            station.socket.sendto(datagram, to)
+
+    # In the server's thread.
+
+    def _main(self) -> None:
+        while not self._ending:
+            for key, _ in self._selector.select(self._patience()):
+                if key.data is None:
+                    os.read(self._wakes, 4096)
+                else:
+                    for datagram, client in self._received(key.data):
+                        self._accept(key.data, client, datagram)
+            self._serve()
+        self._selector.close()
+
+    def _serve(self) -> None:
+        """Do everything that is due."""
+        self._passage.deliver_due()
+        self._show_console()
+        self._show_changes()
+        self._send_logs()
+        now = self._clock()
+        if now >= self._check_at:
+            self._check_at = now + _CHECK_PERIOD
+            self._forget_silent(now)
+        snapshot, _ = self._latest
+        if snapshot.names != self._followed:
+            try:
+                self._follow(snapshot.names)
+            except (OSError, ValueError) as error:
+                self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
+        for station in self._stations.values():
+            station.firmware.supervision.check_watchdog(snapshot.time_ns // 1_000_000)
+            if station.held and station.firmware.power.state is not PowerState.booting:
+                held, station.held = station.held, []
+                for sender, datagram in held:
+                    self._take(station, sender, datagram)
+
+    def _patience(self) -> float:
+        """Return how long to wait for packets [s]."""
+        arrival = self._passage.next_due()
+        due = self._check_at if arrival is None else min(self._check_at, arrival)
+        with self._lock:
+            if self._waiting or self._console or self._changed:
+                return 0.0
+        stations = self._stations.values()
+        if any(station.held for station in stations):
+            due = min(due, self._clock() + _START_PERIOD)
+        if any(station.firmware.supervision.watchdog_ms is not None for station in stations):
+            due = min(due, self._clock() + _WATCHDOG_PERIOD)
+        return max(0.0, (due - self._clock()) * 1e-9)
+
+    def _follow(self, names: Sequence[str]) -> None:
+        """Open ports for new drones, and close those of removed drones."""
+        self._followed = tuple(names)
+        for name in self._stations.keys() - set(names):
+            station = self._stations.pop(name)
+            self._selector.unregister(station.socket)
+            station.close()
+        for name in names:
+            if name not in self._stations:
+                self._stations[name] = self._open(name)
+        self._stations = {name: self._stations[name] for name in names}
+
+    def _open(self, name: str) -> Station:
+        """Open the lowest port that no drone uses.
+
+        Raises:
+            OSError: Another program uses it.
+            ValueError: The drone has just been removed.
+        """
+        taken = {station.port for station in self._stations.values()}
+        port = next(port for port in count(self.config.port) if port not in taken)
+        # crazyswarm2 derives the same number from the address.
+        firmware = self._fleet.get(name, int(f"{port % 100:02}", 16))
+        opened = self._open_ports.pop(port, None) or OpenPort(
+            open_port(self.config.address, port), []
+        )
+        console = ThrottledLogger(Console(partial(self._show, name)), lambda: self._clock() * 1e-9)
+        station = Station(name, port, opened.socket, firmware, console, held=opened.held)
+        self._selector.register(opened.socket, selectors.EVENT_READ, station)
+        return station
+
+    def _received(self, station: Station) -> Iterator[tuple[bytes, tuple[str, int]]]:
+        """Return datagrams from the network, each with its sender."""
+        for _ in range(_BURST):
+            try:
+                yield station.socket.recvfrom(_RECEIVE_SIZE)
+            except BlockingIOError:
+                return
+            except OSError:  # an answer to a client that has ended came back
+                continue
+
+    def _accept(self, station: Station, client: tuple[str, int], datagram: bytes) -> None:
+        """Accept a datagram, unless it gets lost."""
+        self._passage.take(partial(self._take, station, client, datagram))
+
+    def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
+        """Let a drone carry out a datagram."""
+        if datagram in NULL_PACKETS:
+            is_there = station.firmware.power.state is not PowerState.all_off
+            if datagram == PROBE and sender not in station.clients and is_there:
+                self._passage.take(partial(self._put, station, sender, datagram))
+            return
+        try:
+            packet = Packet.parse(datagram)
+            if station.firmware.is_early(packet):
+                if len(station.held) < _MAX_HELD:
+                    station.held.append((sender, datagram))
+                return
+            client = self._client(station, sender)
+            send = partial(self._send, station, sender)
+            info = partial(self._info, station.name)
+            time_ms = self._latest[0].time_ns // 1_000_000
+            self._serving = sender, threading.get_ident()
+            station.firmware.receive(packet, client.blocks, info, time_ms, send)
+            if station.firmware.power.state is not PowerState.on:
+                station.forget_logs()
+            if packet.port in (Port.log, Port.link):
+                self._note_blocks()
+        except ValueError as error:
+            self.malformed += 1
+            self._fleet.report(station.name, str(error))
+        except Exception as error:  # affects this packet only
+            self.malformed += 1
+            self._logger.error(f"{station.name}: packet {datagram.hex()} failed: {error!r}")
+        finally:
+            self._serving = None
+
+    def _info(self, name: str) -> int:
+        """Return the supervisor's bits of a drone; 0 if it has just been removed."""
+        snapshot, flights = self._latest
+        if name not in snapshot.names:
+            return 0
+        i = snapshot.names.index(name)
+        return supervisor_info(flights[i], snapshot.quat[i], snapshot.time_ns)
+
+    def _client(self, station: Station, sender: tuple[str, int]) -> Client:
+        """Return the record of a client.
+
+        Raises:
+            ValueError: The drone has too many clients.
+        """
+        client = station.clients.get(sender)
+        if client is None:
+            if len(station.clients) >= _MAX_CLIENTS:
+                raise ValueError(f"it has {_MAX_CLIENTS} clients already")
+            client = station.clients[sender] = Client()
+            station.console.forget()  # which the new client has not heard
+        client.heard = self._clock()
+        return client
+
+    def _note_blocks(self) -> None:
+        """Update what the physics thread has to provide for log blocks."""
+        blocks = [c.blocks for s in self._stations.values() for c in s.clients.values()]
+        self._logging = any(block.running for block in blocks)
+        self._ranging = any(block.need_ranges for block in blocks)
+
+    def _forget_silent(self, now: int) -> None:
+        for station in self._stations.values():
+            station.clients = {
+                address: client
+                for address, client in station.clients.items()
+                if now - client.heard < _SILENCE
+            }
+        self._note_blocks()
+
+    def _show_console(self) -> None:
+        with self._lock:
+            texts, self._console = self._console, []
+        for name, text in texts:
+            station = self._stations.get(name)
+            if station is None:
+                continue
+            line = f"{text}\n".encode("ascii", "replace")
+            for start in range(0, len(line), DATA_SIZE):
+                packet = Packet(Port.console, 0, line[start : start + DATA_SIZE])
+                for client in station.clients:
+                    self._send(station, client, packet)
+
+    def _show_changes(self) -> None:
+        with self._lock:
+            changed, self._changed = self._changed, {}
+        for (name, parameter), by in changed.items():
+            station = self._stations.get(name)
+            if station is None:
+                continue
+            packet = station.firmware.parameters.news(parameter)
+            for client in station.clients:
+                if client != by:
+                    self._send(station, client, packet)
+
+    def _send_logs(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        for snapshot, flights, ranges in waiting:
+            time_ms = snapshot.time_ns // 1_000_000
+            for i, (name, flight) in enumerate(zip(snapshot.names, flights)):
+                station = self._stations.get(name)
+                if station is None:
+                    continue
+                due = [c for c in station.clients.items() if c[1].blocks.due(time_ms)]
+                if due:
+                    row = None if ranges is None else ranges[i]
+                    telemetry = station.firmware.telemetry(snapshot, i, flight, row)
+                    for address, client in due:
+                        for packet in client.blocks.packets(telemetry):
+                            self._send(station, address, packet)

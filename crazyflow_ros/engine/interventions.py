@@ -1,0 +1,126 @@
+"""Interventions in the drones of an engine: power, estimators, motors, wind, controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress
+
+import numpy as np
+
+from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.drones import load_battery
+from crazyflow_ros.dynamics import RPM, Dynamics
+from crazyflow_ros.engine.disturbances import BatteryCharge, Disturbance, MotorEfficiency, Wind
+from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import Level, rows
+from crazyflow_ros.engine.snapshot import Fields
+from crazyflow_ros.scene.frames import yaw
+from crazyflow_ros.sim.cascade import check_controller as check_cascade
+
+_DRAWN = "plugins.battery"  # leaf with the charge drawn from each battery
+_MANY = 1_000_000  # external poses, after which their numbers start again
+
+
+def restart(engine: Engine, name: str, fields: Fields, *, charged: bool) -> None:
+    """Reset a drone in a given state, with its rotors at rest, as after its power was off.
+
+    Args:
+        engine: The drones.
+        name: Name of the drone.
+        fields: The state; its estimator begins there.
+        charged: Whether its battery is full afterwards; otherwise it keeps its charge.
+    """
+    slots, leaves = engine.slots_of([name]), engine.world.leaves
+    drawn = leaves.get(_DRAWN)
+    kept = None if drawn is None or charged else drawn[0, slots].copy()
+    engine.reset([name])
+    engine.disarm(name)
+    engine.put([name], fields)
+    if kept is not None:
+        engine.set_leaves(name, {_DRAWN: kept})
+    if engine.world.leaves.get("estimate.initial") is not None:
+        pos, quat = np.asarray(fields["pos"])[0], np.asarray(fields["quat"])[0]
+        restart_estimate(engine, name, np.array([*pos, float(yaw(quat))]))
+
+
+def restart_estimate(engine: Engine, name: str, initial: np.ndarray) -> None:
+    """Let the estimator of a drone start again.
+
+    Args:
+        engine: The drones.
+        name: Name of the drone.
+        initial: (4,) initial estimate: position [m] and yaw [rad].
+    """
+    from crazyflow_ros.estimation.estimate import restarted  # which few simulations need
+
+    fresh = restarted(initial)
+    engine.set_leaves(name, {f"estimate.{field}": value for field, value in fresh.items()})
+
+
+def tell_pose(engine: Engine, name: str, pose: np.ndarray, std: Sequence[float]) -> None:
+    """Let the estimator of a drone use an external pose as a measurement in its next run.
+
+    Args:
+        engine: The drones.
+        name: Name of the drone.
+        pose: (7,) position [m] and attitude (xyzw), zeros if the attitude is unknown.
+        std: Standard deviations of position [m] and attitude [rad].
+    """
+    number = engine.world.leaves["estimate.external"][0, engine.slots[name], -1] + 1
+    engine.set_leaves(name, {"estimate.external": [*pose, *std, number % _MANY]})
+
+
+def disturb(engine: Engine, disturbance: Disturbance) -> None:
+    """Apply a disturbance.
+
+    Raises:
+        ValueError: The disturbance has no effect on these drones.
+    """
+    match disturbance:
+        case Wind():
+            engine.blow(disturbance)
+        case MotorEfficiency(drone, motor, efficiency):
+            if not engine.world.has_rotors:
+                dynamics = engine.config.dynamics
+                raise ValueError(f"dynamics {dynamics} have no motors, first_principles do")
+            engine.motor_loss[engine.slots[drone], motor] = 1 - np.sqrt(efficiency)
+        case BatteryCharge(drone, charge):
+            if not engine.config.battery:
+                raise ValueError("the drones have no batteries; start with battery=true")
+            drawn = (1 - charge) * load_battery(engine.config.drone_model)["capacity"]
+            engine.set_leaves(drone, {_DRAWN: drawn})
+
+
+def check_controller(engine: Engine, controller: Controller) -> None:
+    """Check that commands pass through a controller.
+
+    Raises:
+        ValueError: This control mode or these dynamics bypass it, or a policy flies the
+            drones.
+    """
+    if engine.config.policy:
+        raise ValueError("a policy flies the drones in place of the controllers")
+    check_cascade(controller, engine.control, Dynamics(engine.config.dynamics))
+
+
+def rotors_obey(engine: Engine) -> bool:
+    """Return whether the commands of drones are rotor speeds, and none come from a door."""
+    return engine.control is Control.rotor_vel and not engine.by_door
+
+
+def command_rotors(engine: Engine, names: Sequence[str], speeds: np.ndarray) -> np.ndarray:
+    """Command rotor speeds [rad/s], (n, 4), where they are new, if `rotors_obey`.
+
+    A drone without a command gets none if its rotors are to stand still.
+
+    Returns:
+        (n,) bool: whether the speeds were new.
+    """
+    if not rotors_obey(engine):
+        return np.zeros(len(names), bool)
+    slots = engine.slots_of(names)
+    present = np.where(engine.level[slots, None] > Level.held, engine.command[slots], 0)
+    new = (speeds / RPM).astype(present.dtype)
+    is_new: np.ndarray = (new != present).any(axis=1)
+    engine.set_commands(list(compress(names, is_new)), rows(Level.rotor_vel, new[is_new]))
+    return is_new

@@ -1,1 +1,0 @@
-"""How service calls are answered: late, again, and after the end of a drone."""

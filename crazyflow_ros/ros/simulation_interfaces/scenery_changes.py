@@ -1,0 +1,120 @@
+"""Objects added to the world, moved in it or deleted from it at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import mujoco
+
+from crazyflow_ros.checks import limits
+from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
+from crazyflow_ros.scene.frames import xyzw_to_wxyz
+
+
+@dataclass(frozen=True)
+class SceneryChanges:
+    """Changes of the world since it was loaded."""
+
+    spawned: Mapping[str, mujoco.MjSpec] = field(default_factory=dict)
+    """Spawned objects by name."""
+    poses: Mapping[str, Pose] = field(default_factory=dict)
+    """Present poses of spawned or moved objects by name."""
+    start: Mapping[str, Pose] = field(default_factory=dict)
+    """Initial poses of spawned objects by name."""
+    deleted: frozenset[str] = frozenset()
+    elements: Mapping[str, int] = field(default_factory=dict)
+    """Number of elements of spawned objects by name."""
+
+    def __bool__(self) -> bool:
+        """Return whether there are any changes."""
+        return bool(self.spawned or self.poses or self.deleted)
+
+    def with_spawned(
+        self, name: str, spec: mujoco.MjSpec, elements: int, pose: Pose
+    ) -> SceneryChanges:
+        """Add an object.
+
+        Raises:
+            ValueError: There are too many objects, or their total size is too large.
+        """
+        if len(self.spawned) >= limits.OBJECTS:
+            raise ValueError(f"there are already {limits.OBJECTS} objects, the maximum")
+        made_of = {**self.elements, name: elements}
+        if (every := sum(made_of.values())) > limits.SCENE_ELEMENTS:
+            most = f"at most {limits.SCENE_ELEMENTS} elements in all"
+            raise ValueError(f"objects may have {most}, got {every}")
+        return replace(
+            self,
+            spawned={**self.spawned, name: spec},
+            poses={**self.poses, name: pose},
+            start={**self.start, name: pose},
+            elements=made_of,
+        )
+
+    def with_pose(self, name: str, pose: Pose) -> SceneryChanges:
+        """Move an object."""
+        return replace(self, poses={**self.poses, name: pose})
+
+    def without(self, name: str) -> SceneryChanges:
+        """Delete an object."""
+        gone = frozenset() if name in self.spawned else frozenset({name})
+        return SceneryChanges(
+            _without(self.spawned, name),
+            _without(self.poses, name),
+            _without(self.start, name),
+            self.deleted | gone,
+            _without(self.elements, name),
+        )
+
+    def reset(self, *, state: bool, spawned: bool) -> SceneryChanges:
+        """Reset the poses of objects, the set of objects, or both."""
+        if state and spawned:
+            return SceneryChanges()
+        if state:
+            return replace(self, poses=self.start)
+        poses = {name: pose for name, pose in self.poses.items() if name not in self.spawned}
+        return SceneryChanges(poses=poses) if spawned else self
+
+    def apply(self, spec: mujoco.MjSpec) -> None:
+        """Apply the changes to a world.
+
+        Raises:
+            ValueError: The world lacks a body that was deleted or moved.
+        """
+        for name in self.deleted:
+            spec.delete(_body(spec, name))
+        for name, child in self.spawned.items():
+            frame = spec.worldbody.add_body(name=name).add_frame()
+            spec.attach(child, prefix=f"{name}/", frame=frame)
+        for name, (pos, quat) in self.poses.items():
+            body = _body(spec, name)
+            body.pos, body.quat = pos, xyzw_to_wxyz(quat)
+
+
+def standing(spec: mujoco.MjSpec) -> mujoco.MjSpec:
+    """Return a static copy: its shapes without joints, actuators and the like."""
+    spec = spec.copy()
+    for elements in (
+        spec.keys,
+        spec.sensors,
+        spec.actuators,
+        spec.equalities,
+        spec.tendons,
+        spec.joints,
+    ):
+        for element in list(elements):
+            spec.delete(element)
+    return spec
+
+
+def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
+    body = spec.body(name)
+    if body is None:
+        raise ValueError(f"the world has no body {name!r}")
+    return body
+
+
+def _without(mapping: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if key != name}

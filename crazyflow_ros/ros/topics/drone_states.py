@@ -1,0 +1,140 @@
+"""The state of the drones in topics of each drone and of all drones, without noise.
+
+<drone>/odom, <drone>/pose: poses in the odom frame and in the map frame, twists in the axes of the
+drone. The odometry has no drift, so these frames are the same, and both topics and TF agree. All
+values are exact, so covariances are zero.
+
+<drone>/imu: specific force (+g upwards at rest), angular velocity, and attitude in the world
+(REP 145). Zero covariances mean, as in `sensor_msgs/Imu`, that they are unknown.
+
+<drone>/range: distance to the surface below, from the range sensors in the mirror. They measure
+along the x axis of `<drone>/range_link`; infinite means beyond the maximum (REP 117).
+
+<drone>/joint_states: angles [rad] and speeds [rad/s] of the rotors. Joints are those of the robot
+description; both are positive in flight.
+
+~/odometry and ~/joint_states: poses in the map frame, twists and rotors of all drones in one
+message, at little more cost than one drone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, Transform, Twist
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Imu, JointState, MultiDOFJointState, Range
+from std_msgs.msg import Header
+
+from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW, VL53L1X_MAX_RANGE
+from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
+from crazyflow_ros.ros.messages.numeric_message import (
+    ODOMETRY,
+    POSE,
+    READINGS,
+    NumericMessage,
+    elements,
+    in_elements,
+    stamped,
+)
+from crazyflow_ros.ros.topics.state_topics import ALL, StateTopics
+from crazyflow_ros.runtime import Snapshot
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.host import Host
+
+StateMessage = NumericMessage[Snapshot]
+
+_N_ROTORS = 4
+
+
+def messages_of_each(read_range: Callable[[], np.ndarray]) -> dict[str, StateMessage]:
+    """Return the messages of each drone by their topics, which are also the names of their rates.
+
+    Args:
+        read_range: Reads the range sensors at the time of the snapshot, (M,) [m].
+    """
+    view, farthest = VL53L1X_FIELD_OF_VIEW, VL53L1X_MAX_RANGE
+    down = Range(radiation_type=Range.INFRARED, field_of_view=view, max_range=farthest)
+    return {
+        "odom": StateMessage(_odometry, ODOMETRY, _motion),
+        "pose": StateMessage(
+            stamped(PoseStamped(), lambda _: frame_ids.MAP),
+            POSE,
+            lambda snapshot: (snapshot.pos, snapshot.quat),
+        ),
+        "imu": StateMessage(
+            stamped(Imu(), frame_ids.imu_link),
+            [below("orientation", XYZW), *READINGS],
+            lambda snapshot: (snapshot.quat, snapshot.ang_vel, snapshot.specific_force),
+        ),
+        "range": StateMessage(
+            stamped(down, frame_ids.range_link), [["range"]], lambda _: (read_range(),)
+        ),
+        "joint_states": StateMessage(lambda drone: _rotors([drone]), _rotor_paths(1), _turning),
+    }
+
+
+def messages_of_all(drones: Sequence[str]) -> dict[str, StateMessage]:
+    """Return the messages with all drones by their topics, without the name of the node."""
+    n = len(drones)
+    odometry = MultiDOFJointState(
+        header=Header(frame_id=frame_ids.MAP),
+        joint_names=list(drones),
+        transforms=[Transform() for _ in drones],
+        twist=[Twist() for _ in drones],
+    )
+    paths = [
+        in_elements("transforms", n, "translation", XYZ),
+        in_elements("transforms", n, "rotation", XYZW),
+        in_elements("twist", n, "linear", XYZ),
+        in_elements("twist", n, "angular", XYZ),
+    ]
+    return {
+        "odometry": StateMessage(lambda _: odometry, paths, _motion),
+        "joint_states": StateMessage(lambda _: _rotors(drones), _rotor_paths(n), _turning),
+    }
+
+
+def _odometry(drone: str) -> Odometry:
+    header = Header(frame_id=frame_ids.odom(drone))
+    return Odometry(header=header, child_frame_id=frame_ids.base_link(drone))
+
+
+def _motion(snapshot: Snapshot) -> Sequence[np.ndarray]:
+    return snapshot.pos, snapshot.quat, snapshot.body_vel, snapshot.ang_vel
+
+
+def _rotors(drones: Sequence[str]) -> JointState:
+    names = [f"{drone}_rotor{i}" for drone in drones for i in range(_N_ROTORS)]
+    zeros = [0.0] * len(names)
+    return JointState(name=names, position=zeros, velocity=zeros)
+
+
+def _rotor_paths(n_drones: int) -> list[list[str]]:
+    return [elements(array, n_drones * _N_ROTORS) for array in ("position", "velocity")]
+
+
+def _turning(snapshot: Snapshot) -> Sequence[np.ndarray]:
+    return snapshot.rotor_angle, snapshot.rotor_vel
+
+
+def declare(simulator: Host, topics: StateTopics) -> None:
+    """Add the topics."""
+
+    def add_of_all() -> None:
+        for name, message in messages_of_all(simulator.drones).items():
+            topics.add("swarm", message, {f"~/{name}": ALL})
+
+    def add_of_each() -> None:
+        for name, message in of_each.items():
+            topics.add(name, message, {f"{drone}/{name}": drone for drone in own.drones})
+
+    own = simulator.interfaces
+    # The physics thread has just written the snapshot into the mirror.
+    of_each = messages_of_each(simulator.physics.mirror.range)
+    simulator.for_all_drones(add_of_all)
+    own.follow(add_of_each)

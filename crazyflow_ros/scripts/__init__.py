@@ -1,0 +1,1 @@
+"""Scripts in simulated time: programs of cflib and of ROS that run while the simulation waits."""

@@ -1,0 +1,154 @@
+"""What instruments read means what the filter expects: where it is right, errors are noise."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.drones.instruments import DWM1000
+from crazyflow_ros.dynamics.components import rotation_matrix
+from crazyflow_ros.estimation import instrument_readings as readings
+from crazyflow_ros.estimation import kalman
+from crazyflow_ros.estimation.estimate import DISTANCE_STD
+from crazyflow_ros.estimation.instrument_readings import MeanMotion, PoseReading, Random
+from crazyflow_ros.estimation.kalman import Belief
+
+N, DT = 20_000, 0.01
+
+
+def randomness(seed: int) -> Random:
+    return Random(*jnp.asarray(Random.seeds(seed, 1, N)[0]).T)
+
+
+def components(rows: np.ndarray) -> tuple[jax.Array, ...]:
+    return tuple(jnp.asarray(rows.T, jnp.float32))
+
+
+def flights(
+    seed: int, low: float, high: float, dt: float = DT
+) -> tuple[PoseReading, PoseReading, np.ndarray]:
+    """Poses at the start and the end of a time step, and the body rates in it.
+
+    Drones between two heights, at up to 1.5 m/s and 4 m/s^2, tilted by up to 35 degrees.
+    """
+    rng = np.random.default_rng(seed)
+    tilt, side = rng.uniform(0, np.radians(35), N), rng.uniform(-np.pi, np.pi, N)
+    lean = np.stack([tilt * np.cos(side), tilt * np.sin(side), 0 * tilt], axis=1)
+    rot = Rotation.from_euler("z", rng.uniform(-np.pi, np.pi, (N, 1))) * Rotation.from_rotvec(lean)
+    pos = rng.uniform([-2, -2, low], [2, 2, high], (N, 3))
+    vel, rates = rng.uniform(-0.85, 0.85, (N, 3)), rng.uniform(-2, 2, (N, 3))
+    acc = rng.uniform(-2.3, 2.3, (N, 3))
+    later = pos + vel * dt + acc * dt**2 / 2, rot * Rotation.from_rotvec(rates * dt), vel + acc * dt
+    poses = [
+        PoseReading(components(p), components(r.as_quat()), components(v))  # type: ignore[arg-type]
+        for p, r, v in ((pos, rot, vel), later)
+    ]
+    return poses[0], poses[1], rates
+
+
+def right(pose: PoseReading) -> Belief:
+    """The belief of a drone that knows its pose and velocity."""
+    to_body = Rotation.from_quat(np.array(pose.quat).T).inv()
+    vel = components(to_body.apply(np.array(pose.vel).T))
+    return kalman.certain(pose.pos, pose.quat, vel)  # type: ignore[arg-type]
+
+
+def is_noise(measurement: kalman.Measurement, *, least: float = 0.9, mean: float = 0.03) -> None:
+    """The error is white, and at most as large as the filter expects."""
+    errors = np.array(measurement.error / measurement.std)
+    assert np.all(measurement.valid)
+    assert abs(errors.mean()) < mean
+    assert least < errors.std() < 1.1
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.3), (0.8, 1.2), (2.4, 3.0)])
+def test_the_range_is_what_the_filter_expects(low: float, high: float) -> None:
+    _, now, _ = flights(0, low, high)
+    rot = rotation_matrix(now.quat)
+    value, is_seen = readings.height(now.pos, rot, jnp.zeros(N), randomness(0))
+    is_noise(kalman.height(right(now), rot, value, is_seen))
+
+
+@pytest.mark.parametrize("tilt", [0.0, 5.0, 11.0, 24.0, 50.0])
+def test_the_range_is_that_of_the_nearest_ray_of_a_cone_of_15_degrees(tilt: float) -> None:
+    to_world = Rotation.from_euler("xy", [tilt, 0.0], degrees=True)
+    angles, sides = np.radians(np.linspace(0, 7.5, 40)), np.linspace(-np.pi, np.pi, 721)
+    open_, side = (grid.ravel() for grid in np.meshgrid(angles, sides))
+    rays = np.stack([np.sin(open_) * np.cos(side), np.sin(open_) * np.sin(side), -np.cos(open_)])
+    nearest = (1.3 / -to_world.apply(rays.T)[:, 2]).min()
+    pos = (jnp.zeros(N), jnp.zeros(N), jnp.full(N, 1.3))
+    rot = tuple(tuple(jnp.full(N, x) for x in row) for row in to_world.as_matrix())
+    value, _ = readings.height(pos, rot, jnp.zeros(N), randomness(1))  # type: ignore[arg-type]
+    assert np.mean(value) == pytest.approx(nearest, abs=2e-4)
+
+
+def test_ranges_are_as_rough_as_the_firmware_says_and_end_at_4_m() -> None:
+    level = tuple(tuple(jnp.full(N, x) for x in row) for row in np.eye(3))
+    spread = {}
+    for z in (1.0, 2.5, 3.5, 4.2):
+        pos = (jnp.zeros(N), jnp.zeros(N), jnp.full(N, z))
+        value, is_seen = readings.height(pos, level, jnp.zeros(N), randomness(2))  # type: ignore[arg-type]
+        spread[z] = np.std(value)
+        assert bool(is_seen.all()) == (z < 4)
+    # zranger2.c: 2.5 mm up to 2 m, twice that at 2.5 m, 20 cm at 4 m.
+    assert spread[1.0] == pytest.approx(0.0025, rel=0.05)
+    assert spread[2.5] == pytest.approx(0.005, rel=0.05)
+    growth = np.log(0.2 / 0.0025) / 1.5
+    assert spread[3.5] == pytest.approx(0.0025 * (1 + np.exp(growth)), rel=0.05)
+
+
+@pytest.mark.parametrize(("low", "high", "dt"), [(0.3, 0.6, DT), (0.9, 1.5, DT), (0.9, 1.5, 0.02)])
+def test_the_flow_is_what_the_filter_expects(low: float, high: float, dt: float) -> None:
+    before, now, rates = flights(3, low, high, dt)
+    pixels = readings.flow(MeanMotion.between(before, now, dt), randomness(3), dt)
+    # As in the filter: its attitude is the one before the prediction, its velocity the one after.
+    rot = rotation_matrix(before.quat)
+    for measurement in kalman.flow(right(now), rot, components(rates), pixels, dt):  # type: ignore[arg-type]
+        is_noise(measurement)
+
+
+def test_the_imu_reads_turns_and_forces_within_the_noise_that_the_filter_expects() -> None:
+    before, now, rates = flights(4, 1, 2)
+    motion = MeanMotion.between(before, now, DT)
+    zero = (jnp.zeros(N),) * 3
+    none = readings.Errors(zero, zero, zero, jnp.zeros(N))
+    gyro, acc = readings.imu(motion, none, randomness(4), DT)
+    change = (np.array(now.vel) - np.array(before.vel)).T / DT + [0, 0, 9.81]
+    middle = Rotation.from_quat(np.array(before.quat).T) * Rotation.from_rotvec(rates * DT / 2)
+    # The filter adds noise a thousand times a second.
+    for found, true, std in (
+        (gyro, rates, 0.1),
+        (acc, middle.inv().apply(change), 0.5),
+    ):
+        error = (np.array(found).T - true) / (std / np.sqrt(1000 * DT))
+        assert np.abs(error.mean(axis=0)).max() < 0.03
+        assert error.std(axis=0).max() < 1.0
+
+
+def test_distances_to_anchors_are_less_rough_than_the_filter_expects() -> None:
+    _, now, _ = flights(5, 0.5, 2)
+    anchor = tuple(jnp.full(N, x) for x in (3.0, -3.0, 2.5))
+    value = readings.distance(now.pos, anchor, randomness(5))  # type: ignore[arg-type]
+    measured = kalman.distance(right(now), anchor, value, DISTANCE_STD)  # type: ignore[arg-type]
+    is_noise(measured, least=0.95 * float(np.max(DWM1000.std)) / DISTANCE_STD)
+
+
+def test_poses_are_what_the_filter_expects() -> None:
+    _, now, _ = flights(6, 0.5, 2)
+    pos_std, quat_std = 0.01, 4.5e-3
+    rng = np.random.default_rng(6)
+    pos = np.array(now.pos) + rng.normal(0, pos_std, (3, N))
+    turned = Rotation.from_quat(np.array(now.quat).T) * Rotation.from_rotvec(
+        rng.normal(0, quat_std, (N, 3))
+    )
+    place = partial(kalman.coordinate, right(now))
+    for axis in range(3):
+        is_noise(place(axis, jnp.asarray(pos[axis]), pos_std)._replace(valid=True))
+    quat = components(turned.as_quat())
+    for measurement in kalman.attitude(right(now), quat, quat_std):  # type: ignore[arg-type]
+        is_noise(measurement)

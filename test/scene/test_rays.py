@@ -1,0 +1,106 @@
+"""Range sensors: rays of known length in the mirror."""
+
+import math
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from crazyflow_ros.scene import build_spec
+from crazyflow_ros.scene.frames import quat_from_rpy
+from crazyflow_ros.scene.rays import Rangefinder
+
+BELOW = 0.003  # m, from the centre of mass to the sensor
+NAMES = ["a", "b"]
+FAR = (9.0, 9.0, 1.0)  # where b is out of the way
+
+
+def ranges(
+    a: tuple[float, float, float], rpy: tuple[float, float, float] = (0, 0, 0), b: tuple = FAR
+) -> np.ndarray:
+    attitude = quat_from_rpy(np.array(rpy, float))
+    poses = [[*a, *attitude], [*b, 0, 0, 0, 1]]
+    model = build_spec("cf2x_L250", NAMES, poses=poses).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    return Rangefinder(model, NAMES).read(data)
+
+
+def test_a_level_drone_measures_its_height() -> None:
+    np.testing.assert_allclose(ranges((0, 0, 1.5)), [1.5 - BELOW, FAR[2] - BELOW], atol=1e-12)
+
+
+@pytest.mark.parametrize("rpy", [(0.5, 0, 0), (0, -0.5, 0), (0.3, 0.4, 2.0)])
+def test_a_tilted_drone_measures_along_its_axis(rpy: tuple[float, float, float]) -> None:
+    slant = math.cos(rpy[0]) * math.cos(rpy[1])
+    assert ranges((0, 0, 1.5), rpy)[0] == pytest.approx(1.5 / slant - BELOW, abs=1e-12)
+
+
+def test_nothing_within_the_maximum_is_infinite() -> None:
+    assert ranges((0, 0, 4.0 + BELOW - 1e-9))[0] == pytest.approx(4.0)
+    assert ranges((0, 0, 4.0 + BELOW + 1e-9))[0] == np.inf
+    assert ranges((0, 0, 1.5), (math.pi, 0, 0))[0] == np.inf
+
+
+def test_another_drone_below_is_seen_and_the_own_is_not() -> None:
+    box = build_spec("cf2x_L250", NAMES).compile().geom("col_box:b")
+    top = box.pos[2] + box.size[2]
+    over, under = ranges((9.0, 9.0, 2.0))
+    assert over == pytest.approx(2.0 - BELOW - FAR[2] - top, abs=1e-12)
+    assert under == pytest.approx(FAR[2] - BELOW, abs=1e-12)
+
+
+def scene_of_many_shapes(rng: np.random.Generator) -> str:
+    """Return MJCF with shapes of all kinds and sizes, some of which rays pass through."""
+    kinds = ("box", "sphere", "cylinder", "capsule", "ellipsoid", "mesh")
+    geoms = [
+        '<geom type="plane" size="0 0 1" group="2"/>',
+        '<geom type="plane" size="1 1 1" pos="0 0 -2" euler="20 10 0" rgba="1 1 1 0"/>',
+        '<geom type="hfield" hfield="hills" pos="3 3 0"/>',
+    ]
+    for i in range(200):
+        kind = kinds[i % len(kinds)]
+        shape = 'mesh="wedge"' if kind == "mesh" else f'size="{_text(rng.uniform(0.02, 0.6, 3))}"'
+        colour = '"1 1 1 0"' if i % 11 == 0 else '"1 1 1 1"'
+        pose = f'pos="{_text(rng.uniform(-4, 4, 3))}" euler="{_text(rng.uniform(0, 180, 3))}"'
+        geoms.append(f'<geom type="{kind}" {shape} {pose} group="{i % 6}" rgba={colour}/>')
+    return f"""<mujoco><asset>
+<mesh name="wedge" vertex="0 0 0 0.4 0 0 0 0.3 0 0 0 0.5"/>
+<hfield name="hills" nrow="3" ncol="3" size="2 2 0.5 0.1" elevation="0 1 0 1 0 1 0 1 0"/>
+</asset><worldbody>{"".join(geoms)}</worldbody></mujoco>"""
+
+
+def _text(numbers: np.ndarray) -> str:
+    return " ".join(map(str, numbers))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_among_many_shapes_rays_hit_what_mujoco_finds(seed: int, tmp_path: Path) -> None:
+    rng, names = np.random.default_rng(seed), [f"cf{i}" for i in range(40)]
+    scene = tmp_path / "shapes.xml"
+    scene.write_text(scene_of_many_shapes(rng))
+    turns = rng.normal(size=(40, 4))
+    turns /= np.linalg.norm(turns, axis=1, keepdims=True)
+    poses = np.hstack((rng.uniform(-4, 4, (40, 3)), turns))
+    poses[1, :3] = poses[0, :3] + [0.0, 0.0, 0.02]
+    model = build_spec("cf2x_L250", names, scene=str(scene), poses=poses).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    finder, groups = Rangefinder(model, names), np.array([1, 1, 0, 1, 1, 0], np.uint8)
+    expected = []
+    for name in names:
+        site, body = data.site(f"range:{name}"), model.body(f"drone:{name}").id
+        axis = site.xmat.reshape(3, 3)[:, 0].copy()
+        expected.append(mujoco.mj_ray(model, data, site.xpos, axis, groups, 1, body, None))
+    expected = np.array(expected)
+    expected[(expected < 0) | (expected > 4.0)] = np.inf
+    assert 5 < np.isfinite(expected).sum() < 38
+    np.testing.assert_array_equal(finder.read(data), expected)
+    around = finder.read_around(data, [0, 1, 7])
+    for row, i in zip(around, (0, 1, 7)):
+        body = data.body(f"drone:{names[i]}")
+        forward, up = body.xmat.reshape(3, 3)[:, [0, 2]].T.copy()
+        for distance, axis in ((row[0], forward), (row[4], up)):
+            found = mujoco.mj_ray(model, data, body.xpos, axis, groups, 1, body.id, None)
+            assert distance == (found if 0 <= found <= 4.0 else np.inf)
